@@ -1,0 +1,82 @@
+// Package build is the seam to the builder, which turns a commit of a git repository into something a compute target can run:
+// package build/local on one machine, CodeBuild on AWS.
+package build
+
+import "context"
+
+// Spec is what to build. It holds no secrets: the credentials of a private repository are in Credentials, which is never logged.
+type Spec struct {
+	Workspace, Deployment, Revision string
+	// RepoURL is any URL that git can clone from: https, ssh, file.
+	RepoURL string
+	// Credentials are "user:password" for the repository, or "".
+	Credentials string
+	// Ref is a branch's bare name or a tag's full path (refs/tags/...).
+	Ref string
+	// ConfigPath is where the framework configuration file is, from the repository's root.
+	ConfigPath string
+}
+
+// Artifact is what a target runs. It is stored on the revision as JSON.
+type Artifact struct {
+	// Dir is the working directory with the built tree (process target).
+	Dir string `json:"dir,omitempty"`
+	// Start is the argument list that starts the agent.
+	Start []string `json:"start,omitempty"`
+	// Env is the environment that the framework configuration file asks for.
+	Env map[string]string `json:"env,omitempty"`
+	// Image is a container image (docker and ecs targets).
+	Image string `json:"image,omitempty"`
+	// Graphs are the ids of the graphs that the configuration file names.
+	Graphs []string `json:"graphs,omitempty"`
+}
+
+// State is how far a build is.
+type State string
+
+const (
+	// Running: not finished.
+	Running State = "running"
+	// Succeeded: Artifact and CommitSHA are set.
+	Succeeded State = "succeeded"
+	// Failed: Reason and Message are set.
+	Failed State = "failed"
+	// Absent: never started here, or lost with the process that did it. Start begins it anew.
+	Absent State = "absent"
+)
+
+// Result is a builder's report.
+type Result struct {
+	State     State
+	CommitSHA string
+	Artifact  Artifact
+	// Reason is a constant for machines, Message a sentence for people with the last output lines of a failed build.
+	Reason, Message string
+}
+
+// Builder builds revisions. All methods may be called concurrently.
+type Builder interface {
+	// Start begins the build of a revision and returns as soon as it is accepted. Starting one that runs or has succeeded does nothing.
+	Start(ctx context.Context, spec Spec) error
+	// Await returns the build's result. While it is Running, Await waits for its end until ctx ends and then returns Running
+	// without an error.
+	Await(ctx context.Context, revision string) (Result, error)
+	// Remove cancels the build if it still runs and erases what it left. Removing an absent build does nothing.
+	Remove(ctx context.Context, revision string) error
+}
+
+// Reasons of a Failed build.
+const (
+	// ReasonRepoUnreachable: the repository could not be reached or does not exist, or the credentials were refused.
+	ReasonRepoUnreachable = "REPOSITORY_UNREACHABLE"
+	// ReasonRefNotFound: the repository has no such branch or tag.
+	ReasonRefNotFound = "REF_NOT_FOUND"
+	// ReasonConfigNotFound: there is no framework configuration file at the path.
+	ReasonConfigNotFound = "CONFIG_NOT_FOUND"
+	// ReasonConfigInvalid: the framework configuration file cannot be used as it is.
+	ReasonConfigInvalid = "CONFIG_INVALID"
+	// ReasonBuildCommandFailed: the build command ended with an error.
+	ReasonBuildCommandFailed = "BUILD_COMMAND_FAILED"
+	// ReasonBuildTimeout: the build took longer than is allowed.
+	ReasonBuildTimeout = "BUILD_TIMEOUT"
+)

@@ -1,0 +1,25 @@
+// Package clock holds the one source of time that the whole product takes as an input.
+//
+// Every timestamp that Slipway stores or shows is UTC with microsecond precision; it is cut here and nowhere else, so that a
+// time compares equal before and after it was stored.
+package clock
+
+import "time"
+
+// Clock tells the time. Services take one as a field, tests hand in their own.
+type Clock func() time.Time
+
+// System reads the machine's clock, cut to the precision that is stored.
+func System() time.Time { return Cut(time.Now()) }
+
+// Cut returns t in UTC at microsecond precision.
+func Cut(t time.Time) time.Time { return t.UTC().Truncate(time.Microsecond) }
+
+// layout always writes six fractional digits, so that stored times sort as text.
+const layout = "2006-01-02T15:04:05.000000Z07:00"
+
+// Format writes t as it is stored and shown: RFC 3339, UTC, always six fractional digits.
+func Format(t time.Time) string { return t.UTC().Format(layout) }
+
+// Parse reads what Format wrote.
+func Parse(s string) (time.Time, error) { return time.Parse(layout, s) }

@@ -1,0 +1,68 @@
+// Package fault holds the kinds of error that somebody acts upon. Domain code returns them, the web layer alone turns a
+// kind into an HTTP status; every other error is unknown, is logged and answered with a fixed sentence.
+package fault
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Kind says what the caller can do about an error.
+type Kind string
+
+const (
+	// Invalid: the request contradicts a rule between fields. The caller mends the request. 400.
+	Invalid Kind = "invalid"
+	// Unauthorized: no credentials, or bad ones. 401.
+	Unauthorized Kind = "unauthorized"
+	// Forbidden: the credentials are good but do not reach this far. 403.
+	Forbidden Kind = "forbidden"
+	// NotFound: no such resource in the caller's workspace. 404.
+	NotFound Kind = "not_found"
+	// Conflict: the resource's present state does not allow it. The caller reads again and decides. 409.
+	Conflict Kind = "conflict"
+	// TooLarge: the body is over the limit. 413.
+	TooLarge Kind = "too_large"
+	// UnsupportedMediaType: the body's Content-Type is not JSON. 415.
+	UnsupportedMediaType Kind = "unsupported_media_type"
+	// Unprocessable: the request's shape is wrong; Details list every problem. 422.
+	Unprocessable Kind = "unprocessable"
+	// Unavailable: it would work later. The caller tries again. 503.
+	Unavailable Kind = "unavailable"
+)
+
+// Error is an error whose message may be shown to the caller.
+type Error struct {
+	Kind    Kind
+	Message string
+	// Details lists the problems of an Unprocessable request.
+	Details []Detail
+}
+
+// Detail is one problem of a request's shape: the interface's ValidationError.
+type Detail struct {
+	// Loc is the path to the value: "body", "path" or "query" first, then member names (string) and indexes (int).
+	Loc []any `json:"loc"`
+	// Msg says what is wrong, for a person.
+	Msg string `json:"msg"`
+	// Type is the machine-readable rule, in the vocabulary of pydantic: "missing", "string_type", "uuid_parsing", ...
+	Type string `json:"type"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// New returns an error of the kind, with a message that the caller may read.
+func New(kind Kind, format string, args ...any) *Error {
+	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// Shape returns an Unprocessable error with all of a request's problems.
+func Shape(details ...Detail) *Error {
+	return &Error{Kind: Unprocessable, Message: "the request does not have the required shape", Details: details}
+}
+
+// Is reports whether err is, or wraps, an Error of the kind.
+func Is(err error, kind Kind) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Kind == kind
+}

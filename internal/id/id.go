@@ -1,0 +1,33 @@
+// Package id makes the identifiers of every resource: UUID version 7 (RFC 9562), so that ids sort by creation time.
+package id
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"time"
+
+	"github.com/google/uuid"
+)
+
+// New returns a version 7 UUID for t in its canonical text form. The twelve bits after the milliseconds hold the
+// fraction of the millisecond (RFC 9562, section 6.2, method 3), so ids of different microseconds sort by time.
+func New(t time.Time) string {
+	var u uuid.UUID
+	if _, err := rand.Read(u[8:]); err != nil {
+		panic("id: the system has no randomness: " + err.Error()) // crypto/rand documents that this never happens
+	}
+	micros := t.UnixMicro()
+	ms, fraction := uint64(micros/1000), uint64(micros%1000)
+	binary.BigEndian.PutUint64(u[:8], ms<<16|0x7000|fraction*4096/1000)
+	u[8] = u[8]&0x3f | 0x80
+	return u.String()
+}
+
+// Valid reports whether s is a UUID in its canonical 36 character text form, of any version.
+func Valid(s string) bool {
+	if len(s) != 36 {
+		return false
+	}
+	_, err := uuid.Parse(s)
+	return err == nil
+}

@@ -1,0 +1,44 @@
+package id_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/slipway-run/slipway/internal/id"
+)
+
+func TestNewSortsByMicrosecond(t *testing.T) {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 998_000, time.UTC)
+	last := ""
+	for i := range 5000 {
+		next := id.New(start.Add(time.Duration(i) * time.Microsecond))
+		if next <= last {
+			t.Fatalf("id %d: %s does not sort after %s", i, next, last)
+		}
+		last = next
+	}
+}
+
+func TestNewIsVersion7(t *testing.T) {
+	u := uuid.MustParse(id.New(time.Now()))
+	if u.Version() != 7 || u.Variant() != uuid.RFC4122 {
+		t.Errorf("got version %d, variant %s", u.Version(), u.Variant())
+	}
+}
+
+func TestValid(t *testing.T) {
+	for text, want := range map[string]bool{
+		id.New(time.Now()):                       true,
+		"6ba7b821-9dad-11d1-80b4-00c04fd430c8":   true,
+		"":                                       false,
+		"not-a-uuid":                             false,
+		"{6ba7b821-9dad-11d1-80b4-00c04fd430c8}": false,
+		"6ba7b8219dad11d180b400c04fd430c8":       false,
+	} {
+		if got := id.Valid(text); got != want {
+			t.Errorf("Valid(%q) = %v, want %v", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package table
+
+import "slices"
+
+// Cond is a conjunction of terms about one item. The zero Cond always holds.
+type Cond struct{ terms []Term }
+
+// Op is what a term asks.
+type Op int
+
+const (
+	// OpAbsent holds when there is no item under the key.
+	OpAbsent Op = iota
+	// OpPresent holds when there is one.
+	OpPresent
+	// OpIn holds when the attribute is present and equal to one of the values.
+	OpIn
+)
+
+// Term is one part of a condition.
+type Term struct {
+	Op     Op
+	Attr   string
+	Values []any
+}
+
+// Absent holds when there is no item under the key.
+func Absent() Cond { return Cond{[]Term{{Op: OpAbsent}}} }
+
+// Present holds when there is an item under the key.
+func Present() Cond { return Cond{[]Term{{Op: OpPresent}}} }
+
+// Equals holds when the attribute is present and has the value.
+func Equals(attr string, value any) Cond { return In(attr, value) }
+
+// In holds when the attribute is present and has one of the values.
+func In(attr string, values ...any) Cond {
+	return Cond{[]Term{{Op: OpIn, Attr: attr, Values: values}}}
+}
+
+// All holds when every one of the conditions does.
+func All(conds ...Cond) Cond {
+	var all Cond
+	for _, c := range conds {
+		all.terms = append(all.terms, c.terms...)
+	}
+	return all
+}
+
+// Terms returns the parts, for adapters that translate them.
+func (c Cond) Terms() []Term { return c.terms }
+
+// Holds decides the condition on the item that stands under the key, nil when none does.
+func (c Cond) Holds(item *Item) bool {
+	for _, term := range c.terms {
+		switch term.Op {
+		case OpAbsent:
+			if item != nil {
+				return false
+			}
+		case OpPresent:
+			if item == nil {
+				return false
+			}
+		case OpIn:
+			if item == nil || !slices.Contains(term.Values, item.Attrs[term.Attr]) || item.Attrs[term.Attr] == nil {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,194 @@
+// Package table is the seam to storage: items in ordered partitions, written by transactions under conditions.
+//
+// The vocabulary is what DynamoDB can serve with one request each and SQLite with one statement: Get, Query of one partition
+// or one index partition in key order, and Transact of up to MaxWrites writes. There is no scan, no join and no filter.
+//
+// An Item has scalar attributes, which conditions and partial updates can reach, and an opaque body, which is only read and
+// replaced whole. It may appear in sparse secondary indexes under other keys.
+//
+// Guarantees that every adapter gives, proven by package tabletest: a transaction is applied wholly or not at all; when it
+// returns without error it survives the death of the process and of the machine; conditions are decided on the state that
+// the writes are applied to; Get, GetBatch and Query on a primary partition see every transaction that has returned. A query on an index may
+// lag behind (DynamoDB's are eventually consistent).
+package table
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Limits that hold for every adapter.
+const (
+	// MaxWrites is how many writes one transaction may hold (DynamoDB: TransactWriteItems).
+	MaxWrites = 100
+	// MaxBody is how large an item's body may be, in bytes. Adapters split what their store cannot keep in one piece.
+	MaxBody = 32 << 20
+	// MaxLimit is how many items a Query returns at most in one page.
+	MaxLimit = 1000
+)
+
+// ErrNotFound is returned by Get when there is no item under the key.
+var ErrNotFound = errors.New("item not found")
+
+// Key names one item: a partition and the place in it. Both parts are non-empty UTF-8.
+type Key struct{ PK, SK string }
+
+// Attrs are an item's scalar attributes. Values are string, int64 or bool; an absent attribute equals nothing.
+type Attrs map[string]any
+
+// Index names a secondary index. The set is fixed, as each is a global secondary index of the DynamoDB table.
+type Index string
+
+const (
+	// ByList orders the items of a collection for lists.
+	ByList Index = "list"
+	// ByDue holds what a timer must look at, ordered by when.
+	ByDue Index = "due"
+)
+
+// Item is one stored record.
+type Item struct {
+	Key   Key
+	Attrs Attrs
+	// Body is opaque to the table and may be nil.
+	Body []byte
+	// Index holds the item's key in each index it appears in.
+	Index map[Index]Key
+	// Expires, when not zero, is when the item ceases to exist: from then on it is absent for reads and conditions alike,
+	// and is erased some time later. Cut to seconds (DynamoDB: TTL).
+	Expires time.Time
+}
+
+// Text returns a string attribute, "" when it is absent.
+func (i *Item) Text(name string) string { s, _ := i.Attrs[name].(string); return s }
+
+// Int returns an integer attribute, 0 when it is absent.
+func (i *Item) Int(name string) int64 { n, _ := i.Attrs[name].(int64); return n }
+
+// Bool returns a boolean attribute, false when it is absent.
+func (i *Item) Bool(name string) bool { b, _ := i.Attrs[name].(bool); return b }
+
+// Write is one write of a transaction: Put, Update, Delete or Check. No two writes of a transaction may name one key.
+type Write interface {
+	// Target is the key that the write concerns.
+	Target() Key
+	// Condition must hold for the transaction to be applied.
+	Condition() Cond
+}
+
+// Put stores an item, replacing what stood there.
+type Put struct {
+	Item Item
+	If   Cond
+}
+
+// Update changes parts of an item that must be present; what it does not name stays.
+type Update struct {
+	Key Key
+	// Set replaces or adds attributes, Unset removes them, Add adds to integers (an absent one counts as 0).
+	Set   Attrs
+	Unset []string
+	Add   map[string]int64
+	// Body replaces the body when not nil.
+	Body []byte
+	// Index sets the item's key in an index; a zero Key takes the item out of it.
+	Index map[Index]Key
+	If    Cond
+}
+
+// Delete removes an item. Without a condition, removing an absent item succeeds.
+type Delete struct {
+	Key Key
+	If  Cond
+}
+
+// Check writes nothing; its condition takes part in the transaction.
+type Check struct {
+	Key Key
+	If  Cond
+}
+
+func (w Put) Target() Key    { return w.Item.Key }
+func (w Update) Target() Key { return w.Key }
+func (w Delete) Target() Key { return w.Key }
+func (w Check) Target() Key  { return w.Key }
+
+func (w Put) Condition() Cond    { return w.If }
+func (w Update) Condition() Cond { return All(Present(), w.If) }
+func (w Delete) Condition() Cond { return w.If }
+func (w Check) Condition() Cond  { return w.If }
+
+// ConditionFailed is returned by Transact when a condition did not hold; nothing was written.
+type ConditionFailed struct {
+	// Write is the index of the first write whose condition failed.
+	Write int
+	// Item is what stood under that write's key, nil when nothing did.
+	Item *Item
+}
+
+func (e *ConditionFailed) Error() string { return fmt.Sprintf("condition of write %d failed", e.Write) }
+
+// Query asks for items of one partition in key order.
+type Query struct {
+	// Index is the index to read; "" reads the primary keys.
+	Index Index
+	// PK is the partition, in the index's own keys when Index is set.
+	PK string
+	// From and To bound the sort key, both inclusive; "" leaves that side open. Prefix asks for all sort keys that begin with it and
+	// excludes From and To.
+	From, To, Prefix string
+	// Reverse returns the last items first.
+	Reverse bool
+	// Limit is the page's size, 1 to MaxLimit; 0 means MaxLimit.
+	Limit int
+	// Cursor continues after the page that returned it, with otherwise equal fields.
+	Cursor string
+}
+
+// Page is one page of a query's answer.
+type Page struct {
+	Items []*Item
+	// Cursor asks for the next page; "" when there is none.
+	Cursor string
+}
+
+// Table is the seam. All methods may be called concurrently.
+type Table interface {
+	// Get returns the item under the key, or ErrNotFound.
+	Get(ctx context.Context, key Key) (*Item, error)
+	// GetBatch returns the items under up to MaxWrites keys in their order, nil where there is none.
+	GetBatch(ctx context.Context, keys ...Key) ([]*Item, error)
+	// Query returns a page of items. A cursor that this table did not make is an error.
+	Query(ctx context.Context, query Query) (Page, error)
+	// Transact applies all writes or none. A condition that does not hold is a *ConditionFailed.
+	Transact(ctx context.Context, writes ...Write) error
+	// Watch returns a watcher that is woken after each transaction that wrote to the key. A wake-up is a hint: it may come without a
+	// change, and several changes may be one wake-up, but a change after Watch returned is never without a later wake-up.
+	Watch(key Key) Watcher
+}
+
+// Watcher wakes a reader early.
+type Watcher interface {
+	// C delivers wake-ups.
+	C() <-chan struct{}
+	// Stop ends the watch. C delivers nothing afterwards.
+	Stop()
+}
+
+// AllItems reads every page of a query whose answer is known to be small.
+func AllItems(ctx context.Context, t Table, query Query) ([]*Item, error) {
+	var items []*Item
+	for {
+		page, err := t.Query(ctx, query)
+		if err != nil {
+			return nil, err
+		}
+		items = append(items, page.Items...)
+		if page.Cursor == "" {
+			return items, nil
+		}
+		query.Cursor = page.Cursor
+	}
+}
