@@ -31,3 +31,14 @@ func Valid(s string) bool {
 	_, err := uuid.Parse(s)
 	return err == nil
 }
+
+// Time returns the microsecond that New was given for an id, the zero time when s is not of its making.
+func Time(s string) time.Time {
+	u, err := uuid.Parse(s)
+	if err != nil || u.Version() != 7 {
+		return time.Time{}
+	}
+	bits := binary.BigEndian.Uint64(u[:8])
+	ms, fraction := int64(bits>>16), int64(bits&0xfff)
+	return time.UnixMicro(ms*1000 + (fraction*1000+4095)/4096).UTC()
+}

@@ -42,3 +42,13 @@ func TestValid(t *testing.T) {
 		}
 	}
 }
+
+func TestTimeReadsBackTheMicrosecond(t *testing.T) {
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for i := range 3000 {
+		want := start.Add(time.Duration(i) * time.Microsecond)
+		if got := id.Time(id.New(want)); !got.Equal(want) {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+	}
+}
