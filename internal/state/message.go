@@ -1,0 +1,217 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+)
+
+// removeAll is the id of a removal that empties the messages.
+const removeAll = "__remove_all__"
+
+// message is what the reducer must know of a message; the rest is kept as it came.
+type message struct {
+	ID   string `json:"id"`
+	Type string `json:"type"`
+}
+
+// roles translates the roles of clients to message types.
+var roles = map[string]string{
+	"user": "human", "human": "human",
+	"assistant": "ai", "ai": "ai",
+	"system": "system", "developer": "system",
+	"tool": "tool", "function": "function",
+}
+
+// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced by id or removed (type "remove"), every other
+// channel is overwritten. Messages without an id are given one by newID. It returns the change; null changes nothing.
+func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(update, &object); err != nil {
+		return Patch{}, fmt.Errorf("update is not a JSON object: %w", err)
+	}
+	var p Patch
+	for name, value := range object {
+		if name == Messages {
+			continue
+		}
+		c := parseChannel(value)
+		p.difference(name, v.channels[name], c)
+		if _, ok := v.channels[name]; !ok && !c.isList {
+			p.set(name, value) // an explicit null is a value too
+		}
+		v.put(name, c)
+	}
+	if value, ok := object[Messages]; ok {
+		splice, err := v.mergeMessages(value, newID)
+		if err != nil {
+			return Patch{}, err
+		}
+		if splice != nil {
+			p.splice(Messages, *splice)
+		}
+	}
+	return p, nil
+}
+
+// CheckInput reports why a run's input cannot be folded into a state. Input that is not an object is the graph's own matter.
+func CheckInput(input json.RawMessage) error {
+	if !IsObject(input) {
+		return nil
+	}
+	_, err := new(Values).Reduce(input, func() string { return "" })
+	return err
+}
+
+// IsObject reports whether the JSON is an object.
+func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
+
+// mergeMessages returns what changed from the first message that is not as before, nil when none is.
+func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Splice, error) {
+	incoming, err := messageList(value)
+	if err != nil {
+		return nil, err
+	}
+	list, index := v.channels[Messages].list, v.messageIndex()
+	v.index = nil // it is put back when all messages were taken
+	before, changed := len(list), len(list)
+	for _, raw := range incoming {
+		raw, m, err := coerceMessage(raw, newID)
+		if err != nil {
+			return nil, err
+		}
+		at, known := index[m.ID]
+		switch {
+		case m.Type == "remove" && m.ID == removeAll:
+			list, changed = nil, 0
+			clear(index)
+		case m.Type == "remove" && known:
+			list = append(list[:at:at], list[at+1:]...)
+			changed = min(changed, at)
+			unindex(index, m.ID, at)
+		case m.Type == "remove":
+			return nil, fmt.Errorf("message %q cannot be removed: there is none with this id", m.ID)
+		case known:
+			list = append(list[:at:at], append([]json.RawMessage{raw}, list[at+1:]...)...)
+			changed = min(changed, at)
+		default:
+			index[m.ID] = len(list)
+			list = append(list, raw)
+		}
+	}
+	v.put(Messages, channel{list: list, isList: true})
+	v.index = index
+	if changed == before && len(list) == before {
+		return nil, nil
+	}
+	return &Splice{Keep: changed, Append: list[changed:]}, nil
+}
+
+// unindex takes out a message that stood at a place; those behind it move up.
+func unindex(index map[string]int, removed string, place int) {
+	delete(index, removed)
+	for id, at := range index {
+		if at > place {
+			index[id] = at - 1
+		}
+	}
+}
+
+func (v *Values) messageIndex() map[string]int {
+	if v.index != nil {
+		return v.index
+	}
+	list := v.channels[Messages].list
+	v.index = make(map[string]int, len(list)+4)
+	for i, raw := range list {
+		var m message
+		if json.Unmarshal(raw, &m) == nil && m.ID != "" {
+			v.index[m.ID] = i
+		}
+	}
+	return v.index
+}
+
+// messageList accepts a list of messages or a single one.
+func messageList(value json.RawMessage) ([]json.RawMessage, error) {
+	if len(value) > 0 && value[0] == '[' {
+		var list []json.RawMessage
+		if err := json.Unmarshal(value, &list); err != nil {
+			return nil, fmt.Errorf("messages are not a list: %w", err)
+		}
+		return list, nil
+	}
+	if string(value) == "null" {
+		return nil, nil
+	}
+	return []json.RawMessage{value}, nil
+}
+
+// coerceMessage brings what clients send into a message with type and id: an object with "type" or "role", a text (from a person) or a
+// pair [role, content].
+func coerceMessage(raw json.RawMessage, newID func() string) (json.RawMessage, message, error) {
+	object, err := messageObject(raw)
+	if err != nil {
+		return nil, message{}, err
+	}
+	m := message{ID: text(object["id"]), Type: text(object["type"])}
+	if m.ID != "" && m.Type != "" && object["role"] == nil {
+		return raw, m, nil // complete as it is: kept byte for byte
+	}
+	if m.Type == "" {
+		role := text(object["role"])
+		if m.Type = roles[role]; m.Type == "" {
+			return nil, message{}, fmt.Errorf("message has neither a type nor a known role (%q)", role)
+		}
+		delete(object, "role")
+		object["type"] = quote(m.Type)
+	}
+	if m.ID == "" {
+		m.ID = newID()
+		object["id"] = quote(m.ID)
+	}
+	for _, name := range []string{"additional_kwargs", "response_metadata"} {
+		if object[name] == nil {
+			object[name] = json.RawMessage("{}")
+		}
+	}
+	coerced, err := json.Marshal(object)
+	if err != nil {
+		return nil, message{}, fmt.Errorf("encode message: %w", err)
+	}
+	return coerced, m, nil
+}
+
+func messageObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	if len(raw) == 0 {
+		return nil, errors.New("message is empty")
+	}
+	switch raw[0] {
+	case '{':
+		var object map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &object); err != nil {
+			return nil, fmt.Errorf("decode message: %w", err)
+		}
+		return object, nil
+	case '"':
+		return map[string]json.RawMessage{"role": quote("user"), "content": raw}, nil
+	case '[':
+		var pair []json.RawMessage
+		if err := json.Unmarshal(raw, &pair); err != nil || len(pair) != 2 {
+			return nil, errors.New("message is a list, but not a pair of role and content")
+		}
+		return map[string]json.RawMessage{"role": pair[0], "content": pair[1]}, nil
+	default:
+		return nil, fmt.Errorf("message is neither an object, a text nor a pair: %.40s", raw)
+	}
+}
+
+func text(raw json.RawMessage) string {
+	var s string
+	if json.Unmarshal(raw, &s) != nil {
+		return ""
+	}
+	return s
+}
+
+func quote(s string) json.RawMessage { return appendString(nil, s) }

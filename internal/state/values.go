@@ -1,0 +1,212 @@
+// Package state holds the values of a thread and how they change.
+//
+// A thread's state is an object of channels. An update from a node, or a run's input, is reduced into it: "messages" is merged by message
+// id, every other channel is overwritten. Each change yields a Patch, which is what the log of checkpoints stores: its size is that of
+// the change, not of the state, also when a graph reports its whole state at each step.
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+)
+
+// Messages is the channel that is merged by message id.
+const Messages = "messages"
+
+// Values is a thread's state. It belongs to one goroutine. The zero Values is empty.
+type Values struct {
+	channels map[string]channel
+	// index finds a message by its id; nil until it is needed.
+	index map[string]int
+}
+
+// channel is one value: a list is kept as its elements, so that appending does not touch what is there.
+type channel struct {
+	raw    json.RawMessage
+	list   []json.RawMessage
+	isList bool
+}
+
+// Patch is a change of Values.
+type Patch struct {
+	Set   map[string]json.RawMessage `json:"set,omitempty"`
+	Unset []string                   `json:"unset,omitempty"`
+	Lists map[string]Splice          `json:"lists,omitempty"`
+}
+
+// Splice keeps the first elements of a list and appends others behind them.
+type Splice struct {
+	Keep   int               `json:"keep"`
+	Append []json.RawMessage `json:"append"`
+}
+
+// Empty reports whether the patch changes nothing.
+func (p Patch) Empty() bool { return len(p.Set) == 0 && len(p.Unset) == 0 && len(p.Lists) == 0 }
+
+// Parse reads a state from a JSON object; null is the empty state.
+func Parse(raw json.RawMessage) (*Values, error) {
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &object); err != nil {
+		return nil, fmt.Errorf("state is not a JSON object: %w", err)
+	}
+	v := &Values{channels: make(map[string]channel, len(object))}
+	for name, value := range object {
+		v.channels[name] = parseChannel(value)
+	}
+	return v, nil
+}
+
+func parseChannel(raw json.RawMessage) channel {
+	if len(raw) == 0 || raw[0] != '[' {
+		return channel{raw: raw}
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return channel{raw: raw} // never so for a value that a decoder cut out of valid JSON
+	}
+	return channel{list: list, isList: true}
+}
+
+// JSON writes the state as an object with its channels in alphabetical order.
+func (v *Values) JSON() json.RawMessage {
+	size := 2
+	names := slices.Sorted(maps.Keys(v.channels))
+	for _, name := range names {
+		size += len(name) + 8 + v.channels[name].size()
+	}
+	out := append(make([]byte, 0, size), '{')
+	for i, name := range names {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = appendString(out, name)
+		out = append(out, ':')
+		out = v.channels[name].append(out)
+	}
+	return append(out, '}')
+}
+
+// Channel returns the JSON of one channel, nil when it is absent.
+func (v *Values) Channel(name string) json.RawMessage {
+	c, ok := v.channels[name]
+	if !ok {
+		return nil
+	}
+	return c.append(nil)
+}
+
+// Has reports whether the messages hold one with the id.
+func (v *Values) Has(messageID string) bool {
+	_, ok := v.messageIndex()[messageID]
+	return ok
+}
+
+func (c channel) size() int {
+	size := len(c.raw) + 2
+	for _, element := range c.list {
+		size += len(element) + 1
+	}
+	return size
+}
+
+func (c channel) append(out []byte) []byte {
+	if !c.isList {
+		return append(out, c.raw...)
+	}
+	out = append(out, '[')
+	for i, element := range c.list {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, element...)
+	}
+	return append(out, ']')
+}
+
+func appendString(out []byte, s string) []byte {
+	quoted, err := json.Marshal(s)
+	if err != nil {
+		panic("state: a string always marshals: " + err.Error())
+	}
+	return append(out, quoted...)
+}
+
+// Apply makes a change that an earlier Reduce or Replace returned.
+func (v *Values) Apply(p Patch) error {
+	for name, value := range p.Set {
+		v.put(name, parseChannel(value))
+	}
+	for _, name := range p.Unset {
+		delete(v.channels, name)
+	}
+	for name, splice := range p.Lists {
+		list := v.channels[name].list
+		if splice.Keep > len(list) {
+			return fmt.Errorf("patch keeps %d elements of %q, which has %d", splice.Keep, name, len(list))
+		}
+		v.put(name, channel{list: append(list[:splice.Keep:splice.Keep], splice.Append...), isList: true})
+	}
+	v.index = nil
+	return nil
+}
+
+func (v *Values) put(name string, c channel) {
+	if v.channels == nil {
+		v.channels = map[string]channel{}
+	}
+	v.channels[name] = c
+}
+
+// Replace makes the state equal to a JSON object that is authoritative, and returns the difference.
+func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
+	next, err := Parse(raw)
+	if err != nil {
+		return Patch{}, err
+	}
+	var p Patch
+	for name := range v.channels {
+		if _, ok := next.channels[name]; !ok {
+			p.Unset = append(p.Unset, name)
+		}
+	}
+	slices.Sort(p.Unset)
+	for name, c := range next.channels {
+		p.difference(name, v.channels[name], c)
+	}
+	v.channels, v.index = next.channels, nil
+	return p, nil
+}
+
+// difference adds to the patch what turns old into c.
+func (p *Patch) difference(name string, old, c channel) {
+	if !c.isList || !old.isList {
+		if c.isList != old.isList || !bytes.Equal(old.raw, c.raw) {
+			p.set(name, c.append(nil))
+		}
+		return
+	}
+	keep := 0
+	for keep < len(old.list) && keep < len(c.list) && bytes.Equal(old.list[keep], c.list[keep]) {
+		keep++
+	}
+	if keep < len(old.list) || keep < len(c.list) {
+		p.splice(name, Splice{Keep: keep, Append: c.list[keep:]})
+	}
+}
+
+func (p *Patch) set(name string, value json.RawMessage) {
+	if p.Set == nil {
+		p.Set = map[string]json.RawMessage{}
+	}
+	p.Set[name] = value
+}
+
+func (p *Patch) splice(name string, s Splice) {
+	if p.Lists == nil {
+		p.Lists = map[string]Splice{}
+	}
+	p.Lists[name] = s
+}
