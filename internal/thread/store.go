@@ -1,0 +1,121 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Store reads and writes threads and their checkpoints.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+// Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a fault.Conflict, or is returned as it is
+// when keep is set.
+func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, keep bool) (Thread, error) {
+	now := s.now()
+	if ref.Thread == "" {
+		ref.Thread = id.New(now)
+	}
+	if len(metadata) == 0 {
+		metadata = json.RawMessage("{}")
+	}
+	item := table.Item{
+		Key:   ref.Key(),
+		Attrs: record.Attrs(kind, now, table.Attrs{AttrStatus: string(StatusIdle), AttrEpoch: int64(0), AttrCheckpoint: int64(-1)}),
+		Body:  record.Encode(body{Metadata: metadata}),
+		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread)},
+	}
+	err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
+	var failed *table.ConditionFailed
+	if errors.As(err, &failed) {
+		if keep {
+			return decode(ref, failed.Item)
+		}
+		return Thread{}, fault.New(fault.Conflict, "Thread with ID %s already exists.", ref.Thread)
+	}
+	if err != nil {
+		return Thread{}, fmt.Errorf("create thread: %w", err)
+	}
+	return decode(ref, &item)
+}
+
+// Get returns a thread; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Thread{}, notFound(ref)
+	}
+	if err != nil {
+		return Thread{}, fmt.Errorf("get thread: %w", err)
+	}
+	return decode(ref, item)
+}
+
+// Decode reads a thread from an item that was read together with others; a nil item is a fault.NotFound.
+func Decode(ref Ref, item *table.Item) (Thread, error) {
+	if item == nil {
+		return Thread{}, notFound(ref)
+	}
+	return decode(ref, item)
+}
+
+func notFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
+}
+
+// Erase removes up to a page of a deployment's threads with everything in their partitions, and reports whether more are left.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
+	query := keys.ThreadList(workspace, deployment)
+	query.Limit = 20
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return false, fmt.Errorf("list threads: %w", err)
+	}
+	for _, item := range page.Items {
+		// The thread's own item goes last, as it is what the list finds.
+		if err := s.erasePartition(ctx, item.Key); err != nil {
+			return false, err
+		}
+	}
+	return page.Cursor != "", nil
+}
+
+func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
+	query := table.Query{PK: threadKey.PK, Limit: table.MaxWrites}
+	for {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return fmt.Errorf("list thread partition: %w", err)
+		}
+		var writes []table.Write
+		for _, item := range page.Items {
+			if item.Key != threadKey {
+				writes = append(writes, table.Delete{Key: item.Key})
+			}
+		}
+		if len(writes) == 0 {
+			break
+		}
+		if err := s.table.Transact(ctx, writes...); err != nil {
+			return fmt.Errorf("erase thread partition: %w", err)
+		}
+	}
+	if err := s.table.Transact(ctx, table.Delete{Key: threadKey}); err != nil {
+		return fmt.Errorf("erase thread: %w", err)
+	}
+	return nil
+}
