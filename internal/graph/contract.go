@@ -62,5 +62,40 @@ const (
 // Event is one event of an agent's answer.
 type Event struct {
 	Name string
+	// Data is valid JSON.
 	Data json.RawMessage
+}
+
+// Description is the answer to OperationDescribe: what the agent can run, by graph id.
+type Description struct {
+	Graphs map[string]GraphDescription `json:"graphs"`
+}
+
+// GraphDescription holds JSON schemas, under the names that the agent server's interface gives them, and the drawable graph. An
+// agent leaves out what it does not know.
+type GraphDescription struct {
+	InputSchema   json.RawMessage `json:"input_schema"`
+	OutputSchema  json.RawMessage `json:"output_schema"`
+	StateSchema   json.RawMessage `json:"state_schema"`
+	ConfigSchema  json.RawMessage `json:"config_schema"`
+	ContextSchema json.RawMessage `json:"context_schema"`
+	// Graph is {nodes: [{id, ...}], edges: [{source, target, ...}]}.
+	Graph json.RawMessage `json:"graph"`
+}
+
+// Health is an agent's own word on how it is.
+type Health string
+
+const (
+	// Healthy: the agent takes invocations and has none.
+	Healthy Health = "Healthy"
+	// HealthyBusy: the agent takes invocations and works on some.
+	HealthyBusy Health = "HealthyBusy"
+)
+
+// Ping is the body of GET /ping.
+type Ping struct {
+	Status Health `json:"status"`
+	// TimeOfLastUpdate is when Status last changed, in seconds since 1970, possibly with a fraction.
+	TimeOfLastUpdate float64 `json:"time_of_last_update"`
 }

@@ -1,0 +1,32 @@
+package graph
+
+import "fmt"
+
+// UnavailableError says that the agent could not be reached, that it answered 502, 503 or 504, or that its connection broke
+// before the answer's end. Another attempt may succeed.
+type UnavailableError struct {
+	Err error
+}
+
+func (e *UnavailableError) Error() string { return "agent is unavailable: " + e.Err.Error() }
+
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// RefusedError says that the agent turned the request down, with a 4xx or 500 for example. The same request would be refused again.
+type RefusedError struct {
+	Status int
+	// Body is the beginning of what the agent answered.
+	Body string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("agent refused with status %d: %s", e.Status, e.Body)
+}
+
+// ProtocolError says that the agent's answer breaks the container contract: another media type, data that is not JSON, an event
+// over MaxEventBytes. Another attempt would not mend it.
+type ProtocolError struct {
+	Message string
+}
+
+func (e *ProtocolError) Error() string { return "agent broke the container contract: " + e.Message }
