@@ -1,0 +1,55 @@
+package runner
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/run"
+)
+
+// invocation is what the agent is asked for by an attempt.
+func invocation(a *run.Attempt) graph.Invocation {
+	return graph.Invocation{
+		Operation:       graph.OperationRun,
+		Graph:           a.Run.Graph,
+		ThreadID:        a.Run.Thread,
+		RunID:           a.Run.Run,
+		Attempt:         int(a.Run.Attempt),
+		Input:           orNull(a.Run.Input),
+		Command:         orNull(a.Run.Command),
+		State:           graph.State{Values: a.State.Values.JSON(), Checkpoint: null, Pending: []json.RawMessage{}},
+		Config:          orNull(a.Run.Config),
+		Context:         orNull(a.Run.Context),
+		StreamMode:      agentModes(a.Run.StreamModes),
+		InterruptBefore: a.Run.InterruptBefore,
+		InterruptAfter:  a.Run.InterruptAfter,
+	}
+}
+
+var null = json.RawMessage("null")
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return null
+	}
+	return raw
+}
+
+// agentModes translates what readers want to see into what the agent must send. Updates are always among it, as the state is made from them;
+// values are made from the state and not asked for.
+func agentModes(wanted []string) []string {
+	modes := []string{graph.EventUpdates}
+	for _, mode := range wanted {
+		switch mode {
+		case "values", graph.EventUpdates:
+			continue
+		case "messages-tuple":
+			mode = graph.EventMessages
+		}
+		if !slices.Contains(modes, mode) {
+			modes = append(modes, mode)
+		}
+	}
+	return modes
+}
