@@ -1,0 +1,219 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/workflow"
+)
+
+// rolloutLease is how long a rollout or teardown may go on before reconcile looks whether its workflow still lives.
+const rolloutLease = time.Minute
+
+// overdue places a deployment where reconcile looks when the lease is over.
+func overdue(deployment string, now time.Time) map[table.Index]table.Key {
+	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
+}
+
+// settled takes a deployment from where reconcile looks.
+func settled() map[table.Index]table.Key { return map[table.Index]table.Key{table.ByDue: {}} }
+
+// Task is the input of the rollout and teardown machines: ids only.
+type Task struct {
+	Workspace  string `json:"workspace_id"`
+	Deployment string `json:"deployment_id"`
+	Revision   string `json:"revision_id,omitempty"`
+}
+
+// StartRollout starts the workflow of the revision that holds the slot. It is idempotent.
+func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
+	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Revision: d.Slot})
+	if err := s.workflow.Start(ctx, workflow.Rollout, d.Slot, input); err != nil {
+		return fmt.Errorf("start rollout of revision %s: %w", d.Slot, err)
+	}
+	return nil
+}
+
+// StartTeardown starts the workflow that takes a deleted deployment apart. It is idempotent.
+func (s *Store) StartTeardown(ctx context.Context, ref Ref) error {
+	input := record.Encode(Task{Workspace: ref.Workspace, Deployment: ref.Deployment})
+	if err := s.workflow.Start(ctx, workflow.Teardown, ref.Deployment, input); err != nil {
+		return fmt.Errorf("start teardown of deployment %s: %w", ref.Deployment, err)
+	}
+	return nil
+}
+
+// Advance writes a change of the revision that holds the slot, under its own condition and that of a deployment that lives. A revision that was
+// changed meanwhile is ErrOvertaken: the caller reads it again.
+func (s *Store) Advance(ctx context.Context, d Deployment, change table.Update) error {
+	alive := table.Check{Key: d.Key(), If: table.All(table.Equals(attrSlot, d.Slot), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))}
+	return s.overtaken(s.table.Transact(ctx, change, alive))
+}
+
+// Built writes the end of a successful build: on the revision, and on its deployment while it is the newest there.
+func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, result build.Result) error {
+	now := s.now()
+	if d.Latest != r.Revision {
+		return s.Advance(ctx, d, r.Built(now, result))
+	}
+	return s.overtaken(s.table.Transact(ctx, r.Built(now, result), d.change(now, table.Attrs{attrCommit: result.CommitSHA})))
+}
+
+// ErrOvertaken says that a revision or its deployment was changed since it was read.
+var ErrOvertaken = errors.New("the revision was changed meanwhile")
+
+func (s *Store) overtaken(err error) error {
+	var failed *table.ConditionFailed
+	if errors.As(err, &failed) {
+		return ErrOvertaken
+	}
+	if err != nil {
+		return fmt.Errorf("write revision: %w", err)
+	}
+	return nil
+}
+
+// Provisioned moves the deployment to READY together with its revision's next status.
+func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Update) error {
+	if d.Status != AwaitingDatabase {
+		return s.Advance(ctx, d, change)
+	}
+	return s.overtaken(s.table.Transact(ctx, change, d.change(s.now(), table.Attrs{attrStatus: string(Ready)})))
+}
+
+// Promote makes the revision that holds the slot the active one and passes the slot on. It returns the deployment as it is afterwards.
+func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) (Deployment, error) {
+	set := table.Attrs{attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active}
+	return s.passOn(ctx, d, r.Change(s.now(), revision.Deployed), set)
+}
+
+// Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the slot on; the active revision goes on serving.
+func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) (Deployment, error) {
+	return s.passOn(ctx, d, r.Failed(s.now(), reason, message), table.Attrs{})
+}
+
+// passOn writes the end of a revision together with the slot, which goes to the newest queued revision if there is one.
+func (s *Store) passOn(ctx context.Context, d Deployment, end table.Update, set table.Attrs) (Deployment, error) {
+	now := s.now()
+	d.Busy = d.Latest != d.Slot
+	d.Slot = d.Latest
+	set[attrSlot], set[attrBusy] = d.Slot, d.Busy
+	change := d.change(now, set)
+	change.If = table.All(change.If, table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
+	change.Index = settled()
+	if d.Busy {
+		change.Index = overdue(d.Deployment, now)
+	}
+	if err := s.overtaken(s.table.Transact(ctx, end, change)); err != nil {
+		return Deployment{}, err
+	}
+	if !d.Busy {
+		return d, nil
+	}
+	return d, s.StartRollout(ctx, d)
+}
+
+// Retired notes that the release of a revision is gone.
+func (s *Store) Retired(ctx context.Context, ref revision.Ref) error {
+	now := s.now()
+	owner := Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}
+	err := s.table.Transact(ctx, revision.Retired(ref, now),
+		record.Change(owner.Key(), now, table.Attrs{attrRetiring: ""}, table.Equals(attrRetiring, ref.Revision)))
+	var failed *table.ConditionFailed
+	if errors.As(err, &failed) && failed.Write == 1 {
+		err = s.table.Transact(ctx, revision.Retired(ref, now)) // the deployment waits for another one
+	}
+	if err != nil {
+		return fmt.Errorf("retire revision: %w", err)
+	}
+	return nil
+}
+
+// Overdue returns the deployments whose rollout or teardown took longer than its lease.
+func (s *Store) Overdue(ctx context.Context, dueBy time.Time) ([]Deployment, error) {
+	items, err := table.AllItems(ctx, s.table, keys.Rollouts(dueBy))
+	if err != nil {
+		return nil, fmt.Errorf("query rollouts: %w", err)
+	}
+	var overdue []Deployment
+	for _, item := range items {
+		parts, err := keys.ParseRevision(item.Key)
+		if err != nil {
+			return nil, err
+		}
+		d, err := s.Get(ctx, Ref{Workspace: parts.Workspace, Deployment: parts.Deployment})
+		if fault.Is(err, fault.NotFound) {
+			continue // an index may lag behind
+		}
+		if err != nil {
+			return nil, err
+		}
+		overdue = append(overdue, d)
+	}
+	return overdue, nil
+}
+
+// Renew begins another lease of a rollout or teardown. A deployment that was changed meanwhile takes care of itself.
+func (s *Store) Renew(ctx context.Context, d Deployment) error {
+	now := s.now()
+	change := record.Change(d.Key(), now, nil, table.All(table.Equals(attrSlot, d.Slot), table.Equals(attrBusy, d.Busy), table.Equals(attrStatus, string(d.Status))))
+	change.Index = settled()
+	if d.Busy || d.Status == AwaitingDelete {
+		change.Index = overdue(d.Deployment, now)
+	}
+	err := s.table.Transact(ctx, change)
+	var failed *table.ConditionFailed
+	if err != nil && !errors.As(err, &failed) {
+		return fmt.Errorf("renew rollout: %w", err)
+	}
+	return nil
+}
+
+// Releases returns the revisions that a compute target is to keep running.
+func (s *Store) Releases(ctx context.Context) ([]revision.Ref, error) {
+	items, err := table.AllItems(ctx, s.table, keys.Releases())
+	if err != nil {
+		return nil, fmt.Errorf("query releases: %w", err)
+	}
+	refs := make([]revision.Ref, 0, len(items))
+	for _, item := range items {
+		parts, err := keys.ParseRevision(item.Key)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, revision.Ref(parts))
+	}
+	return refs, nil
+}
+
+// EraseRevisions removes up to a page of revisions and hands each to forget first. It reports whether more are left; when none is, the deployment itself is gone.
+func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revision.Ref) error) (more bool, err error) {
+	query := keys.Revisions(ref.Workspace, ref.Deployment)
+	query.Limit = 25
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return false, fmt.Errorf("query revisions: %w", err)
+	}
+	var writes []table.Write
+	for _, item := range page.Items {
+		if err := forget(ref.Revision(keys.RevisionID(item.Key))); err != nil {
+			return false, err
+		}
+		writes = append(writes, table.Delete{Key: item.Key})
+	}
+	if page.Cursor == "" {
+		writes = append(writes, table.Delete{Key: ref.Key()})
+	}
+	if err := s.table.Transact(ctx, writes...); err != nil {
+		return false, fmt.Errorf("erase revisions: %w", err)
+	}
+	return page.Cursor != "", nil
+}

@@ -1,0 +1,268 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/secret"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/workflow"
+)
+
+// Config is what a Store works with.
+type Config struct {
+	Table    table.Table
+	Workflow workflow.Engine
+	Sealer   secret.Sealer
+	Now      clock.Clock
+}
+
+// Store reads and writes deployments and their revisions, and starts their rollouts.
+type Store struct {
+	table    table.Table
+	workflow workflow.Engine
+	sealer   secret.Sealer
+	now      clock.Clock
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	return &Store{table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now}
+}
+
+// contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
+const contention = 1000
+
+// NewDeployment is the request to create one.
+type NewDeployment struct {
+	Workspace      string
+	Name           string
+	Source         revision.Source
+	SourceConfig   SourceConfig
+	RevisionConfig revision.Config
+	Secrets        []Secret
+}
+
+// Create creates a deployment with its tracing project and its first revision, and starts the rollout. A request that breaks a rule is a
+// fault.Invalid, a name that is taken a fault.Conflict; nothing is half created.
+func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, error) {
+	now := s.now()
+	d := Deployment{
+		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
+		Spec: Spec{
+			Name: request.Name, Source: request.Source,
+			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig,
+		},
+		Created: now, Updated: now, Status: AwaitingDatabase, Latest: id.New(now), Busy: true, version: 1,
+	}
+	d.Slot = d.Latest
+	if err := validate(d.Spec, request.Secrets); err != nil {
+		return Deployment{}, err
+	}
+	if err := s.seal(ctx, &d, request.Secrets); err != nil {
+		return Deployment{}, err
+	}
+	err := s.table.Transact(ctx,
+		table.Put{Item: table.Item{
+			Key:  keys.DeploymentName(d.Workspace, d.Name),
+			Body: record.Encode(d.Deployment), Attrs: record.Attrs("deployment_name", now, nil),
+		}, If: table.Absent()},
+		table.Put{Item: table.Item{
+			Key:  keys.TracingProject(d.Workspace, d.Name),
+			Body: record.Encode(d.Deployment), Attrs: record.Attrs("tracing_project", now, nil),
+		}, If: table.Absent()},
+		s.put(d),
+		revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now),
+	)
+	var failed *table.ConditionFailed
+	if errors.As(err, &failed) {
+		return Deployment{}, fault.New(fault.Conflict, "A deployment with the name %q already exists.", d.Name)
+	}
+	if err != nil {
+		return Deployment{}, fmt.Errorf("create deployment: %w", err)
+	}
+	return d, s.StartRollout(ctx, d)
+}
+
+func (s *Store) put(d Deployment) table.Write {
+	return table.Put{
+		Item: table.Item{
+			Key: d.Key(),
+			Attrs: record.Attrs(kind, d.Created, table.Attrs{
+				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy,
+			}),
+			Body: record.Encode(d.Spec),
+			Index: map[table.Index]table.Key{
+				table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment),
+				table.ByDue:  keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease)),
+			},
+		},
+		If: table.Absent(),
+	}
+}
+
+// seal takes the credentials out of the repository's URL, and seals them and the secrets. The URL never holds them again.
+func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error {
+	if raw := d.SourceConfig.RepoURL; raw != nil {
+		if u, err := url.Parse(*raw); err == nil && u.User != nil && u.Scheme != "ssh" {
+			sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(u.User.String()))
+			if err != nil {
+				return fmt.Errorf("seal credentials: %w", err)
+			}
+			u.User = nil
+			clean := u.String()
+			d.SourceConfig.RepoURL, d.Credentials = &clean, sealed
+		}
+	}
+	return s.sealSecrets(ctx, d, secrets)
+}
+
+func (s *Store) sealSecrets(ctx context.Context, d *Deployment, secrets []Secret) error {
+	d.Secrets = nil
+	if len(secrets) == 0 {
+		return nil
+	}
+	sealed, err := s.sealer.Seal(ctx, d.bound(), record.Encode(secrets))
+	if err != nil {
+		return fmt.Errorf("seal secrets: %w", err)
+	}
+	d.Secrets = sealed
+	return nil
+}
+
+func (r Ref) bound() secret.Bound {
+	return secret.Bound{Workspace: r.Workspace, Resource: r.Deployment}
+}
+
+// Secrets opens sealed secrets of the deployment.
+func (s *Store) Secrets(ctx context.Context, ref Ref, sealed []byte) ([]Secret, error) {
+	secrets := []Secret{}
+	if len(sealed) == 0 {
+		return secrets, nil
+	}
+	plain, err := s.Open(ctx, ref, sealed)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(plain, &secrets); err != nil {
+		return nil, errors.New("decode secrets: not a list") // the decoder's own words could hold a part of them
+	}
+	return secrets, nil
+}
+
+// Open opens bytes that were sealed for the deployment.
+func (s *Store) Open(ctx context.Context, ref Ref, sealed []byte) ([]byte, error) {
+	plain, err := s.sealer.Open(ctx, ref.bound(), sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open secret of deployment %s: %w", ref.Deployment, err)
+	}
+	return plain, nil
+}
+
+// Seal seals bytes for the deployment.
+func (s *Store) Seal(ctx context.Context, ref Ref, plain []byte) ([]byte, error) {
+	return s.sealer.Seal(ctx, ref.bound(), plain)
+}
+
+// Get returns a deployment, also one that is being taken down; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Deployment{}, NotFound(ref)
+	}
+	if err != nil {
+		return Deployment{}, fmt.Errorf("get deployment: %w", err)
+	}
+	return decode(ref, item)
+}
+
+// NotFound is the fault of a deployment that does not exist in its workspace.
+func NotFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Deployment ID %s not found.", ref.Deployment)
+}
+
+// List returns a workspace's deployments, newest first.
+func (s *Store) List(ctx context.Context, workspace string, window table.Window) ([]Deployment, error) {
+	query := keys.DeploymentList(workspace)
+	query.Reverse = true
+	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Deployment, bool, error) {
+		d, err := decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
+		return d, true, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list deployments: %w", err)
+	}
+	return found, nil
+}
+
+// GetRevision returns a revision with the deployment that it is of.
+func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
+	owner := Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}
+	items, err := s.table.GetBatch(ctx, owner.Key(), ref.Key())
+	if err != nil {
+		return Deployment{}, revision.Revision{}, fmt.Errorf("get revision: %w", err)
+	}
+	if items[0] == nil {
+		return Deployment{}, revision.Revision{}, NotFound(owner)
+	}
+	if items[1] == nil {
+		return Deployment{}, revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
+	}
+	d, err := decode(owner, items[0])
+	if err != nil {
+		return Deployment{}, revision.Revision{}, err
+	}
+	r, err := revision.Decode(ref, items[1], d.Slot)
+	return d, r, err
+}
+
+// ListRevisions returns a deployment's revisions, newest first.
+func (s *Store) ListRevisions(ctx context.Context, ref Ref, window table.Window) ([]revision.Revision, error) {
+	d, err := s.Get(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	query := keys.Revisions(ref.Workspace, ref.Deployment)
+	query.Reverse = true
+	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (revision.Revision, bool, error) {
+		r, err := revision.Decode(ref.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+		return r, true, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list revisions: %w", err)
+	}
+	return found, nil
+}
+
+// after returns the present time, moved behind the newest revision if need be, so that revisions sort by creation even when the
+// clocks of two hosts differ.
+func (s *Store) after(latest string) time.Time {
+	now := s.now()
+	if next := id.Time(latest).Add(time.Microsecond); next.After(now) {
+		return next
+	}
+	return now
+}
+
+// Serving returns the release that serves the deployment's runs; it implements runner.Deployments.
+func (s *Store) Serving(ctx context.Context, workspace, deployment string) (compute.Ref, error) {
+	d, err := s.Get(ctx, Ref{Workspace: workspace, Deployment: deployment})
+	if err != nil {
+		return compute.Ref{}, err
+	}
+	if d.Active == "" {
+		return compute.Ref{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+	}
+	return compute.Ref(d.Revision(d.Active)), nil
+}

@@ -1,0 +1,161 @@
+package deployment
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/revision"
+)
+
+// rules collects the rules between fields that a request breaks, to report them all at once.
+type rules struct{ broken []string }
+
+func (r *rules) breaks(format string, args ...any) {
+	r.broken = append(r.broken, fmt.Sprintf(format, args...))
+}
+
+func (r *rules) err() error {
+	if len(r.broken) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s", strings.Join(r.broken, " "))
+}
+
+// validate checks the rules between the fields of a deployment as it would be after a request.
+func validate(spec Spec, secrets []Secret) error {
+	r := new(rules)
+	switch spec.Source {
+	case revision.GitHub:
+		r.github(spec)
+	case revision.ExternalDocker:
+		r.externalDocker(spec)
+	default:
+		r.breaks("source must be github or external_docker, not %q.", spec.Source)
+	}
+	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
+	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
+	r.secrets(secrets)
+	return r.err()
+}
+
+func (r *rules) github(spec Spec) {
+	c := spec.SourceConfig
+	r.onlyFor(revision.ExternalDocker, "source_config.custom_url", c.CustomURL != nil)
+	r.onlyFor(revision.ExternalDocker, "source_config.resource_spec", c.ResourceSpec != nil)
+	r.onlyFor(revision.ExternalDocker, "source_config.listener_id", c.ListenerID != nil)
+	r.onlyFor(revision.ExternalDocker, "source_config.listener_config", c.ListenerConfig != nil)
+	r.onlyFor(revision.ExternalDocker, "source_revision_config.image_uri", spec.RevisionConfig.ImageURI != nil)
+	if c.RepoURL == nil {
+		r.breaks("source_config.repo_url is required when source is github.")
+	} else {
+		r.repoURL(*c.RepoURL)
+	}
+	ref := spec.RevisionConfig.RepoRef
+	if ref == nil || *ref == "" {
+		r.breaks("source_revision_config.repo_ref is required when source is github.")
+		return
+	}
+	tag := strings.HasPrefix(*ref, "refs/tags/")
+	if !tag && strings.HasPrefix(*ref, "refs/") {
+		r.breaks("source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not %q.", *ref)
+	}
+	if tag && c.BuildOnPush != nil && *c.BuildOnPush {
+		r.breaks("source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (%s).", *ref)
+	}
+}
+
+func (r *rules) externalDocker(spec Spec) {
+	c := spec.SourceConfig
+	r.onlyFor(revision.GitHub, "source_config.integration_id", c.IntegrationID != nil)
+	r.onlyFor(revision.GitHub, "source_config.repo_url", c.RepoURL != nil)
+	r.onlyFor(revision.GitHub, "source_config.deployment_type", c.DeploymentType != nil)
+	r.onlyFor(revision.GitHub, "source_config.build_on_push", c.BuildOnPush != nil)
+	r.onlyFor(revision.GitHub, "source_config.install_command", c.InstallCommand != nil)
+	r.onlyFor(revision.GitHub, "source_config.build_command", c.BuildCommand != nil)
+	r.onlyFor(revision.GitHub, "source_revision_config.repo_ref", spec.RevisionConfig.RepoRef != nil)
+	r.onlyFor(revision.GitHub, "source_revision_config.framework_config_path", spec.RevisionConfig.ConfigPath != nil)
+	if spec.RevisionConfig.ImageURI == nil || *spec.RevisionConfig.ImageURI == "" {
+		r.breaks("source_revision_config.image_uri is required when source is external_docker.")
+	}
+	if c.ListenerID != nil {
+		r.breaks("source_config.listener_id: listener ID %s not found.", *c.ListenerID)
+	} else if c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
+		r.breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
+	}
+}
+
+func (r *rules) onlyFor(source revision.Source, field string, set bool) {
+	if set {
+		r.breaks("%s applies to source %s only.", field, source)
+	}
+}
+
+// repoSchemes are the transports that a repository may be cloned by.
+var repoSchemes = []string{"https", "http", "ssh", "git", "file"}
+
+func (r *rules) repoURL(raw string) {
+	if scp := strings.Index(raw, ":"); scp > 0 && !strings.Contains(raw, "://") && strings.Contains(raw[:scp], "@") {
+		return // user@host:path, ssh's short form
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !slices.Contains(repoSchemes, u.Scheme) || (u.Host == "" && u.Path == "") {
+		r.breaks("source_config.repo_url must be the URL of a git repository (https, ssh or file).")
+	}
+}
+
+// shellMeta are the characters that a command may not hold, as it is run by a shell.
+const shellMeta = "'\"`\\\n\r\x00\t|;$<>"
+
+func (r *rules) command(field string, command *string) {
+	if command == nil {
+		return
+	}
+	if strings.ContainsAny(*command, shellMeta) || strings.Contains(strings.ReplaceAll(*command, "&&", ""), "&") {
+		r.breaks("%s may not hold quotes, backslashes, line breaks, tabs or any of ` | ; $ < > &, except &&.", field)
+	}
+}
+
+func (r *rules) secrets(secrets []Secret) {
+	seen := map[string]bool{}
+	for i, secret := range secrets {
+		switch {
+		case !environmentName(secret.Name):
+			r.breaks("secrets[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", i, secret.Name)
+		case reserved(secret.Name):
+			r.breaks("secrets[%d].name %s is set by the platform.", i, secret.Name)
+		case seen[secret.Name]:
+			r.breaks("secrets[%d].name %s is given twice.", i, secret.Name)
+		case strings.ContainsRune(secret.Value, 0):
+			r.breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
+		}
+		seen[secret.Name] = true
+	}
+}
+
+func environmentName(name string) bool {
+	if name == "" || (name[0] >= '0' && name[0] <= '9') {
+		return false
+	}
+	for _, c := range name {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// reservedNames are the environment variables that the platform sets itself, so that a request may not.
+var reservedNames = strings.Fields(`
+	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO
+	FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI
+	PLATFORM_FRAMEWORK_GIT_REF PLATFORM_FRAMEWORK_GIT_REF_SHA FRAMEWORK_AUTH_TYPE PLATFORM_AUTH_ENDPOINT PLATFORM_TENANT_ID
+	PLATFORM_AUTH_VERIFY_TENANT_ID PLATFORM_HOST_PROJECT_ID PLATFORM_HOST_PROJECT_NAME PLATFORM_HOST_REVISION_ID LOG_JSON
+	LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED
+	PLATFORM_DEPLOYMENT_NAME FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PATH PORT HOST HOME TMPDIR MOUNT_PREFIX`)
+
+func reserved(name string) bool {
+	return slices.Contains(reservedNames, name) || strings.HasPrefix(name, "SLIPWAY_")
+}

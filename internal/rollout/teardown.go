@@ -1,0 +1,132 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/workflow"
+)
+
+// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow when their revisions are erased.
+func (r *Rollout) stopReleases(ctx context.Context, ref deployment.Ref) error {
+	d, err := r.Deployments.Get(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if d.Busy {
+		err := r.Workflow.Stop(ctx, workflow.Rollout, d.Slot, "The deployment was deleted.")
+		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+			return fmt.Errorf("stop rollout: %w", err)
+		}
+	}
+	for _, id := range []string{d.Slot, d.Active, d.Retiring} {
+		if err := r.remove(ctx, d.Source, ref.Revision(id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *Rollout) remove(ctx context.Context, source revision.Source, ref revision.Ref) error {
+	target, ok := r.Targets[source]
+	if !ok || ref.Revision == "" {
+		return nil
+	}
+	if err := target.Remove(ctx, compute.Ref(ref)); err != nil {
+		return fmt.Errorf("remove release: %w", err)
+	}
+	return nil
+}
+
+func (r *Rollout) eraseThreads(ctx context.Context, ref deployment.Ref) (next, error) {
+	more, err := r.Threads.Erase(ctx, ref.Workspace, ref.Deployment)
+	if more {
+		return eraseThreads, err
+	}
+	return eraseDeployment, err
+}
+
+func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref) (next, error) {
+	d, err := r.Deployments.Get(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return done, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error {
+		return errors.Join(r.remove(ctx, d.Source, rev), r.Builder.Remove(ctx, rev.Revision), r.Logs.Remove(rev.Revision))
+	})
+	if more {
+		return eraseDeployment, err
+	}
+	return done, err
+}
+
+// Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
+// ending its revision is made good.
+func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
+	deployments, err := r.Deployments.Overdue(ctx, dueBy)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, d := range deployments {
+		if err := r.rescue(ctx, d); err != nil {
+			problems = append(problems, fmt.Errorf("rescue deployment %s: %w", d.Deployment, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
+	if err := r.Deployments.Renew(ctx, d); err != nil {
+		return err
+	}
+	machine, name, start := workflow.Rollout, d.Slot, r.Deployments.StartRollout
+	if d.Status == deployment.AwaitingDelete {
+		machine, name = workflow.Teardown, d.Deployment
+		start = func(ctx context.Context, d deployment.Deployment) error {
+			return r.Deployments.StartTeardown(ctx, d.Ref)
+		}
+	}
+	execution, err := r.Workflow.Describe(ctx, machine, name)
+	switch {
+	case errors.Is(err, workflow.ErrNotFound):
+		return start(ctx, d)
+	case err != nil:
+		return fmt.Errorf("describe workflow: %w", err)
+	case execution.Status == workflow.Running:
+		return nil
+	case machine == workflow.Rollout:
+		_, err := r.step(ctx, task{Step: "Fail", Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Revision: d.Slot}})
+		return err
+	default:
+		return r.teardown(ctx, d.Ref)
+	}
+}
+
+// teardown performs the steps of a teardown whose workflow has given up.
+func (r *Rollout) teardown(ctx context.Context, ref deployment.Ref) error {
+	if err := r.stopReleases(ctx, ref); err != nil {
+		return err
+	}
+	for step := (*Rollout).eraseThreads; ; {
+		answer, err := step(r, ctx, ref)
+		if err != nil || answer == done {
+			return err
+		}
+		if answer == eraseDeployment {
+			step = (*Rollout).eraseDeployment
+		}
+	}
+}
