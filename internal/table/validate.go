@@ -3,6 +3,7 @@ package table
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Validate reports what no adapter may accept: every adapter calls it first, so that a transaction that one store would
@@ -14,60 +15,187 @@ func Validate(writes []Write) error {
 	if len(writes) > MaxWrites {
 		return fmt.Errorf("transaction of %d writes: the limit is %d", len(writes), MaxWrites)
 	}
-	seen := make(map[Key]bool, len(writes))
 	for i, w := range writes {
-		key := w.Target()
-		if err := validateKey(key); err != nil {
-			return fmt.Errorf("write %d: %w", i, err)
+		if w == nil {
+			return fmt.Errorf("write %d: nil", i)
 		}
-		if seen[key] {
-			return fmt.Errorf("write %d: key %q is written twice in one transaction", i, key)
-		}
-		seen[key] = true
 		if err := validateWrite(w); err != nil {
 			return fmt.Errorf("write %d: %w", i, err)
+		}
+	}
+	return validateDistinct(writes)
+}
+
+// ValidateKeys reports what no adapter's GetBatch may accept.
+func ValidateKeys(keys []Key) error {
+	if len(keys) > MaxWrites {
+		return fmt.Errorf("batch of %d keys: the limit is %d", len(keys), MaxWrites)
+	}
+	for _, key := range keys {
+		if err := ValidateKey(key); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
+// ValidateKey reports a key that no item can have.
+func ValidateKey(k Key) error {
+	if k.PK == "" || k.SK == "" {
+		return fmt.Errorf("key %q has an empty part", k)
+	}
+	if !utf8.ValidString(k.PK) || !utf8.ValidString(k.SK) {
+		return fmt.Errorf("key %q is not UTF-8", k)
+	}
+	return nil
+}
+
+// ValidateQuery reports what no adapter's Query may accept, its cursor apart.
+func ValidateQuery(q Query) error {
+	if q.Index != "" {
+		if err := validateIndex(q.Index); err != nil {
+			return err
+		}
+	}
+	if q.PK == "" {
+		return errors.New("query without a partition")
+	}
+	if q.Limit < 0 || q.Limit > MaxLimit {
+		return fmt.Errorf("query with limit %d: 1 to %d it must be", q.Limit, MaxLimit)
+	}
+	if q.Prefix != "" && (q.From != "" || q.To != "") {
+		return errors.New("query with both a prefix and a range")
+	}
+	for _, text := range [...]string{q.PK, q.From, q.To, q.Prefix} {
+		if !utf8.ValidString(text) {
+			return fmt.Errorf("query for %q, which is not UTF-8", text)
+		}
+	}
+	return nil
+}
+
+// validateDistinct compares pairs where there are few writes, as almost always, and needs a set only above that.
+func validateDistinct(writes []Write) error {
+	const few = 8
+	if len(writes) <= few {
+		for i := range writes {
+			for j := range i {
+				if writes[i].Target() == writes[j].Target() {
+					return errWrittenTwice(i, writes[i].Target())
+				}
+			}
+		}
+		return nil
+	}
+	seen := make(map[Key]bool, len(writes))
+	for i, w := range writes {
+		if seen[w.Target()] {
+			return errWrittenTwice(i, w.Target())
+		}
+		seen[w.Target()] = true
+	}
+	return nil
+}
+
+func errWrittenTwice(i int, key Key) error {
+	return fmt.Errorf("write %d: key %q is written twice in one transaction", i, key)
+}
+
 func validateWrite(w Write) error {
 	switch w := w.(type) {
 	case Put:
-		for _, key := range w.Item.Index {
-			if err := validateKey(key); err != nil {
-				return err
-			}
-		}
-		return errors.Join(validateAttrs(w.Item.Attrs), validateBody(w.Item.Body))
+		return errors.Join(ValidateKey(w.Item.Key), validateCond(w.If), validateAttrs(w.Item.Attrs),
+			validateIndexKeys(w.Item.Index, false), validateBody(w.Item.Body))
 	case Update:
-		return errors.Join(validateAttrs(w.Set), validateBody(w.Body))
+		return errors.Join(ValidateKey(w.Key), validateCond(w.If), validateAttrs(w.Set), validateDisjoint(w),
+			validateIndexKeys(w.Index, true), validateBody(w.Body))
 	case Delete:
-		return nil
+		return errors.Join(ValidateKey(w.Key), validateCond(w.If))
 	case Check:
 		if len(w.If.terms) == 0 {
 			return errors.New("check without a condition")
 		}
-		return nil
+		return errors.Join(ValidateKey(w.Key), validateCond(w.If))
 	default:
 		return fmt.Errorf("unknown kind of write %T", w)
 	}
 }
 
-func validateKey(k Key) error {
-	if k.PK == "" || k.SK == "" {
-		return fmt.Errorf("key %q has an empty part", k)
+// validateCond refuses values no attribute can have: they could never be equal to one, or not even be compared.
+func validateCond(cond Cond) error {
+	for _, term := range cond.terms {
+		for _, value := range term.Values {
+			if err := validateValue(term.Attr, value); err != nil {
+				return fmt.Errorf("condition: %w", err)
+			}
+		}
 	}
 	return nil
 }
 
 func validateAttrs(attrs Attrs) error {
 	for name, value := range attrs {
-		switch value.(type) {
-		case string, int64, bool:
-		default:
-			return fmt.Errorf("attribute %s has type %T: string, int64 or bool it must be", name, value)
+		if err := validateValue(name, value); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+func validateValue(name string, value any) error {
+	if name == "" {
+		return errors.New("attribute without a name")
+	}
+	switch value := value.(type) {
+	case int64, bool:
+	case string:
+		if !utf8.ValidString(value) {
+			return fmt.Errorf("attribute %s is not UTF-8", name)
+		}
+	default:
+		return fmt.Errorf("attribute %s has type %T: string, int64 or bool it must be", name, value)
+	}
+	return nil
+}
+
+// validateDisjoint refuses an update that says two things about one attribute, as their order would decide.
+func validateDisjoint(u Update) error {
+	for name := range u.Add {
+		if name == "" {
+			return errors.New("attribute without a name")
+		}
+		if _, set := u.Set[name]; set {
+			return fmt.Errorf("attribute %s is both set and added to", name)
+		}
+	}
+	for _, name := range u.Unset {
+		_, set := u.Set[name]
+		_, added := u.Add[name]
+		if set || added {
+			return fmt.Errorf("attribute %s is both unset and changed", name)
+		}
+	}
+	return nil
+}
+
+func validateIndexKeys(keys map[Index]Key, removable bool) error {
+	for index, key := range keys {
+		if err := validateIndex(index); err != nil {
+			return err
+		}
+		if removable && key == (Key{}) {
+			continue
+		}
+		if err := ValidateKey(key); err != nil {
+			return fmt.Errorf("index %s: %w", index, err)
+		}
+	}
+	return nil
+}
+
+func validateIndex(index Index) error {
+	if index != ByList && index != ByDue {
+		return fmt.Errorf("unknown index %q", index)
 	}
 	return nil
 }

@@ -1,0 +1,68 @@
+package table
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"hash/fnv"
+)
+
+// errCursor is what every refused cursor is: torn, altered, or made for another query.
+var errCursor = errors.New("cursor was not made by this query")
+
+// Place is where a page ended: the last item's sort key in the index that was read (its own when none was) and its key. As it
+// names no count of items, what is inserted or deleted before it does not move the next page.
+type Place struct {
+	Sort string
+	Key  Key
+}
+
+// CursorAfter makes the cursor that continues the query after a place. Adapters use it and Place so that a cursor means the
+// same in each: it is bound to all fields of the query except Limit.
+func (q Query) CursorAfter(place Place) string {
+	text := appendTexts(nil, place.Sort, place.Key.PK, place.Key.SK)
+	sum := binary.BigEndian.AppendUint64(nil, q.cursorSum(text))
+	return base64.RawURLEncoding.EncodeToString(append(sum, text...))
+}
+
+// Place reads the query's cursor; nil when the query has none.
+func (q Query) Place() (*Place, error) {
+	if q.Cursor == "" {
+		return nil, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(q.Cursor)
+	if err != nil || len(raw) < 8 || binary.BigEndian.Uint64(raw) != q.cursorSum(raw[8:]) {
+		return nil, errCursor
+	}
+	var place Place
+	rest := raw[8:]
+	for _, field := range []*string{&place.Sort, &place.Key.PK, &place.Key.SK} {
+		size, n := binary.Uvarint(rest)
+		if n <= 0 || size > uint64(len(rest)-n) {
+			return nil, errCursor
+		}
+		*field, rest = string(rest[n:n+int(size)]), rest[n+int(size):]
+	}
+	return &place, nil
+}
+
+// cursorSum ties a cursor's text to the query; it finds mistakes, not forgers, who gain nothing: a cursor only says where in
+// the query's own partition to go on.
+func (q Query) cursorSum(text []byte) uint64 {
+	direction := "forward"
+	if q.Reverse {
+		direction = "reverse"
+	}
+	sum := fnv.New64a()
+	sum.Write(appendTexts(nil, string(q.Index), q.PK, q.From, q.To, q.Prefix, direction))
+	sum.Write(text)
+	return sum.Sum64()
+}
+
+func appendTexts(to []byte, texts ...string) []byte {
+	for _, text := range texts {
+		to = binary.AppendUvarint(to, uint64(len(text)))
+		to = append(to, text...)
+	}
+	return to
+}

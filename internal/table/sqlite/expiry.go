@@ -1,0 +1,42 @@
+package sqlite
+
+import "time"
+
+// eraseInterval is how often a quiet table looks for expired items; a busy one does so between groups.
+const eraseInterval = 30 * time.Second
+
+// eraseSQL is one look at the index of expiring items when there is nothing to erase.
+const eraseSQL = `DELETE FROM items WHERE (pk, sk) IN (SELECT pk, sk FROM items WHERE expires <= ?1 LIMIT ?2)`
+
+// eraseBatch bounds how long transactions wait for an erasure.
+const eraseBatch = 256
+
+// eraseExpired frees the space of expired items, at most once in a second of the clock as they expire in whole seconds; what a
+// batch leaves over is erased after the next group. Trouble is only logged: such items are absent to every reader anyway.
+func (w *writer) eraseExpired() {
+	now := w.now().Unix()
+	if now == w.erasedAt {
+		return
+	}
+	erased, err := w.erase(now)
+	if err != nil {
+		w.log.Warn("expired items could not be erased", "error", err)
+		return
+	}
+	if erased < eraseBatch {
+		w.erasedAt = now
+	}
+}
+
+func (w *writer) erase(now int64) (int, error) {
+	stmt, err := w.conn.Prepare(eraseSQL)
+	if err != nil {
+		return 0, err
+	}
+	stmt.BindInt64(1, now)
+	stmt.BindInt64(2, eraseBatch)
+	if _, err := stmt.Step(); err != nil {
+		return 0, err
+	}
+	return w.conn.Changes(), nil
+}

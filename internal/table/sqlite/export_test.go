@@ -1,0 +1,22 @@
+package sqlite
+
+import "maps"
+
+// Waiting returns how many transactions the writer has not taken yet.
+func (t *Table) Waiting() int {
+	t.queue.mu.Lock()
+	defer t.queue.mu.Unlock()
+	return len(t.queue.txs)
+}
+
+// Statements returns the SQL of all queries and point reads.
+func Statements() []string {
+	statements := []string{getSQL, headSQL}
+	for sql := range maps.Values(querySQL) {
+		statements = append(statements, sql)
+	}
+	return statements
+}
+
+// SchemaVersion is the version of files this package makes.
+const SchemaVersion = schemaVersion

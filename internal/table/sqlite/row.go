@@ -1,0 +1,110 @@
+package sqlite
+
+import (
+	"fmt"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// indexes gives each secondary index its place among the columns.
+var indexes = [...]table.Index{table.ByList, table.ByDue}
+
+// indexKeys are an item's keys in the indexes, the zero Key where it has none.
+type indexKeys [len(indexes)]table.Key
+
+func newIndexKeys(of map[table.Index]table.Key) indexKeys {
+	var keys indexKeys
+	if len(of) == 0 {
+		return keys
+	}
+	for i, index := range indexes {
+		keys[i] = of[index]
+	}
+	return keys
+}
+
+// row is an item in the form its columns have.
+type row struct {
+	expires int64 // Unix seconds, 0 for never
+	index   indexKeys
+	attrs   []byte
+	body    []byte
+}
+
+// The columns of a row that is read; a head is a row without its body.
+const (
+	headColumns = `pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs`
+	rowColumns  = headColumns + `, body`
+)
+
+const (
+	columnPK = iota
+	columnSK
+	columnExpires
+	columnIndex
+	columnAttrs = columnIndex + 2*len(indexes)
+	columnBody  = columnAttrs + 1
+)
+
+// readItem makes an item of the row that stmt stands on. scratch is reused between calls.
+func readItem(stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
+	item := &table.Item{
+		Key:   table.Key{PK: stmt.ColumnText(columnPK), SK: stmt.ColumnText(columnSK)},
+		Index: readIndex(stmt),
+	}
+	if expires := stmt.ColumnInt64(columnExpires); expires != 0 {
+		item.Expires = time.Unix(expires, 0).UTC()
+	}
+	*scratch = readBytes(stmt, columnAttrs, *scratch)
+	var err error
+	if item.Attrs, err = parseAttrs(*scratch); err != nil {
+		return nil, fmt.Errorf("read item %q: %w", item.Key, err)
+	}
+	if stmt.ColumnCount() > columnBody && stmt.ColumnLen(columnBody) > 0 {
+		item.Body = readBytes(stmt, columnBody, nil)
+	}
+	return item, nil
+}
+
+func readIndex(stmt *sqlite.Stmt) map[table.Index]table.Key {
+	var keys map[table.Index]table.Key
+	for i, index := range indexes {
+		column := columnIndex + 2*i
+		if stmt.ColumnLen(column) == 0 {
+			continue
+		}
+		if keys == nil {
+			keys = make(map[table.Index]table.Key, len(indexes))
+		}
+		keys[index] = table.Key{PK: stmt.ColumnText(column), SK: stmt.ColumnText(column + 1)}
+	}
+	return keys
+}
+
+// readBytes copies a column into buf, which grows as needed.
+func readBytes(stmt *sqlite.Stmt, column int, buf []byte) []byte {
+	size := stmt.ColumnLen(column)
+	if cap(buf) < size {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	stmt.ColumnBytes(column, buf)
+	return buf
+}
+
+// expired reports whether the row that stmt stands on has ceased to exist at now, in Unix seconds.
+func expired(stmt *sqlite.Stmt, now int64) bool {
+	expires := stmt.ColumnInt64(columnExpires)
+	return expires != 0 && expires <= now
+}
+
+// expiresAt is the column's value for a time; items live in whole seconds. What ends before 1970 has ended, not none.
+func expiresAt(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(t.Unix(), 1)
+}

@@ -1,0 +1,152 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// schemaVersion is what PRAGMA user_version says of files this code can use.
+const schemaVersion = 1
+
+// busyTimeout is how long a statement waits for another process's lock.
+const busyTimeout = 10 * time.Second
+
+// The page size is fixed when a file is made. Larger pages keep items of a few KB in one piece.
+const pageSize = 8192
+
+// The columns stand in the order in which they are needed, since SQLite reads a row only as far as asked: the body comes last.
+// Each secondary index ends with the primary key, which orders items that share an index key.
+var schema = [...]string{
+	`CREATE TABLE items (
+		pk      TEXT NOT NULL,
+		sk      TEXT NOT NULL,
+		expires INTEGER,
+		list_pk TEXT,
+		list_sk TEXT,
+		due_pk  TEXT,
+		due_sk  TEXT,
+		attrs   BLOB NOT NULL,
+		body    BLOB,
+		PRIMARY KEY (pk, sk)
+	) STRICT, WITHOUT ROWID`,
+	`CREATE INDEX items_by_list ON items (list_pk, list_sk, pk, sk) WHERE list_pk IS NOT NULL`,
+	`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
+	`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
+	`PRAGMA user_version = ` + strconv.Itoa(schemaVersion),
+}
+
+// writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache, in KiB, fills only with use; the
+// writer's stays valid from group to group, unlike the readers'. The log is folded into the file every thousand pages and, should
+// a large transaction have swollen it, cut back.
+var writerSettings = [...]string{
+	`PRAGMA synchronous = FULL`,
+	`PRAGMA cache_size = -16384`,
+	`PRAGMA wal_autocheckpoint = 1000`,
+	`PRAGMA journal_size_limit = 16777216`,
+}
+
+var readerSettings = [...]string{
+	`PRAGMA query_only = ON`,
+	`PRAGMA cache_size = -1024`,
+}
+
+// openWriter opens the connection for writing and, in a new file, creates the schema.
+func openWriter(path string) (_ *sqlite.Conn, err error) {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, conn.Close())
+		}
+	}()
+	conn.SetBusyTimeout(busyTimeout)
+	version, err := readVersion(conn)
+	if err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		if err := execAll(conn, `PRAGMA page_size = `+strconv.Itoa(pageSize)); err != nil {
+			return nil, err
+		}
+	}
+	if err := execAll(conn, `PRAGMA journal_mode = WAL`); err != nil {
+		return nil, err
+	}
+	if err := execAll(conn, writerSettings[:]...); err != nil {
+		return nil, err
+	}
+	if version == 0 {
+		return conn, createSchema(conn)
+	}
+	return conn, nil
+}
+
+// openReader opens a connection for reading a file that openWriter has prepared.
+func openReader(path string) (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	if err != nil {
+		return nil, fmt.Errorf("open reader: %w", err)
+	}
+	conn.SetBusyTimeout(busyTimeout)
+	if err := execAll(conn, readerSettings[:]...); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// createSchema looks at the version again under the write lock, since two processes may open a new file at once.
+func createSchema(conn *sqlite.Conn) error {
+	if err := execAll(conn, beginSQL); err != nil {
+		return err
+	}
+	version, err := readVersion(conn)
+	if err == nil && version == 0 {
+		err = execAll(conn, schema[:]...)
+	}
+	if err != nil {
+		return errors.Join(err, execAll(conn, rollbackSQL))
+	}
+	return execAll(conn, commitSQL)
+}
+
+func readVersion(conn *sqlite.Conn) (int64, error) {
+	stmt, _, err := conn.PrepareTransient(`PRAGMA user_version`)
+	if err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	if _, err := stmt.Step(); err != nil {
+		return 0, errors.Join(fmt.Errorf("read schema version: %w", err), stmt.Finalize())
+	}
+	version := stmt.ColumnInt64(0)
+	if err := stmt.Finalize(); err != nil {
+		return 0, fmt.Errorf("read schema version: %w", err)
+	}
+	if version > schemaVersion {
+		return 0, fmt.Errorf("the file has schema version %d and this program knows only %d: a newer version of the program made it",
+			version, schemaVersion)
+	}
+	return version, nil
+}
+
+// execAll runs statements that are used once, ignoring any rows.
+func execAll(conn *sqlite.Conn, statements ...string) error {
+	for _, sql := range statements {
+		stmt, _, err := conn.PrepareTransient(sql)
+		if err != nil {
+			return fmt.Errorf("execute %q: %w", sql, err)
+		}
+		for more := true; more && err == nil; {
+			more, err = stmt.Step()
+		}
+		if err := errors.Join(err, stmt.Finalize()); err != nil {
+			return fmt.Errorf("execute %q: %w", sql, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// ErrClosed is returned by every method after Close.
+var ErrClosed = errors.New("table is closed")
+
+// Table is a table.Table in a SQLite file. Make one with Open.
+type Table struct {
+	now      clock.Clock
+	readers  *readers
+	queue    *queue
+	writer   *writer
+	watchers *watchers
+
+	closing  sync.Once
+	closeErr error
+}
+
+var _ table.Table = (*Table)(nil)
+
+// Option changes how a table is opened.
+type Option func(*options)
+
+type options struct {
+	now clock.Clock
+	log *slog.Logger
+}
+
+// WithClock sets the clock that decides which items have expired; the default is the machine's.
+func WithClock(now clock.Clock) Option { return func(o *options) { o.now = now } }
+
+// WithLogger sets where trouble is reported that no caller waits for (erasing expired items); the default is slog's.
+func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// Open opens the table in the file at path, which is created if need be; its folder must exist. Beside it SQLite keeps two more
+// files, with "-wal" and "-shm" added to the name. A file of a newer version of this package is refused.
+func Open(path string, opts ...Option) (*Table, error) {
+	o := options{now: clock.System, log: slog.Default()}
+	for _, opt := range opts {
+		opt(&o)
+	}
+	conn, err := openWriter(path)
+	if err != nil {
+		return nil, fmt.Errorf("open table %s: %w", path, err)
+	}
+	t := &Table{
+		now:      o.now,
+		readers:  newReaders(path),
+		queue:    newQueue(),
+		watchers: newWatchers(),
+	}
+	t.writer = newWriter(conn, t.queue, t.watchers, o.now, o.log)
+	go t.writer.run()
+	return t, nil
+}
+
+// Close refuses new calls, finishes the transactions and reads that were accepted, and closes the file. It may be called again.
+func (t *Table) Close() error {
+	t.closing.Do(func() {
+		t.queue.close()
+		<-t.writer.done
+		// The writer's connection goes last, as only it may fold the write-ahead log into the file.
+		t.closeErr = errors.Join(t.readers.close(), t.writer.conn.Close())
+	})
+	if t.closeErr != nil {
+		return fmt.Errorf("close table: %w", t.closeErr)
+	}
+	return nil
+}
+
+// Watch returns a watcher of what this process writes to the key.
+func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.add(key) }
