@@ -19,3 +19,9 @@ type Sealer interface {
 	// Open decrypts what Seal returned for the same bound.
 	Open(ctx context.Context, bound Bound, sealed []byte) ([]byte, error)
 }
+
+// Hasher makes fingerprints that cannot be made, nor checked against guesses, without the key. API keys are stored as such.
+type Hasher interface {
+	// MAC returns the 32 byte fingerprint of data. The same data has unrelated fingerprints for different purposes.
+	MAC(purpose string, data []byte) []byte
+}

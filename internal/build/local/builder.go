@@ -1,0 +1,224 @@
+// Package local is the builder of one machine: it clones a commit with git, checks the framework configuration file and runs the
+// build command that the file names.
+//
+// A build is a job. Jobs wait in order for one of a few places, and end with a result that is kept in a file beside the tree, so that
+// a finished build is known after a restart of the server. A build that was under way when the server ended is absent afterwards,
+// and starting it again begins from an empty directory.
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/revisionlog"
+)
+
+// Config is what a Builder needs. Values that are zero get the default named at each.
+type Config struct {
+	// Dir holds the trees of all revisions, the caches of all workspaces and the records of running commands.
+	Dir string
+	// Logs get the output of builds, Log what the builder itself has to say.
+	Logs *revisionlog.Logs
+	Log  *slog.Logger
+	// Timeout is how long a build may take once it has a place (15 min).
+	Timeout time.Duration
+	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
+	ReachLimit time.Duration
+	// Places is how many builds run at a time (2).
+	Places int
+}
+
+// Builder implements build.Builder.
+type Builder struct {
+	cfg      Config
+	children *child.Registry
+	// release lets another server use the directory; calling it again does nothing.
+	release func() error
+	running sync.WaitGroup
+
+	mu      sync.Mutex
+	closed  bool
+	busy    int
+	waiting []*job          // in the order of Start
+	jobs    map[string]*job // those that wait or run, by revision
+}
+
+var _ build.Builder = (*Builder)(nil)
+
+// New returns a builder that keeps its files in cfg.Dir and ends the commands that an earlier server left running there.
+func New(cfg Config) (*Builder, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open builder: %w", err)
+	}
+	cfg.Dir = dir
+	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
+	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
+	cfg.Places = cmp.Or(cfg.Places, 2)
+	b := &Builder{cfg: cfg, jobs: map[string]*job{}}
+	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
+		return nil, fmt.Errorf("open builder: %w", err)
+	}
+	b.release = sync.OnceValue(b.children.Close)
+	if err := b.prepareGit(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
+	}
+	return b, nil
+}
+
+// Start queues the build of a revision, unless it is queued, runs or has succeeded.
+func (b *Builder) Start(_ context.Context, spec build.Spec) error {
+	if !id.Valid(spec.Revision) || !id.Valid(spec.Workspace) {
+		return fmt.Errorf("start build: revision %q or workspace %q is not an id", spec.Revision, spec.Workspace)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fmt.Errorf("start build of revision %s: the server is shutting down", spec.Revision)
+	}
+	if j := b.jobs[spec.Revision]; j != nil {
+		if j.ctx.Err() != nil {
+			return fmt.Errorf("start build of revision %s: the one before is still being removed", spec.Revision)
+		}
+		return nil
+	}
+	result, err := b.readResult(spec.Revision)
+	if err != nil || result.State == build.Succeeded {
+		return err
+	}
+	j := newJob(b, spec)
+	b.jobs[spec.Revision] = j
+	b.waiting = append(b.waiting, j)
+	b.fillPlaces()
+	return nil
+}
+
+// fillPlaces starts the jobs that have waited longest. The caller holds b.mu.
+func (b *Builder) fillPlaces() {
+	for b.busy < b.cfg.Places && len(b.waiting) > 0 {
+		j := b.waiting[0]
+		b.waiting = b.waiting[1:]
+		b.busy++
+		b.running.Go(func() {
+			j.run()
+			b.free(j)
+		})
+	}
+}
+
+// free forgets a job whose result is stored, and gives its place to the next.
+func (b *Builder) free(j *job) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.jobs, j.spec.Revision)
+	close(j.done)
+	b.busy--
+	b.fillPlaces()
+}
+
+// Await returns the result of a build as soon as it has one.
+func (b *Builder) Await(ctx context.Context, revision string) (build.Result, error) {
+	if !id.Valid(revision) {
+		return build.Result{}, fmt.Errorf("await build: revision %q is not an id", revision)
+	}
+	b.mu.Lock()
+	j := b.jobs[revision]
+	b.mu.Unlock()
+	if j == nil {
+		return b.readResult(revision)
+	}
+	select {
+	case <-j.done:
+		return j.result, j.err
+	case <-ctx.Done():
+		return build.Result{State: build.Running}, nil
+	}
+}
+
+// Remove cancels the build and erases its tree and its result.
+func (b *Builder) Remove(ctx context.Context, revision string) error {
+	if !id.Valid(revision) {
+		return fmt.Errorf("remove build: revision %q is not an id", revision)
+	}
+	if j := b.cancel(revision); j != nil {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return fmt.Errorf("remove build of revision %s: %w", revision, ctx.Err())
+		}
+	}
+	if err := child.RemoveFiles(b.dirOf(revision)); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	return nil
+}
+
+// cancel ends the job of a revision, if there is one. One that still waits for a place is over at once.
+func (b *Builder) cancel(revision string) *job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[revision]
+	if j == nil {
+		return nil
+	}
+	j.cancel()
+	for i, waiting := range b.waiting {
+		if waiting == j {
+			b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
+			delete(b.jobs, revision)
+			close(j.done)
+			break
+		}
+	}
+	return j
+}
+
+// Close cancels all builds, which are absent from then on, and returns when they have ended. Closing again does
+// nothing.
+func (b *Builder) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	var revisions []string
+	for revision := range b.jobs {
+		revisions = append(revisions, revision)
+	}
+	b.mu.Unlock()
+	for _, revision := range revisions {
+		b.cancel(revision)
+	}
+	b.running.Wait()
+	if err := b.release(); err != nil {
+		return fmt.Errorf("close builder: %w", err)
+	}
+	return nil
+}
+
+func (b *Builder) dirOf(revision string) string {
+	return filepath.Join(b.cfg.Dir, "revisions", revision)
+}
+
+// cacheOf is the home directory of a workspace's builds. They share it, so that a second build finds what the first downloaded and
+// compiled; other workspaces do not, as a build could plant something in it.
+func (b *Builder) cacheOf(workspace string) string {
+	return filepath.Join(b.cfg.Dir, "cache", workspace)
+}
+
+// makeDirs creates directories for the server and its children only.
+func makeDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}

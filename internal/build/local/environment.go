@@ -1,0 +1,139 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+// environment takes an object of strings, or the path of a .env file from the configuration file's directory.
+func (p *parser) environment() {
+	if !p.has("env") {
+		return
+	}
+	var path string
+	if json.Unmarshal(p.fields["env"], &path) == nil {
+		p.environmentFile(path)
+		return
+	}
+	var values map[string]json.RawMessage
+	if err := json.Unmarshal(p.fields["env"], &values); err != nil {
+		p.problem("env: must be an object of strings, or the path of a .env file")
+		return
+	}
+	env := map[string]string{}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		var value *string
+		if err := json.Unmarshal(values[name], &value); err != nil || value == nil {
+			p.problem("env.%s: must be a string", name)
+			continue
+		}
+		env[name] = *value
+	}
+	p.checkEnvironment(env)
+}
+
+// environmentFile reads the .env file. One that is not in the repository is not a problem: it is often kept out of it on purpose.
+func (p *parser) environmentFile(path string) {
+	data, err := readFile(p.root, filepath.Join(p.dir, path))
+	switch {
+	case path == "" || filepath.IsAbs(path):
+		p.problem("env: the path %q must be relative", path)
+		return
+	case errors.Is(err, fs.ErrNotExist):
+		p.config.remarks = append(p.config.remarks, "env: the file "+path+" is not in the repository; nothing is set from it")
+		return
+	case err != nil:
+		p.problem("env: the file %q cannot be read: %v", path, err)
+		return
+	}
+	env, wrong := parseDotenv(string(data))
+	for _, line := range wrong {
+		p.problem("env: line %d of %s is not NAME=value", line, path)
+	}
+	p.checkEnvironment(env)
+}
+
+// checkEnvironment keeps the variables that an agent may have.
+func (p *parser) checkEnvironment(env map[string]string) {
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		switch {
+		case !variableName.MatchString(name):
+			p.problem("env.%s: is not a name that an environment variable can have", name)
+		case name == "HOST" || strings.HasPrefix(name, "SLIPWAY_"):
+			p.problem("env.%s: is set by the platform", name)
+		case strings.ContainsRune(env[name], 0):
+			p.problem("env.%s: must not contain a NUL character", name)
+		case name == "PORT" && !isPort(env[name]):
+			p.problem("env.PORT: must be a number from 1 to 65535")
+		}
+	}
+	p.config.env = env
+}
+
+func isPort(value string) bool {
+	port, err := strconv.ParseUint(value, 10, 16)
+	return err == nil && port > 0
+}
+
+// parseDotenv reads lines of NAME=value, with comments, an optional "export" and quotes. In double quotes \n, \", \\ and \$ are
+// escapes. It also returns the numbers of the lines that it cannot read.
+func parseDotenv(text string) (env map[string]string, wrong []int) {
+	env = map[string]string{}
+	number := 0
+	for line := range strings.Lines(text) {
+		number++
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		if name = strings.TrimSpace(name); ok {
+			value, ok = unquote(strings.TrimSpace(value))
+		}
+		if !ok || !variableName.MatchString(name) {
+			wrong = append(wrong, number)
+			continue
+		}
+		env[name] = value
+	}
+	return env, wrong
+}
+
+var escapes = strings.NewReplacer(`\n`, "\n", `\"`, `"`, `\\`, `\`, `\$`, `$`)
+
+// unquote takes a value out of its quotes, and a comment off its end.
+func unquote(value string) (string, bool) {
+	if value == "" || value[0] != '"' && value[0] != '\'' {
+		if at := strings.Index(value, " #"); at >= 0 {
+			value = strings.TrimSpace(value[:at])
+		}
+		return value, true
+	}
+	quote := value[0]
+	end := 1
+	for end < len(value) && value[end] != quote {
+		if quote == '"' && value[end] == '\\' {
+			end++
+		}
+		end++
+	}
+	if end >= len(value) {
+		return "", false
+	}
+	if rest := strings.TrimSpace(value[end+1:]); rest != "" && rest[0] != '#' {
+		return "", false
+	}
+	if quote == '\'' {
+		return value[1:end], true
+	}
+	return escapes.Replace(value[1:end]), true
+}

@@ -1,0 +1,232 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/revisionlog"
+)
+
+// gitConfig is all the configuration that git reads: the system's, the user's and their credential helpers are left out. A repository
+// may belong to another user, because cloning only reads it. A transfer that stalls ends after half a minute.
+const gitConfig = `[safe]
+	directory = *
+[core]
+	hooksPath = /dev/null
+	askPass =
+[credential]
+	helper =
+[http]
+	lowSpeedLimit = 1000
+	lowSpeedTime = 30
+[advice]
+	detachedHead = false
+[init]
+	defaultBranch = main
+[gc]
+	auto = 0
+`
+
+// credentialHelper is what git runs to get the credentials; it prints them from its environment, with the shell's own printf.
+const credentialHelper = `!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; fi; }; f`
+
+// sshCommand never asks, and does not wait long. A host that is seen for the first time is trusted, one that changed its key is not.
+const sshCommand = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new"
+
+// noSuchRef is the exit code of git ls-remote --exit-code when the repository answers and has no such ref.
+const noSuchRef = 2
+
+func (b *Builder) gitHome() string { return filepath.Join(b.cfg.Dir, "git") }
+
+// prepareGit writes git's configuration.
+func (b *Builder) prepareGit() error {
+	if err := makeDirs(b.gitHome()); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.gitHome(), "config"), []byte(gitConfig), 0o600)
+}
+
+// git is one clone: a repository and the tree that it goes into.
+type git struct {
+	job  *job
+	repo repository
+	tree string
+}
+
+// clone puts the commit that the ref names into the tree, with its submodules and without history, and returns its id.
+func (j *job) clone(ctx context.Context, tree string) (string, error) {
+	repo, err := parseRepository(j.spec)
+	if err != nil {
+		return "", err
+	}
+	if err := j.note(revisionlog.Info, "cloning %s at %s", repo.url, j.spec.Ref); err != nil {
+		return "", err
+	}
+	g := git{j, repo, tree}
+	ref := fullRef(j.spec.Ref)
+	if err := g.findRef(ctx, ref); err != nil {
+		return "", err
+	}
+	commit, err := g.fetch(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	if err := j.note(revisionlog.Info, "commit %s", commit); err != nil {
+		return "", err
+	}
+	return commit, g.checkOut(ctx, commit)
+}
+
+// fullRef completes a branch's bare name.
+func fullRef(ref string) string {
+	if strings.HasPrefix(ref, "refs/") {
+		return ref
+	}
+	return "refs/heads/" + ref
+}
+
+// findRef checks that the repository can be reached and has the ref. Both are told by exit codes, so no words of git are parsed.
+func (g git) findRef(ctx context.Context, ref string) error {
+	reach, cancel := context.WithTimeout(ctx, g.job.builder.cfg.ReachLimit)
+	defer cancel()
+	var refs bytes.Buffer
+	ran, err := g.run(reach, &refs, "ls-remote", "--exit-code", "--", g.repo.url, ref)
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case reach.Err() != nil:
+		return fail(build.ReasonRepoUnreachable, "the repository %s did not answer within %s. %s",
+			g.repo.url, g.job.builder.cfg.ReachLimit, ran.lastWords())
+	case ran.exit.Code != 0 && ran.exit.Code != noSuchRef:
+		return g.unreachable(ran)
+	}
+	// git also lists refs that end in the one asked for.
+	for line := range strings.Lines(refs.String()) {
+		if _, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == ref {
+			return nil
+		}
+	}
+	kind, name := "ref", ref
+	if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+		kind, name = "branch", branch
+	} else if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
+		kind, name = "tag", tag
+	}
+	return fail(build.ReasonRefNotFound, "the repository %s has no %s named %q.", g.repo.url, kind, name)
+}
+
+func (g git) unreachable(ran outcome) error {
+	credentials := "no credentials are known for it"
+	if g.repo.scope != "" && (g.repo.username != "" || g.repo.password != "") {
+		credentials = "it may have refused the credentials"
+	}
+	return fail(build.ReasonRepoUnreachable, "the repository %s cannot be cloned: it does not exist, cannot be reached, or %s. %s",
+		g.repo.url, credentials, ran.lastWords())
+}
+
+// fetch gets the commit that the ref names and returns its id; an annotated tag stands for its commit.
+func (g git) fetch(ctx context.Context, ref string) (string, error) {
+	// Submodules with relative addresses are looked up from the remote that is named origin.
+	for _, args := range [][]string{{"init", "-q", "--template="}, {"remote", "add", "--", "origin", g.repo.url}} {
+		if err := g.mustRun(ctx, args...); err != nil {
+			return "", err
+		}
+	}
+	ran, err := g.run(ctx, nil, "fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", "origin", ref)
+	switch {
+	case err != nil:
+		return "", err
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case ran.failed():
+		return "", g.unreachable(ran)
+	}
+	var commit bytes.Buffer
+	ran, err = g.run(ctx, &commit, "rev-parse", "--verify", "FETCH_HEAD^{commit}")
+	if err == nil && ran.failed() {
+		err = fail(build.ReasonRefNotFound, "%s of the repository %s does not name a commit.", ref, g.repo.url)
+	}
+	return strings.TrimSpace(commit.String()), err
+}
+
+// checkOut writes the commit's files and those of its submodules.
+func (g git) checkOut(ctx context.Context, commit string) error {
+	if err := g.mustRun(ctx, "checkout", "-q", "--detach", commit); err != nil {
+		return err
+	}
+	_, err := os.Lstat(filepath.Join(g.tree, ".gitmodules"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ran, err := g.run(ctx, nil, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ran.failed():
+		return fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned. %s", g.repo.url, ran.lastWords())
+	}
+	return nil
+}
+
+// mustRun runs a command that fails only for the server's own trouble, as a full disk.
+func (g git) mustRun(ctx context.Context, args ...string) error {
+	ran, err := g.run(ctx, nil, args...)
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ran.failed():
+		return fmt.Errorf("git %s %s: %s", args[0], ran.exit, ran.last)
+	}
+	return nil
+}
+
+// run runs git in the tree.
+func (g git) run(ctx context.Context, stdout io.Writer, args ...string) (outcome, error) {
+	command := child.Command{Args: append([]string{"git"}, args...), Dir: g.tree, Env: g.environment(), Stdout: stdout}
+	return g.job.exec(ctx, command)
+}
+
+// environment is all that git and the programs it starts get. Credentials travel here because others cannot read it, as they can a
+// command line.
+func (g git) environment() []string {
+	home := g.job.builder.gitHome()
+	env := append(passOn(slices.Concat(network, []string{"PATH", "SSH_AUTH_SOCK"})),
+		"HOME="+home,
+		"LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL="+filepath.Join(home, "config"),
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=",
+		"GIT_SSH_COMMAND="+sshCommand,
+		"GIT_ALLOW_PROTOCOL="+g.repo.protocols,
+	)
+	if g.repo.scope == "" || g.repo.username == "" && g.repo.password == "" {
+		return env
+	}
+	return append(env,
+		"GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=credential."+g.repo.scope+".helper",
+		"GIT_CONFIG_VALUE_0="+credentialHelper,
+		"SLIPWAY_GIT_USERNAME="+g.repo.username,
+		"SLIPWAY_GIT_PASSWORD="+g.repo.password,
+	)
+}

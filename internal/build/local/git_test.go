@@ -1,0 +1,214 @@
+package local_test
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/local"
+)
+
+const (
+	username = "ada"
+	password = "p%20ss:word's"
+)
+
+// serveGit serves the repositories under dir over HTTP. With private, it wants the credentials.
+func serveGit(t *testing.T, dir string, private bool) (url string) {
+	t.Helper()
+	libexec, err := exec.Command(realGit, "--exec-path").Output()
+	must(t, err)
+	backend := &cgi.Handler{
+		Stderr: io.Discard,
+		Path:   filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
+		Env:    []string{"GIT_PROJECT_ROOT=" + dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, pass, _ := r.BasicAuth(); private && (user != username || pass != password) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func TestRefs(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := newRepo(t, map[string]string{"framework.json": framework("true")})
+	tagged := r.git("rev-parse", "HEAD")
+	r.git("tag", "light")
+	r.git("tag", "-a", "-m", "release", "annotated")
+	r.git("branch", "feature/x")
+	r.git("branch", "deep/refs/heads/main")
+	head := r.commit(nil)
+	r.git("tag", "tree", "HEAD^{tree}")
+	for ref, want := range map[string]string{
+		"main": head, "refs/heads/main": head, "feature/x": tagged, "refs/tags/light": tagged, "refs/tags/annotated": tagged,
+	} {
+		spec := newSpec(r.url())
+		spec.Ref = ref
+		got := m.build(t, spec)
+		if got.CommitSHA != want {
+			t.Errorf("%s: commit %s, want %s", ref, got.CommitSHA, want)
+		}
+		if history := (repo{t, got.Artifact.Dir}).git("rev-list", "--count", "HEAD"); history != "1" {
+			t.Errorf("%s: %s commits were cloned, want 1", ref, history)
+		}
+	}
+	for ref, words := range map[string]string{
+		"nope":            `has no branch named "nope"`,
+		"light":           `has no branch named "light"`,
+		"refs/tags/nope":  `has no tag named "nope"`,
+		"refs/heads/*":    `has no branch named "*"`,
+		"heads/main":      `has no branch named "heads/main"`,
+		"--upload-pack=x": `has no branch named "--upload-pack=x"`,
+		"refs/tags/tree":  "does not name a commit",
+	} {
+		spec := newSpec(r.url())
+		spec.Ref = ref
+		m.wantFailure(t, spec, build.ReasonRefNotFound, words)
+	}
+}
+
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := newRepo(t, map[string]string{"framework.json": framework("true")})
+	for _, url := range []string{r.url(), r.dir, serveGit(t, filepath.Dir(r.dir), false) + "/repo.git"} {
+		if got := m.build(t, newSpec(url)); got.CommitSHA != r.git("rev-parse", "HEAD") {
+			t.Errorf("%s: commit %s", url, got.CommitSHA)
+		}
+	}
+}
+
+func TestRepositoryCannotBeReached(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := newRepo(t, map[string]string{"framework.json": framework("true")})
+	public, private := serveGit(t, filepath.Dir(r.dir), false), serveGit(t, filepath.Dir(r.dir), true)
+	for name, c := range map[string]struct {
+		url, credentials string
+		words            []string
+	}{
+		"no such directory":   {"file:///no/such/repo", "", []string{"file:///no/such/repo", "does not exist", "no credentials"}},
+		"no such repository":  {public + "/nope.git", "", []string{"/nope.git", "does not exist", "not found"}},
+		"nobody listens":      {"http://127.0.0.1:1/repo.git", "", []string{"cannot be reached", "127.0.0.1"}},
+		"no such host":        {"https://nowhere.invalid/repo.git", "", []string{"nowhere.invalid"}},
+		"no credentials":      {private + "/repo.git", "", []string{"no credentials are known"}},
+		"wrong credentials":   {private + "/repo.git", "ada:open-sesame", []string{"refused the credentials", "Authentication failed"}},
+		"ssh without anybody": {"ssh://git@127.0.0.1:1/repo.git", "", []string{"ssh://git@127.0.0.1:1/repo.git"}},
+		"an option":           {"--upload-pack=touch /tmp/x", "", []string{"none that git can clone from"}},
+		"a remote helper":     {"ext::sh -c true", "", []string{"none that git can clone from"}},
+		"another scheme":      {"ftp://127.0.0.1/repo.git", "", []string{"none that git can clone from"}},
+		"a relative path":     {"repo.git", "", []string{"none that git can clone from"}},
+		"not a URL":           {"https://ada:open-sesame@%zz/", "", []string{"none that git can clone from"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			spec := newSpec(c.url)
+			spec.Credentials = c.credentials
+			got := m.wantFailure(t, spec, build.ReasonRepoUnreachable, c.words...)
+			if strings.Contains(got.Message, "open-sesame") {
+				t.Errorf("message %q has the password", got.Message)
+			}
+		})
+	}
+}
+
+func TestRepositoryDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { must(t, silent.Close()) })
+	m := newMachine(t, func(c *local.Config) { c.ReachLimit = 300 * time.Millisecond })
+	for _, scheme := range []string{"http", "https", "ssh", "git"} {
+		m.wantFailure(t, newSpec(scheme+"://"+silent.Addr().String()+"/repo.git"), build.ReasonRepoUnreachable, "did not answer within 300ms")
+	}
+}
+
+func TestCredentialsStaySecret(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := newRepo(t, map[string]string{"framework.json": framework("env; cat .git/config")})
+	url := serveGit(t, filepath.Dir(r.dir), true) + "/repo.git"
+	given := newSpec(url)
+	given.Credentials = username + ":" + password
+	inURL := newSpec(strings.Replace(url, "://", "://"+username+":p%2520ss%3Aword's@", 1))
+	for _, spec := range []build.Spec{given, inURL} {
+		got := m.build(t, spec)
+		if got.CommitSHA == "" {
+			t.Error("there is no commit")
+		}
+		if log := m.log(t, spec); strings.Contains(log, "word's") || strings.Contains(log, "***") || !strings.Contains(log, url) {
+			t.Errorf("log of a build that prints all it knows:\n%s", log)
+		}
+		wantNowhere(t, m.cfg.Dir, "word's")
+	}
+	calls, err := os.ReadFile(gitCalls)
+	must(t, err)
+	if !strings.Contains(string(calls), "ls-remote --exit-code -- "+url) || strings.Contains(string(calls), "word's") {
+		t.Errorf("git was called as:\n%s", calls)
+	}
+}
+
+// wantNowhere checks that no file under dir has the text.
+func wantNowhere(t *testing.T, dir, text string) {
+	t.Helper()
+	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		if strings.Contains(string(data), text) {
+			t.Errorf("%s has the password", path)
+		}
+		return err
+	}))
+}
+
+func TestSubmodules(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	inner := newRepo(t, map[string]string{"data.txt": "inner"})
+	outer := newRepo(t, map[string]string{"framework.json": framework("cat lib/data.txt")})
+	outer.git("submodule", "add", "-q", inner.url(), "lib")
+	inner.commit(map[string]string{"data.txt": "newer"})
+	outer.commit(nil)
+
+	spec := newSpec(outer.url())
+	m.build(t, spec)
+	if log := m.log(t, spec); !strings.Contains(log, "\ninner") {
+		t.Errorf("log %q has not the submodule's file at its commit", log)
+	}
+
+	// A repository on the network cannot make the server read files of its own.
+	url := serveGit(t, filepath.Dir(outer.dir), false) + "/repo.git"
+	m.wantFailure(t, newSpec(url), build.ReasonRepoUnreachable, "a submodule", "transport 'file' not allowed")
+}
+
+func TestSubmoduleOfAnotherHostGetsNoCredentials(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	inner := newRepo(t, map[string]string{"data.txt": "inner"})
+	outer := newRepo(t, map[string]string{"framework.json": framework("true")})
+	outer.git("submodule", "add", "-q", inner.url(), "lib")
+	other := serveGit(t, filepath.Dir(inner.dir), true)
+	outer.git("config", "-f", ".gitmodules", "submodule.lib.url", other+"/repo.git")
+	outer.commit(nil)
+	spec := newSpec(serveGit(t, filepath.Dir(outer.dir), true) + "/repo.git")
+	spec.Credentials = username + ":" + password
+	m.wantFailure(t, spec, build.ReasonRepoUnreachable, "a submodule", "could not read Username")
+}

@@ -1,0 +1,79 @@
+package local_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/local"
+)
+
+func TestResultOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := openMachine(t, dir)
+	good := newSpec(newRepo(t, map[string]string{"framework.json": framework("true")}).url())
+	bad := newSpec(newRepo(t, map[string]string{"framework.json": framework("false")}).url())
+	want := m.build(t, good)
+	wantBad := m.wantFailure(t, bad, build.ReasonBuildCommandFailed)
+	must(t, m.Close())
+	m = openMachine(t, dir)
+	if diff := cmp.Diff(want, m.await(t, good)); diff != "" {
+		t.Errorf("success (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantBad, m.await(t, bad)); diff != "" {
+		t.Errorf("failure (-before +after):\n%s", diff)
+	}
+}
+
+func TestClosedBuilderForgetsUnfinishedBuilds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m, calls := openMachine(t, dir, func(c *local.Config) { c.Places = 1 }), newSwitchboard(t)
+	running := newSpec(newRepo(t, map[string]string{"framework.json": framework(calls.caller())}).url())
+	waiting := newSpec(newRepo(t, map[string]string{"framework.json": framework("true")}).url())
+	m.start(t, running)
+	m.start(t, waiting)
+	wantDeath := calls.accept(t)
+	must(t, m.Close())
+	wantDeath()
+	if err := m.Start(t.Context(), waiting); err == nil {
+		t.Error("Start after Close: got no error")
+	}
+	for _, spec := range []build.Spec{running, waiting} {
+		if got := m.await(t, spec); got.State != build.Absent {
+			t.Errorf("got %s, want absent", got.State)
+		}
+	}
+	openMachine(t, dir).build(t, waiting)
+}
+
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	dir, calls := t.TempDir(), newSwitchboard(t)
+	r := newRepo(t, map[string]string{"framework.json": framework("test ! -e left && touch left && " + calls.caller() + " & wait")})
+	spec := newSpec(r.url())
+	data, err := json.Marshal(spec)
+	must(t, err)
+	server := exec.Command(program())
+	server.Env = append(os.Environ(), "MODE=server", "DIR="+dir, "SPEC="+string(data))
+	server.Stderr = os.Stderr
+	must(t, server.Start())
+	wantDeath := calls.accept(t)
+	must(t, server.Process.Signal(syscall.SIGKILL))
+	if err := server.Wait(); err == nil {
+		t.Error("the server was not killed")
+	}
+	m := openMachine(t, dir)
+	wantDeath()
+	if got := m.await(t, spec); got.State != build.Absent {
+		t.Errorf("got %s, want absent", got.State)
+	}
+	r.commit(map[string]string{"framework.json": framework("test ! -e left")})
+	m.build(t, spec)
+}

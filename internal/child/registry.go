@@ -1,0 +1,141 @@
+package child
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// markVariable is in the environment of each child and of all that it starts; its value is the name of the child's record.
+const markVariable = "SLIPWAY_PROCESS"
+
+const (
+	recordSuffix = ".json"
+	lockPatience = time.Second
+)
+
+// Registry starts children and keeps a record of each in a directory for as long as it lives.
+type Registry struct {
+	dir  string
+	lock *os.File
+}
+
+// record is what is known of a child on disk. The file is named by the child's mark.
+type record struct {
+	mark string
+	PID  int `json:"pid"`
+	// Started is when the system says that the process began, where that is needed to know it again.
+	Started string `json:"started,omitempty"`
+}
+
+// Open ends every child that an earlier server left behind in dir and returns a registry that keeps its records there. It fails
+// while another server uses dir, whose children it would end.
+func Open(dir string) (*Registry, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open process registry: %w", err)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("open process registry: %w", err)
+	}
+	r := &Registry{dir: dir, lock: lock}
+	if err := takeLock(lock); err != nil {
+		return nil, errors.Join(fmt.Errorf("open process registry: another server uses %s: %w", dir, err), lock.Close())
+	}
+	if err := r.clear(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open process registry: %w", err), lock.Close())
+	}
+	return r, nil
+}
+
+// takeLock locks the file until it is unlocked or this server ends. It tries for a moment, because a child that a killed server was
+// just starting still holds the server's files.
+func takeLock(file *os.File) error {
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
+		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+	}
+}
+
+// Close lets another registry use the directory. The children must have ended.
+func (r *Registry) Close() error {
+	// Closing alone would leave the lock with a process that is just being started.
+	return errors.Join(syscall.Flock(int(r.lock.Fd()), syscall.LOCK_UN), r.lock.Close())
+}
+
+// Start runs the command as a child of its own process group.
+func (r *Registry) Start(command Command) (*Process, error) {
+	rec := record{mark: rand.Text()}
+	// The record comes first: a server killed between the two leaves a record too many, never a child too many.
+	if err := r.write(rec); err != nil {
+		return nil, err
+	}
+	keep := func(pid int) error {
+		started, err := startTime(pid)
+		if err != nil {
+			return err
+		}
+		return r.write(record{mark: rec.mark, PID: pid, Started: started})
+	}
+	forget := func() error { return os.Remove(r.path(rec.mark)) }
+	command.Env = append(command.Env[:len(command.Env):len(command.Env)], markVariable+"="+rec.mark)
+	p, err := start(command, keep, forget)
+	if err != nil {
+		return nil, errors.Join(err, forget())
+	}
+	return p, nil
+}
+
+func (r *Registry) path(mark string) string { return filepath.Join(r.dir, mark+recordSuffix) }
+
+func (r *Registry) write(rec record) error {
+	data, err := json.Marshal(rec)
+	if err != nil {
+		return fmt.Errorf("record process: %w", err)
+	}
+	if err := os.WriteFile(r.path(rec.mark), data, 0o600); err != nil {
+		return fmt.Errorf("record process: %w", err)
+	}
+	return nil
+}
+
+// clear ends the children of the records that are there and forgets them.
+func (r *Registry) clear() error {
+	names, err := filepath.Glob(filepath.Join(r.dir, "*"+recordSuffix))
+	if err != nil {
+		return err
+	}
+	var left []record
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		rec := record{mark: strings.TrimSuffix(filepath.Base(name), recordSuffix)}
+		// A record cut short by a full disk still names its child by its mark.
+		if err := json.Unmarshal(data, &rec); err != nil {
+			rec.PID = 0
+		}
+		left = append(left, rec)
+	}
+	if len(left) == 0 {
+		return nil
+	}
+	if err := endLeftovers(left); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := os.Remove(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,54 @@
+//go:build unix && !linux
+
+package child
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// groupAttributes makes the child lead a group of its own.
+func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
+// startBound starts the command. This system cannot bind it to the life of the server; endLeftovers ends it later.
+func startBound(cmd *exec.Cmd) error { return cmd.Start() }
+
+// startTime asks the system when a process began, which together with its id names it for good. A process that has ended has none.
+func startTime(pid int) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "ps", "-o", "lstart=", "-p", strconv.Itoa(pid))
+	cmd.Env = []string{"PATH=/bin:/usr/bin", "LC_ALL=C", "TZ=UTC"}
+	out, err := cmd.Output()
+	var exited *exec.ExitError
+	if err != nil && !errors.As(err, &exited) {
+		return "", fmt.Errorf("ask for the start of process %d: %w", pid, err)
+	}
+	return strings.TrimSpace(string(out)), nil
+}
+
+// endLeftovers kills the group of every recorded process that is still the same process.
+func endLeftovers(left []record) error {
+	for _, rec := range left {
+		if rec.PID <= 0 || rec.Started == "" {
+			continue
+		}
+		started, err := startTime(rec.PID)
+		if err != nil {
+			return err
+		}
+		if started != rec.Started {
+			continue
+		}
+		if err := syscall.Kill(-rec.PID, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("kill process group %d: %w", rec.PID, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package revisionlog
+
+import (
+	"slices"
+	"strings"
+)
+
+const (
+	// secretMinimum is the length from which on a value is worth hiding: shorter ones are "true", "8080", "info".
+	secretMinimum = 6
+	secretMark    = "***"
+)
+
+// secrets hides values in text.
+type secrets struct {
+	replacer *strings.Replacer
+	longest  int
+}
+
+// newSecrets hides each line of the values, the longest first where one is part of another.
+func newSecrets(values []string) secrets {
+	var hidden []string
+	for _, value := range values {
+		for line := range strings.Lines(value) {
+			if line = strings.TrimRight(line, "\r\n"); len(line) >= secretMinimum {
+				hidden = append(hidden, line)
+			}
+		}
+	}
+	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) })
+	s := secrets{}
+	var pairs []string
+	for _, value := range hidden {
+		s.longest = max(s.longest, len(value))
+		pairs = append(pairs, value, secretMark)
+	}
+	s.replacer = strings.NewReplacer(pairs...)
+	return s
+}
+
+func (s secrets) replace(text string) string { return s.replacer.Replace(text) }

@@ -1,0 +1,205 @@
+package keyfile_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/secret"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+)
+
+var bound = secret.Bound{Workspace: "workspace", Resource: "resource"}
+
+func load(t *testing.T, path string) *keyfile.Key {
+	t.Helper()
+	key, err := keyfile.Load(path)
+	must(t, err)
+	return key
+}
+
+func newKey(t *testing.T) *keyfile.Key {
+	t.Helper()
+	return load(t, filepath.Join(t.TempDir(), "data", "key"))
+}
+
+func seal(t *testing.T, key secret.Sealer, plain string) []byte {
+	t.Helper()
+	sealed, err := key.Seal(t.Context(), bound, []byte(plain))
+	must(t, err)
+	return sealed
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenReturnsWhatWasSealed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	key, again := load(t, path), load(t, path)
+	for _, plain := range []string{"", "open-sesame", strings.Repeat("x", 1<<20)} {
+		got, err := again.Open(t.Context(), bound, seal(t, key, plain))
+		if err != nil || string(got) != plain {
+			t.Errorf("got %d bytes, %v; want the %d that were sealed", len(got), err, len(plain))
+		}
+	}
+}
+
+func TestSealNeverRepeats(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	one, other := seal(t, key, "open-sesame"), seal(t, key, "open-sesame")
+	if bytes.Equal(one, other) || bytes.Contains(one, []byte("sesame")) {
+		t.Errorf("sealed twice: %x and %x", one, other)
+	}
+}
+
+func TestOpenRefusesAnotherBound(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	sealed := seal(t, key, "open-sesame")
+	for _, other := range []secret.Bound{
+		{}, {Workspace: "workspace"}, {Workspace: "other", Resource: "resource"}, {Workspace: "workspace", Resource: "other"},
+		{Workspace: "resource", Resource: "workspace"}, {Workspace: "workspacer", Resource: "esource"}, {Workspace: "workspaceresource"},
+	} {
+		if got, err := key.Open(t.Context(), other, sealed); err == nil {
+			t.Errorf("%+v: opened %q", other, got)
+		}
+	}
+}
+
+func TestOpenRefusesEveryChange(t *testing.T) {
+	t.Parallel()
+	key := newKey(t)
+	sealed := seal(t, key, "open-sesame")
+	for i := range sealed {
+		changed := slices.Clone(sealed)
+		changed[i] ^= 1
+		if got, err := key.Open(t.Context(), bound, changed); err == nil {
+			t.Errorf("byte %d changed: opened %q", i, got)
+		}
+		if got, err := key.Open(t.Context(), bound, sealed[:i]); err == nil {
+			t.Errorf("cut at byte %d: opened %q", i, got)
+		}
+	}
+}
+
+func TestOpenSaysWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	key, other := newKey(t), newKey(t)
+	sealed := seal(t, key, "open-sesame")
+	newer := slices.Clone(sealed)
+	newer[0] = 2
+	for want, open := range map[string]func() ([]byte, error){
+		"sealed with another key": func() ([]byte, error) { return other.Open(t.Context(), bound, sealed) },
+		"unknown version 2":       func() ([]byte, error) { return key.Open(t.Context(), bound, newer) },
+		"cut short":               func() ([]byte, error) { return key.Open(t.Context(), bound, nil) },
+		"another resource":        func() ([]byte, error) { return key.Open(t.Context(), secret.Bound{}, sealed) },
+	} {
+		if _, err := open(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+}
+
+func TestMAC(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	key, again, other := load(t, path), load(t, path), newKey(t)
+	mac := key.MAC("api key", []byte("sk-1"))
+	if len(mac) != 32 {
+		t.Errorf("got %d bytes, want 32", len(mac))
+	}
+	if !bytes.Equal(mac, again.MAC("api key", []byte("sk-1"))) {
+		t.Error("the same key file gives another MAC")
+	}
+	for name, different := range map[string][]byte{
+		"data": key.MAC("api key", []byte("sk-2")), "purpose": key.MAC("webhook", []byte("sk-1")), "key": other.MAC("api key", []byte("sk-1")),
+	} {
+		if bytes.Equal(mac, different) {
+			t.Errorf("another %s gives the same MAC", name)
+		}
+	}
+}
+
+func TestLoadCreatesAPrivateFile(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "data")
+	load(t, filepath.Join(dir, "key"))
+	entries, err := os.ReadDir(dir)
+	must(t, err)
+	if len(entries) != 1 {
+		t.Fatalf("got files %v, want only the key", entries)
+	}
+	info, err := entries[0].Info()
+	must(t, err)
+	if info.Mode() != 0o600 || info.Size() != 32 {
+		t.Errorf("key file has mode %s and %d bytes, want -rw------- and 32", info.Mode(), info.Size())
+	}
+}
+
+func TestLoadAtTheSameTimeGivesOneKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	macs := make([][]byte, 16)
+	var loaders sync.WaitGroup
+	for i := range macs {
+		loaders.Go(func() {
+			key, err := keyfile.Load(path)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			macs[i] = key.MAC("", nil)
+		})
+	}
+	loaders.Wait()
+	for _, mac := range macs {
+		if !bytes.Equal(mac, macs[0]) {
+			t.Fatal("two loaders got different keys")
+		}
+	}
+}
+
+func TestLoadRefusesABadFile(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		prepare func(path string) error
+		want    string
+	}{
+		"the group may read": {func(path string) error { return write(path, 32, 0o640) }, "mode 0640"},
+		"others may read":    {func(path string) error { return write(path, 32, 0o604) }, "mode 0604"},
+		"empty":              {func(path string) error { return write(path, 0, 0o600) }, "does not hold a key of 32 bytes"},
+		"short":              {func(path string) error { return write(path, 31, 0o600) }, "does not hold a key of 32 bytes"},
+		"long":               {func(path string) error { return write(path, 33, 0o600) }, "does not hold a key of 32 bytes"},
+		"a directory":        {func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file"},
+		"below a file":       {func(path string) error { return write(filepath.Dir(path), 0, 0o600) }, "not a directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "key")
+			if name == "below a file" {
+				path = filepath.Join(t.TempDir(), "file", "key")
+			}
+			must(t, c.prepare(path))
+			if _, err := keyfile.Load(path); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func write(path string, size int, mode os.FileMode) error {
+	if err := os.WriteFile(path, make([]byte, size), mode); err != nil {
+		return err
+	}
+	return os.Chmod(path, mode) // whatever the umask is
+}
