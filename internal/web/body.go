@@ -1,0 +1,188 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/fault"
+)
+
+// A client that sends too much is listened to for a while, because most clients read the answer only after they have sent all.
+const (
+	drainFactor = 4
+	drainTime   = 5 * time.Second
+)
+
+// body is what the body of a request must look like.
+type body struct {
+	required bool
+	limit    int64
+	shape    *shape
+	schema   *schema
+}
+
+// checkedBody is the body of a request that was checked. The generated handler's decoder (runtime.BindJSONBody) binds the value;
+// Read gives the text that came in to everybody else.
+type checkedBody struct {
+	*bytes.Reader
+	value any
+}
+
+// Close does nothing: the body was read to its end.
+func (checkedBody) Close() error { return nil }
+
+// ValidatedValue returns the value to bind.
+func (b checkedBody) ValidatedValue() any { return b.value }
+
+func (l *loader) body(at pointer) (*body, error) {
+	at, err := l.document.follow(at)
+	if err != nil {
+		return nil, err
+	}
+	definition := object(l.document.at(at))
+	at = at.child("content").child("application/json").child("schema")
+	if l.document.at(at) == nil {
+		return nil, fmt.Errorf("it has no schema for application/json")
+	}
+	b := &body{limit: l.bodyLimit, required: definition["required"] == true}
+	if b.schema, err = l.schema(at); err != nil {
+		return nil, err
+	}
+	if b.shape, err = l.shape(at, map[string]*shape{}); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// check reads the body and checks it. An error says that the body could not be taken as JSON at all.
+func (b *body) check(w http.ResponseWriter, r *http.Request) (problems, error) {
+	text, err := b.read(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == 0 {
+		r.Body = http.NoBody
+		if b.required {
+			return problems{newProblem([]any{"body"}, "missing", "Field required")}, nil
+		}
+		return nil, nil
+	}
+	check, bind, found, err := b.split(text)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = checkedBody{bytes.NewReader(text), bind}
+	return append(found, b.schema.validate(check, "body")...), nil
+}
+
+func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 || r.Body == nil {
+		return nil, nil
+	}
+	if !isJSON(r.Header.Get("Content-Type")) {
+		return nil, fault.New(fault.UnsupportedMediaType, "The body must be JSON: send Content-Type: application/json.")
+	}
+	if r.ContentLength > b.limit {
+		return nil, b.tooLarge(w, r)
+	}
+	var buffer bytes.Buffer
+	if r.ContentLength > 0 {
+		// A stated length is believed only so far: the rest is allocated as it arrives.
+		buffer.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
+	}
+	n, err := buffer.ReadFrom(io.LimitReader(r.Body, b.limit+1))
+	if err != nil {
+		return nil, readError(r, err)
+	}
+	if n > b.limit {
+		return nil, b.tooLarge(w, r)
+	}
+	return buffer.Bytes(), nil
+}
+
+// tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for leave to send.
+func (b *body) tooLarge(w http.ResponseWriter, r *http.Request) error {
+	control := http.NewResponseController(w)
+	if r.Header.Get("Expect") == "" && control.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+		// An error says that the client has gone, or is too slow to be waited for: it gets the same answer.
+		_, _ = io.CopyN(io.Discard, r.Body, drainFactor*b.limit)
+	}
+	return fault.New(fault.TooLarge, "The body is larger than %d bytes.", b.limit)
+}
+
+// readError tells a client that has gone from a body that is broken.
+func readError(r *http.Request, err error) error {
+	if r.Context().Err() != nil {
+		return fmt.Errorf("read body: %w", r.Context().Err())
+	}
+	return invalidJSON(0, "the body ended early")
+}
+
+// split reads the text as JSON.
+func (b *body) split(text []byte) (check, bind any, found problems, err error) {
+	if !utf8.Valid(text) {
+		return nil, nil, nil, invalidJSON(firstInvalidUTF8(text), "the text is not UTF-8")
+	}
+	s := &splitter{}
+	loc := append(make([]any, 0, 8), "body")
+	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' && b.shape.properties != nil {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text, &members); err != nil {
+			return nil, nil, nil, syntaxError(err)
+		}
+		check, bind = s.object(b.shape, members, loc)
+	} else {
+		var whole json.RawMessage
+		if err := json.Unmarshal(text, &whole); err != nil {
+			return nil, nil, nil, syntaxError(err)
+		}
+		check, bind = s.value(b.shape, whole, loc)
+	}
+	if s.values > mostValues {
+		return nil, nil, nil, fault.Shape(fault.Detail{
+			Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d values", mostValues),
+		})
+	}
+	return check, bind, s.problems, nil
+}
+
+func syntaxError(err error) error {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return invalidJSON(int(syntax.Offset), syntax.Error())
+	}
+	return invalidJSON(0, err.Error())
+}
+
+// invalidJSON says where the text stops being JSON.
+func invalidJSON(offset int, reason string) error {
+	return fault.Shape(fault.Detail{Loc: []any{"body", offset}, Msg: "JSON decode error: " + reason, Type: "json_invalid"})
+}
+
+func firstInvalidUTF8(text []byte) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// isJSON reports whether the Content-Type is JSON. A body without one is taken for JSON.
+func isJSON(contentType string) bool {
+	if contentType == "" || contentType == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}

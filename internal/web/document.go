@@ -1,0 +1,150 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+)
+
+// document is an OpenAPI document as JSON values.
+type document map[string]any
+
+func parseDocument(text []byte) (document, error) {
+	var tree map[string]any
+	if err := yaml.Unmarshal(text, &tree); err != nil {
+		return nil, err
+	}
+	// Through JSON text, because the schema compiler takes numbers as the JSON decoder makes them.
+	encoded, err := json.Marshal(tree)
+	if err != nil {
+		return nil, err
+	}
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
+	if err != nil {
+		return nil, err
+	}
+	root, ok := value.(map[string]any)
+	if !ok || root["paths"] == nil {
+		return nil, fmt.Errorf("it has no paths")
+	}
+	return root, nil
+}
+
+// pointer is a JSON pointer into a document, token by token.
+type pointer []string
+
+func (p pointer) child(name string) pointer {
+	return append(p[:len(p):len(p)], name)
+}
+
+func (p pointer) index(i int) pointer { return p.child(strconv.Itoa(i)) }
+
+// url returns the pointer as the schema compiler wants it.
+func (p pointer) url() string {
+	var b strings.Builder
+	b.WriteString(documentURL + "#")
+	for _, token := range p {
+		token = strings.ReplaceAll(token, "~", "~0")
+		token = strings.ReplaceAll(token, "/", "~1")
+		b.WriteString("/" + url.PathEscape(token))
+	}
+	return b.String()
+}
+
+// parsePointer reads the fragment of a $ref or of a schema's URL.
+func parsePointer(ref string) (pointer, error) {
+	_, fragment, ok := strings.Cut(ref, "#/")
+	if !ok {
+		return nil, fmt.Errorf("reference %q does not point into the document", ref)
+	}
+	var p pointer
+	for token := range strings.SplitSeq(fragment, "/") {
+		token, err := url.PathUnescape(token)
+		if err != nil {
+			return nil, fmt.Errorf("reference %q: %w", ref, err)
+		}
+		token = strings.ReplaceAll(token, "~1", "/")
+		p = append(p, strings.ReplaceAll(token, "~0", "~"))
+	}
+	return p, nil
+}
+
+// at returns the value that p points to, or nil.
+func (d document) at(p pointer) any {
+	var value any = map[string]any(d)
+	for _, token := range p {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[token]
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i < 0 || i >= len(v) {
+				return nil
+			}
+			value = v[i]
+		default:
+			return nil
+		}
+	}
+	return value
+}
+
+// follow returns where p leads when the objects there are references.
+func (d document) follow(p pointer) (pointer, error) {
+	for range 32 {
+		ref, ok := object(d.at(p))["$ref"].(string)
+		if !ok {
+			return p, nil
+		}
+		next, err := parsePointer(ref)
+		if err != nil {
+			return nil, err
+		}
+		if d.at(next) == nil {
+			return nil, fmt.Errorf("reference %q leads nowhere", ref)
+		}
+		p = next
+	}
+	return nil, fmt.Errorf("the references of %q form a circle", p.url())
+}
+
+// withoutExtensions returns the value without members whose names begin with "x-".
+func withoutExtensions(value any) any {
+	switch v := value.(type) {
+	case document:
+		return withoutExtensions(map[string]any(v))
+	case map[string]any:
+		kept := make(map[string]any, len(v))
+		for name, member := range v {
+			if !strings.HasPrefix(name, "x-") {
+				kept[name] = withoutExtensions(member)
+			}
+		}
+		return kept
+	case []any:
+		kept := make([]any, len(v))
+		for i, item := range v {
+			kept[i] = withoutExtensions(item)
+		}
+		return kept
+	}
+	return value
+}
+
+// object returns the value as an object, or an empty one.
+func object(value any) map[string]any {
+	o, _ := value.(map[string]any)
+	return o
+}
+
+// list returns the value as an array, or an empty one.
+func list(value any) []any {
+	l, _ := value.([]any)
+	return l
+}

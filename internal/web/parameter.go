@@ -1,0 +1,182 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// parameter is what a value in the path, the query or a header must look like.
+type parameter struct {
+	in, name string
+	required bool
+	uuid     bool
+	// kind is the JSON type of the value, or of the items when it is a list.
+	kind string
+	list bool
+	*schema
+}
+
+func (l *loader) addParameter(o *operation, at pointer) error {
+	at, err := l.document.follow(at)
+	if err != nil {
+		return err
+	}
+	definition := object(l.document.at(at))
+	p := &parameter{required: definition["required"] == true}
+	p.name, _ = definition["name"].(string)
+	p.in, _ = definition["in"].(string)
+	if !slices.Contains([]string{"path", "query", "header"}, p.in) || p.name == "" {
+		return fmt.Errorf("parameter at %s: a name, and in path, query or header, are needed", at.url())
+	}
+	at = at.child("schema")
+	if p.schema, err = l.schema(at); err != nil {
+		return fmt.Errorf("parameter %s: %w", p.name, err)
+	}
+	if _, err := l.shape(at, map[string]*shape{}); err != nil {
+		return fmt.Errorf("parameter %s: %w", p.name, err)
+	}
+	if err := l.describe(p, at); err != nil {
+		return fmt.Errorf("parameter %s: %w", p.name, err)
+	}
+	o.parameters = append(o.parameters, p)
+	return nil
+}
+
+// describe fills in what decoding the parameter's text needs to know of its schema.
+func (l *loader) describe(p *parameter, at pointer) error {
+	at, err := l.document.follow(at)
+	if err != nil {
+		return err
+	}
+	definition := object(l.document.at(at))
+	p.uuid = definition["format"] == "uuid"
+	p.list = definition["type"] == "array"
+	if p.list {
+		if at, err = l.document.follow(at.child("items")); err != nil {
+			return err
+		}
+		definition = object(l.document.at(at))
+	}
+	p.kind, _ = definition["type"].(string)
+	if !slices.Contains([]string{"string", "integer", "number", "boolean"}, p.kind) {
+		return fmt.Errorf("its type must be a string, an integer, a number, a boolean, or a list of them")
+	}
+	return nil
+}
+
+// checkParameters checks all parameters, and rewrites those whose text the generated binder would read differently.
+func checkParameters(parameters []*parameter, r *http.Request) problems {
+	var found problems
+	var query url.Values
+	rewritten := false
+	for _, p := range parameters {
+		switch p.in {
+		case "path":
+			found = append(found, p.checkPath(r)...)
+		case "header":
+			found = append(found, p.checkValues(r.Header.Values(p.name))...)
+		case "query":
+			if query == nil {
+				query = r.URL.Query()
+			}
+			values, changed := p.normalize(query[p.name])
+			if changed {
+				query[p.name], rewritten = values, true
+			}
+			found = append(found, p.checkValues(values)...)
+		}
+	}
+	if rewritten {
+		u := *r.URL
+		u.RawQuery = query.Encode()
+		r.URL = &u
+	}
+	return found
+}
+
+// checkPath checks a part of the path. Ids are put into lower case, the form in which they are stored.
+func (p *parameter) checkPath(r *http.Request) problems {
+	value := r.PathValue(p.name)
+	if p.uuid {
+		if lower := strings.ToLower(value); lower != value {
+			r.SetPathValue(p.name, lower)
+		}
+	}
+	return p.checkValues([]string{value})
+}
+
+// normalize takes the last of several values where one is wanted, and the items of a JSON array where a list is wanted.
+func (p *parameter) normalize(values []string) ([]string, bool) {
+	if !p.list && len(values) > 1 {
+		return values[len(values)-1:], true
+	}
+	if p.list && len(values) == 1 && strings.HasPrefix(values[0], "[") {
+		var items []string
+		if err := json.Unmarshal([]byte(values[0]), &items); err == nil {
+			return items, true
+		}
+	}
+	return values, false
+}
+
+func (p *parameter) checkValues(values []string) problems {
+	loc := []any{p.in, p.name}
+	if len(values) == 0 {
+		if p.required {
+			return problems{newProblem(loc, "missing", "Field required")}
+		}
+		return nil
+	}
+	if !p.list {
+		value, problem := p.parse(values[0], loc)
+		if problem != nil {
+			return problems{*problem}
+		}
+		return p.validate(value, loc...)
+	}
+	var found problems
+	items := make([]any, len(values))
+	for i, text := range values {
+		item, problem := p.parse(text, append(loc, i))
+		if problem != nil {
+			found = append(found, *problem)
+		}
+		items[i] = item
+	}
+	if found != nil {
+		return found
+	}
+	return p.validate(items, loc...)
+}
+
+// parse reads a parameter's text as the JSON type of its schema.
+func (p *parameter) parse(text string, loc []any) (any, *problem) {
+	switch p.kind {
+	case "integer":
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return n, nil
+		}
+		return nil, unparsable(loc, "int_parsing", "integer")
+	case "number":
+		if f, err := strconv.ParseFloat(text, 64); err == nil && f-f == 0 {
+			return f, nil
+		}
+		return nil, unparsable(loc, "float_parsing", "number")
+	case "boolean":
+		if b, err := strconv.ParseBool(text); err == nil {
+			return b, nil
+		}
+		return nil, unparsable(loc, "bool_parsing", "boolean")
+	}
+	return text, nil
+}
+
+func unparsable(loc []any, kind, name string) *problem {
+	problem := newProblem(loc, kind, "Input should be a valid "+name+", unable to parse string")
+	return &problem
+}

@@ -1,0 +1,117 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/santhosh-tekuri/jsonschema/v6/kind"
+)
+
+// schema is a compiled schema together with the document that it came from, which the wording of problems needs.
+type schema struct {
+	compiled *jsonschema.Schema
+	document document
+}
+
+func (l *loader) schema(at pointer) (*schema, error) {
+	compiled, err := l.compiler.Compile(at.url())
+	if err != nil {
+		return nil, fmt.Errorf("compile schema %s: %w", at.url(), err)
+	}
+	return &schema{compiled: compiled, document: l.document}, nil
+}
+
+// validate returns what is wrong with a value that stands at loc.
+func (s *schema) validate(value any, loc ...any) problems {
+	err := s.compiled.Validate(value)
+	if err == nil {
+		return nil
+	}
+	var invalid *jsonschema.ValidationError
+	if !errors.As(err, &invalid) {
+		return problems{newProblem(loc, "value_error", err.Error())}
+	}
+	t := translation{document: s.document, value: value, loc: loc}
+	return t.problems(invalid)
+}
+
+// translation puts what the schema validator found into the interface's words.
+type translation struct {
+	document document
+	value    any
+	loc      []any
+}
+
+// problems walks the tree of findings down to its leaves.
+func (t translation) problems(e *jsonschema.ValidationError) problems {
+	switch found := e.ErrorKind.(type) {
+	case *kind.AnyOf:
+		return t.closest(e)
+	case *kind.Required:
+		var missing problems
+		for _, name := range found.Missing {
+			missing = append(missing, newProblem(append(t.at(e.InstanceLocation), name), "missing", "Field required"))
+		}
+		return missing
+	}
+	if len(e.Causes) == 0 {
+		return problems{t.leaf(e)}
+	}
+	var all problems
+	for _, cause := range e.Causes {
+		all = append(all, t.problems(cause)...)
+	}
+	return all
+}
+
+// closest returns the problems of the alternative that the client most likely meant: the first one whose JSON type fits, or else
+// the first one that is not null.
+func (t translation) closest(e *jsonschema.ValidationError) problems {
+	var fallback problems
+	for _, alternative := range e.Causes {
+		if wantsNull(alternative) {
+			continue
+		}
+		found := t.problems(alternative)
+		if !mismatched(found) {
+			return found
+		}
+		if fallback == nil {
+			fallback = found
+		}
+	}
+	return fallback
+}
+
+// mismatched reports whether an alternative failed because of the value's JSON type.
+func mismatched(found problems) bool {
+	return len(found) == 1 && found[0].mismatch
+}
+
+func wantsNull(e *jsonschema.ValidationError) bool {
+	mismatch, ok := e.ErrorKind.(*kind.Type)
+	return ok && slices.Equal(mismatch.Want, []string{"null"})
+}
+
+// at returns the place of a value in the request. Indexes of arrays are numbers.
+func (t translation) at(instance []string) []any {
+	loc, value := slices.Clone(t.loc), t.value
+	for _, token := range instance {
+		switch v := value.(type) {
+		case []any:
+			i, err := strconv.Atoi(token)
+			if err != nil || i >= len(v) {
+				return append(loc, token)
+			}
+			loc, value = append(loc, i), v[i]
+		case map[string]any:
+			loc, value = append(loc, token), v[token]
+		default:
+			loc = append(loc, token)
+		}
+	}
+	return loc
+}

@@ -1,0 +1,127 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// mostValues is how many values of a body a schema may describe. It bounds what checking costs, and the length of the answer
+// when each of them is wrong; free-form parts do not count.
+const mostValues = 20_000
+
+// splitter turns a body's text into two trees: one to check against the schema, one to bind to the generated model.
+//
+// Parts that no schema looks into are not decoded. In the tree to check, an empty value of the same type stands for them; in the
+// tree to bind they are the text that came in, so that numbers and the order of members survive.
+type splitter struct {
+	values   int
+	problems problems
+}
+
+// object splits the members of an object. Of members with equal names the last one counts, unknown ones are left out.
+func (s *splitter) object(sh *shape, members map[string]json.RawMessage, loc []any) (check, bind map[string]any) {
+	check, bind = make(map[string]any, len(members)), make(map[string]any, len(members))
+	for name, text := range members {
+		member := sh.properties[name]
+		if member == nil {
+			member = sh.extra
+		}
+		if member != nil {
+			check[name], bind[name] = s.value(member, text, append(loc, name))
+		}
+	}
+	return check, bind
+}
+
+// value splits one value, whose text is valid JSON.
+func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
+	if s.values++; s.values > mostValues {
+		return nil, nil
+	}
+	text = bytes.TrimLeft(text, " \t\r\n")
+	switch text[0] {
+	case '{':
+		check, bind = s.members(sh, text, loc)
+	case '[':
+		check, bind = s.items(sh, text, loc)
+	case '"':
+		check, bind = stringValue(sh, text)
+	case 't', 'f':
+		check = text[0] == 't'
+		bind = check
+	case 'n':
+		return nil, nil
+	default:
+		check, bind = s.number(sh, text, loc)
+	}
+	if sh.raw {
+		bind = text
+	}
+	return check, bind
+}
+
+func (s *splitter) members(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
+	if sh.properties == nil && sh.extra == nil {
+		return map[string]any{}, text
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		panic("web: valid JSON did not decode: " + err.Error())
+	}
+	return s.object(sh, members, loc)
+}
+
+func (s *splitter) items(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
+	if sh.items == nil {
+		return []any{}, text
+	}
+	var items []json.RawMessage
+	if err := json.Unmarshal(text, &items); err != nil {
+		panic("web: valid JSON did not decode: " + err.Error())
+	}
+	checks, binds := make([]any, len(items)), make([]any, len(items))
+	for i, item := range items {
+		if s.values > mostValues {
+			break
+		}
+		checks[i], binds[i] = s.value(sh.items, item, append(loc, i))
+	}
+	return checks, binds
+}
+
+// number reports numbers that no float64 can hold: nothing in the interface is that large.
+func (s *splitter) number(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
+	f, err := strconv.ParseFloat(string(text), 64)
+	if err != nil {
+		s.problems = append(s.problems, newProblem(loc, "finite_number", "Input should be a finite number"))
+		return float64(0), nil
+	}
+	if sh.integer && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+		return f, json.Number(strconv.FormatInt(int64(f), 10))
+	}
+	return f, json.Number(text)
+}
+
+func stringValue(sh *shape, text json.RawMessage) (check, bind any) {
+	value := decodeString(text)
+	if sh.uuid {
+		return value, strings.ToLower(value)
+	}
+	return value, value
+}
+
+// decodeString reads a JSON string; one without escapes is what stands between the quotes.
+func decodeString(text json.RawMessage) string {
+	text = bytes.TrimRight(text, " \t\r\n")
+	if bytes.IndexByte(text, '\\') < 0 {
+		return string(text[1 : len(text)-1])
+	}
+	var value string
+	if err := json.Unmarshal(text, &value); err != nil {
+		panic("web: valid JSON did not decode: " + err.Error())
+	}
+	return value
+}
