@@ -1,0 +1,105 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+// CreateRunStream creates a run and streams its events.
+func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequestObject) (CreateRunStreamResponseObject, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes}, nil
+}
+
+// StreamRun streams a run's events, from the beginning or from where the client left off, while it goes on and after it has ended.
+func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error) {
+	if err := notServed(map[string]bool{"cancel_on_disconnect": isTrue(request.Params.CancelOnDisconnect)}); err != nil {
+		return nil, err
+	}
+	after, err := lastEventID(request.Params.LastEventID)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
+	if err != nil {
+		return nil, err
+	}
+	stream := eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after}
+	if len(request.Params.StreamMode) > 0 {
+		stream.modes = streamModes(request.Params.StreamMode)
+	}
+	return stream, nil
+}
+
+// lastEventID reads the position after which to go on; "-1" and no header ask for everything.
+func lastEventID(header *string) (int64, error) {
+	if header == nil || *header == "" || *header == "-1" {
+		return 0, nil
+	}
+	position, err := strconv.ParseInt(*header, 10, 64)
+	if err != nil || position < 0 {
+		return 0, fault.Shape(fault.Detail{
+			Loc: []any{"header", "Last-Event-ID"}, Msg: "Input should be the id of an event of this run, or -1", Type: "int_parsing",
+		})
+	}
+	return position, nil
+}
+
+// eventStream is the answer of the streaming endpoints.
+type eventStream struct {
+	server
+	ctx   context.Context
+	run   run.Run
+	modes []string
+	after int64
+}
+
+// VisitCreateRunStreamResponse implements CreateRunStreamResponseObject.
+func (e eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error { return e.write(w) }
+
+// VisitStreamRunResponse implements StreamRunResponseObject.
+func (e eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
+
+func (e eventStream) write(w http.ResponseWriter) error {
+	w.Header().Set("Content-Location", location(e.run.Ref))
+	w.Header().Set("Location", e.AgentURL(e.run.Deployment)+location(e.run.Ref)+"/stream")
+	out := web.NewStream(w)
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	batches, read := make(chan []web.Event), make(chan error, 1)
+	go func() {
+		defer close(batches)
+		read <- e.read(ctx, batches)
+	}()
+	sent := out.Copy(ctx, batches, e.Heartbeat)
+	cancel()
+	for range batches { // until the reader has ended
+	}
+	return errors.Join(sent, <-read)
+}
+
+// read hands the run's events to the connection, translated to what the client asked for.
+func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error {
+	t := newTranslator(e.server, e.run.Ref.Ref, e.modes, e.after)
+	return e.Runs.Stream(ctx, e.run.Ref, t.start(), func(events []run.Event) error {
+		translated, err := t.translate(ctx, events)
+		if err != nil || len(translated) == 0 {
+			return err
+		}
+		select {
+		case batches <- translated:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+}

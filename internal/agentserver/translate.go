@@ -1,0 +1,152 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+// translator turns a run's events into those of the stream modes that a client asked for. Their ids are positions.
+type translator struct {
+	server
+	ref   thread.Ref
+	modes []string
+	// after is the position of the last event that the client has.
+	after int64
+	// messages accumulates, for the mode of that name; nil without it.
+	messages *accumulator
+}
+
+func newTranslator(s server, ref thread.Ref, modes []string, after int64) *translator {
+	t := &translator{server: s, ref: ref, modes: modes, after: after}
+	if slices.Contains(modes, string(StreamModeMessages)) {
+		t.messages = &accumulator{open: map[string]map[string]json.RawMessage{}, text: map[string]string{}}
+	}
+	return t
+}
+
+// start is the position to read from: accumulated messages need their chunks from the beginning.
+func (t *translator) start() int64 {
+	if t.messages != nil {
+		return 0
+	}
+	return t.after
+}
+
+func (t *translator) translate(ctx context.Context, events []run.Event) ([]web.Event, error) {
+	var out []web.Event
+	for _, event := range events {
+		translated, err := t.one(ctx, event)
+		if err != nil {
+			return nil, err
+		}
+		if event.Position <= t.after {
+			continue
+		}
+		// Where one event becomes several, the last carries the id: a client that comes back with it has had them all.
+		if last := len(translated) - 1; last >= 0 {
+			translated[last].ID = strconv.FormatInt(event.Position, 10)
+		}
+		out = append(out, translated...)
+	}
+	return out, nil
+}
+
+func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, error) {
+	kind, _, _ := strings.Cut(event.Name, "|")
+	switch kind {
+	case run.EventMetadata, run.EventError:
+		return []web.Event{{Name: event.Name, Data: event.Data}}, nil
+	case run.EventValues:
+		if event.Position <= t.after || !t.wants(StreamModeValues) {
+			return nil, nil
+		}
+		state, err := t.Runs.Values(ctx, t.ref, event)
+		if err != nil {
+			return nil, err
+		}
+		return []web.Event{{Name: event.Name, Data: state.Values.JSON()}}, nil
+	case run.EventMessages:
+		return t.chunk(event), nil
+	}
+	var out []web.Event
+	if t.wants(StreamMode(kind)) {
+		out = append(out, web.Event{Name: event.Name, Data: event.Data})
+	}
+	if kind == run.EventUpdates && t.messages != nil {
+		out = append(out, t.messages.complete(event.Data)...)
+	}
+	return out, nil
+}
+
+func (t *translator) wants(mode StreamMode) bool { return slices.Contains(t.modes, string(mode)) }
+
+func (t *translator) chunk(event run.Event) []web.Event {
+	var out []web.Event
+	if t.wants(StreamModeMessagesTuple) {
+		out = append(out, web.Event{Name: event.Name, Data: event.Data})
+	}
+	if t.messages != nil {
+		out = append(out, t.messages.add(event.Data)...)
+	}
+	return out
+}
+
+// accumulator makes the events of the stream mode "messages": each chunk shows the whole message so far.
+type accumulator struct {
+	// open holds the first chunk of each message that is not complete, text what its chunks add up to.
+	open map[string]map[string]json.RawMessage
+	text map[string]string
+}
+
+func (a *accumulator) add(data json.RawMessage) []web.Event {
+	var pair []json.RawMessage
+	var head struct {
+		ID      string          `json:"id"`
+		Content json.RawMessage `json:"content"`
+	}
+	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
+		return nil
+	}
+	var out []web.Event
+	message := a.open[head.ID]
+	if message == nil {
+		if json.Unmarshal(pair[0], &message) != nil {
+			return nil
+		}
+		message["type"] = json.RawMessage(`"ai"`)
+		a.open[head.ID] = message
+		metadata := map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}}
+		out = append(out, web.Event{Name: "messages/metadata", Data: record.Encode(metadata)})
+	}
+	var text string
+	if json.Unmarshal(head.Content, &text) == nil {
+		a.text[head.ID] += text
+		message["content"] = record.Encode(a.text[head.ID])
+	}
+	return append(out, web.Event{Name: "messages/partial", Data: record.Encode([]any{message})})
+}
+
+// complete shows the messages of a node's update, which are whole.
+func (a *accumulator) complete(update json.RawMessage) []web.Event {
+	var nodes map[string]struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	if json.Unmarshal(update, &nodes) != nil {
+		return nil
+	}
+	var out []web.Event
+	for _, node := range nodes {
+		for _, message := range node.Messages {
+			out = append(out, web.Event{Name: "messages/complete", Data: record.Encode([]json.RawMessage{message})})
+		}
+	}
+	return out
+}
