@@ -1,0 +1,144 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// client calls a server.
+type client struct {
+	http *http.Client
+	*server
+}
+
+func newClient(s *server) *client {
+	return &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}, server: s}
+}
+
+// send makes a request and returns the response if its status is good.
+func (c *client) send(ctx context.Context, method, url string, body any) (*http.Response, error) {
+	encoded, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(encoded))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Api-Key", c.APIKey)
+	request.Header.Set("X-Tenant-Id", c.TenantID)
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	if response.StatusCode >= 300 {
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		return nil, fmt.Errorf("%s %s: %s: %s %w", method, url, response.Status, text, err)
+	}
+	return response, nil
+}
+
+// call makes a request and decodes the answer.
+func (c *client) call(ctx context.Context, method, url string, body, answer any) error {
+	response, err := c.send(ctx, method, url, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	return json.NewDecoder(response.Body).Decode(answer)
+}
+
+// deploy makes a repository of the agent and deploys it; it returns the URL of the agent server.
+func (c *client) deploy(ctx context.Context, agent, work string) (string, error) {
+	repository := filepath.Join(work, "agent")
+	if err := os.CopyFS(repository, os.DirFS(agent)); err != nil {
+		return "", err
+	}
+	for _, command := range []string{"init -q -b main", "add -A", "-c user.name=bench -c user.email=bench@localhost commit -q -m agent"} {
+		git := exec.CommandContext(ctx, "git", append([]string{"-C", repository}, strings.Fields(command)...)...)
+		if out, err := git.CombinedOutput(); err != nil {
+			return "", fmt.Errorf("git %s: %w: %s", command, err, out)
+		}
+	}
+	var deployment struct {
+		ID             string         `json:"id"`
+		LatestRevision string         `json:"latest_revision_id"`
+		SourceConfig   map[string]any `json:"source_config"`
+	}
+	if err := c.call(ctx, http.MethodPost, c.BaseURL+"/v2/deployments", map[string]any{
+		"name": "bench", "source": "github", "secrets": []any{},
+		"source_config":          map[string]any{"repo_url": "file://" + repository},
+		"source_revision_config": map[string]any{"repo_ref": "main"},
+	}, &deployment); err != nil {
+		return "", err
+	}
+	for {
+		var revision struct {
+			Status  string `json:"status"`
+			Message string `json:"status_message"`
+		}
+		if err := c.call(ctx, http.MethodGet, c.BaseURL+"/v2/deployments/"+deployment.ID+"/revisions/"+deployment.LatestRevision, nil, &revision); err != nil {
+			return "", err
+		}
+		if revision.Status == "DEPLOYED" {
+			return deployment.SourceConfig["custom_url"].(string), nil
+		}
+		if strings.Contains(revision.Status, "FAILED") {
+			return "", fmt.Errorf("%s: %s", revision.Status, revision.Message)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// thread creates a thread and returns its URL.
+func (c *client) thread(ctx context.Context, agent string) (string, error) {
+	var thread struct {
+		ID string `json:"thread_id"`
+	}
+	err := c.call(ctx, http.MethodPost, agent+"/threads", map[string]any{}, &thread)
+	return agent + "/threads/" + thread.ID, err
+}
+
+// question is a run's body. delay is the agent's time between tokens, in milliseconds.
+func question(delay int, more map[string]any) map[string]any {
+	body := map[string]any{
+		"assistant_id": "agent",
+		"input":        map[string]any{"messages": []any{map[string]any{"role": "user", "content": "what's the weather in sf?"}}},
+		"config":       map[string]any{"configurable": map[string]any{"token_delay_ms": delay, "node_delay_ms": 0}},
+	}
+	for name, value := range more {
+		body[name] = value
+	}
+	return body
+}
+
+// runAndJoin makes a run on a thread and waits for its values.
+func (c *client) runAndJoin(ctx context.Context, thread string) error {
+	var run struct {
+		ID string `json:"run_id"`
+	}
+	if err := c.call(ctx, http.MethodPost, thread+"/runs", question(0, nil), &run); err != nil {
+		return err
+	}
+	var values struct {
+		Messages []any `json:"messages"`
+	}
+	if err := c.call(ctx, http.MethodGet, thread+"/runs/"+run.ID+"/join", nil, &values); err != nil {
+		return err
+	}
+	if len(values.Messages) != 4 {
+		return fmt.Errorf("the run left %d messages, want 4", len(values.Messages))
+	}
+	return nil
+}

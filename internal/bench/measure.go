@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+func run(ctx context.Context, binary, agent string, duration time.Duration) error {
+	work, err := os.MkdirTemp("", "slipway-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	data := work + "/data"
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	if err := measureStart(ctx, binary, data); err != nil {
+		return err
+	}
+	s, err := startServer(ctx, binary, data)
+	if err != nil {
+		return err
+	}
+	c := newClient(s)
+	url, err := c.deploy(ctx, agent, work)
+	if err == nil {
+		err = measureLoads(ctx, c, url, duration)
+	}
+	return errors.Join(err, s.stop())
+}
+
+// measureStart starts the server several times on the same directory.
+func measureStart(ctx context.Context, binary, data string) error {
+	var ready []time.Duration
+	for range 7 {
+		s, err := startServer(ctx, binary, data)
+		if err != nil {
+			return err
+		}
+		ready = append(ready, s.ready)
+		if len(ready) == 7 {
+			fmt.Printf("memory, idle                        %8.1f MiB\n", s.residentMiB())
+		}
+		if err := s.stop(); err != nil {
+			return err
+		}
+	}
+	print("server start to ready", ready)
+	return nil
+}
+
+func measureLoads(ctx context.Context, c *client, url string, duration time.Duration) error {
+	for _, clients := range []int{1, 64} {
+		taken, err := load(ctx, clients, duration, func() error {
+			_, err := c.thread(ctx, url)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		printRate("POST /threads", clients, duration, taken)
+	}
+	for _, clients := range []int{1, 64} {
+		threads := make(chan string, 200_000)
+		if err := makeThreads(ctx, c, url, clients, duration, threads); err != nil {
+			return err
+		}
+		taken, err := load(ctx, clients, duration, func() error { return c.runAndJoin(ctx, <-threads) })
+		if err != nil {
+			return err
+		}
+		printRate("run + join", clients, duration, taken)
+	}
+	if err := measureInterrupts(ctx, c, url); err != nil {
+		return err
+	}
+	fmt.Printf("memory, after all this              %8.1f MiB\n", c.residentMiB())
+	return nil
+}
+
+// makeThreads makes more threads than a load can use, so that each run has a new one.
+func makeThreads(ctx context.Context, c *client, url string, clients int, duration time.Duration, threads chan<- string) error {
+	wanted := int(duration.Seconds()) * 600
+	if clients > 1 {
+		wanted = int(duration.Seconds()) * 4000
+	}
+	var made atomic.Int64
+	var wait sync.WaitGroup
+	failures := make(chan error, 16)
+	for range 16 {
+		wait.Go(func() {
+			for made.Add(1) <= int64(wanted) {
+				thread, err := c.thread(ctx, url)
+				if err != nil {
+					failures <- err
+					return
+				}
+				threads <- thread
+			}
+		})
+	}
+	wait.Wait()
+	close(failures)
+	return <-failures
+}
+
+// load calls op from a number of clients for a time, and returns how long each call took.
+func load(ctx context.Context, clients int, duration time.Duration, op func() error) ([]time.Duration, error) {
+	ctx, cancel := context.WithTimeout(ctx, duration)
+	defer cancel()
+	all := make([][]time.Duration, clients)
+	errs := make([]error, clients)
+	var wait sync.WaitGroup
+	for i := range clients {
+		wait.Go(func() {
+			for ctx.Err() == nil {
+				begun := time.Now()
+				if errs[i] = op(); errs[i] != nil {
+					return
+				}
+				all[i] = append(all[i], time.Since(begun))
+			}
+		})
+	}
+	wait.Wait()
+	return slices.Concat(all...), errors.Join(errs...)
+}
+
+// measureInterrupts interrupts runs whose answer is being written, one after the other.
+func measureInterrupts(ctx context.Context, c *client, url string) error {
+	var final, first []time.Duration
+	for range 200 {
+		f, e, err := interrupt(ctx, c, url)
+		if err != nil {
+			return err
+		}
+		final, first = append(final, f), append(first, e)
+	}
+	print("interrupt: POST to old run final", final)
+	print("interrupt: POST to new run's event", first)
+	return nil
+}
+
+// interrupt returns how long it took, from the POST of the second run, until a join of the first returned and until the second's first event came.
+func interrupt(ctx context.Context, c *client, url string) (final, first time.Duration, err error) {
+	thread, err := c.thread(ctx, url)
+	if err != nil {
+		return 0, 0, err
+	}
+	old, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", question(20, map[string]any{"stream_mode": "messages-tuple"}))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer old.Body.Close()
+	if err := awaitEvents(old, "messages", 3); err != nil {
+		return 0, 0, err
+	}
+	joined := make(chan error, 1)
+	var ended time.Time
+	waiting := make(chan struct{})
+	go func() {
+		close(waiting)
+		var values any
+		err := c.call(ctx, http.MethodGet, thread[:strings.LastIndex(thread, "/threads/")]+old.Header.Get("Content-Location")+"/join", nil, &values)
+		ended = time.Now()
+		joined <- err
+	}()
+	<-waiting
+	time.Sleep(5 * time.Millisecond) // for the join to reach the server
+	begun := time.Now()
+	next, err := c.send(ctx, http.MethodPost, thread+"/runs/stream",
+		question(0, map[string]any{"stream_mode": "messages-tuple", "multitask_strategy": "interrupt"}))
+	if err != nil {
+		return 0, 0, err
+	}
+	defer next.Body.Close()
+	if err := awaitEvents(next, "metadata", 1); err != nil {
+		return 0, 0, err
+	}
+	first = time.Since(begun)
+	err = <-joined
+	return ended.Sub(begun), first, err
+}
+
+// awaitEvents reads a stream up to the n-th event of a name.
+func awaitEvents(response *http.Response, name string, n int) error {
+	lines := bufio.NewScanner(response.Body)
+	for lines.Scan() {
+		if lines.Text() == "event: "+name {
+			if n--; n == 0 {
+				return nil
+			}
+		}
+	}
+	return fmt.Errorf("the stream ended before its %q event: %w", name, lines.Err())
+}
+
+func printRate(what string, clients int, duration time.Duration, taken []time.Duration) {
+	slices.Sort(taken)
+	fmt.Printf("%-24s %2d clients %10.0f /s   p50 %7.2f ms   p99 %7.2f ms\n", what, clients,
+		float64(len(taken))/duration.Seconds(), ms(percentile(taken, 50)), ms(percentile(taken, 99)))
+}
+
+func print(what string, taken []time.Duration) {
+	slices.Sort(taken)
+	fmt.Printf("%-36s p50 %7.2f ms   p99 %7.2f ms\n", what, ms(percentile(taken, 50)), ms(percentile(taken, 99)))
+}
+
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/standalone"
+)
+
+// server is a slipway process.
+type server struct {
+	cmd *exec.Cmd
+	standalone.Credentials
+	// ready is how long it took from the start of the process to the first answer.
+	ready time.Duration
+}
+
+// startServer starts a server on a data directory and waits until it answers.
+func startServer(ctx context.Context, binary, data string) (*server, error) {
+	// An earlier server's credentials would name another port.
+	if err := os.Remove(filepath.Join(data, "ready")); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	const address = "127.0.0.1:18474"
+	log, err := os.OpenFile(filepath.Join(data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s := &server{cmd: exec.CommandContext(ctx, binary, "serve", "--listen", address, "--data", data)}
+	s.cmd.Stderr = log
+	begun := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	for {
+		response, err := http.Get("http://" + address + "/ok")
+		if err == nil {
+			response.Body.Close()
+			s.ready = time.Since(begun)
+			break
+		}
+		if time.Since(begun) > 20*time.Second {
+			return nil, errors.Join(errors.New("the server does not answer; see "+log.Name()), s.cmd.Process.Kill())
+		}
+		time.Sleep(time.Millisecond)
+	}
+	s.Credentials, err = standalone.ReadCredentials(data)
+	return s, err
+}
+
+// stop ends the server and waits for it.
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.cmd.Wait()
+}
+
+// residentMiB is how much memory the server's process holds; 0 where the system does not tell.
+func (s *server) residentMiB() float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib float64
+		if _, err := fmt.Sscanf(line, "VmRSS: %f kB", &kib); err == nil {
+			return kib / 1024
+		}
+	}
+	return 0
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/slipway-run/slipway/internal/demo"
+)
+
+// exampleAgent is where a checkout has the example.
+var exampleAgent = filepath.Join("infra", "examples", "weather")
+
+const demoLong = `Deploy an agent from a git repository through the HTTP interface, wait until it is served, ask it a question,
+interrupt the answer with a second question, and print the thread that this leaves. What happens is told on
+stderr, the thread is printed on stdout. The demo fails if the thread does not read as it should.
+
+The server is the one at --url, or the one that uses the directory --data. If there is none, one is started
+for the time of the demo.`
+
+func newDemo() *cobra.Command {
+	var config demo.Config
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "Show the main job: deploy an agent, talk to it, interrupt it",
+		Long:  demoLong,
+		Args:  usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := errors.Join(exclusive(cmd, "url", "data"), exclusive(cmd, "agent", "repo"), completeDemo(&config)); err != nil {
+				return usageError{err}
+			}
+			program, err := os.Executable()
+			if err != nil {
+				return fmt.Errorf("find program: %w", err)
+			}
+			config.Program = program
+			config.Progress = progress(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			return demo.Run(cmd.Context(), config)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&config.Server.URL, "url", "", "address of a server ($SLIPWAY_URL)")
+	flags.StringVar(&config.Server.Key, "key", "", "API key for --url ($SLIPWAY_API_KEY)")
+	flags.StringVar(&config.Server.Tenant, "tenant", "", "workspace id for --url ($SLIPWAY_TENANT_ID)")
+	flags.StringVar(&config.Data, "data", "", "data directory of a server on this machine; one is started there if none runs (default: a temporary one)")
+	flags.StringVar(&config.Agent, "agent", exampleAgent, "directory of the example, or of an agent that answers as it does; a repository is made of it")
+	flags.StringVar(&config.Repo, "repo", "", "URL of another agent's repository, instead of --agent; its graph must be called agent")
+	flags.StringVar(&config.Ref, "ref", "main", "branch of --repo, or a tag as refs/tags/...")
+	flags.IntVar(&config.InterruptAfter, "interrupt-after", 12, "tokens of the first answer after which the second question is asked")
+	flags.DurationVar(&config.WaitTimeout, "wait-timeout", 15*time.Minute, "how long to wait for the server in all; exit code 8 when it is over")
+	flags.BoolVar(&config.Keep, "keep", false, "keep the deployment, and the data of a server that was started")
+	flags.BoolVar(&asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
+	return cmd
+}
+
+// completeDemo takes from the environment what the flags leave open, and says what is missing.
+func completeDemo(config *demo.Config) error {
+	if config.InterruptAfter < 1 {
+		return fmt.Errorf("--interrupt-after must be at least 1, not %d", config.InterruptAfter)
+	}
+	if config.WaitTimeout <= 0 {
+		return fmt.Errorf("--wait-timeout must be more than 0, not %s", config.WaitTimeout)
+	}
+	if config.Data != "" {
+		return nil
+	}
+	server := &config.Server
+	if server.URL == "" {
+		server.URL = os.Getenv("SLIPWAY_URL")
+	}
+	if server.URL == "" {
+		if server.Key != "" || server.Tenant != "" {
+			return errors.New("--key and --tenant are for a server at --url ($SLIPWAY_URL), which is missing")
+		}
+		return nil
+	}
+	if server.Key == "" {
+		server.Key = os.Getenv("SLIPWAY_API_KEY")
+	}
+	if server.Tenant == "" {
+		server.Tenant = os.Getenv("SLIPWAY_TENANT_ID")
+	}
+	if server.Key == "" {
+		return errors.New("the server at --url needs an API key: --key or $SLIPWAY_API_KEY")
+	}
+	if server.Tenant == "" {
+		return errors.New("the server at --url needs a workspace id: --tenant or $SLIPWAY_TENANT_ID")
+	}
+	return nil
+}
+
+// progress chooses how to tell what happens: lines are redrawn and coloured only for a person at a terminal who has not asked otherwise.
+func progress(stdout, stderr io.Writer, asJSON bool) demo.Progress {
+	if asJSON {
+		return demo.NewJSON(stdout)
+	}
+	live := isTerminal(stderr) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
+	return demo.NewText(stdout, stderr, live, live && os.Getenv("NO_COLOR") == "")
+}
+
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	return ok && term.IsTerminal(int(file.Fd()))
+}

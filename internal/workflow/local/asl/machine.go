@@ -1,0 +1,138 @@
+package asl
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// Machine is a checked state machine. It does not change after Parse and may be used concurrently.
+type Machine struct {
+	Name    string
+	StartAt string
+	// Timeout is how long an execution may take; zero is without end.
+	Timeout time.Duration
+	States  map[string]*State
+}
+
+// Links is what definitions refer to outside themselves.
+type Links struct {
+	// Substitutions replace ${Name} in the fields of states.
+	Substitutions map[string]string
+	// Function decides whether a Task may call the function of that name.
+	Function func(name string) bool
+}
+
+// maxSeconds is the service's limit for Wait and TimeoutSeconds.
+const maxSeconds = 99999999
+
+// Parse reads and checks a definition. The error lists every problem by machine, state and field.
+func Parse(name string, definition []byte, links Links) (*Machine, error) {
+	var problems []error
+	s := scope{machine: name, substitutions: links.Substitutions, problems: &problems}
+	machine := parseMachine(s, definition, links)
+	return machine, errors.Join(problems...)
+}
+
+func parseMachine(s scope, definition []byte, links Links) *Machine {
+	m := &Machine{Name: s.machine, States: map[string]*State{}}
+	f, ok := objectAt(s, definition)
+	if !ok {
+		return m
+	}
+	f.text("Comment")
+	f.constant("Version", "1.0")
+	f.constant("QueryLanguage", "JSONPath")
+	m.Timeout = f.seconds("TimeoutSeconds")
+	m.StartAt = f.requiredText("StartAt")
+	if states, ok := f.take("States"); ok {
+		m.parseStates(s, states, links)
+	} else {
+		s.in("States").refuse("missing")
+	}
+	f.done()
+	m.checkTargets(s)
+	m.checkReached(s)
+	return m
+}
+
+func (m *Machine) parseStates(s scope, text json.RawMessage, links Links) {
+	list, err := members(text)
+	if err != nil {
+		s.in("States").refuse("%v", err)
+	}
+	for _, state := range list {
+		at := s.of(state.name)
+		if n := utf8.RuneCountInString(state.name); n == 0 || n > 80 {
+			at.refuse("a state's name has 1 to 80 characters")
+		}
+		if f, ok := objectAt(at, state.value); ok {
+			f.substitutes = true
+			m.States[state.name] = parseState(state.name, f, links)
+		}
+	}
+}
+
+// checkTargets reports the names of states that do not exist.
+func (m *Machine) checkTargets(s scope) {
+	if _, ok := m.States[m.StartAt]; !ok && m.StartAt != "" {
+		s.in("StartAt").refuse("there is no state %q", m.StartAt)
+	}
+	for _, name := range m.names() {
+		for _, target := range m.States[name].targets {
+			if _, ok := m.States[target.state]; !ok {
+				s.of(name).in(target.field).refuse("there is no state %q", target.state)
+			}
+		}
+	}
+}
+
+// checkReached reports the states that no execution can come to.
+func (m *Machine) checkReached(s scope) {
+	reached := map[string]bool{}
+	pending := []string{m.StartAt}
+	for len(pending) > 0 {
+		name := pending[0]
+		pending = pending[1:]
+		state, ok := m.States[name]
+		if !ok || reached[name] {
+			continue
+		}
+		reached[name] = true
+		for _, target := range state.targets {
+			pending = append(pending, target.state)
+		}
+	}
+	for _, name := range m.names() {
+		if !reached[name] {
+			s.of(name).refuse("no state leads here")
+		}
+	}
+}
+
+// names returns the states' names in a fixed order, so that problems are.
+func (m *Machine) names() []string {
+	var names []string
+	for name := range m.States {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// constant takes a field that has only one value that is implemented.
+func (f *fields) constant(name, value string) {
+	if _, ok := f.values[name]; !ok {
+		return
+	}
+	if got := f.text(name); got != value {
+		f.scope.in(name).refuse("only %q is implemented, not %q", value, got)
+	}
+}
+
+// seconds takes a positive number of seconds; absent is zero.
+func (f *fields) seconds(name string) time.Duration {
+	return time.Duration(f.integer(name, 1, maxSeconds, 0)) * time.Second
+}

@@ -1,0 +1,41 @@
+package local
+
+import (
+	"time"
+
+	"github.com/slipway-run/slipway/internal/workflow"
+	"github.com/slipway-run/slipway/internal/workflow/local/asl"
+)
+
+// EventType is a type of the history of Step Functions.
+type EventType string
+
+const (
+	ExecutionStarted   EventType = "ExecutionStarted"
+	ExecutionSucceeded EventType = "ExecutionSucceeded"
+	ExecutionFailed    EventType = "ExecutionFailed"
+	ExecutionTimedOut  EventType = "ExecutionTimedOut"
+	ExecutionAborted   EventType = "ExecutionAborted"
+	TaskScheduled      EventType = "TaskScheduled"
+	TaskStarted        EventType = "TaskStarted"
+	TaskSucceeded      EventType = "TaskSucceeded"
+	TaskFailed         EventType = "TaskFailed"
+	TaskTimedOut       EventType = "TaskTimedOut"
+)
+
+// stateEntered is TaskStateEntered, ChoiceStateEntered and so on.
+func stateEntered(t asl.Type) EventType { return EventType(t) + "StateEntered" }
+
+func stateExited(t asl.Type) EventType { return EventType(t) + "StateExited" }
+
+// Event is one step of an execution. An execution that is resumed tells again of the state it was in.
+type Event struct {
+	Machine workflow.Machine
+	Name    string
+	Type    EventType
+	Time    time.Time
+	// State is the state concerned; "" for events of the execution itself.
+	State string
+	// Error is the error's name in events that tell of a failure.
+	Error string
+}
