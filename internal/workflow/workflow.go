@@ -44,7 +44,7 @@ type Execution struct {
 	Input   json.RawMessage
 	// Output is set when Status is Succeeded.
 	Output json.RawMessage
-	// Error and Cause are set when Status is Failed, TimedOut or Aborted.
+	// Error and Cause say why an execution that is Failed or TimedOut ended; of one that was Aborted there is only a cause.
 	Error, Cause string
 	Started      time.Time
 	// Stopped is zero while Running.

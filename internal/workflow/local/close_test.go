@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -120,7 +123,7 @@ func TestCloseCutsTasksOff(t *testing.T) {
 	}
 }
 
-// TestCloseDoesNotWaitForFunctionsThatIgnoreIt checks that their late answer changes nothing.
+// TestCloseDoesNotWaitForDeafFunctions checks that the late answer of a function that ignores its context changes nothing.
 func TestCloseDoesNotWaitForDeafFunctions(t *testing.T) {
 	t.Parallel()
 	tb, entered, release := fileTable(t), make(chan struct{}), make(chan struct{})
@@ -141,14 +144,71 @@ func TestCloseDoesNotWaitForDeafFunctions(t *testing.T) {
 	}
 }
 
+// TestCloseEndsWaits checks that a Wait holds Close up no longer than a Task that has not begun.
 func TestCloseEndsWaits(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, tb *outsideTable) {
+		e, _ := setup{table: tb, definition: waits}.engine(t)
+		start(t, e, "e1", `{}`)
+		synctest.Wait()
+		e.Close(context.Background())
+		if took := time.Since(bubbleStart); took != 0 {
+			t.Errorf("Close took %v, want no time", took)
+		}
+		if got := describe(t, e, "e1"); got.Status != workflow.Running {
+			t.Errorf("got status %s, want RUNNING", got.Status)
+		}
+	})
+}
+
+// slowTable holds back the transactions that are made while it is armed.
+type slowTable struct {
+	table.Table
+	armed   atomic.Bool
+	held    chan struct{}
+	release chan struct{}
+}
+
+func (tb *slowTable) Transact(ctx context.Context, writes ...table.Write) error {
+	if tb.armed.Load() {
+		close(tb.held)
+		<-tb.release
+	}
+	return tb.Table.Transact(ctx, writes...)
+}
+
+// TestCloseWaitsForTheTable checks that an engine that is closed no longer uses its table, even when its Tasks were cut off.
+func TestCloseWaitsForTheTable(t *testing.T) {
+	t.Parallel()
+	tb := &slowTable{Table: fileTable(t), held: make(chan struct{}), release: make(chan struct{})}
+	e, h := setup{table: tb, definition: oneTask, functions: works(func(context.Context, json.RawMessage) (json.RawMessage, error) {
+		tb.armed.Store(true)
+		return nil, nil
+	})}.engine(t)
+	start(t, e, "e1", `{}`)
+	<-tb.held
+	var released atomic.Bool
+	go func() {
+		waitUntilClosing(t, e)
+		released.Store(true)
+		close(tb.release)
+	}()
+	cutOff(e)
+	if !released.Load() {
+		t.Error("Close returned while a transaction was under way")
+	}
+	h.await("e1")
+	if got := describe(t, e, "e1"); got.Status != workflow.Succeeded {
+		t.Errorf("got status %s, want SUCCEEDED", got.Status)
+	}
+}
+
+func TestClosed(t *testing.T) {
 	t.Parallel()
 	e, _ := setup{table: fileTable(t), definition: waits}.engine(t)
 	start(t, e, "e1", `{}`)
-	e.Close(context.Background())
-	e.Close(context.Background())
-	if got := describe(t, e, "e1"); got.Status != workflow.Running {
-		t.Errorf("got status %s, want RUNNING", got.Status)
+	for range 2 {
+		e.Close(context.Background())
 	}
 	if err := e.Start(t.Context(), "m", "e2", []byte(`{}`)); !errors.Is(err, local.ErrClosed) {
 		t.Errorf("Start: got %v, want ErrClosed", err)

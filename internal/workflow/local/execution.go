@@ -1,6 +1,7 @@
 package local
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -44,7 +45,7 @@ func (e *Engine) newExecution(machine workflow.Machine, name string, text json.R
 	return &execution{
 		engine:  e,
 		machine: e.machines[machine],
-		record:  record{Machine: machine, Name: name, Input: text, Started: now, position: at},
+		record:  record{Machine: machine, Name: name, Input: bytes.Clone(text), Started: now, position: at},
 		input:   input,
 		at:      at,
 		data:    input,

@@ -15,17 +15,14 @@ import (
 // PanicError is the error name of a Task whose function panicked.
 const PanicError = "Panic"
 
-// errAttemptTimedOut is why the context of an attempt ended that took longer than the Task's TimeoutSeconds.
-var errAttemptTimedOut = errors.New("attempt timed out")
-
 // answer is what a function returned.
 type answer struct {
 	output json.RawMessage
 	err    error
 }
 
-// invoke calls a function and returns its output, or the cause with which ctx ended. A function that does not heed its context is
-// left behind: its answer no longer matters.
+// invoke calls a function and returns its answer. When ctx ends first, that is the error, and the function is left behind: what it
+// answers later no longer matters.
 func (x *execution) invoke(ctx context.Context, function workflow.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
 	answers := make(chan answer, 1)
 	go func() {
@@ -40,12 +37,9 @@ func (x *execution) invoke(ctx context.Context, function workflow.TaskFunc, payl
 	}()
 	select {
 	case a := <-answers:
-		if a.err != nil && ctx.Err() != nil {
-			return nil, context.Cause(ctx)
-		}
 		return a.output, a.err
 	case <-ctx.Done():
-		return nil, context.Cause(ctx)
+		return nil, ctx.Err()
 	}
 }
 
@@ -63,9 +57,6 @@ type lambdaError struct {
 
 // failureOf turns a function's error into what Retry and Catch see.
 func failureOf(err error) *asl.Error {
-	if errors.Is(err, errAttemptTimedOut) {
-		return &asl.Error{Name: asl.ErrorTimeout}
-	}
 	name, message := asl.ErrorTaskFailed, err.Error()
 	var named *workflow.TaskError
 	if errors.As(err, &named) {

@@ -145,6 +145,22 @@ func TestStartRefuses(t *testing.T) {
 	}
 }
 
+func TestStartKeepsItsInput(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	e, h := setup{table: fileTable(t), definition: oneTask, functions: works(g.call)}.engine(t)
+	input := []byte(`{"a":1}`)
+	if err := e.Start(t.Context(), "m", "e1", input); err != nil {
+		t.Fatal(err)
+	}
+	clear(input) // the caller may use its memory again
+	g.through <- struct{}{}
+	h.await("e1")
+	if got := describe(t, e, "e1"); string(got.Input) != `{"a":1}` {
+		t.Errorf("got input %s and error %s, want what it was started with", got.Input, got.Error)
+	}
+}
+
 func TestUnknownExecution(t *testing.T) {
 	t.Parallel()
 	e, _ := setup{table: fileTable(t), definition: waits}.engine(t)

@@ -132,6 +132,17 @@ func (d drive) check(t *testing.T, tb *outsideTable) {
 	}
 }
 
+// TestRunCostsTwoTransactions holds the run machine to what its throughput rests on.
+func TestRunCostsTwoTransactions(t *testing.T) {
+	t.Parallel()
+	inBubble(t, func(t *testing.T, tb *outsideTable) {
+		drives["run: done"].check(t, tb)
+		if got := tb.writes.Load(); got != 2 {
+			t.Errorf("got %d transactions, want 2", got)
+		}
+	})
+}
+
 const ids = `{"workspace_id": "w", "deployment_id": "d", "revision_id": "v", "thread_id": "t", "run_id": "r"}`
 
 // path lists the states that were entered.

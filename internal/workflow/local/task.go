@@ -63,7 +63,7 @@ func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) 
 			begun = x.at.RetryAt
 		}
 		var cancel context.CancelFunc
-		attempt, cancel = context.WithTimeoutCause(ctx, begun.Add(state.Task.Timeout).Sub(x.engine.now()), errAttemptTimedOut)
+		attempt, cancel = context.WithTimeout(ctx, begun.Add(state.Task.Timeout).Sub(x.engine.now()))
 		defer cancel()
 	}
 	text, err := x.invoke(attempt, x.engine.functions[state.Task.Function], payload)
@@ -72,6 +72,8 @@ func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) 
 		return text, nil
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
+	case attempt.Err() != nil: // whatever the function made of it
+		return nil, x.failed(state, &asl.Error{Name: asl.ErrorTimeout})
 	default:
 		return nil, x.failed(state, failureOf(err))
 	}
