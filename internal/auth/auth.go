@@ -4,6 +4,7 @@ package auth
 import (
 	"context"
 	"net/http"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/apikey"
 	"github.com/slipway-run/slipway/internal/fault"
@@ -39,7 +40,7 @@ func (a *Authenticator) Tenant(r *http.Request) (apikey.Principal, error) {
 	if err != nil {
 		return apikey.Principal{}, err
 	}
-	if tenant := r.Header.Get(HeaderTenant); tenant != "" && tenant != p.Workspace {
+	if tenant := r.Header.Get(HeaderTenant); tenant != "" && !strings.EqualFold(tenant, p.Workspace) {
 		return apikey.Principal{}, fault.New(fault.Forbidden, "The API key does not belong to the workspace that %s names.", HeaderTenant)
 	}
 	return p, nil

@@ -14,6 +14,8 @@
 //	is the name free                  condition on DeploymentName in the creating transaction
 //	releases to keep running          Query Releases (index due)
 //	rollouts that are overdue         Query Rollouts (index due) up to now
+//	workflow execution by name        Get Execution
+//	executions to resume              Query RunningExecutions (index list)
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse
 //	next queued run                   Query Runs after the active one, limit 1

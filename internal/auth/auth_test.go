@@ -1,0 +1,108 @@
+package auth_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+)
+
+const (
+	workspace = "0197a000-0000-7000-8000-00000000000a"
+	stranger  = "0197a000-0000-7000-8000-00000000000b"
+)
+
+// setUp returns an authenticator that knows one key.
+func setUp(t *testing.T) (authenticator *auth.Authenticator, key string) {
+	t.Helper()
+	dir := t.TempDir()
+	hasher, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	keys := apikey.NewStore(tb, hasher, clock.System)
+	if key, err = keys.Create(t.Context(), workspace); err != nil {
+		t.Fatal(err)
+	}
+	return auth.New(keys), key
+}
+
+func request(t *testing.T, headers map[string]string) *http.Request {
+	t.Helper()
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+	for name, value := range headers {
+		r.Header.Set(name, value)
+	}
+	return r
+}
+
+// TestWhoMayCall asks with every combination of credentials, of both ways to authenticate.
+func TestWhoMayCall(t *testing.T) {
+	t.Parallel()
+	authenticator, key := setUp(t)
+	for name, c := range map[string]struct {
+		headers     map[string]string
+		key, tenant fault.Kind
+	}{
+		"nothing":                     {nil, fault.Unauthorized, fault.Unauthorized},
+		"a tenant only":               {map[string]string{auth.HeaderTenant: workspace}, fault.Unauthorized, fault.Unauthorized},
+		"an empty key":                {map[string]string{auth.HeaderKey: ""}, fault.Unauthorized, fault.Unauthorized},
+		"an unknown key":              {map[string]string{auth.HeaderKey: key + "a"}, fault.Unauthorized, fault.Unauthorized},
+		"the key in capitals":         {map[string]string{auth.HeaderKey: strings.ToUpper(key)}, fault.Unauthorized, fault.Unauthorized},
+		"the key":                     {map[string]string{auth.HeaderKey: key}, "", ""},
+		"the key and its tenant":      {map[string]string{auth.HeaderKey: key, auth.HeaderTenant: workspace}, "", ""},
+		"the tenant in capitals":      {map[string]string{auth.HeaderKey: key, auth.HeaderTenant: strings.ToUpper(workspace)}, "", ""},
+		"another spelling of headers": {map[string]string{"x-api-key": key, "X-Tenant-ID": workspace}, "", ""},
+		"the key and another tenant":  {map[string]string{auth.HeaderKey: key, auth.HeaderTenant: stranger}, "", fault.Forbidden},
+		"an unknown key and a tenant": {map[string]string{auth.HeaderKey: "slw_x", auth.HeaderTenant: stranger}, fault.Unauthorized, fault.Unauthorized},
+	} {
+		for method, authenticate := range map[string]struct {
+			call func(*http.Request) (apikey.Principal, error)
+			want fault.Kind
+		}{"Key": {authenticator.Key, c.key}, "Tenant": {authenticator.Tenant, c.tenant}} {
+			principal, err := authenticate.call(request(t, c.headers))
+			if authenticate.want == "" && (err != nil || principal.Workspace != workspace) {
+				t.Errorf("%s with %s: got %v (%v), want the workspace", method, name, principal, err)
+			}
+			if authenticate.want != "" && (!fault.Is(err, authenticate.want) || principal != apikey.Principal{}) {
+				t.Errorf("%s with %s: got %v (%v), want a fault of kind %s", method, name, principal, err, authenticate.want)
+			}
+		}
+	}
+}
+
+func TestARequestActsForItsWorkspace(t *testing.T) {
+	t.Parallel()
+	ctx := auth.With(t.Context(), apikey.Principal{Workspace: workspace})
+	if got := auth.Workspace(ctx); got != workspace {
+		t.Errorf("got %s, want %s", got, workspace)
+	}
+}
+
+// TestAHandlerWithoutAnAuthenticatorPanics checks that a route which was registered by mistake serves nobody.
+func TestAHandlerWithoutAnAuthenticatorPanics(t *testing.T) {
+	t.Parallel()
+	defer func() {
+		if recover() == nil {
+			t.Error("it has a workspace")
+		}
+	}()
+	auth.Workspace(t.Context())
+}
