@@ -42,7 +42,7 @@ type SourceConfig struct {
 	DeploymentType *string         `json:"deployment_type"`
 	BuildOnPush    *bool           `json:"build_on_push"`
 	CustomURL      *string         `json:"custom_url"`
-	ResourceSpec   json.RawMessage `json:"resource_spec"`
+	ResourceSpec   json.RawMessage `json:"resource_spec,omitempty"`
 	ListenerID     *string         `json:"listener_id"`
 	ListenerConfig *ListenerConfig `json:"listener_config"`
 	InstallCommand *string         `json:"install_command"`
@@ -106,6 +106,15 @@ const (
 )
 
 func decode(ref Ref, item *table.Item) (Deployment, error) {
+	d, err := decodeHead(ref, item)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return d, record.Decode(item, &d.Spec)
+}
+
+// decodeHead reads all but the Spec, which is most of the work.
+func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	if err := record.Check(item, kind); err != nil {
 		return Deployment{}, err
 	}
@@ -122,9 +131,6 @@ func decode(ref Ref, item *table.Item) (Deployment, error) {
 	}
 	var err error
 	if d.Created, d.Updated, err = record.Times(item); err != nil {
-		return Deployment{}, err
-	}
-	if err := record.Decode(item, &d.Spec); err != nil {
 		return Deployment{}, err
 	}
 	if graphs := item.Text(attrGraphs); graphs != "" {

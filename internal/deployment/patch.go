@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
@@ -21,6 +22,8 @@ type Patch struct {
 	RevisionConfig revision.Config
 	// Secrets replaces all secrets when not nil; empty removes them.
 	Secrets *[]Secret
+	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
+	AgentURL string
 }
 
 // Patch changes a deployment and makes a revision when the request has a value for the revision's configuration, the secrets or the resource
@@ -37,6 +40,9 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 		next, err := s.apply(ctx, d, patch)
 		if err != nil {
 			return Deployment{}, err
+		}
+		if !patch.makesRevision() && reflect.DeepEqual(next.Spec, d.Spec) {
+			return d, nil
 		}
 		next, err = s.write(ctx, next, patch.makesRevision())
 		if errors.Is(err, errChanged) {
@@ -62,7 +68,9 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	}
 	c := &d.SourceConfig
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
-	replace(&c.CustomURL, p.SourceConfig.CustomURL)
+	if sent := p.SourceConfig.CustomURL; c.CustomURL != nil || sent == nil || *sent != p.AgentURL {
+		replace(&c.CustomURL, sent)
+	}
 	replace(&c.InstallCommand, p.SourceConfig.InstallCommand)
 	replace(&c.BuildCommand, p.SourceConfig.BuildCommand)
 	if p.SourceConfig.ResourceSpec != nil {
@@ -96,7 +104,7 @@ func (p Patch) immutables(d Deployment) error {
 	fixed(r, "name", &d.Name, p.Name)
 	fixed(r, "source", &d.Source, p.Source)
 	fixed(r, "source_config.integration_id", d.SourceConfig.IntegrationID, p.SourceConfig.IntegrationID)
-	fixed(r, "source_config.repo_url", d.SourceConfig.RepoURL, p.SourceConfig.RepoURL)
+	fixed(r, "source_config.repo_url", d.SourceConfig.RepoURL, p.repoURL())
 	fixed(r, "source_config.deployment_type", d.SourceConfig.DeploymentType, p.SourceConfig.DeploymentType)
 	fixed(r, "source_config.listener_id", d.SourceConfig.ListenerID, p.SourceConfig.ListenerID)
 	if p.SourceConfig.ListenerConfig != nil {
@@ -107,6 +115,15 @@ func (p Patch) immutables(d Deployment) error {
 		fixed(r, "source_config.listener_config.k8s_namespace", present, p.SourceConfig.ListenerConfig.K8sNamespace)
 	}
 	return r.err()
+}
+
+// repoURL is the repository's URL as it would be stored: without credentials.
+func (p Patch) repoURL() *string {
+	if p.SourceConfig.RepoURL == nil {
+		return nil
+	}
+	clean, _ := cutCredentials(*p.SourceConfig.RepoURL)
+	return &clean
 }
 
 func fixed[T comparable](r *rules, field string, present, value *T) {
@@ -148,10 +165,10 @@ func (s *Store) write(ctx context.Context, d Deployment, makeRevision bool) (Dep
 	}
 	d.Updated = now
 	d.version++
-	if !starts {
-		return d, nil
+	if starts {
+		s.begin(ctx, d, s.StartRollout)
 	}
-	return d, s.StartRollout(ctx, d)
+	return d, nil
 }
 
 // Delete takes a deployment out of its workspace's list, frees its name and starts the teardown. Deleting it again does nothing more.
@@ -170,7 +187,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 				return err
 			}
 		}
-		return s.StartTeardown(ctx, ref)
+		s.begin(ctx, d, func(ctx context.Context, d Deployment) error { return s.StartTeardown(ctx, d.Ref) })
+		return nil
 	}
 	return fault.New(fault.Unavailable, "Deployment ID %s is changed too often to be deleted.", ref.Deployment)
 }

@@ -23,8 +23,13 @@ func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
 }
 
-// settled takes a deployment from where reconcile looks.
-func settled() map[table.Index]table.Key { return map[table.Index]table.Key{table.ByDue: {}} }
+// due places a deployment where reconcile looks while there is something left to do for it, and takes it from there otherwise.
+func (d Deployment) due(now time.Time) map[table.Index]table.Key {
+	if d.Busy || d.Retiring != "" || d.Status == AwaitingDelete {
+		return overdue(d.Deployment, now)
+	}
+	return map[table.Index]table.Key{table.ByDue: {}}
+}
 
 // Task is the input of the rollout and teardown machines: ids only.
 type Task struct {
@@ -89,55 +94,45 @@ func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Upda
 	return s.overtaken(s.table.Transact(ctx, change, d.change(s.now(), table.Attrs{attrStatus: string(Ready)})))
 }
 
-// Promote makes the revision that holds the slot the active one and passes the slot on. It returns the deployment as it is afterwards.
-func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) (Deployment, error) {
+// Promote makes the revision that holds the slot the active one and passes the slot on.
+func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
 	set := table.Attrs{attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active}
+	d.Retiring = d.Active
 	return s.passOn(ctx, d, r.Change(s.now(), revision.Deployed), set)
 }
 
 // Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the slot on; the active revision goes on serving.
-func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) (Deployment, error) {
+func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
 	return s.passOn(ctx, d, r.Failed(s.now(), reason, message), table.Attrs{})
 }
 
-// passOn writes the end of a revision together with the slot, which goes to the newest queued revision if there is one.
-func (s *Store) passOn(ctx context.Context, d Deployment, end table.Update, set table.Attrs) (Deployment, error) {
+// passOn writes the end of a revision together with the slot, which goes to the newest queued revision if there is one. The caller starts
+// the rollout of that one.
+func (s *Store) passOn(ctx context.Context, d Deployment, end table.Update, set table.Attrs) error {
 	now := s.now()
 	d.Busy = d.Latest != d.Slot
 	d.Slot = d.Latest
 	set[attrSlot], set[attrBusy] = d.Slot, d.Busy
 	change := d.change(now, set)
 	change.If = table.All(change.If, table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
-	change.Index = settled()
-	if d.Busy {
-		change.Index = overdue(d.Deployment, now)
-	}
-	if err := s.overtaken(s.table.Transact(ctx, end, change)); err != nil {
-		return Deployment{}, err
-	}
-	if !d.Busy {
-		return d, nil
-	}
-	return d, s.StartRollout(ctx, d)
+	change.Index = d.due(now)
+	return s.overtaken(s.table.Transact(ctx, end, change))
 }
 
-// Retired notes that the release of a revision is gone.
-func (s *Store) Retired(ctx context.Context, ref revision.Ref) error {
+// Retired notes that the release of one of the deployment's revisions is gone.
+func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) error {
 	now := s.now()
-	owner := Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}
-	err := s.table.Transact(ctx, revision.Retired(ref, now),
-		record.Change(owner.Key(), now, table.Attrs{attrRetiring: ""}, table.Equals(attrRetiring, ref.Revision)))
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) && failed.Write == 1 {
-		err = s.table.Transact(ctx, revision.Retired(ref, now)) // the deployment waits for another one
+	writes := []table.Write{revision.Retired(d.Revision(revisionID), now)}
+	if d.Retiring == revisionID {
+		d.Retiring = ""
+		change := d.change(now, table.Attrs{attrRetiring: ""})
+		change.Index = d.due(now)
+		writes = append(writes, change)
 	}
-	if err != nil {
-		return fmt.Errorf("retire revision: %w", err)
-	}
-	return nil
+	return s.overtaken(s.table.Transact(ctx, writes...))
 }
 
-// Overdue returns the deployments whose rollout or teardown took longer than its lease.
+// Overdue returns the deployments whose rollout or teardown took longer than its lease, or that have a release which should have gone by then.
 func (s *Store) Overdue(ctx context.Context, dueBy time.Time) ([]Deployment, error) {
 	items, err := table.AllItems(ctx, s.table, keys.Rollouts(dueBy))
 	if err != nil {
@@ -164,11 +159,8 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time) ([]Deployment, err
 // Renew begins another lease of a rollout or teardown. A deployment that was changed meanwhile takes care of itself.
 func (s *Store) Renew(ctx context.Context, d Deployment) error {
 	now := s.now()
-	change := record.Change(d.Key(), now, nil, table.All(table.Equals(attrSlot, d.Slot), table.Equals(attrBusy, d.Busy), table.Equals(attrStatus, string(d.Status))))
-	change.Index = settled()
-	if d.Busy || d.Status == AwaitingDelete {
-		change.Index = overdue(d.Deployment, now)
-	}
+	change := d.change(now, nil)
+	change.Index = d.due(now)
 	err := s.table.Transact(ctx, change)
 	var failed *table.ConditionFailed
 	if err != nil && !errors.As(err, &failed) {

@@ -1,10 +1,12 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -26,6 +28,8 @@ type Config struct {
 	Workflow workflow.Engine
 	Sealer   secret.Sealer
 	Now      clock.Clock
+	// Log gets trouble that no request fails for; the default is slog's.
+	Log *slog.Logger
 }
 
 // Store reads and writes deployments and their revisions, and starts their rollouts.
@@ -34,11 +38,12 @@ type Store struct {
 	workflow workflow.Engine
 	sealer   secret.Sealer
 	now      clock.Clock
+	log      *slog.Logger
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
-	return &Store{table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now}
+	return &Store{table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default())}
 }
 
 // contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
@@ -92,7 +97,16 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	if err != nil {
 		return Deployment{}, fmt.Errorf("create deployment: %w", err)
 	}
-	return d, s.StartRollout(ctx, d)
+	s.begin(ctx, d, s.StartRollout)
+	return d, nil
+}
+
+// begin starts the workflow of what a request has stored. The request has succeeded by then, also when its client is gone, so that an engine that
+// refuses fails nothing: reconcile starts what was not started.
+func (s *Store) begin(ctx context.Context, d Deployment, start func(context.Context, Deployment) error) {
+	if err := start(context.WithoutCancel(ctx), d); err != nil {
+		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "deployment", d.Deployment, "error", err)
+	}
 }
 
 func (s *Store) put(d Deployment) table.Write {
@@ -115,17 +129,32 @@ func (s *Store) put(d Deployment) table.Write {
 // seal takes the credentials out of the repository's URL, and seals them and the secrets. The URL never holds them again.
 func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error {
 	if raw := d.SourceConfig.RepoURL; raw != nil {
-		if u, err := url.Parse(*raw); err == nil && u.User != nil && u.Scheme != "ssh" {
-			sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(u.User.String()))
+		if clean, credentials := cutCredentials(*raw); credentials != "" {
+			sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(credentials))
 			if err != nil {
 				return fmt.Errorf("seal credentials: %w", err)
 			}
-			u.User = nil
-			clean := u.String()
 			d.SourceConfig.RepoURL, d.Credentials = &clean, sealed
 		}
 	}
 	return s.sealSecrets(ctx, d, secrets)
+}
+
+// cutCredentials splits a repository's URL into one that may be shown and "user:password", "" when there are none. The user name alone of ssh
+// is not secret and stays.
+func cutCredentials(raw string) (clean, credentials string) {
+	u, err := url.Parse(raw)
+	if err != nil || u.User == nil {
+		return raw, ""
+	}
+	credentials = u.User.Username()
+	if password, ok := u.User.Password(); ok {
+		credentials += ":" + password
+	} else if u.Scheme == "ssh" {
+		return raw, ""
+	}
+	u.User = nil
+	return u.String(), credentials
 }
 
 func (s *Store) sealSecrets(ctx context.Context, d *Deployment, secrets []Secret) error {
@@ -177,14 +206,31 @@ func (s *Store) Seal(ctx context.Context, ref Ref, plain []byte) ([]byte, error)
 
 // Get returns a deployment, also one that is being taken down; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
-	item, err := s.table.Get(ctx, ref.Key())
-	if errors.Is(err, table.ErrNotFound) {
-		return Deployment{}, NotFound(ref)
-	}
+	item, err := s.item(ctx, ref)
 	if err != nil {
-		return Deployment{}, fmt.Errorf("get deployment: %w", err)
+		return Deployment{}, err
 	}
 	return decode(ref, item)
+}
+
+// Head returns a deployment without its Spec: what every request to its agent server needs.
+func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
+	item, err := s.item(ctx, ref)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return decodeHead(ref, item)
+}
+
+func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, NotFound(ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get deployment: %w", err)
+	}
+	return item, nil
 }
 
 // NotFound is the fault of a deployment that does not exist in its workspace.
@@ -206,24 +252,21 @@ func (s *Store) List(ctx context.Context, workspace string, window table.Window)
 	return found, nil
 }
 
-// GetRevision returns a revision with the deployment that it is of.
+// GetRevision returns a revision with the deployment that it is of. The deployment is read first: a revision that is still queued when its slot has
+// gone to a newer one stays so, which makes it SKIPPED.
 func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
-	owner := Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}
-	items, err := s.table.GetBatch(ctx, owner.Key(), ref.Key())
-	if err != nil {
-		return Deployment{}, revision.Revision{}, fmt.Errorf("get revision: %w", err)
-	}
-	if items[0] == nil {
-		return Deployment{}, revision.Revision{}, NotFound(owner)
-	}
-	if items[1] == nil {
-		return Deployment{}, revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
-	}
-	d, err := decode(owner, items[0])
+	d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
 	if err != nil {
 		return Deployment{}, revision.Revision{}, err
 	}
-	r, err := revision.Decode(ref, items[1], d.Slot)
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Deployment{}, revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
+	}
+	if err != nil {
+		return Deployment{}, revision.Revision{}, fmt.Errorf("get revision: %w", err)
+	}
+	r, err := revision.Decode(ref, item, d.Slot)
 	return d, r, err
 }
 
@@ -257,7 +300,7 @@ func (s *Store) after(latest string) time.Time {
 
 // Serving returns the release that serves the deployment's runs; it implements runner.Deployments.
 func (s *Store) Serving(ctx context.Context, workspace, deployment string) (compute.Ref, error) {
-	d, err := s.Get(ctx, Ref{Workspace: workspace, Deployment: deployment})
+	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err != nil {
 		return compute.Ref{}, err
 	}

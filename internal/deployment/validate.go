@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"unicode"
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
@@ -101,8 +102,13 @@ func (r *rules) repoURL(raw string) {
 		return // user@host:path, ssh's short form
 	}
 	u, err := url.Parse(raw)
-	if err != nil || !slices.Contains(repoSchemes, u.Scheme) || (u.Host == "" && u.Path == "") {
+	if err != nil || !slices.Contains(repoSchemes, u.Scheme) || (u.Host == "" && (u.Scheme != "file" || u.Path == "")) {
 		r.breaks("source_config.repo_url must be the URL of a git repository (https, ssh or file).")
+		return
+	}
+	// git is told credentials line by line, as "user:password".
+	if _, credentials := cutCredentials(raw); strings.ContainsFunc(credentials, unicode.IsControl) || strings.Contains(u.User.Username(), ":") {
+		r.breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
@@ -131,8 +132,9 @@ func (r Revision) Change(now time.Time, next Status) table.Update {
 	return record.Change(r.Key(), now, table.Attrs{attrStatus: string(next)}, table.Equals(attrStatus, string(r.Status)))
 }
 
-// Note returns the write that records why the revision is about to fail; its status stays.
+// Note returns the write that records why the revision is about to fail; its status stays. The message may hold the output of a program.
 func (r Revision) Note(now time.Time, reason, message string) table.Update {
+	message = strings.ToValidUTF8(message, "\uFFFD")
 	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message}, table.Equals(attrStatus, string(r.Status)))
 }
 
