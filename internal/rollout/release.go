@@ -59,10 +59,17 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	env["SLIPWAY_DEPLOYMENT_ID"] = rev.Deployment
 	env["SLIPWAY_DEPLOYMENT_NAME"] = d.Name
 	env["SLIPWAY_REVISION_ID"] = rev.Revision
-	return compute.Release{Ref: compute.Ref(rev.Ref), Artifact: rev.Artifact, Env: env, Token: string(token)}, nil
+	artifact := rev.Artifact
+	if rev.Source == revision.ExternalDocker {
+		artifact.Image = text(rev.Config.ImageURI)
+	}
+	return compute.Release{Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Token: string(token)}, nil
 }
 
 func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
+	if at.revision.Reason != "" {
+		return fail, nil // an earlier delivery of this step has noted why
+	}
 	target, ok := r.Targets[at.revision.Source]
 	if !ok {
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine,
@@ -88,20 +95,19 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 
 // promote makes the revision the active one, then lets the release before it drain. A repetition finishes what is left to do.
 func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
-	d := at.deployment
-	if at.revision.Status == revision.Deploying {
-		var err error
-		if d, err = r.Deployments.Promote(ctx, d, at.revision); err != nil {
-			return "", err
-		}
-		if d, err = r.Deployments.Get(ctx, d.Ref); err != nil {
-			return "", err
-		}
+	var err error
+	switch {
+	case at.deployment.Retiring != "":
+		err = r.retire(ctx, at.deployment, at.deployment.Retiring)
+	case at.revision.Status == revision.Deploying:
+		err = r.Deployments.Promote(ctx, at.deployment, at.revision)
+	default:
+		return done, r.startNext(ctx, at.deployment)
 	}
-	if d.Retiring == "" {
-		return done, nil
+	if err != nil {
+		return "", err
 	}
-	return done, r.retire(ctx, d, d.Retiring)
+	return "", deployment.ErrOvertaken // by this step: what is left to do is read anew
 }
 
 func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionID string) error {
@@ -110,7 +116,7 @@ func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionI
 			return fmt.Errorf("remove release: %w", err)
 		}
 	}
-	return r.Deployments.Retired(ctx, d.Revision(revisionID))
+	return r.Deployments.Retired(ctx, d, revisionID)
 }
 
 // Restore starts the releases anew that a compute target lost with the process that ran them. What should not run any more is taken off the list.

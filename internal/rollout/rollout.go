@@ -135,9 +135,21 @@ func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context
 		return "", err
 	}
 	if at.revision.Status.Terminal() && t.Step != "Promote" {
-		return done, nil
+		return done, r.startNext(ctx, at.deployment)
 	}
-	return step(ctx, at)
+	answer, err := step(ctx, at)
+	return answer, errors.Join(err, r.takeBack(ctx, at))
+}
+
+// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the teardown may have passed by already. It does so
+// even for a step that was cut off.
+func (r *Rollout) takeBack(ctx context.Context, at position) error {
+	ctx = context.WithoutCancel(ctx)
+	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
+	if fault.Is(err, fault.NotFound) || (err == nil && d.Status == deployment.AwaitingDelete) {
+		return r.forget(ctx, at.deployment.Source, at.revision.Ref)
+	}
+	return err
 }
 
 // position is a rollout as it was read.
@@ -204,6 +216,9 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	if at.revision.Status != revision.Building {
 		return deploy, nil // an earlier delivery of this step has moved it on
 	}
+	if at.revision.Reason != "" {
+		return fail, nil // or has noted why it fails
+	}
 	wait, cancel := context.WithTimeout(ctx, r.Patience)
 	defer cancel()
 	result, err := r.Builder.Await(wait, at.revision.Revision)
@@ -236,8 +251,18 @@ func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
 		return "", fmt.Errorf("remove build: %w", err)
 	}
-	_, err := r.Deployments.Fail(ctx, at.deployment, at.revision, reason, message)
-	return done, err
+	if err := r.Deployments.Fail(ctx, at.deployment, at.revision, reason, message); err != nil {
+		return "", err
+	}
+	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+}
+
+// startNext starts the rollout of the revision that the slot was passed on to, if there is one.
+func (r *Rollout) startNext(ctx context.Context, d deployment.Deployment) error {
+	if !d.Busy {
+		return nil
+	}
+	return r.Deployments.StartRollout(ctx, d)
 }
 
 func owner(ref revision.Ref) deployment.Ref {

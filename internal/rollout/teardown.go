@@ -63,13 +63,16 @@ func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref) (next
 	if err != nil {
 		return "", err
 	}
-	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error {
-		return errors.Join(r.remove(ctx, d.Source, rev), r.Builder.Remove(ctx, rev.Revision), r.Logs.Remove(rev.Revision))
-	})
+	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error { return r.forget(ctx, d.Source, rev) })
 	if more {
 		return eraseDeployment, err
 	}
 	return done, err
+}
+
+// forget removes all that a revision has outside of the table.
+func (r *Rollout) forget(ctx context.Context, source revision.Source, ref revision.Ref) error {
+	return errors.Join(r.remove(ctx, source, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
 }
 
 // Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
@@ -92,6 +95,14 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 	if err := r.Deployments.Renew(ctx, d); err != nil {
 		return err
 	}
+	if d.Retiring != "" && d.Status != deployment.AwaitingDelete {
+		if err := r.repeat(ctx, "Promote", d.Ref, d.Active); err != nil {
+			return err
+		}
+	}
+	if !d.Busy && d.Status != deployment.AwaitingDelete {
+		return nil
+	}
 	machine, name, start := workflow.Rollout, d.Slot, r.Deployments.StartRollout
 	if d.Status == deployment.AwaitingDelete {
 		machine, name = workflow.Teardown, d.Deployment
@@ -108,11 +119,16 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 	case execution.Status == workflow.Running:
 		return nil
 	case machine == workflow.Rollout:
-		_, err := r.step(ctx, task{Step: "Fail", Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Revision: d.Slot}})
-		return err
+		return r.repeat(ctx, "Fail", d.Ref, d.Slot)
 	default:
 		return r.teardown(ctx, d.Ref)
 	}
+}
+
+// repeat performs a step of a rollout whose workflow did not.
+func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, revisionID string) error {
+	_, err := r.step(ctx, task{Step: step, Task: deployment.Task{Workspace: ref.Workspace, Deployment: ref.Deployment, Revision: revisionID}})
+	return err
 }
 
 // teardown performs the steps of a teardown whose workflow has given up.
