@@ -62,7 +62,7 @@ func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequ
 // PatchDeployment changes a deployment, and makes a revision where that is asked for.
 func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
 	body := request.Body
-	patch := deployment.Patch{Name: body.Name, Source: (*revision.Source)(body.Source)}
+	patch := deployment.Patch{Name: body.Name, Source: (*revision.Source)(body.Source), AgentURL: s.AgentURL(request.DeploymentID)}
 	if body.SourceConfig != nil {
 		patch.SourceConfig = sourceConfig(body.SourceConfig)
 	}

@@ -1,0 +1,264 @@
+package controlplane_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/workflow"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+// unknownID is well formed and names nothing.
+const unknownID = "0197a000-0000-7000-8000-00000000dead"
+
+// fixture is the control plane behind a real HTTP server, with two workspaces.
+type fixture struct {
+	*httptest.Server
+	deployments *deployment.Store
+	engine      *engine
+	// own is who calls unless a test says otherwise, other is a stranger.
+	own, other tenant
+}
+
+type tenant struct{ workspace, key string }
+
+// headers are the credentials of a caller.
+func (c tenant) headers() map[string]string {
+	return map[string]string{auth.HeaderKey: c.key, auth.HeaderTenant: c.workspace}
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fixture{engine: &engine{}}
+	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log})
+	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
+	mux := web.NewMux(log)
+	err = controlplane.Register(mux, controlplane.Config{
+		Deployments: f.deployments, Authenticator: auth.New(apiKeys),
+		AgentURL: func(deploymentID string) string { return "https://slipway.test/d/" + deploymentID },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.Server = httptest.NewServer(mux)
+	t.Cleanup(f.Close)
+	f.own, f.other = newTenant(t, workspaces, apiKeys), newTenant(t, workspaces, apiKeys)
+	return f
+}
+
+func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) tenant {
+	t.Helper()
+	w, err := workspaces.Create(t.Context(), "team")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := apiKeys.Create(t.Context(), w.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tenant{w.ID, key}
+}
+
+// engine is a workflow.Engine that counts what it is asked for, and does nothing.
+type engine struct{ starts atomic.Int64 }
+
+func (e *engine) Start(context.Context, workflow.Machine, string, json.RawMessage) error {
+	e.starts.Add(1)
+	return nil
+}
+
+func (e *engine) Stop(context.Context, workflow.Machine, string, string) error {
+	return workflow.ErrNotFound
+}
+
+func (e *engine) Describe(context.Context, workflow.Machine, string) (workflow.Execution, error) {
+	return workflow.Execution{}, workflow.ErrNotFound
+}
+
+// response is an answer with its body read, and decoded when it is JSON.
+type response struct {
+	*http.Response
+	text []byte
+	body any
+}
+
+// member returns a member of the body, by path.
+func (r response) member(path ...string) any {
+	value := r.body
+	for _, name := range path {
+		object, _ := value.(map[string]any)
+		value = object[name]
+	}
+	return value
+}
+
+// text returns a member that is a string, "" when it is not.
+func (r response) id(path ...string) string {
+	text, _ := r.member(path...).(string)
+	return text
+}
+
+// call sends a request as the own tenant. A body that is not a string or nil is sent as JSON.
+func (f *fixture) call(t *testing.T, method, path string, body any) response {
+	t.Helper()
+	return f.send(t, method, path, body, f.own.headers())
+}
+
+func (f *fixture) send(t *testing.T, method, path string, body any, headers map[string]string) response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, encode(t, body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	answer, err := f.Client().Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	r := response{Response: answer}
+	if r.text, err = io.ReadAll(answer.Body); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.text) > 0 {
+		decoder := json.NewDecoder(bytes.NewReader(r.text))
+		decoder.UseNumber()
+		if err := decoder.Decode(&r.body); err != nil {
+			t.Fatalf("%s %s answered %s: %v", method, path, r.text, err)
+		}
+	}
+	if r.Header.Get("X-Request-Id") == "" {
+		t.Errorf("%s %s: the response has no X-Request-Id", method, path)
+	}
+	return r
+}
+
+func encode(t *testing.T, body any) io.Reader {
+	t.Helper()
+	switch body := body.(type) {
+	case nil:
+		return nil
+	case string:
+		return bytes.NewReader([]byte(body))
+	}
+	text, err := json.Marshal(body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.NewReader(text)
+}
+
+// object is a JSON object.
+type object = map[string]any
+
+// fromGit is a request to create a deployment that keeps every rule.
+func fromGit(name string) object {
+	return object{
+		"name": name, "source": "github", "secrets": []any{},
+		"source_config":          object{"repo_url": "https://git.test/team/agent", "deployment_type": "dev", "build_on_push": false},
+		"source_revision_config": object{"repo_ref": "main", "framework_config_path": "framework.json"},
+	}
+}
+
+// fromImage is one for the other source.
+func fromImage(name string) object {
+	return object{
+		"name": name, "source": "external_docker", "secrets": []any{},
+		"source_config":          object{"resource_spec": object{"cpu": 1}},
+		"source_revision_config": object{"image_uri": "registry.test/agent:1"},
+	}
+}
+
+// create creates a deployment and returns its path and what was answered.
+func (f *fixture) create(t *testing.T, body object) (path string, created response) {
+	t.Helper()
+	created = f.call(t, "POST", "/v2/deployments", body)
+	wantStatus(t, created, http.StatusCreated)
+	return "/v2/deployments/" + created.id("id"), created
+}
+
+func wantStatus(t *testing.T, r response, want int) {
+	t.Helper()
+	if r.StatusCode != want {
+		t.Fatalf("%s %s: got status %d, want %d: %s", r.Request.Method, r.Request.URL.Path, r.StatusCode, want, r.text)
+	}
+}
+
+// wantDetail checks an error whose detail is a sentence.
+func wantDetail(t *testing.T, r response, status int, detail string) {
+	t.Helper()
+	if r.StatusCode != status || r.member("detail") != detail {
+		t.Errorf("%s %s: got %d %s\nwant %d %q", r.Request.Method, r.Request.URL.Path, r.StatusCode, r.text, status, detail)
+	}
+}
+
+// wantNothing checks that the workspace has no deployments and that no workflow was started.
+func (f *fixture) wantNothing(t *testing.T) {
+	t.Helper()
+	found, err := f.deployments.List(t.Context(), f.own.workspace, table.Window{Limit: 10})
+	if err != nil || len(found) != 0 || f.engine.starts.Load() != 0 {
+		t.Errorf("%d deployments were created (%v), %d workflows started; want none", len(found), err, f.engine.starts.Load())
+	}
+}
+
+// deploy makes a deployment's first revision the active one, as a rollout does.
+func (f *fixture) deploy(t *testing.T, deploymentID string) {
+	t.Helper()
+	ref := deployment.Ref{Workspace: f.own.workspace, Deployment: deploymentID}
+	for _, status := range []revision.Status{revision.AwaitingDeploy, revision.Deploying, revision.Deployed} {
+		d, err := f.deployments.Get(t.Context(), ref)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, r, err := f.deployments.GetRevision(t.Context(), ref.Revision(d.Slot))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status == revision.Deployed {
+			err = f.deployments.Promote(t.Context(), d, r)
+		} else {
+			err = f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status))
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
