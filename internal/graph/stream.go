@@ -1,13 +1,23 @@
 package graph
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/sse"
 )
+
+// MaxEventBytes is the most data that one event, or one JSON answer, may carry.
+const MaxEventBytes = 32 << 20
+
+// excerptBytes is how much of an unexpected answer an error shows.
+const excerptBytes = 2 << 10
 
 // Stream is an agent's answer. It is for one goroutine; to stop an answer from elsewhere, end the context of Invoke.
 type Stream struct {
@@ -15,7 +25,7 @@ type Stream struct {
 	body  io.ReadCloser
 	graph string
 	// events is nil when the whole answer is one JSON document, which becomes an update of the graph; answered says that it has.
-	events   *eventReader
+	events   *sse.Reader
 	answered bool
 	// err is what ended the stream.
 	err error
@@ -26,7 +36,7 @@ func newStream(ctx context.Context, graph string, response *http.Response) (*Str
 	stream := &Stream{ctx: ctx, body: response.Body, graph: graph}
 	switch media := mediaType(response); media {
 	case "text/event-stream":
-		stream.events = newEventReader(response.Body)
+		stream.events = sse.NewReader(response.Body, MaxEventBytes)
 	case "application/json":
 	default:
 		return nil, &ProtocolError{Message: fmt.Sprintf("the media type of the answer is %q", media)}
@@ -52,7 +62,7 @@ func (s *Stream) Next() (Event, error) {
 		s.err = fmt.Errorf("read answer of graph %s: %w", s.graph, classify(s.ctx, err))
 	}
 	if s.events != nil {
-		s.events.release()
+		s.events.Release()
 	}
 	return Event{}, s.err
 }
@@ -67,9 +77,24 @@ func (s *Stream) Close() error {
 
 func (s *Stream) read() (Event, error) {
 	if s.events != nil {
-		return s.events.next()
+		return s.readEvent()
 	}
 	return s.readUpdate()
+}
+
+// readEvent reads an event and refuses data that is not JSON, so that nobody further on has to.
+func (s *Stream) readEvent() (Event, error) {
+	event, err := s.events.Next()
+	if malformed, ok := errors.AsType[*sse.FormatError](err); ok {
+		return Event{}, &ProtocolError{Message: malformed.Message}
+	}
+	if err != nil {
+		return Event{}, err
+	}
+	if !json.Valid(event.Data) {
+		return Event{}, &ProtocolError{Message: fmt.Sprintf("the data of a %q event is not JSON: %s", event.Name, excerpt(event.Data))}
+	}
+	return Event{Name: event.Name, Data: event.Data}, nil
 }
 
 // readUpdate turns a JSON answer into the only event of the stream.
@@ -110,4 +135,13 @@ func classify(ctx context.Context, err error) error {
 		return err
 	}
 	return &UnavailableError{Err: err}
+}
+
+// excerpt returns the beginning of a text that an error can show.
+func excerpt(text []byte) string {
+	text = bytes.TrimSpace(text[:min(len(text), excerptBytes)])
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	return string(text)
 }

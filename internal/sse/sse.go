@@ -1,0 +1,155 @@
+// Package sse reads server-sent events.
+//
+// Three properties made the reader ours rather than a library's: its time is linear in the size of an event however small the
+// pieces are in which it arrives (the library that was tried looks at an event from its start again at each piece: 4.5 s for 8 MB),
+// an event without its closing blank line is a broken stream and never an event, and the caller pulls events, without a goroutine.
+package sse
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// DefaultName is the name that the standard gives an event without one.
+const DefaultName = "message"
+
+// Event is one event.
+type Event struct {
+	// ID is empty if the event names none.
+	ID   string
+	Name string
+	Data []byte
+}
+
+// FormatError says that a stream cannot be used: an event is larger than the reader allows.
+type FormatError struct {
+	Message string
+}
+
+func (e *FormatError) Error() string { return e.Message }
+
+// Reader takes a stream apart. It is for one goroutine. Lines end in LF or CRLF; the field retry is passed over.
+type Reader struct {
+	lines *bufio.Reader
+	limit int
+	// name is the name read last. A stream repeats a few names, and each is allocated once in a row.
+	name string
+}
+
+var lineReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
+
+// NewReader returns a reader of events with at most limit bytes of data each. Release gives its buffer back.
+func NewReader(body io.Reader, limit int) *Reader {
+	lines := lineReaders.Get().(*bufio.Reader)
+	lines.Reset(body)
+	return &Reader{lines: lines, limit: limit, name: DefaultName}
+}
+
+// Release gives the buffer back. The reader must not be used after it.
+func (r *Reader) Release() {
+	r.lines.Reset(nil)
+	lineReaders.Put(r.lines)
+	r.lines = nil
+}
+
+// Next returns the next event, whose data is the caller's to keep. The error is io.EOF at the end of the stream,
+// io.ErrUnexpectedEOF when the stream ends within an event, and a *FormatError when it cannot be used.
+func (r *Reader) Next() (Event, error) {
+	event, within := Event{Name: DefaultName}, false
+	for {
+		line, partial, err := r.lines.ReadLine()
+		if err == io.EOF && within {
+			return Event{}, io.ErrUnexpectedEOF
+		}
+		if err != nil {
+			return Event{}, err
+		}
+		if len(line) == 0 {
+			if len(event.Data) > 0 {
+				return event, nil
+			}
+			event, within = Event{Name: DefaultName}, false // an event without data is none
+			continue
+		}
+		if err := r.readField(&event, line, partial); err != nil {
+			return Event{}, err
+		}
+		within = within || line[0] != ':'
+	}
+}
+
+// readField adds one field to the event. Of a line that is longer than the buffer, line is the first part.
+func (r *Reader) readField(event *Event, line []byte, partial bool) error {
+	name, value, _ := bytes.Cut(line, []byte(":"))
+	value = bytes.TrimPrefix(value, []byte(" "))
+	switch string(name) {
+	case "data":
+		return r.readData(event, value, partial)
+	case "event", "id":
+		if partial {
+			return &FormatError{Message: "the name or the id of an event is too long"}
+		}
+		if string(name) == "id" {
+			event.ID = string(value)
+		} else {
+			event.Name = r.eventName(value)
+		}
+		return nil
+	default:
+		return r.skip(partial)
+	}
+}
+
+// eventName returns the name as a string, without an allocation when the one before had it too.
+func (r *Reader) eventName(name []byte) string {
+	if len(name) == 0 {
+		return DefaultName
+	}
+	if string(name) != r.name {
+		r.name = string(name)
+	}
+	return r.name
+}
+
+func (r *Reader) readData(event *Event, value []byte, partial bool) error {
+	if event.Data != nil {
+		event.Data = append(event.Data, '\n')
+	} else {
+		event.Data = make([]byte, 0, len(value))
+	}
+	for {
+		if len(event.Data)+len(value) > r.limit {
+			return &FormatError{Message: fmt.Sprintf("the data of a %q event is larger than %d bytes", event.Name, r.limit)}
+		}
+		event.Data = append(event.Data, value...)
+		if !partial {
+			return nil
+		}
+		var err error
+		if value, partial, err = r.lines.ReadLine(); err != nil {
+			return unexpected(err)
+		}
+	}
+}
+
+// skip reads the rest of a line and keeps nothing of it.
+func (r *Reader) skip(partial bool) error {
+	for partial {
+		var err error
+		if _, partial, err = r.lines.ReadLine(); err != nil {
+			return unexpected(err)
+		}
+	}
+	return nil
+}
+
+// unexpected is the error for a read that had to go on.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
