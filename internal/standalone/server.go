@@ -168,7 +168,7 @@ func (s *Server) routes(deployments *deployment.Store, threads *thread.Store, ru
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{Deployments: deployments, Authenticator: authenticator, AgentURL: agentURL}),
 		agentserver.Register(s.mux, agentserver.Config{
-			Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, AgentURL: agentURL, Version: s.config.Version,
+			Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: s.config.Version,
 		}),
 	)
 }
@@ -223,7 +223,8 @@ func (s *Server) Serve(ctx context.Context) error {
 // start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
 func (s *Server) start(ctx context.Context) error {
 	if err := s.rollout.Restore(ctx); err != nil {
-		return fmt.Errorf("restore releases: %w", err)
+		// One release that cannot be restored must not keep the others down.
+		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
 	}
 	if err := s.engine.Resume(ctx); err != nil {
 		return fmt.Errorf("resume workflows: %w", err)

@@ -12,12 +12,17 @@ import (
 // version is set by the linker.
 var version = "dev"
 
-func main() {
+func main() { os.Exit(run()) }
+
+// run runs the command line and returns the exit code.
+func run() int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	if err := newRoot().ExecuteContext(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, "slipway: "+err.Error())
-		os.Exit(exitCode(err))
+	err := newRoot().ExecuteContext(ctx)
+	if err == nil {
+		return 0
 	}
+	fmt.Fprintln(os.Stderr, "slipway: "+err.Error())
+	return exitCode(err)
 }

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -25,6 +27,9 @@ func newServe() *cobra.Command {
 			}
 			config.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			server, err := standalone.Open(config)
+			if errors.Is(err, syscall.EADDRINUSE) {
+				return fmt.Errorf("%w; choose another address with --listen", err)
+			}
 			if err != nil {
 				return err
 			}

@@ -1,0 +1,104 @@
+package demo
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// conversation is what the demo has seen of a thread.
+type conversation struct {
+	first, second *turn
+	messages      []Message
+}
+
+// check says what is not as it should be: the runs' ends, and the thread. The exact order of messages is known of the example agent only;
+// of others it is that both questions stand there in order and the last of them is answered.
+func (c conversation) check(example bool) error {
+	problems := slices.Concat(c.checkRuns(), c.checkShown())
+	if example {
+		problems = append(problems, c.checkShapes()...)
+	} else {
+		problems = append(problems, c.checkQuestions()...)
+	}
+	if len(problems) > 0 {
+		return errors.New("the thread does not read as expected: " + strings.Join(problems, "; "))
+	}
+	return nil
+}
+
+func (c conversation) checkRuns() []string {
+	var problems []string
+	if c.first.status != "interrupted" {
+		problems = append(problems, fmt.Sprintf("run 1 is %q, not interrupted", c.first.status))
+	}
+	if c.second.status != "success" {
+		problems = append(problems, fmt.Sprintf("run 2 is %q, not success", c.second.status))
+	}
+	if len(c.first.joined) == 0 || c.first.joined[0].Content != Content(c.first.question) {
+		problems = append(problems, "joining run 1 did not answer its messages")
+	}
+	if got, want := shapes(c.second.joined), shapes(c.messages); !slices.Equal(got, want) {
+		problems = append(problems, fmt.Sprintf("joining run 2 answered %s, the thread's state is %s", list(got), list(want)))
+	}
+	return problems
+}
+
+// checkShown compares what was shown of the interrupted answer with what is kept of it.
+func (c conversation) checkShown() []string {
+	var problems []string
+	for id, shown := range c.first.pieces {
+		kept := slices.IndexFunc(c.messages, func(m Message) bool { return m.ID == id })
+		switch {
+		case kept < 0:
+			problems = append(problems, fmt.Sprintf("%q was shown and is not in the thread", shown))
+		case string(c.messages[kept].Content) != shown:
+			problems = append(problems, fmt.Sprintf("%q was shown, %q is in the thread", shown, c.messages[kept].Content))
+		case !c.messages[kept].Metadata.Incomplete:
+			problems = append(problems, fmt.Sprintf("%q is not marked as incomplete", shown))
+		}
+	}
+	return problems
+}
+
+// checkShapes compares the thread with that of the example agent.
+func (c conversation) checkShapes() []string {
+	want := []string{human, "ai tool call", tool}
+	if len(c.first.pieces) > 0 {
+		want = append(want, "ai (incomplete)")
+	}
+	want = append(want, human, "ai tool call", tool, ai)
+	if got := shapes(c.messages); !slices.Equal(got, want) {
+		return []string{fmt.Sprintf("it is %s, not %s", list(got), list(want))}
+	}
+	return c.checkQuestions()
+}
+
+// checkQuestions looks for both questions, once each and in order, and for an answer at the end.
+func (c conversation) checkQuestions() []string {
+	var asked []string
+	for _, message := range c.messages {
+		if message.Type == human {
+			asked = append(asked, string(message.Content))
+		}
+	}
+	var problems []string
+	if want := []string{c.first.question, c.second.question}; !slices.Equal(asked, want) {
+		problems = append(problems, fmt.Sprintf("the questions in it are %q, not %q", asked, want))
+	}
+	if len(c.messages) == 0 || c.messages[len(c.messages)-1].shape() != ai {
+		problems = append(problems, "it does not end with an answer")
+	}
+	return problems
+}
+
+func shapes(messages []Message) []string {
+	var shapes []string
+	for _, message := range messages {
+		shapes = append(shapes, message.shape())
+	}
+	return shapes
+}
+
+func list(shapes []string) string { return "[" + strings.Join(shapes, ", ") + "]" }

@@ -1,0 +1,67 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+// branch is the branch of a repository that the demo makes.
+const branch = "main"
+
+// configFile is the agent's description at the root of its repository.
+const configFile = "framework.json"
+
+// makeRepository copies an agent's directory and commits it, as its developer would. It returns the repository's URL.
+func makeRepository(ctx context.Context, agent, dir string) (string, error) {
+	if _, err := os.Stat(filepath.Join(agent, configFile)); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no agent at %s (no %s): run this in a checkout of Slipway, or name a directory with --agent or a repository with --repo",
+			agent, configFile)
+	} else if err != nil {
+		return "", fmt.Errorf("find agent: %w", err)
+	}
+	if err := os.CopyFS(dir, os.DirFS(agent)); err != nil {
+		return "", fmt.Errorf("copy agent: %w", err)
+	}
+	for _, args := range [][]string{
+		{"init", "--quiet", "--initial-branch", branch},
+		{"add", "--all"},
+		{"commit", "--quiet", "--message", "An agent for the demo"},
+	} {
+		if err := git(ctx, dir, args...); err != nil {
+			return "", fmt.Errorf("make repository: %w", err)
+		}
+	}
+	return "file://" + filepath.ToSlash(dir), nil
+}
+
+// git runs git on the repository in dir, whatever the user's settings and the repository around the working directory are.
+func git(ctx context.Context, dir string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(withoutGit(os.Environ()),
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0",
+		"GIT_AUTHOR_NAME=Slipway demo", "GIT_AUTHOR_EMAIL=demo@localhost", "GIT_COMMITTER_NAME=Slipway demo", "GIT_COMMITTER_EMAIL=demo@localhost",
+	)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("git %s: %w: %s", args[0], err, strings.TrimSpace(string(output)))
+	}
+	return nil
+}
+
+// withoutGit leaves git's own variables out, which name another repository when the demo is run from a hook.
+func withoutGit(environment []string) []string {
+	var kept []string
+	for _, entry := range environment {
+		if !strings.HasPrefix(entry, "GIT_") {
+			kept = append(kept, entry)
+		}
+	}
+	return kept
+}
