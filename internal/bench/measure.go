@@ -61,25 +61,21 @@ func measureStart(ctx context.Context, binary, data string) error {
 
 func measureLoads(ctx context.Context, c *client, url string, duration time.Duration) error {
 	for _, clients := range []int{1, 64} {
-		taken, err := load(ctx, clients, duration, func() error {
+		if err := measureRate(ctx, c, "POST /threads", clients, duration, func() error {
 			_, err := c.thread(ctx, url)
 			return err
-		})
-		if err != nil {
+		}); err != nil {
 			return err
 		}
-		printRate("POST /threads", clients, duration, taken)
 	}
 	for _, clients := range []int{1, 64} {
 		threads := make(chan string, 200_000)
 		if err := makeThreads(ctx, c, url, clients, duration, threads); err != nil {
 			return err
 		}
-		taken, err := load(ctx, clients, duration, func() error { return c.runAndJoin(ctx, <-threads) })
-		if err != nil {
+		if err := measureRate(ctx, c, "run + join", clients, duration, func() error { return c.runAndJoin(ctx, <-threads) }); err != nil {
 			return err
 		}
-		printRate("run + join", clients, duration, taken)
 	}
 	if err := measureInterrupts(ctx, c, url); err != nil {
 		return err
@@ -205,10 +201,18 @@ func awaitEvents(response *http.Response, name string, n int) error {
 	return fmt.Errorf("the stream ended before its %q event: %w", name, lines.Err())
 }
 
-func printRate(what string, clients int, duration time.Duration, taken []time.Duration) {
+// measureRate prints how often op succeeds, how long it takes, and how much processor time the server spends on each.
+func measureRate(ctx context.Context, c *client, what string, clients int, duration time.Duration, op func() error) error {
+	before := c.cpu()
+	taken, err := load(ctx, clients, duration, op)
+	if err != nil {
+		return err
+	}
+	cpu := (c.cpu() - before) / time.Duration(max(len(taken), 1))
 	slices.Sort(taken)
-	fmt.Printf("%-24s %2d clients %10.0f /s   p50 %7.2f ms   p99 %7.2f ms\n", what, clients,
-		float64(len(taken))/duration.Seconds(), ms(percentile(taken, 50)), ms(percentile(taken, 99)))
+	fmt.Printf("%-14s %2d clients %8.0f /s   p50 %7.2f ms   p99 %7.2f ms   server %6.3f ms of processor\n", what, clients,
+		float64(len(taken))/duration.Seconds(), ms(percentile(taken, 50)), ms(percentile(taken, 99)), ms(cpu))
+	return nil
 }
 
 func print(what string, taken []time.Duration) {

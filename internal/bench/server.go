@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -78,4 +79,20 @@ func (s *server) residentMiB() float64 {
 		}
 	}
 	return 0
+}
+
+// cpu is how much processor time the server's process has used, without its agents'; 0 where the system does not tell.
+func (s *server) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, fields, _ := strings.Cut(string(text), ") ") // the name may hold spaces
+	var user, system int64
+	if words := strings.Fields(fields); len(words) > 12 {
+		user, _ = strconv.ParseInt(words[11], 10, 64)
+		system, _ = strconv.ParseInt(words[12], 10, 64)
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux
+	return time.Duration(user+system) * tick
 }

@@ -1,0 +1,186 @@
+package archtest_test
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// layer is what a package is for, which decides what it may import.
+type layer string
+
+const (
+	base     layer = "base"     // words that everything uses
+	contract layer = "contract" // documents that become part of a binary
+	seam     layer = "seam"     // an interface between logic and technology
+	storage  layer = "storage"  // how the domain keeps its records, over table.Table
+	domain   layer = "domain"   // the rules, written once
+	adapter  layer = "adapter"  // one technology behind a seam
+	manners  layer = "manners"  // what all HTTP handlers share
+	handlers layer = "handlers" // the interfaces
+	assembly layer = "assembly" // what puts all of them together, and programs that use the result
+	fortests layer = "fortests" // imported by tests only, which may import anything
+)
+
+// layers says which layer each package is in. A package below a seam is an adapter, what is under functions is assembly.
+var layers = map[layer][]string{
+	base:     {"internal/clock", "internal/fault", "internal/id", "internal/sse"},
+	contract: {"infra/openapi", "infra/statemachines"},
+	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/secret", "internal/table", "internal/workflow"},
+	storage:  {"internal/keys", "internal/record"},
+	domain: {
+		"internal/apikey", "internal/deployment", "internal/reconcile", "internal/revision", "internal/rollout", "internal/run", "internal/runner",
+		"internal/state", "internal/thread", "internal/workspace",
+	},
+	adapter:  {"internal/child", "internal/revisionlog", "internal/workflow/local/asl"},
+	manners:  {"internal/auth", "internal/web"},
+	handlers: {"internal/agentserver", "internal/controlplane"},
+	assembly: {"internal/bench", "internal/cmd/slipway", "internal/demo", "internal/standalone"},
+	fortests: {"internal/archtest", "internal/graph/graphtest", "internal/table/tabletest"},
+}
+
+// mayImport are the layers that a layer may import.
+var mayImport = map[layer][]layer{
+	base:     {base},
+	contract: {},
+	seam:     {base},
+	storage:  {base, seam},
+	domain:   {base, seam, storage, domain},
+	adapter:  {base},
+	manners:  {base},
+	handlers: {base, contract, seam, domain, manners},
+	assembly: {base, contract, seam, storage, domain, adapter, manners, handlers, assembly},
+	fortests: {base, seam},
+}
+
+// exceptions are further arrows, each with its reason. An adapter may import the seam that it is below, because it implements it.
+var exceptions = map[string]string{
+	"internal/compute -> internal/build":                     "a release is what a build made",
+	"internal/graph -> internal/compute":                     "an agent is invoked where its release answers",
+	"internal/auth -> internal/apikey":                       "credentials are checked against the keys of a workspace",
+	"internal/agentserver -> internal/record":                "answers are encoded as records are",
+	"internal/build/local -> internal/child":                 "builds are processes",
+	"internal/build/local -> internal/revisionlog":           "a build's output belongs to its revision",
+	"internal/compute/process -> internal/child":             "agents are processes",
+	"internal/compute/process -> internal/revisionlog":       "an agent's output belongs to its revision",
+	"internal/workflow/local -> internal/workflow/local/asl": "the language, apart from the engine",
+	"internal/workflow/local -> internal/table":              "executions outlive the process",
+	"internal/workflow/local -> internal/keys":               "only keys builds the text of keys",
+}
+
+// speakHTTP are the packages below the manners that may import net/http.
+var speakHTTP = map[string]string{
+	"internal/graph":           "the one seam that speaks HTTP: the container contract",
+	"internal/graph/graphtest": "an agent of that contract",
+	"internal/compute/process": "asks agents whether they are healthy",
+}
+
+// modules says which packages, or which layers, may import a module, so that a new dependency shows in a review.
+var modules = map[string][]string{
+	"github.com/aws":                        {string(adapter), string(assembly)},
+	"github.com/google/go-cmp":              {"internal/table/tabletest"},
+	"github.com/google/uuid":                {"internal/id", "internal/agentserver"},
+	"github.com/oapi-codegen/nullable":      {"internal/agentserver", "internal/controlplane"},
+	"github.com/oapi-codegen/runtime":       {"internal/agentserver", "internal/controlplane"},
+	"github.com/santhosh-tekuri/jsonschema": {"internal/web"},
+	"github.com/spf13/cobra":                {"internal/cmd/slipway"},
+	"golang.org/x/sync":                     {"internal/demo"},
+	"golang.org/x/term":                     {"internal/cmd/slipway"},
+	"gopkg.in/yaml.v3":                      {"internal/web"},
+	"zombiezen.com/go/sqlite":               {"internal/table/sqlite"},
+}
+
+func TestEveryPackageHasALayerAndAComment(t *testing.T) {
+	t.Parallel()
+	known := map[string]bool{}
+	for _, p := range packages(t) {
+		known[p.path] = true
+		if layerOf(p.path) == "" {
+			t.Errorf("%s is in no layer: name it in layers", p.path)
+		}
+		if p.Doc == "" {
+			t.Errorf("%s has no package comment", p.path)
+		}
+	}
+	for _, members := range layers {
+		for _, path := range members {
+			if !known[path] {
+				t.Errorf("%s is in layers, but there is no such package", path)
+			}
+		}
+	}
+}
+
+func TestArrows(t *testing.T) {
+	t.Parallel()
+	used := map[string]bool{}
+	for _, p := range packages(t) {
+		for _, imported := range p.own {
+			arrow := p.path + " -> " + imported
+			from, to := layerOf(p.path), layerOf(imported)
+			switch {
+			case exceptions[arrow] != "":
+				used[arrow] = true
+			case from == adapter && path.Dir(p.path) == imported:
+			case !slices.Contains(mayImport[from], to):
+				t.Errorf("%s: %s may not import %s", arrow, from, to)
+			}
+		}
+	}
+	for arrow := range exceptions {
+		if !used[arrow] {
+			t.Errorf("%s is an exception that nobody needs", arrow)
+		}
+	}
+}
+
+func TestForeignImports(t *testing.T) {
+	t.Parallel()
+	quiet := []layer{base, contract, seam, storage, domain, adapter}
+	for _, p := range packages(t) {
+		for _, imported := range p.foreign {
+			if err := checkForeign(p.path, imported, quiet); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+func checkForeign(importer, imported string, quiet []layer) error {
+	if imported == "net/http" || strings.HasPrefix(imported, "net/http/") {
+		if slices.Contains(quiet, layerOf(importer)) && speakHTTP[importer] == "" {
+			return fmt.Errorf("%s imports %s: HTTP is for handlers", importer, imported)
+		}
+		return nil
+	}
+	if !strings.Contains(strings.Split(imported, "/")[0], ".") {
+		return nil // the standard library
+	}
+	for module, importers := range modules {
+		if imported == module || strings.HasPrefix(imported, module+"/") {
+			if slices.Contains(importers, importer) || slices.Contains(importers, string(layerOf(importer))) {
+				return nil
+			}
+			return fmt.Errorf("%s imports %s, which only %v may", importer, imported, importers)
+		}
+	}
+	return fmt.Errorf("%s imports %s: name the module in modules", importer, imported)
+}
+
+func layerOf(name string) layer {
+	for layer, members := range layers {
+		if slices.Contains(members, name) {
+			return layer
+		}
+	}
+	switch {
+	case strings.HasPrefix(name, "functions/"):
+		return assembly
+	case slices.Contains(layers[seam], path.Dir(name)):
+		return adapter
+	default:
+		return ""
+	}
+}
