@@ -37,7 +37,7 @@ var layers = map[layer][]string{
 	adapter:  {"internal/child", "internal/revisionlog", "internal/workflow/local/asl"},
 	manners:  {"internal/auth", "internal/web"},
 	handlers: {"internal/agentserver", "internal/controlplane"},
-	assembly: {"internal/bench", "internal/cmd/slipway", "internal/demo", "internal/standalone"},
+	assembly: {"internal/bench", "internal/cmd/slipway", "internal/demo", "internal/e2e", "internal/standalone"},
 	fortests: {"internal/archtest", "internal/graph/graphtest", "internal/table/tabletest"},
 }
 

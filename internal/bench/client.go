@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"os/exec"
@@ -117,9 +118,7 @@ func question(delay int, more map[string]any) map[string]any {
 		"input":        map[string]any{"messages": []any{map[string]any{"role": "user", "content": "what's the weather in sf?"}}},
 		"config":       map[string]any{"configurable": map[string]any{"token_delay_ms": delay, "node_delay_ms": 0}},
 	}
-	for name, value := range more {
-		body[name] = value
-	}
+	maps.Copy(body, more)
 	return body
 }
 

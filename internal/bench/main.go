@@ -18,8 +18,9 @@ func main() {
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	if err := run(ctx, *binary, *agent, time.Duration(*seconds)*time.Second); err != nil {
+	err := run(ctx, *binary, *agent, time.Duration(*seconds)*time.Second)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: "+err.Error())
 		os.Exit(1)
 	}

@@ -55,7 +55,7 @@ func measureStart(ctx context.Context, binary, data string) error {
 			return err
 		}
 	}
-	print("server start to ready", ready)
+	printTimes("server start to ready", ready)
 	return nil
 }
 
@@ -142,8 +142,8 @@ func measureInterrupts(ctx context.Context, c *client, url string) error {
 		}
 		final, first = append(final, f), append(first, e)
 	}
-	print("interrupt: POST to old run final", final)
-	print("interrupt: POST to new run's event", first)
+	printTimes("interrupt: POST to old run final", final)
+	printTimes("interrupt: POST to new run's event", first)
 	return nil
 }
 
@@ -153,6 +153,7 @@ func interrupt(ctx context.Context, c *client, url string) (final, first time.Du
 	if err != nil {
 		return 0, 0, err
 	}
+	//nolint:bodyclose // closed below; the linter takes it for another one
 	old, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", question(20, map[string]any{"stream_mode": "messages-tuple"}))
 	if err != nil {
 		return 0, 0, err
@@ -215,7 +216,7 @@ func measureRate(ctx context.Context, c *client, what string, clients int, durat
 	return nil
 }
 
-func print(what string, taken []time.Duration) {
+func printTimes(what string, taken []time.Duration) {
 	slices.Sort(taken)
 	fmt.Printf("%-36s p50 %7.2f ms   p99 %7.2f ms\n", what, ms(percentile(taken, 50)), ms(percentile(taken, 99)))
 }

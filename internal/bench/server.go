@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,12 +25,8 @@ type server struct {
 
 // startServer starts a server on a data directory and waits until it answers.
 func startServer(ctx context.Context, binary, data string) (*server, error) {
-	// An earlier server's credentials would name another port.
-	if err := os.Remove(filepath.Join(data, "ready")); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
-	}
 	const address = "127.0.0.1:18474"
-	log, err := os.OpenFile(filepath.Join(data, "server.log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(data+"/server.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
@@ -42,20 +37,28 @@ func startServer(ctx context.Context, binary, data string) (*server, error) {
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	for {
-		response, err := http.Get("http://" + address + "/ok")
-		if err == nil {
-			response.Body.Close()
-			s.ready = time.Since(begun)
-			break
-		}
+	for answers(ctx, "http://"+address+"/ok") != nil {
 		if time.Since(begun) > 20*time.Second {
 			return nil, errors.Join(errors.New("the server does not answer; see "+log.Name()), s.cmd.Process.Kill())
 		}
 		time.Sleep(time.Millisecond)
 	}
+	s.ready = time.Since(begun)
 	s.Credentials, err = standalone.ReadCredentials(data)
 	return s, err
+}
+
+// answers returns nil if the URL can be read.
+func answers(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
 }
 
 // stop ends the server and waits for it.

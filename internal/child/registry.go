@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -86,7 +87,7 @@ func (r *Registry) Start(command Command) (*Process, error) {
 		return r.write(record{mark: rec.mark, PID: pid, Started: started})
 	}
 	forget := func() error { return os.Remove(r.path(rec.mark)) }
-	command.Env = append(command.Env[:len(command.Env):len(command.Env)], markVariable+"="+rec.mark)
+	command.Env = append(slices.Clip(command.Env), markVariable+"="+rec.mark)
 	p, err := start(command, keep, forget)
 	if err != nil {
 		return nil, errors.Join(err, forget())

@@ -62,7 +62,7 @@ func setUp(t *testing.T) *fixture {
 		}
 	})
 	f := &fixture{engine: &engine{}}
-	log := slog.New(slog.NewJSONHandler(io.Discard, nil))
+	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log})
 	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
 	mux := web.NewMux(log)

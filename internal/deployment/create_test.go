@@ -25,7 +25,7 @@ func TestCreateMakesADeploymentWithItsFirstRevision(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	request := fromGit("weather")
-	request.SourceConfig.DeploymentType, request.SourceConfig.BuildOnPush = pointer("dev"), pointer(true)
+	request.SourceConfig.DeploymentType, request.SourceConfig.BuildOnPush = new("dev"), new(true)
 	d := f.create(t, request)
 	want := deployment.Deployment{
 		Ref: deployment.Ref{Workspace: workspace, Deployment: d.Deployment},
@@ -153,7 +153,7 @@ func TestACreateThatIsStoredSucceeds(t *testing.T) {
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}
-	if d, err = f.Patch(t.Context(), d.Ref, deployment.Patch{RevisionConfig: revision.Config{RepoRef: pointer("dev")}}); err != nil {
+	if d, err = f.Patch(t.Context(), d.Ref, deployment.Patch{RevisionConfig: revision.Config{RepoRef: new("dev")}}); err != nil {
 		t.Fatalf("patch: %v", err)
 	}
 	if err := f.Delete(t.Context(), d.Ref); err != nil {

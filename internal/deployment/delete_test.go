@@ -68,7 +68,7 @@ func TestWhatIsBeingDeletedCannotBeChanged(t *testing.T) {
 	d := f.create(t, fromGit("weather"))
 	f.delete(t, d.Ref)
 	want := f.get(t, d.Ref)
-	for _, patch := range []deployment.Patch{{}, again, {Name: pointer("other")}} {
+	for _, patch := range []deployment.Patch{{}, again, {Name: new("other")}} {
 		if _, err := f.Patch(t.Context(), d.Ref, patch); !fault.Is(err, fault.Conflict) {
 			t.Errorf("got %v, want a conflict", err)
 		}

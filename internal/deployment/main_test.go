@@ -116,14 +116,15 @@ func (e *engine) all() []started {
 	return slices.Clone(e.starts)
 }
 
-func pointer[T any](value T) *T { return &value }
+//go:fix inline
+func pointer[T any](value T) *T { return new(value) }
 
 // fromGit is a request that keeps every rule.
 func fromGit(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{
 		Workspace: workspace, Name: name, Source: revision.GitHub,
-		SourceConfig:   deployment.SourceConfig{RepoURL: pointer("https://git.test/team/agent")},
-		RevisionConfig: revision.Config{RepoRef: pointer("main"), ConfigPath: pointer("framework.json")},
+		SourceConfig:   deployment.SourceConfig{RepoURL: new("https://git.test/team/agent")},
+		RevisionConfig: revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json")},
 	}
 }
 
@@ -132,7 +133,7 @@ func fromImage(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{
 		Workspace: workspace, Name: name, Source: revision.ExternalDocker,
 		SourceConfig:   deployment.SourceConfig{ResourceSpec: json.RawMessage(`{"cpu":1}`)},
-		RevisionConfig: revision.Config{ImageURI: pointer("registry.test/agent:1")},
+		RevisionConfig: revision.Config{ImageURI: new("registry.test/agent:1")},
 	}
 }
 

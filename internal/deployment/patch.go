@@ -156,8 +156,7 @@ func (s *Store) write(ctx context.Context, d Deployment, makeRevision bool) (Dep
 		change.Index = overdue(d.Deployment, now)
 	}
 	err := s.table.Transact(ctx, append(writes, change)...)
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return Deployment{}, errChanged
 	}
 	if err != nil {
@@ -202,8 +201,7 @@ func (s *Store) markDeleted(ctx context.Context, d Deployment) error {
 		table.Delete{Key: keys.DeploymentName(d.Workspace, d.Name)},
 		table.Delete{Key: keys.TracingProject(d.Workspace, d.Name)},
 	)
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return errChanged
 	}
 	if err != nil {

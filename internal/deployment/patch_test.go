@@ -29,21 +29,21 @@ func TestWhatMakesARevision(t *testing.T) {
 		want  bool
 	}{
 		"nothing":                   {patch: patch{}},
-		"the name it has":           {patch: patch{Name: pointer("weather")}},
+		"the name it has":           {patch: patch{Name: new("weather")}},
 		"the source it has":         {patch: patch{Source: pointer(revision.GitHub)}},
-		"build_on_push":             {patch: patch{SourceConfig: source{BuildOnPush: pointer(true)}}},
-		"install_command":           {patch: patch{SourceConfig: source{InstallCommand: pointer("npm ci")}}},
-		"build_command":             {patch: patch{SourceConfig: source{BuildCommand: pointer("npm run build")}}},
-		"custom_url":                {image: true, patch: patch{SourceConfig: source{CustomURL: pointer("https://a.test")}}},
-		"repo_ref":                  {patch: patch{RevisionConfig: config{RepoRef: pointer("dev")}}, want: true},
-		"the repo_ref it has":       {patch: patch{RevisionConfig: config{RepoRef: pointer("main")}}, want: true},
-		"framework_config_path":     {patch: patch{RevisionConfig: config{ConfigPath: pointer("b.json")}}, want: true},
-		"image_uri":                 {image: true, patch: patch{RevisionConfig: config{ImageURI: pointer("registry.test/agent:2")}}, want: true},
+		"build_on_push":             {patch: patch{SourceConfig: source{BuildOnPush: new(true)}}},
+		"install_command":           {patch: patch{SourceConfig: source{InstallCommand: new("npm ci")}}},
+		"build_command":             {patch: patch{SourceConfig: source{BuildCommand: new("npm run build")}}},
+		"custom_url":                {image: true, patch: patch{SourceConfig: source{CustomURL: new("https://a.test")}}},
+		"repo_ref":                  {patch: patch{RevisionConfig: config{RepoRef: new("dev")}}, want: true},
+		"the repo_ref it has":       {patch: patch{RevisionConfig: config{RepoRef: new("main")}}, want: true},
+		"framework_config_path":     {patch: patch{RevisionConfig: config{ConfigPath: new("b.json")}}, want: true},
+		"image_uri":                 {image: true, patch: patch{RevisionConfig: config{ImageURI: new("registry.test/agent:2")}}, want: true},
 		"resource_spec":             {image: true, patch: patch{SourceConfig: source{ResourceSpec: json.RawMessage(`{"cpu":2}`)}}, want: true},
 		"an empty resource_spec":    {image: true, patch: patch{SourceConfig: source{ResourceSpec: json.RawMessage(`{}`)}}, want: true},
 		"secrets":                   {patch: patch{Secrets: &[]deployment.Secret{{Name: "A", Value: "b"}}}, want: true},
 		"no secrets":                {patch: patch{Secrets: &[]deployment.Secret{}}, want: true},
-		"one that does and another": {patch: patch{SourceConfig: source{BuildOnPush: pointer(true)}, RevisionConfig: config{RepoRef: pointer("dev")}}, want: true},
+		"one that does and another": {patch: patch{SourceConfig: source{BuildOnPush: new(true)}, RevisionConfig: config{RepoRef: new("dev")}}, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -72,12 +72,12 @@ func TestAPatchChangesWhatItNamesOnly(t *testing.T) {
 	f := setUp(t)
 	before := f.create(t, fromGit("weather"))
 	after := f.patch(t, before.Ref, deployment.Patch{
-		SourceConfig:   deployment.SourceConfig{BuildOnPush: pointer(true)},
-		RevisionConfig: revision.Config{RepoRef: pointer("dev")},
+		SourceConfig:   deployment.SourceConfig{BuildOnPush: new(true)},
+		RevisionConfig: revision.Config{RepoRef: new("dev")},
 	})
 	want := before
-	want.SourceConfig.BuildOnPush = pointer(true)
-	want.RevisionConfig = revision.Config{RepoRef: pointer("dev"), ConfigPath: pointer("framework.json")}
+	want.SourceConfig.BuildOnPush = new(true)
+	want.RevisionConfig = revision.Config{RepoRef: new("dev"), ConfigPath: new("framework.json")}
 	want.Latest, want.Updated = after.Latest, after.Updated
 	if diff := cmp.Diff(want, after, sameDeployment); diff != "" || !after.Updated.After(before.Updated) {
 		t.Errorf("deployment (-want +got):\n%s", diff)
@@ -111,21 +111,21 @@ func TestImmutableMembers(t *testing.T) {
 	type patch = deployment.Patch
 	in := func(c deployment.SourceConfig) patch { return patch{SourceConfig: c} }
 	request := fromGit("weather")
-	request.SourceConfig.IntegrationID, request.SourceConfig.DeploymentType = pointer("i1"), pointer("dev")
+	request.SourceConfig.IntegrationID, request.SourceConfig.DeploymentType = new("i1"), new("dev")
 	same := []patch{
-		{Name: pointer("weather")}, {Source: pointer(revision.GitHub)},
-		in(deployment.SourceConfig{IntegrationID: pointer("i1")}), in(deployment.SourceConfig{DeploymentType: pointer("dev")}),
+		{Name: new("weather")}, {Source: pointer(revision.GitHub)},
+		in(deployment.SourceConfig{IntegrationID: new("i1")}), in(deployment.SourceConfig{DeploymentType: new("dev")}),
 		in(request.SourceConfig), in(deployment.SourceConfig{ListenerConfig: &deployment.ListenerConfig{}}),
 	}
 	other := map[string]patch{
-		"name":                          {Name: pointer("climate")},
+		"name":                          {Name: new("climate")},
 		"source":                        {Source: pointer(revision.ExternalDocker)},
-		"source_config.integration_id":  in(deployment.SourceConfig{IntegrationID: pointer("i2")}),
-		"source_config.repo_url":        in(deployment.SourceConfig{RepoURL: pointer("https://git.test/other")}),
-		"source_config.deployment_type": in(deployment.SourceConfig{DeploymentType: pointer("prod")}),
-		"source_config.listener_id":     in(deployment.SourceConfig{ListenerID: pointer("l1")}),
+		"source_config.integration_id":  in(deployment.SourceConfig{IntegrationID: new("i2")}),
+		"source_config.repo_url":        in(deployment.SourceConfig{RepoURL: new("https://git.test/other")}),
+		"source_config.deployment_type": in(deployment.SourceConfig{DeploymentType: new("prod")}),
+		"source_config.listener_id":     in(deployment.SourceConfig{ListenerID: new("l1")}),
 		"source_config.listener_config.k8s_namespace": in(deployment.SourceConfig{
-			ListenerConfig: &deployment.ListenerConfig{K8sNamespace: pointer("agents")},
+			ListenerConfig: &deployment.ListenerConfig{K8sNamespace: new("agents")},
 		}),
 	}
 	f := setUp(t)
@@ -137,7 +137,7 @@ func TestImmutableMembers(t *testing.T) {
 	}
 	d = f.get(t, d.Ref)
 	for member, patch := range other {
-		patch.RevisionConfig.RepoRef = pointer("dev")
+		patch.RevisionConfig.RepoRef = new("dev")
 		_, err := f.Patch(t.Context(), d.Ref, patch)
 		wantInvalid(t, err, member+" cannot be changed.")
 	}
@@ -154,8 +154,8 @@ func TestAnImmutableMemberThatWasNullMayNotBeSet(t *testing.T) {
 	f := setUp(t)
 	d := f.create(t, fromGit("weather"))
 	for member, config := range map[string]deployment.SourceConfig{
-		"source_config.integration_id":  {IntegrationID: pointer("i1")},
-		"source_config.deployment_type": {DeploymentType: pointer("dev")},
+		"source_config.integration_id":  {IntegrationID: new("i1")},
+		"source_config.deployment_type": {DeploymentType: new("dev")},
 	} {
 		_, err := f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: config})
 		wantInvalid(t, err, member+" cannot be changed.")
@@ -166,7 +166,7 @@ func TestAllImmutableMembersAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	d := f.create(t, fromGit("weather"))
-	_, err := f.Patch(t.Context(), d.Ref, deployment.Patch{Name: pointer("a"), Source: pointer(revision.ExternalDocker)})
+	_, err := f.Patch(t.Context(), d.Ref, deployment.Patch{Name: new("a"), Source: pointer(revision.ExternalDocker)})
 	wantInvalid(t, err, "name cannot be changed. source cannot be changed.")
 }
 
@@ -176,15 +176,15 @@ func TestRulesHoldForTheStateAfterAPatch(t *testing.T) {
 	const tagged = "source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (refs/tags/v1)."
 	f := setUp(t)
 	request := fromGit("weather")
-	request.SourceConfig.BuildOnPush = pointer(true)
+	request.SourceConfig.BuildOnPush = new(true)
 	d := f.create(t, request)
-	onPush, tag := deployment.SourceConfig{BuildOnPush: pointer(true)}, revision.Config{RepoRef: pointer("refs/tags/v1")}
+	onPush, tag := deployment.SourceConfig{BuildOnPush: new(true)}, revision.Config{RepoRef: new("refs/tags/v1")}
 	_, err := f.Patch(t.Context(), d.Ref, deployment.Patch{RevisionConfig: tag})
 	wantInvalid(t, err, tagged)
-	d = f.patch(t, d.Ref, deployment.Patch{RevisionConfig: tag, SourceConfig: deployment.SourceConfig{BuildOnPush: pointer(false)}})
+	d = f.patch(t, d.Ref, deployment.Patch{RevisionConfig: tag, SourceConfig: deployment.SourceConfig{BuildOnPush: new(false)}})
 	_, err = f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: onPush})
 	wantInvalid(t, err, tagged)
-	f.patch(t, d.Ref, deployment.Patch{SourceConfig: onPush, RevisionConfig: revision.Config{RepoRef: pointer("main")}})
+	f.patch(t, d.Ref, deployment.Patch{SourceConfig: onPush, RevisionConfig: revision.Config{RepoRef: new("main")}})
 }
 
 func TestMembersOfTheOtherSourceAreRefused(t *testing.T) {
@@ -192,17 +192,17 @@ func TestMembersOfTheOtherSourceAreRefused(t *testing.T) {
 	f := setUp(t)
 	git, image := f.create(t, fromGit("git")), f.create(t, fromImage("image"))
 	for want, patch := range map[string]deployment.Patch{
-		"source_config.custom_url" + onlyImage:         {SourceConfig: deployment.SourceConfig{CustomURL: pointer("https://a.test")}},
+		"source_config.custom_url" + onlyImage:         {SourceConfig: deployment.SourceConfig{CustomURL: new("https://a.test")}},
 		"source_config.resource_spec" + onlyImage:      {SourceConfig: deployment.SourceConfig{ResourceSpec: json.RawMessage("{}")}},
-		"source_revision_config.image_uri" + onlyImage: {RevisionConfig: revision.Config{ImageURI: pointer("a")}},
+		"source_revision_config.image_uri" + onlyImage: {RevisionConfig: revision.Config{ImageURI: new("a")}},
 	} {
 		_, err := f.Patch(t.Context(), git.Ref, patch)
 		wantInvalid(t, err, want)
 	}
 	for want, patch := range map[string]deployment.Patch{
-		"source_config.build_on_push" + onlyGit:                  {SourceConfig: deployment.SourceConfig{BuildOnPush: pointer(false)}},
-		"source_revision_config.repo_ref" + onlyGit:              {RevisionConfig: revision.Config{RepoRef: pointer("a")}},
-		"source_revision_config.framework_config_path" + onlyGit: {RevisionConfig: revision.Config{ConfigPath: pointer("a")}},
+		"source_config.build_on_push" + onlyGit:                  {SourceConfig: deployment.SourceConfig{BuildOnPush: new(false)}},
+		"source_revision_config.repo_ref" + onlyGit:              {RevisionConfig: revision.Config{RepoRef: new("a")}},
+		"source_revision_config.framework_config_path" + onlyGit: {RevisionConfig: revision.Config{ConfigPath: new("a")}},
 	} {
 		_, err := f.Patch(t.Context(), image.Ref, patch)
 		wantInvalid(t, err, want)
@@ -222,7 +222,7 @@ func TestTheDerivedAddressMayBeSentBack(t *testing.T) {
 		}
 	}
 	own := fromImage("own")
-	own.SourceConfig.CustomURL = pointer("https://own.test")
+	own.SourceConfig.CustomURL = new("https://own.test")
 	d := f.create(t, own)
 	if d = f.patch(t, d.Ref, sent); *d.SourceConfig.CustomURL != derived {
 		t.Errorf("custom_url: got %s, want %s in place of another one", *d.SourceConfig.CustomURL, derived)
@@ -249,9 +249,9 @@ func TestPatchesThatMeetAreAllKept(t *testing.T) {
 	errs := make([]error, n)
 	var all sync.WaitGroup
 	for i := range n {
-		patch := deployment.Patch{SourceConfig: deployment.SourceConfig{CustomURL: pointer(fmt.Sprintf("https://%d.test", i))}}
+		patch := deployment.Patch{SourceConfig: deployment.SourceConfig{CustomURL: new(fmt.Sprintf("https://%d.test", i))}}
 		if i%2 == 0 {
-			patch = deployment.Patch{RevisionConfig: revision.Config{ImageURI: pointer(fmt.Sprintf("image:%d", i))}}
+			patch = deployment.Patch{RevisionConfig: revision.Config{ImageURI: new(fmt.Sprintf("image:%d", i))}}
 		}
 		all.Go(func() { _, errs[i] = f.Patch(t.Context(), d.Ref, patch) })
 	}

@@ -76,7 +76,7 @@ func TestAPatchReplacesRemovesOrKeepsSecrets(t *testing.T) {
 			request := fromGit("weather")
 			request.Secrets = []deployment.Secret{{Name: "A", Value: "1"}, {Name: "B", Value: "2"}}
 			d := f.create(t, request)
-			d = f.patch(t, d.Ref, deployment.Patch{Secrets: c.patch, RevisionConfig: revision.Config{RepoRef: pointer("dev")}})
+			d = f.patch(t, d.Ref, deployment.Patch{Secrets: c.patch, RevisionConfig: revision.Config{RepoRef: new("dev")}})
 			if diff := cmp.Diff(c.want, f.secrets(t, d.Ref, f.get(t, d.Ref).Secrets)); diff != "" {
 				t.Errorf("secrets of the deployment (-want +got):\n%s", diff)
 			}
@@ -151,7 +151,7 @@ func TestTheSameRepositoryMayBeSentAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	request := fromGit("weather")
-	request.SourceConfig.RepoURL = pointer("https://planted:s3cret-word@git.test/a")
+	request.SourceConfig.RepoURL = new("https://planted:s3cret-word@git.test/a")
 	d := f.create(t, request)
 	for _, url := range []string{"https://planted:s3cret-word@git.test/a", "https://git.test/a", "https://planted:s3cret-other@git.test/a"} {
 		d = f.patch(t, d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{RepoURL: &url}})

@@ -76,8 +76,7 @@ func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, re
 var ErrOvertaken = errors.New("the revision was changed meanwhile")
 
 func (s *Store) overtaken(err error) error {
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return ErrOvertaken
 	}
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 )
 
 // again is a PATCH that makes a revision.
-var again = deployment.Patch{RevisionConfig: revision.Config{ConfigPath: pointer("framework.json")}}
+var again = deployment.Patch{RevisionConfig: revision.Config{ConfigPath: new("framework.json")}}
 
 // statuses are those of a deployment's revisions, oldest first.
 func (f *fixture) statuses(t *testing.T, ref deployment.Ref) []revision.Status {

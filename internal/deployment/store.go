@@ -90,8 +90,7 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		s.put(d),
 		revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now),
 	)
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return Deployment{}, fault.New(fault.Conflict, "A deployment with the name %q already exists.", d.Name)
 	}
 	if err != nil {

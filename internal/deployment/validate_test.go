@@ -33,39 +33,39 @@ func TestRulesBetweenMembers(t *testing.T) {
 	}{
 		"another source": {git(func(r *request) { r.Source = "svn" }), `source must be github or external_docker, not "svn".`},
 
-		"custom_url from git":      {git(func(r *request) { r.SourceConfig.CustomURL = pointer("https://a.test") }), "source_config.custom_url" + onlyImage},
+		"custom_url from git":      {git(func(r *request) { r.SourceConfig.CustomURL = new("https://a.test") }), "source_config.custom_url" + onlyImage},
 		"resource_spec from git":   {git(func(r *request) { r.SourceConfig.ResourceSpec = json.RawMessage("{}") }), "source_config.resource_spec" + onlyImage},
-		"listener_id from git":     {git(func(r *request) { r.SourceConfig.ListenerID = pointer("l") }), "source_config.listener_id" + onlyImage},
+		"listener_id from git":     {git(func(r *request) { r.SourceConfig.ListenerID = new("l") }), "source_config.listener_id" + onlyImage},
 		"listener_config from git": {git(func(r *request) { r.SourceConfig.ListenerConfig = &deployment.ListenerConfig{} }), "source_config.listener_config" + onlyImage},
-		"image_uri from git":       {git(func(r *request) { r.RevisionConfig.ImageURI = pointer("i") }), "source_revision_config.image_uri" + onlyImage},
+		"image_uri from git":       {git(func(r *request) { r.RevisionConfig.ImageURI = new("i") }), "source_revision_config.image_uri" + onlyImage},
 		"no repo_url":              {git(func(r *request) { r.SourceConfig.RepoURL = nil }), "source_config.repo_url is required when source is github."},
 		"no repo_ref":              {git(func(r *request) { r.RevisionConfig.RepoRef = nil }), "source_revision_config.repo_ref is required when source is github."},
-		"an empty repo_ref":        {git(func(r *request) { r.RevisionConfig.RepoRef = pointer("") }), "source_revision_config.repo_ref is required when source is github."},
+		"an empty repo_ref":        {git(func(r *request) { r.RevisionConfig.RepoRef = new("") }), "source_revision_config.repo_ref is required when source is github."},
 		"a full branch ref": {
-			git(func(r *request) { r.RevisionConfig.RepoRef = pointer("refs/heads/main") }),
+			git(func(r *request) { r.RevisionConfig.RepoRef = new("refs/heads/main") }),
 			`source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not "refs/heads/main".`,
 		},
 		"a tag that is built on push": {
 			git(func(r *request) {
-				r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = pointer("refs/tags/v1"), pointer(true)
+				r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = new("refs/tags/v1"), new(true)
 			}),
 			"source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (refs/tags/v1).",
 		},
 
-		"integration_id of an image":  {image(func(r *request) { r.SourceConfig.IntegrationID = pointer("i") }), "source_config.integration_id" + onlyGit},
-		"repo_url of an image":        {image(func(r *request) { r.SourceConfig.RepoURL = pointer("https://a.test/b") }), "source_config.repo_url" + onlyGit},
-		"deployment_type of an image": {image(func(r *request) { r.SourceConfig.DeploymentType = pointer("dev") }), "source_config.deployment_type" + onlyGit},
-		"build_on_push of an image":   {image(func(r *request) { r.SourceConfig.BuildOnPush = pointer(false) }), "source_config.build_on_push" + onlyGit},
-		"install_command of an image": {image(func(r *request) { r.SourceConfig.InstallCommand = pointer("npm ci") }), "source_config.install_command" + onlyGit},
-		"build_command of an image":   {image(func(r *request) { r.SourceConfig.BuildCommand = pointer("npm run build") }), "source_config.build_command" + onlyGit},
-		"repo_ref of an image":        {image(func(r *request) { r.RevisionConfig.RepoRef = pointer("main") }), "source_revision_config.repo_ref" + onlyGit},
-		"config path of an image":     {image(func(r *request) { r.RevisionConfig.ConfigPath = pointer("a") }), "source_revision_config.framework_config_path" + onlyGit},
+		"integration_id of an image":  {image(func(r *request) { r.SourceConfig.IntegrationID = new("i") }), "source_config.integration_id" + onlyGit},
+		"repo_url of an image":        {image(func(r *request) { r.SourceConfig.RepoURL = new("https://a.test/b") }), "source_config.repo_url" + onlyGit},
+		"deployment_type of an image": {image(func(r *request) { r.SourceConfig.DeploymentType = new("dev") }), "source_config.deployment_type" + onlyGit},
+		"build_on_push of an image":   {image(func(r *request) { r.SourceConfig.BuildOnPush = new(false) }), "source_config.build_on_push" + onlyGit},
+		"install_command of an image": {image(func(r *request) { r.SourceConfig.InstallCommand = new("npm ci") }), "source_config.install_command" + onlyGit},
+		"build_command of an image":   {image(func(r *request) { r.SourceConfig.BuildCommand = new("npm run build") }), "source_config.build_command" + onlyGit},
+		"repo_ref of an image":        {image(func(r *request) { r.RevisionConfig.RepoRef = new("main") }), "source_revision_config.repo_ref" + onlyGit},
+		"config path of an image":     {image(func(r *request) { r.RevisionConfig.ConfigPath = new("a") }), "source_revision_config.framework_config_path" + onlyGit},
 		"no image_uri":                {image(func(r *request) { r.RevisionConfig.ImageURI = nil }), "source_revision_config.image_uri is required when source is external_docker."},
-		"an empty image_uri":          {image(func(r *request) { r.RevisionConfig.ImageURI = pointer("") }), "source_revision_config.image_uri is required when source is external_docker."},
-		"an unknown listener":         {image(func(r *request) { r.SourceConfig.ListenerID = pointer("l1") }), "source_config.listener_id: listener ID l1 not found."},
+		"an empty image_uri":          {image(func(r *request) { r.RevisionConfig.ImageURI = new("") }), "source_revision_config.image_uri is required when source is external_docker."},
+		"an unknown listener":         {image(func(r *request) { r.SourceConfig.ListenerID = new("l1") }), "source_config.listener_id: listener ID l1 not found."},
 		"a namespace without a listener": {
 			image(func(r *request) {
-				r.SourceConfig.ListenerConfig = &deployment.ListenerConfig{K8sNamespace: pointer("agents")}
+				r.SourceConfig.ListenerConfig = &deployment.ListenerConfig{K8sNamespace: new("agents")}
 			}),
 			"source_config.listener_config.k8s_namespace needs a source_config.listener_id.",
 		},
@@ -131,9 +131,9 @@ func TestAllBrokenRulesAreToldAtOnce(t *testing.T) {
 	f := setUp(t)
 	request := fromGit("weather")
 	request.SourceConfig = deployment.SourceConfig{
-		CustomURL: pointer("https://a.test"), BuildOnPush: pointer(true), InstallCommand: pointer("a;b"),
+		CustomURL: new("https://a.test"), BuildOnPush: new(true), InstallCommand: new("a;b"),
 	}
-	request.RevisionConfig.RepoRef, request.RevisionConfig.ImageURI = pointer("refs/tags/v1"), pointer("image")
+	request.RevisionConfig.RepoRef, request.RevisionConfig.ImageURI = new("refs/tags/v1"), new("image")
 	request.Secrets = []deployment.Secret{{Name: "PATH"}, {Name: "1"}}
 	_, err := f.Create(t.Context(), request)
 	if !fault.Is(err, fault.Invalid) {
@@ -162,21 +162,21 @@ func TestWhatIsAllowed(t *testing.T) {
 		"file":                 url("file:///srv/a"),
 		"a scheme in capitals": url("HTTPS://git.test/a"),
 		"a token as user name": url("https://token@git.test/a"),
-		"a tag":                func(r *request) { r.RevisionConfig.RepoRef = pointer("refs/tags/v1") },
+		"a tag":                func(r *request) { r.RevisionConfig.RepoRef = new("refs/tags/v1") },
 		"a tag, not on push": func(r *request) {
-			r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = pointer("refs/tags/v1"), pointer(false)
+			r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = new("refs/tags/v1"), new(false)
 		},
-		"a branch on push": func(r *request) { r.SourceConfig.BuildOnPush = pointer(true) },
+		"a branch on push": func(r *request) { r.SourceConfig.BuildOnPush = new(true) },
 		"a branch called tags": func(r *request) {
-			r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = pointer("tags/v1"), pointer(true)
+			r.RevisionConfig.RepoRef, r.SourceConfig.BuildOnPush = new("tags/v1"), new(true)
 		},
-		"commands":              func(r *request) { r.SourceConfig.InstallCommand = pointer("npm ci && npm test -- --x=1") },
+		"commands":              func(r *request) { r.SourceConfig.InstallCommand = new("npm ci && npm test -- --x=1") },
 		"no configuration path": func(r *request) { r.RevisionConfig.ConfigPath = nil },
 		"settings of the server": func(r *request) {
 			r.Secrets = []deployment.Secret{{Name: "LOG_LEVEL", Value: "debug"}, {Name: "N_JOBS_PER_WORKER"}}
 		},
 		"a lower case name":       func(r *request) { r.Secrets = []deployment.Secret{{Name: "_path", Value: "\n"}} },
-		"everything for an image": func(r *request) { *r = fromImage("weather"); r.SourceConfig.CustomURL = pointer("https://a.test") },
+		"everything for an image": func(r *request) { *r = fromImage("weather"); r.SourceConfig.CustomURL = new("https://a.test") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

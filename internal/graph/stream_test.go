@@ -164,7 +164,7 @@ func TestADeadlineEndsASlowStream(t *testing.T) {
 	}
 }
 
-// TestLargeEvents is not parallel, because it measures memory.
+//nolint:paralleltest // it measures memory
 func TestLargeEvents(t *testing.T) {
 	for _, c := range []struct {
 		size     int

@@ -10,6 +10,7 @@ import (
 )
 
 func TestNewSortsByMicrosecond(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 11, 20, 12, 0, 0, 998_000, time.UTC)
 	last := ""
 	for i := range 5000 {
@@ -22,6 +23,7 @@ func TestNewSortsByMicrosecond(t *testing.T) {
 }
 
 func TestNewIsVersion7(t *testing.T) {
+	t.Parallel()
 	u := uuid.MustParse(id.New(time.Now()))
 	if u.Version() != 7 || u.Variant() != uuid.RFC4122 {
 		t.Errorf("got version %d, variant %s", u.Version(), u.Variant())
@@ -29,6 +31,7 @@ func TestNewIsVersion7(t *testing.T) {
 }
 
 func TestValid(t *testing.T) {
+	t.Parallel()
 	for text, want := range map[string]bool{
 		id.New(time.Now()):                       true,
 		"6ba7b821-9dad-11d1-80b4-00c04fd430c8":   true,
@@ -44,6 +47,7 @@ func TestValid(t *testing.T) {
 }
 
 func TestTimeReadsBackTheMicrosecond(t *testing.T) {
+	t.Parallel()
 	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	for i := range 3000 {
 		want := start.Add(time.Duration(i) * time.Microsecond)

@@ -24,7 +24,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	after := func(by time.Duration) time.Time { return due.Add(by) }
+	after := due.Add
 	indexed := func(key table.Key, index table.Index, entry table.Key) table.Write {
 		return table.Put{Item: table.Item{Key: key, Index: map[table.Index]table.Key{index: entry}}}
 	}

@@ -3,6 +3,7 @@ package revision_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"path/filepath"
 	"testing"
 	"time"
@@ -22,7 +23,8 @@ var (
 	ref   = revision.Ref{Workspace: "w", Deployment: "d", Revision: "r2"}
 )
 
-func pointer[T any](value T) *T { return &value }
+//go:fix inline
+func pointer[T any](value T) *T { return new(value) }
 
 func openTable(t *testing.T) *sqlite.Table {
 	t.Helper()
@@ -64,8 +66,8 @@ func TestARevisionKeepsWhatItWasMadeFrom(t *testing.T) {
 	tb := openTable(t)
 	spec := revision.Spec{
 		Source:  revision.GitHub,
-		Config:  revision.Config{RepoRef: pointer("main"), ConfigPath: pointer("framework.json"), ImageURI: pointer("image")},
-		RepoURL: pointer("https://git.test/a"), ResourceSpec: json.RawMessage(`{"cpu":1.5}`),
+		Config:  revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json"), ImageURI: new("image")},
+		RepoURL: new("https://git.test/a"), ResourceSpec: json.RawMessage(`{"cpu":1.5}`),
 		Secrets: []byte{0, 1, 255}, Credentials: []byte{2},
 	}
 	write(t, tb, revision.Put(ref, spec, revision.Creating, made))
@@ -207,9 +209,7 @@ func TestDecodeRefusesOtherItems(t *testing.T) {
 			t.Parallel()
 			attrs := table.Attrs{}
 			for _, of := range []table.Attrs{times, change} {
-				for key, value := range of {
-					attrs[key] = value
-				}
+				maps.Copy(attrs, of)
 			}
 			if r, err := revision.Decode(ref, &table.Item{Key: ref.Key(), Attrs: attrs, Body: body}, ""); err == nil {
 				t.Errorf("got %+v, want an error", r)

@@ -58,10 +58,10 @@ func wantFailures(t *testing.T, reason string, status revision.Status, arrange f
 			arrange(m, message)
 			s := m.start(t, m.table)
 			request := fromGit("weather")
-			request.RevisionConfig.RepoRef = pointer("bad")
+			request.RevisionConfig.RepoRef = new("bad")
 			active := ""
 			if name != "first" {
-				request.RevisionConfig.RepoRef = pointer("good")
+				request.RevisionConfig.RepoRef = new("good")
 			}
 			d := s.settle(t, s.create(t, request).Ref)
 			if name != "first" {

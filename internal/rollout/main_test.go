@@ -254,21 +254,22 @@ func (s *server) revisions(t *testing.T, ref deployment.Ref) []revision.Revision
 	return found
 }
 
-func pointer[T any](value T) *T { return &value }
+//go:fix inline
+func pointer[T any](value T) *T { return new(value) }
 
 // fromGit is a request for a deployment from a git repository.
 func fromGit(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{
 		Workspace: workspace, Name: name, Source: revision.GitHub,
-		SourceConfig:   deployment.SourceConfig{RepoURL: pointer("https://git.test/team/agent")},
-		RevisionConfig: revision.Config{RepoRef: pointer("main"), ConfigPath: pointer("framework.json")},
+		SourceConfig:   deployment.SourceConfig{RepoURL: new("https://git.test/team/agent")},
+		RevisionConfig: revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json")},
 	}
 }
 
 // fromImage is a request for a deployment from a container image.
 func fromImage(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{
-		Workspace: workspace, Name: name, Source: revision.ExternalDocker, RevisionConfig: revision.Config{ImageURI: pointer("registry.test/agent:1")},
+		Workspace: workspace, Name: name, Source: revision.ExternalDocker, RevisionConfig: revision.Config{ImageURI: new("registry.test/agent:1")},
 	}
 }
 

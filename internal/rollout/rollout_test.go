@@ -180,7 +180,7 @@ func TestTheBuilderGetsTheCredentials(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	request := fromGit("weather")
-	request.SourceConfig.RepoURL = pointer("https://user:pass%40word@git.test/team/agent")
+	request.SourceConfig.RepoURL = new("https://user:pass%40word@git.test/team/agent")
 	d := s.settle(t, s.create(t, request).Ref)
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 	if spec := m.builder.specs[d.Latest]; spec.RepoURL != "https://git.test/team/agent" || spec.Credentials != "user:pass@word" {
@@ -194,7 +194,7 @@ func TestNoSecretIsInAWorkflow(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	request := fromGit("weather")
-	request.SourceConfig.RepoURL = pointer("https://planted-user:planted-password@git.test/team/agent")
+	request.SourceConfig.RepoURL = new("https://planted-user:planted-password@git.test/team/agent")
 	request.Secrets = []deployment.Secret{{Name: "PLANTED_NAME", Value: "planted-value"}}
 	m.builder.fail("Await", 1)
 	d := s.settle(t, s.create(t, request).Ref)

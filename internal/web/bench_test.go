@@ -2,7 +2,6 @@ package web_test
 
 import (
 	"context"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -43,7 +42,7 @@ func BenchmarkRequest(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	mux := web.NewMux(slog.New(slog.NewJSONHandler(io.Discard, nil)))
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	strict := agentserver.NewStrictHandler(runs{}, nil)
 	checked := agentserver.HandlerWithOptions(strict, agentserver.StdHTTPServerOptions{BaseRouter: mux.Routes(contract, "", nil)})
 	unchecked := agentserver.Handler(strict)

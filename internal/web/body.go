@@ -50,7 +50,7 @@ func (l *loader) body(at pointer) (*body, error) {
 	definition := object(l.document.at(at))
 	at = at.child("content").child("application/json").child("schema")
 	if l.document.at(at) == nil {
-		return nil, fmt.Errorf("it has no schema for application/json")
+		return nil, errors.New("it has no schema for application/json")
 	}
 	b := &body{limit: l.bodyLimit, required: definition["required"] == true}
 	if b.schema, err = l.schema(at); err != nil {
@@ -100,7 +100,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	}
 	n, err := buffer.ReadFrom(io.LimitReader(r.Body, b.limit+1))
 	if err != nil {
-		return nil, readError(r, err)
+		return nil, readError(r)
 	}
 	if n > b.limit {
 		return nil, b.tooLarge(w, r)
@@ -119,7 +119,7 @@ func (b *body) tooLarge(w http.ResponseWriter, r *http.Request) error {
 }
 
 // readError tells a client that has gone from a body that is broken.
-func readError(r *http.Request, err error) error {
+func readError(r *http.Request) error {
 	if r.Context().Err() != nil {
 		return fmt.Errorf("read body: %w", r.Context().Err())
 	}
@@ -155,8 +155,7 @@ func (b *body) split(text []byte) (check, bind any, found problems, err error) {
 }
 
 func syntaxError(err error) error {
-	var syntax *json.SyntaxError
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return invalidJSON(int(syntax.Offset), syntax.Error())
 	}
 	return invalidJSON(0, err.Error())

@@ -3,8 +3,10 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -31,7 +33,7 @@ func parseDocument(text []byte) (document, error) {
 	}
 	root, ok := value.(map[string]any)
 	if !ok || root["paths"] == nil {
-		return nil, fmt.Errorf("it has no paths")
+		return nil, errors.New("it has no paths")
 	}
 	return root, nil
 }
@@ -40,7 +42,7 @@ func parseDocument(text []byte) (document, error) {
 type pointer []string
 
 func (p pointer) child(name string) pointer {
-	return append(p[:len(p):len(p)], name)
+	return append(slices.Clip(p), name)
 }
 
 func (p pointer) index(i int) pointer { return p.child(strconv.Itoa(i)) }

@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -64,7 +65,7 @@ func (l *loader) describe(p *parameter, at pointer) error {
 	}
 	p.kind, _ = definition["type"].(string)
 	if !slices.Contains([]string{"string", "integer", "number", "boolean"}, p.kind) {
-		return fmt.Errorf("its type must be a string, an integer, a number, a boolean, or a list of them")
+		return errors.New("its type must be a string, an integer, a number, a boolean, or a list of them")
 	}
 	return nil
 }

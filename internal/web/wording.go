@@ -42,9 +42,9 @@ func (t translation) words(e *jsonschema.ValidationError) (name, message string)
 	case *kind.Pattern:
 		return "string_pattern_mismatch", fmt.Sprintf("String should match pattern '%s'", found.Want)
 	case *kind.MinLength:
-		return "string_too_short", fmt.Sprintf("String should have at least %s", count(found.Want, "character"))
+		return "string_too_short", "String should have at least " + count(found.Want, "character")
 	case *kind.MaxLength:
-		return "string_too_long", fmt.Sprintf("String should have at most %s", count(found.Want, "character"))
+		return "string_too_long", "String should have at most " + count(found.Want, "character")
 	case *kind.MinItems:
 		return "too_short", fmt.Sprintf("List should have at least %s after validation, not %d", count(found.Want, "item"), found.Got)
 	case *kind.MaxItems:

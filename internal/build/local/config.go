@@ -182,13 +182,14 @@ func (p *parser) wantedRuntime() (runtime, field string) {
 // command reads a shell command or an argument list.
 func (p *parser) command(field string) (args []string, text string) {
 	value := p.fields[field]
-	if json.Unmarshal(value, &text) == nil {
+	switch {
+	case json.Unmarshal(value, &text) == nil:
 		args = []string{"sh", "-c", text}
-	} else if json.Unmarshal(value, &args) != nil || len(args) == 0 {
+	case json.Unmarshal(value, &args) == nil && len(args) > 0:
+		text = args[0]
+	default:
 		p.problem("%s: must be a command, as a string or as a list of strings", field)
 		return nil, ""
-	} else {
-		text = args[0]
 	}
 	if strings.TrimSpace(text) == "" {
 		p.problem("%s: must not be empty", field)

@@ -133,8 +133,7 @@ func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
 		}
 		r.end(e.now(), "", cause)
 		err = e.replace(ctx, r, workflow.Aborted, item.Int(attrVersion))
-		var changed *table.ConditionFailed
-		if errors.As(err, &changed) {
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 			continue
 		}
 		if err == nil {

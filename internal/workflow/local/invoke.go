@@ -58,8 +58,7 @@ type lambdaError struct {
 // failureOf turns a function's error into what Retry and Catch see.
 func failureOf(err error) *asl.Error {
 	name, message := asl.ErrorTaskFailed, err.Error()
-	var named *workflow.TaskError
-	if errors.As(err, &named) {
+	if named, ok := errors.AsType[*workflow.TaskError](err); ok {
 		name, message = cmp.Or(named.Name, name), named.Cause
 	}
 	cause, err := json.Marshal(lambdaError{Message: message, Type: name})

@@ -76,7 +76,7 @@ func TestRealMachines(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	taken := map[string]bool{}
-	t.Run("drives", func(t *testing.T) {
+	t.Run("drives", func(t *testing.T) { //nolint:tparallel // it returns when its parallel parts have
 		for name, d := range drives {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()

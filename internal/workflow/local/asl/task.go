@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 )
@@ -187,10 +188,8 @@ func checkErrorName(at scope, name string, aloneAndLast bool) {
 	if name == ErrorAll && !aloneAndLast {
 		at.refuse("%s must stand alone and last", ErrorAll)
 	}
-	for _, known := range catchable {
-		if name == known {
-			return
-		}
+	if slices.Contains(catchable, name) {
+		return
 	}
 	if strings.HasPrefix(name, "States.") {
 		at.refuse("%s is never matched here", name)
