@@ -27,8 +27,6 @@ type Config struct {
 	Threads       *thread.Store
 	Runs          *run.Store
 	Authenticator *auth.Authenticator
-	// AgentURL returns the address of a deployment's agent server.
-	AgentURL func(deploymentID string) string
 	// Version is that of the server.
 	Version string
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
@@ -60,7 +58,7 @@ func Register(mux *web.Mux, config Config) error {
 
 type deploymentKey struct{}
 
-// served returns the deployment that the request is addressed to.
+// served returns the deployment that the request is addressed to, without its Spec.
 func served(ctx context.Context) deployment.Deployment {
 	d, ok := ctx.Value(deploymentKey{}).(deployment.Deployment)
 	if !ok {
@@ -92,7 +90,7 @@ func (s server) deployment(r *http.Request) (deployment.Deployment, error) {
 	if !id.Valid(ref.Deployment) {
 		return deployment.Deployment{}, deployment.NotFound(ref)
 	}
-	d, err := s.Deployments.Get(r.Context(), ref)
+	d, err := s.Deployments.Head(r.Context(), ref)
 	if err == nil && d.Status == deployment.AwaitingDelete {
 		err = deployment.NotFound(ref)
 	}

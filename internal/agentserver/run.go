@@ -203,6 +203,11 @@ func runRef(ctx context.Context, threadID, runID string) run.Ref {
 // location is the path of a run, relative to the agent server, as Content-Location has it.
 func location(ref run.Ref) string { return "/threads/" + ref.Thread + "/runs/" + ref.Run }
 
+// takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append to the URL at which they have the agent
+// server, as they do with all others. A whole URL would not do: some clients append it too, others refuse it when they know the server by
+// another name.
+func takeUpAt(w http.ResponseWriter, path string) { w.Header().Set("Location", path) }
+
 // finalValues is the answer of join and wait: it waits for the run's end, then writes the values that the run left behind.
 type finalValues struct {
 	server
@@ -218,6 +223,7 @@ func (f finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { r
 
 func (f finalValues) write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Location", location(f.ref))
+	takeUpAt(w, location(f.ref)+"/join")
 	return web.Await(f.ctx, w, f.Heartbeat, func(ctx context.Context) (json.RawMessage, error) {
 		ended, err := f.Runs.Await(ctx, f.ref)
 		if err != nil {

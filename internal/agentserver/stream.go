@@ -71,7 +71,7 @@ func (e eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { retur
 
 func (e eventStream) write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Location", location(e.run.Ref))
-	w.Header().Set("Location", e.AgentURL(e.run.Deployment)+location(e.run.Ref)+"/stream")
+	takeUpAt(w, location(e.run.Ref)+"/stream")
 	out := web.NewStream(w)
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()

@@ -1,0 +1,116 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// framework is a framework.json.
+type framework map[string]any
+
+// agentConfig starts the agent from a program in the repository.
+func agentConfig() framework {
+	return framework{"graphs": map[string]string{"agent": "./agent.go:agent"}, "start": []string{"./agent"}}
+}
+
+func (f framework) with(member string, value any) framework {
+	f[member] = value
+	return f
+}
+
+// repository is a git repository that a test writes.
+type repository struct{ dir string }
+
+func newRepository(t *testing.T) *repository {
+	t.Helper()
+	r := &repository{filepath.Join(t.TempDir(), "repository")}
+	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	r.git(t, "init", "--quiet", "--initial-branch", "main")
+	return r
+}
+
+// agentRepository has the built agent: its first version on the branch main and as tag v1, its second as tag v2. It needs no build.
+func agentRepository(t *testing.T) *repository {
+	t.Helper()
+	r := newRepository(t)
+	for _, version := range []string{"v2", "v1"} {
+		r.program(t, version)
+		r.write(t, "framework.json", agentConfig())
+		r.commit(t)
+		r.git(t, "tag", version)
+	}
+	return r
+}
+
+// branch adds a branch that has the first version of the agent and the framework.json, and what else write puts there.
+func (r *repository) branch(t *testing.T, name string, config framework, write ...func()) {
+	t.Helper()
+	r.git(t, "checkout", "--quiet", "-b", name, "v1")
+	r.write(t, "framework.json", config)
+	for _, more := range write {
+		more()
+	}
+	r.commit(t)
+	r.git(t, "checkout", "--quiet", "main")
+}
+
+// program puts a version of the built agent into the tree.
+func (r *repository) program(t *testing.T, version string) {
+	t.Helper()
+	program, err := os.ReadFile(filepath.Join(built.agent, version))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, "agent"), program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// write puts a file into the tree: text as it is, anything else as JSON.
+func (r *repository) write(t *testing.T, name string, content any) {
+	t.Helper()
+	text, isText := content.(string)
+	if !isText {
+		encoded, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text = string(encoded)
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, name), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// commit commits the tree and returns the commit's hash.
+func (r *repository) commit(t *testing.T) string {
+	t.Helper()
+	r.git(t, "add", "--all")
+	r.git(t, "commit", "--quiet", "--allow-empty", "--message", "A commit for a test")
+	return r.git(t, "rev-parse", "HEAD")
+}
+
+// git runs git on the repository, whatever the user's settings are, and returns what it printed.
+func (r *repository) git(t *testing.T, args ...string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), "git", args...)
+	cmd.Dir = r.dir
+	cmd.Env = append(os.Environ(),
+		"GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1", "GIT_DIR="+filepath.Join(r.dir, ".git"), "GIT_WORK_TREE="+r.dir,
+		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@localhost",
+	)
+	output, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("git %s: %v\n%s", args[0], err, output)
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// url is where a server finds the repository.
+func (r *repository) url() string { return "file://" + filepath.ToSlash(r.dir) }

@@ -1,0 +1,107 @@
+package e2e_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// TestNothingIsDroppedDuringARollout has clients that never stop asking while a second revision takes over from the first.
+func TestNothingIsDroppedDuringARollout(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	repo := agentRepository(t)
+	// This agent lets nothing finish once it is asked to end: that it is not asked too early is up to the server.
+	repo.branch(t, "hasty", agentConfig().with("start", `./agent & trap "kill -9 $!" TERM; wait`))
+	agent := s.deploy(t, repo, "hasty")
+	first := value(agent.get(t).ActiveRevision)
+
+	// Runs that are in the middle of their answers when the second revision takes over.
+	inFlight := agent.thread(t)
+	streamed := inFlight.stream(t, ask(askSF, map[string]any{"token_delay_ms": 30, "answer_words": 200, "node_delay_ms": 0}).streaming())
+	streamed.untilShown(t, 3)
+
+	ended := make(chan struct{})
+	var clients sync.WaitGroup
+	problems := make(chan error, 8)
+	for range cap(problems) {
+		thread := agent.thread(t)
+		clients.Go(func() { problems <- keepAsking(t, thread, ended) })
+	}
+	second := agent.patch(t, "refs/tags/v2")
+	agent.awaitDeployed(t, second)
+	after := agent.thread(t).wait(t, ask(askSF, fast)).Messages
+	close(ended)
+	clients.Wait()
+	for range cap(problems) {
+		if err := <-problems; err != nil {
+			t.Error(err)
+		}
+	}
+	after.expect(t, answered...)
+	if text := after.last().Content; !strings.HasPrefix(text, secondWords) {
+		t.Errorf("the second revision answers %q", text)
+	}
+	streamed.rest(t)
+	expectRecovered(t, inFlight, streamed)
+	if text := inFlight.state(t).last().Content; !strings.HasPrefix(text, firstWords) {
+		t.Errorf("the run that began on the first revision answers %q", text)
+	}
+	if streamed.count("metadata") != 1 {
+		t.Errorf("the run was begun again: %v", streamed.names())
+	}
+	eventually(t, "the first revision's agent has ended", func() (bool, any) {
+		pids, err := s.agents(first)
+		return err == nil && len(pids) == 0, pids
+	})
+}
+
+// keepAsking runs, reads and lists until it is told to stop, and returns what went wrong.
+func keepAsking(t *testing.T, thread *thread, ended <-chan struct{}) error {
+	asked := 0
+	for {
+		select {
+		case <-ended:
+			return nil
+		default:
+		}
+		asked++
+		for _, request := range []struct {
+			method, address string
+			body            any
+		}{
+			{"POST", thread.url + "/runs/wait", ask(askNYC, map[string]any{"token_delay_ms": 2, "node_delay_ms": 2})},
+			{"GET", thread.url + "/runs", nil},
+			{"GET", thread.url + "/state", nil},
+		} {
+			got, err := thread.server.do(t.Context(), request.method, request.address, request.body)
+			if err == nil && got.status != http.StatusOK {
+				err = fmt.Errorf("%s %s: status %d: %s", request.method, request.address, got.status, got.body)
+			}
+			if err != nil {
+				return err
+			}
+			if err := checkAsked(request.address, got.body, asked); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// checkAsked checks that so many questions were answered, by values that a run ended with.
+func checkAsked(address string, body []byte, asked int) error {
+	if !strings.HasSuffix(address, "/wait") {
+		return nil
+	}
+	var left values
+	if err := json.Unmarshal(body, &left); err != nil {
+		return err
+	}
+	if len(left.Messages) != asked*len(answered) {
+		return fmt.Errorf("after %d questions the thread reads %v (%+v)", asked, left.Messages.kinds(), left.Error)
+	}
+	return nil
+}

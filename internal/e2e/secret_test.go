@@ -1,0 +1,110 @@
+package e2e_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSecrets plants values where they could leak from: the server's own environment and the secrets of two deployments.
+func TestSecrets(t *testing.T) {
+	t.Parallel()
+	own, mine, theirs := "own-"+rand.Text(), "mine-"+rand.Text(), "theirs-"+rand.Text()
+	on := newLocal(t.TempDir(), "--verbose")
+	on.env = []string{"PLANTED=" + own}
+	s := startServer(t, on)
+
+	// The agent's commands note the environment that they get outside of the server's directory, and the agent prints it too.
+	notes := t.TempDir()
+	repo := agentRepository(t)
+	note := func(file string) string { return fmt.Sprintf("env > '%s'", filepath.Join(notes, file)) }
+	repo.branch(t, "noting", agentConfig().with("build", note("build")).with("start", note("agent")+"; env; exec ./agent"))
+	s.deploy(t, repo, "main", secret{"THEIRS", theirs})
+	agent := s.deploy(t, repo, "noting", secret{"MINE", mine})
+	agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
+
+	t.Run("a build gets neither the server's environment nor any secret", func(t *testing.T) {
+		expectVariables(t, filepath.Join(notes, "build"), "", own, mine, theirs, s.APIKey)
+	})
+	t.Run("an agent gets its own secrets and no others", func(t *testing.T) {
+		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
+	})
+	t.Run("the server's directory and log hold no secret in clear", func(t *testing.T) {
+		expectNowhere(t, on, own, mine, theirs)
+	})
+	t.Run("the server's key is in the credentials alone", func(t *testing.T) {
+		if found := holding(t, on, s.APIKey); len(found) != 1 || filepath.Base(found[0]) != "credentials.json" {
+			t.Errorf("the key is in %v", found)
+		}
+	})
+	t.Run("what was kept is kept sealed after a crash too", func(t *testing.T) {
+		s.kill9(t)
+		expectNowhere(t, on, own, mine, theirs)
+		s.restart(t)
+		agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
+		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
+		expectNowhere(t, on, own, mine, theirs)
+	})
+	t.Run("credentials and keys are for their owner only", func(t *testing.T) {
+		for _, name := range []string{"credentials.json", "secret.key"} {
+			info, err := os.Stat(filepath.Join(on.data(), name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != 0o600 {
+				t.Errorf("%s has the mode %s", name, info.Mode())
+			}
+		}
+	})
+}
+
+// expectVariables checks an environment that was noted.
+func expectVariables(t *testing.T, file, want string, forbidden ...string) {
+	t.Helper()
+	noted, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want != "" && !strings.Contains("\n"+string(noted), "\n"+want+"\n") {
+		t.Errorf("%s is missing in\n%s", want, noted)
+	}
+	for _, value := range forbidden {
+		if bytes.Contains(noted, []byte(value)) {
+			t.Errorf("%s is in\n%s", value, noted)
+		}
+	}
+}
+
+func expectNowhere(t *testing.T, on *local, values ...string) {
+	t.Helper()
+	for _, value := range values {
+		if found := holding(t, on, value); len(found) > 0 {
+			t.Errorf("%s is in %v", value, found)
+		}
+	}
+}
+
+// holding lists the files of a server, its log included, that have the value in them.
+func holding(t *testing.T, on *local, value string) []string {
+	t.Helper()
+	var found []string
+	err := filepath.WalkDir(on.dir, func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		content, err := os.ReadFile(file)
+		if bytes.Contains(content, []byte(value)) {
+			found = append(found, file)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}

@@ -1,0 +1,112 @@
+// Drives the interrupt scenario through the JavaScript SDK, as its documentation has it. Arguments: the agent's URL, the key.
+const assert = require("node:assert/strict");
+const { Client } = require("@langchain/langgraph-sdk");
+
+const [apiUrl, apiKey] = process.argv.slice(2);
+const client = new Client({ apiUrl, apiKey });
+const slow = { configurable: { token_delay_ms: 1000, node_delay_ms: 20 } };
+const fast = { configurable: { token_delay_ms: 1, node_delay_ms: 1 } };
+const brisk = { configurable: { token_delay_ms: 20, node_delay_ms: 20 } };
+const answered = ["human", "ai", "tool", "ai"];
+const ask = (city) => ({ messages: [{ role: "user", content: `what's the weather in ${city}?` }] });
+const types = (values) => (values?.messages ?? []).map((message) => message.type);
+const pause = () => new Promise((resume) => setTimeout(resume, 20));
+
+async function collect(stream) {
+  const parts = [];
+  for await (const part of stream) parts.push(part);
+  return parts;
+}
+
+async function background() {
+  const { thread_id: thread } = await client.threads.create();
+  const first = await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
+  while (types((await client.threads.getState(thread)).values).length < 3) await pause();
+  const second = await client.runs.create(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "interrupt" });
+  assert.deepEqual(types(await client.runs.join(thread, second.run_id)), ["human", "ai", "tool", ...answered]);
+  const state = await client.threads.getState(thread);
+  assert.deepEqual(types(state.values), ["human", "ai", "tool", ...answered]);
+  assert.deepEqual(state.next, []);
+  assert.equal((await client.runs.get(thread, first.run_id)).status, "interrupted");
+  assert.equal((await client.runs.get(thread, second.run_id)).status, "success");
+  assert.deepEqual(types(await client.runs.join(thread, first.run_id)), ["human", "ai", "tool"]);
+  assert.deepEqual((await client.runs.list(thread)).map((run) => run.run_id), [second.run_id, first.run_id]);
+  assert.equal((await client.threads.get(thread)).status, "idle");
+}
+
+async function streamed() {
+  const { thread_id: thread } = await client.threads.create({ metadata: { from: "a test" } });
+  let created, second, shown = "";
+  const config = { configurable: { token_delay_ms: 20, answer_words: 10_000, node_delay_ms: 0 } };
+  for await (const part of client.runs.stream(thread, "agent", {
+    input: ask("sf"), config, streamMode: ["messages-tuple", "updates"], streamResumable: true, onRunCreated: (run) => { created = run; },
+  })) {
+    assert.ok(!part.event.startsWith("error"), JSON.stringify(part));
+    if (part.event === "messages") shown += part.data[0].content;
+    if (shown.length > 40 && !second) {
+      second = await client.runs.create(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "interrupt" });
+    }
+  }
+  assert.equal(created.thread_id, thread);
+  await client.runs.join(thread, second.run_id);
+  const { messages } = (await client.threads.getState(thread)).values;
+  assert.deepEqual(messages.map((message) => message.type), [...answered, ...answered]);
+  assert.equal(messages[3].content, shown);
+  assert.equal((await client.runs.get(thread, created.run_id)).status, "interrupted");
+}
+
+async function joinedStream() {
+  const { thread_id: thread } = await client.threads.create();
+  const run = await client.runs.create(thread, "agent", {
+    input: ask("sf"), config: brisk, streamMode: ["values", "messages-tuple"], streamResumable: true,
+  });
+  const whole = await collect(client.runs.joinStream(thread, run.run_id, { lastEventId: "-1" }));
+  assert.equal(whole[0].event, "metadata");
+  assert.equal(whole.at(-1).event, "values");
+  assert.deepEqual(await collect(client.runs.joinStream(thread, run.run_id, { lastEventId: "-1" })), whole);
+  assert.deepEqual(await collect(client.runs.joinStream(thread, run.run_id, { lastEventId: whole[4].id })), whole.slice(5));
+}
+
+async function siblings() {
+  let { thread_id: thread } = await client.threads.create();
+  await client.runs.create(thread, "agent", { input: ask("sf"), config: brisk });
+  const values = await client.runs.wait(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "enqueue" });
+  assert.deepEqual(types(values), [...answered, ...answered]);
+  ({ thread_id: thread } = await client.threads.create());
+  await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
+  await assert.rejects(client.runs.create(thread, "agent", { input: ask("nyc"), multitaskStrategy: "reject" }), { status: 409 });
+  assert.equal((await client.runs.list(thread)).length, 1);
+}
+
+async function errors() {
+  const { thread_id: thread } = await client.threads.create();
+  const again = await client.threads.create({ threadId: thread, ifExists: "do_nothing" });
+  assert.equal(again.thread_id, thread);
+  await assert.rejects(client.threads.create({ threadId: thread }), { status: 409 });
+  await assert.rejects(client.threads.get("0191f6a0-0000-7000-8000-000000000000"), { status: 404 });
+  await assert.rejects(client.runs.create(thread, "agent", { input: ask("sf"), multitaskStrategy: "panic" }), { status: 422 });
+  const config = { configurable: { node_delay_ms: 0, fail: "tools" } };
+  const values = await client.runs.wait(thread, "agent", { input: ask("sf"), config, raiseError: false });
+  assert.equal(values.__error__.error, "NodeError");
+  await assert.rejects(client.runs.wait(thread, "agent", { input: ask("sf"), config }), /NodeError/);
+  const parts = await collect(client.runs.stream(thread, "agent", { input: ask("sf"), config }));
+  assert.equal(parts.at(-1).event, "error");
+}
+
+// Longer than the silence that the server allows itself.
+async function longWait() {
+  const { thread_id: thread } = await client.threads.create();
+  const config = { configurable: { node_delay_ms: 0, token_delay_ms: 5500, answer_words: 1 } };
+  assert.deepEqual(types(await client.runs.wait(thread, "agent", { input: ask("sf"), config })), answered);
+  const parts = await collect(client.runs.stream(thread, "agent", { input: ask("nyc"), config }));
+  assert.deepEqual(parts.map((part) => part.event), ["metadata", "values", "values", "values", "values"]);
+}
+
+async function main() {
+  const stories = [background, streamed, joinedStream, siblings, errors, longWait];
+  const results = await Promise.allSettled(stories.map((story) => story()));
+  results.forEach((result, i) => console.log(`${stories[i].name}: ${result.status === "fulfilled" ? "ok" : result.reason.stack}`));
+  process.exit(results.every((result) => result.status === "fulfilled") ? 0 : 1);
+}
+
+main();

@@ -1,0 +1,144 @@
+"""Drives the interrupt scenario through the Python SDK, as its documentation has it. Arguments: the agent's URL, the key."""
+
+import asyncio
+import sys
+
+from langgraph_sdk import get_client
+from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
+
+URL, KEY = sys.argv[1:]
+SLOW = {"configurable": {"token_delay_ms": 1000, "node_delay_ms": 20}}
+FAST = {"configurable": {"token_delay_ms": 1, "node_delay_ms": 1}}
+BRISK = {"configurable": {"token_delay_ms": 20, "node_delay_ms": 20}}
+ANSWERED = ["human", "ai", "tool", "ai"]
+
+
+def ask(city):
+    return {"messages": [{"role": "user", "content": f"what's the weather in {city}?"}]}
+
+
+def types(values):
+    return [message["type"] for message in values["messages"]]
+
+
+def expect(what, got, want):
+    assert got == want, f"{what}: {got!r}, want {want!r}"
+
+
+async def refused(error, call):
+    try:
+        await call
+    except error as refusal:
+        return refusal
+    raise AssertionError(f"there was no {error.__name__}")
+
+
+async def until_tool(client, thread):
+    while types((await client.threads.get_state(thread))["values"] or {"messages": []}) != ["human", "ai", "tool"]:
+        await asyncio.sleep(0.02)
+
+
+async def background(client):
+    thread = (await client.threads.create())["thread_id"]
+    first = await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
+    await until_tool(client, thread)
+    second = await client.runs.create(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="interrupt")
+    joined = await client.runs.join(thread, second["run_id"])
+    expect("the joined values", types(joined), ["human", "ai", "tool", *ANSWERED])
+    state = await client.threads.get_state(thread)
+    expect("the state", types(state["values"]), ["human", "ai", "tool", *ANSWERED])
+    expect("next", state["next"], [])
+    expect("the first run", (await client.runs.get(thread, first["run_id"]))["status"], "interrupted")
+    expect("the second run", (await client.runs.get(thread, second["run_id"]))["status"], "success")
+    expect("the interrupted run's values", types(await client.runs.join(thread, first["run_id"])), ["human", "ai", "tool"])
+    listed = await client.runs.list(thread)
+    expect("the runs", [run["run_id"] for run in listed], [second["run_id"], first["run_id"]])
+    expect("the interrupted runs", [r["run_id"] for r in await client.runs.list(thread, status="interrupted")], [first["run_id"]])
+    expect("the thread", (await client.threads.get(thread))["status"], "idle")
+
+
+async def streamed(client):
+    thread = (await client.threads.create(metadata={"from": "a test"}))["thread_id"]
+    created, shown, second = [], "", None
+    async for part in client.runs.stream(
+        thread, "agent", input=ask("sf"), config={"configurable": {"token_delay_ms": 20, "answer_words": 10_000, "node_delay_ms": 0}},
+        stream_mode=["messages-tuple", "updates"], stream_resumable=True, on_run_created=created.append,
+    ):
+        expect("no error", part.event.startswith("error"), False)
+        if part.event == "messages":
+            shown += part.data[0]["content"]
+        if len(shown) > 40 and second is None:
+            second = await client.runs.create(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="interrupt")
+    expect("the run that was announced", created[0]["thread_id"], thread)
+    await client.runs.join(thread, second["run_id"])
+    messages = (await client.threads.get_state(thread))["values"]["messages"]
+    expect("the thread", [m["type"] for m in messages], [*ANSWERED, *ANSWERED])
+    expect("what was shown", messages[3]["content"], shown)
+    expect("the first run", (await client.runs.get(thread, created[0]["run_id"]))["status"], "interrupted")
+
+
+async def joined_stream(client):
+    thread = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread, "agent", input=ask("sf"), config=BRISK, stream_mode=["values", "messages-tuple"], stream_resumable=True)
+    whole = [part async for part in client.runs.join_stream(thread, run["run_id"], last_event_id="-1")]
+    expect("the first event", whole[0].event, "metadata")
+    expect("the last event", whole[-1].event, "values")
+    replayed = [part async for part in client.runs.join_stream(thread, run["run_id"], last_event_id="-1")]
+    expect("the replay", replayed, whole)
+    rest = [part async for part in client.runs.join_stream(thread, run["run_id"], last_event_id=whole[4].id)]
+    expect("the rest", rest, whole[5:])
+    chosen = [part async for part in client.runs.join_stream(thread, run["run_id"], stream_mode="values", last_event_id="-1")]
+    expect("the chosen mode", {part.event for part in chosen}, {"metadata", "values"})
+
+
+async def siblings(client):
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.create(thread, "agent", input=ask("sf"), config=BRISK)
+    values = await client.runs.wait(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="enqueue")
+    expect("with enqueue", types(values), [*ANSWERED, *ANSWERED])
+
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
+    refusal = await refused(ConflictError, client.runs.create(thread, "agent", input=ask("nyc"), multitask_strategy="reject"))
+    expect("with reject", refusal.status_code, 409)
+    expect("the runs", len(await client.runs.list(thread)), 1)
+
+
+async def errors(client):
+    thread = (await client.threads.create())["thread_id"]
+    again = await client.threads.create(thread_id=thread, if_exists="do_nothing")
+    expect("the same thread", again["thread_id"], thread)
+    await refused(ConflictError, client.threads.create(thread_id=thread))
+    await refused(NotFoundError, client.threads.get("0191f6a0-0000-7000-8000-000000000000"))
+    await refused(NotFoundError, client.runs.create(thread, "nobody", input=ask("sf")))
+    await refused(UnprocessableEntityError, client.runs.create(thread, "agent", input=ask("sf"), multitask_strategy="panic"))
+    failing = {"configurable": {"node_delay_ms": 0, "fail": "tools"}}
+    values = await client.runs.wait(thread, "agent", input=ask("sf"), config=failing, raise_error=False)
+    expect("the failure", values["__error__"]["error"], "NodeError")
+    raised = await refused(Exception, client.runs.wait(thread, "agent", input=ask("sf"), config=failing))
+    assert "NodeError" in str(raised), raised
+    stream = client.runs.stream(thread, "agent", input=ask("sf"), config=failing)
+    expect("the stream of a failure", [part.event async for part in stream][-1], "error")
+
+
+async def long_wait(client):
+    """Longer than the silence that the server allows itself."""
+    thread = (await client.threads.create())["thread_id"]
+    config = {"configurable": {"node_delay_ms": 0, "token_delay_ms": 5500, "answer_words": 1}}
+    values = await client.runs.wait(thread, "agent", input=ask("sf"), config=config)
+    expect("after a long wait", types(values), ANSWERED)
+    parts = [part async for part in client.runs.stream(thread, "agent", input=ask("nyc"), config=config)]
+    expect("the events with heartbeats between them", [part.event for part in parts], ["metadata", "values", "values", "values", "values"])
+
+
+async def main():
+    client = get_client(url=URL, api_key=KEY)
+    stories = [background, streamed, joined_stream, siblings, errors, long_wait]
+    failed = False
+    for story, result in zip(stories, await asyncio.gather(*(story(client) for story in stories), return_exceptions=True)):
+        print(f"{story.__name__}: {result!r}" if result else f"{story.__name__}: ok")
+        failed = failed or result is not None
+    sys.exit(failed)
+
+
+asyncio.run(main())

@@ -1,0 +1,43 @@
+"""Streams and waits while the server is killed and started again. Prints a line when that may happen. Arguments: the agent's URL, the key."""
+
+import asyncio
+import sys
+
+from langgraph_sdk import get_client
+
+URL, KEY = sys.argv[1:]
+CONFIG = {"configurable": {"token_delay_ms": 40, "node_delay_ms": 20}}
+ASK = {"messages": [{"role": "user", "content": "what's the weather in sf?"}]}
+
+
+async def stream(client):
+    thread = (await client.threads.create())["thread_id"]
+    created, seen, tokens = [], [], 0
+    async for part in client.runs.stream(
+        thread, "agent", input=ASK, config=CONFIG, stream_mode=["messages-tuple", "values"], stream_resumable=True, on_run_created=created.append,
+    ):
+        seen.append(part)
+        if part.event == "messages" and part.data[0]["content"]:
+            tokens += 1
+            if tokens == 5:
+                print("shown", flush=True)
+    replayed = [part async for part in client.runs.join_stream(thread, created[0]["run_id"], stream_mode=["messages-tuple", "values"], last_event_id="-1")]
+    assert seen == replayed, f"seen {seen}, replayed {replayed}"
+    assert [part.event for part in seen].count("metadata") == 2, "the server was not killed in the middle of the run"
+
+
+async def wait(client):
+    thread = (await client.threads.create())["thread_id"]
+    config = {"configurable": {"node_delay_ms": 20, "token_delay_ms": 8000, "answer_words": 1}}
+    values = await client.runs.wait(thread, "agent", input=ASK, config=config)
+    assert [message["type"] for message in values["messages"]] == ["human", "ai", "tool", "ai"], values
+
+
+async def main():
+    client = get_client(url=URL, api_key=KEY)
+    waiting = asyncio.create_task(wait(client))
+    await asyncio.sleep(6)  # until the answer to the wait has begun
+    await asyncio.gather(stream(client), waiting)
+
+
+asyncio.run(main())
