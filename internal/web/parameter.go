@@ -111,7 +111,8 @@ func (p *parameter) checkPath(r *http.Request) problems {
 	return p.checkValues([]string{value})
 }
 
-// normalize takes the last of several values where one is wanted, and the items of a JSON array where a list is wanted.
+// normalize takes the last of several values where one is wanted. Where a list is wanted it takes the items of a JSON array, and leaves out empty
+// values: a client that has nothing to name may still name the parameter.
 func (p *parameter) normalize(values []string) ([]string, bool) {
 	if !p.list && len(values) > 1 {
 		return values[len(values)-1:], true
@@ -121,6 +122,9 @@ func (p *parameter) normalize(values []string) ([]string, bool) {
 		if err := json.Unmarshal([]byte(values[0]), &items); err == nil {
 			return items, true
 		}
+	}
+	if p.list && slices.Contains(values, "") {
+		return slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == "" }), true
 	}
 	return values, false
 }

@@ -157,7 +157,7 @@ func TestBuild(t *testing.T) {
 	want := build.Result{
 		State: build.Succeeded, CommitSHA: r.git("rev-parse", "HEAD"),
 		Artifact: build.Artifact{
-			Dir: dir, Start: []string{"sh", "-c", "./agent --serve"}, Env: map[string]string{"GREETING": "hello"}, Graphs: []string{"a", "b"},
+			Dir: dir, Start: []string{"sh", "-c", "exec ./agent --serve"}, Env: map[string]string{"GREETING": "hello"}, Graphs: []string{"a", "b"},
 		},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -157,6 +157,7 @@ func (p *parser) commands() {
 	}
 	if p.has("start") {
 		p.config.start, _ = p.command("start")
+		p.config.start = replaceShell(p.config.start)
 		return
 	}
 	if runtime, field := p.wantedRuntime(); runtime != "" {
@@ -177,6 +178,19 @@ func (p *parser) wantedRuntime() (runtime, field string) {
 		}
 	}
 	return "", ""
+}
+
+// replaceShell lets the shell become the agent where the text is one simple command. The agent then is the process that the target started, and
+// is told when it is to stop or when the server has died.
+func replaceShell(args []string) []string {
+	if len(args) != 3 || args[0] != "sh" || args[1] != "-c" {
+		return args
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(args[2]), " ")
+	if strings.ContainsAny(args[2], ";&|<>()`\n#") || strings.Contains(first, "=") || first == "exec" {
+		return args
+	}
+	return []string{"sh", "-c", "exec " + args[2]}
 }
 
 // command reads a shell command or an argument list.

@@ -118,3 +118,22 @@ func TestEnvFileThatIsNotInTheRepository(t *testing.T) {
 		t.Errorf("log %q does not say that the file is missing", log)
 	}
 }
+
+// A process that is not the shell's child is stopped with its server, however that ends.
+func TestStartCommandReplacesTheShell(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for start, want := range map[string][]string{
+		`"./agent --port $PORT"`:   {"sh", "-c", "exec ./agent --port $PORT"},
+		`"exec ./agent"`:           {"sh", "-c", "exec ./agent"},
+		`"MODE=fast ./agent"`:      {"sh", "-c", "MODE=fast ./agent"},
+		`"./prepare && ./agent"`:   {"sh", "-c", "./prepare && ./agent"},
+		`"./agent > /dev/null"`:    {"sh", "-c", "./agent > /dev/null"},
+		`["./agent", "a; b", "c"]`: {"./agent", "a; b", "c"},
+	} {
+		r := newRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": ` + start + `}`})
+		if diff := cmp.Diff(want, m.build(t, newSpec(r.url())).Artifact.Start); diff != "" {
+			t.Errorf("start %s (-want +got):\n%s", start, diff)
+		}
+	}
+}
