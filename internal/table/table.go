@@ -21,8 +21,13 @@ import (
 
 // Limits that hold for every adapter.
 const (
-	// MaxWrites is how many writes one transaction may hold (DynamoDB: TransactWriteItems).
-	MaxWrites = 100
+	// MaxWrites is how many writes one transaction may hold: DynamoDB's TransactWriteItems takes one more, which its adapter needs.
+	MaxWrites = 99
+	// MaxKey is how long each part of a key may be, in bytes (DynamoDB: sort keys).
+	MaxKey = 1024
+	// MaxAttrs is how large the attributes that one write names may be, names and values together, in bytes. What may grow belongs into
+	// the body.
+	MaxAttrs = 256 << 10
 	// MaxBody is how large an item's body may be, in bytes. Adapters split what their store cannot keep in one piece.
 	MaxBody = 32 << 20
 	// MaxLimit is how many items a Query returns at most in one page.
@@ -158,11 +163,13 @@ type Page struct {
 type Table interface {
 	// Get returns the item under the key, or ErrNotFound.
 	Get(ctx context.Context, key Key) (*Item, error)
-	// GetBatch returns the items under up to MaxWrites keys in their order, nil where there is none.
+	// GetBatch returns the items under up to MaxWrites keys in their order, nil where there is none. They need not all be of one moment: a
+	// transaction that is applied meanwhile may show in some of them only. The same holds for the items of a page.
 	GetBatch(ctx context.Context, keys ...Key) ([]*Item, error)
 	// Query returns a page of items. A cursor that this table did not make is an error.
 	Query(ctx context.Context, query Query) (Page, error)
-	// Transact applies all writes or none. A condition that does not hold is a *ConditionFailed.
+	// Transact applies all writes or none. A condition that does not hold is a *ConditionFailed. Any other error, one of the context too, can
+	// leave open which of the two it was, as the answer itself may have been lost on the way.
 	Transact(ctx context.Context, writes ...Write) error
 	// Watch returns a watcher that is woken after each transaction that wrote to the key. A wake-up is a hint: it may come without a
 	// change, and several changes may be one wake-up, but a change after Watch returned is never without a later wake-up.

@@ -47,6 +47,9 @@ func ValidateKey(k Key) error {
 	if !utf8.ValidString(k.PK) || !utf8.ValidString(k.SK) {
 		return fmt.Errorf("key %q is not UTF-8", k)
 	}
+	if size := max(len(k.PK), len(k.SK)); size > MaxKey {
+		return fmt.Errorf("key with a part of %d bytes: the limit is %d", size, MaxKey)
+	}
 	return nil
 }
 
@@ -134,10 +137,18 @@ func validateCond(cond Cond) error {
 }
 
 func validateAttrs(attrs Attrs) error {
+	size := 0
 	for name, value := range attrs {
 		if err := validateValue(name, value); err != nil {
 			return err
 		}
+		size += len(name) + 8
+		if text, ok := value.(string); ok {
+			size += len(text)
+		}
+	}
+	if size > MaxAttrs {
+		return fmt.Errorf("attributes of %d bytes: the limit is %d", size, MaxAttrs)
 	}
 	return nil
 }

@@ -19,7 +19,7 @@ type Table struct {
 	readers  *readers
 	queue    *queue
 	writer   *writer
-	watchers *watchers
+	watchers *table.Watchers
 
 	closing  sync.Once
 	closeErr error
@@ -56,7 +56,7 @@ func Open(path string, opts ...Option) (*Table, error) {
 		now:      o.now,
 		readers:  newReaders(path),
 		queue:    newQueue(),
-		watchers: newWatchers(),
+		watchers: table.NewWatchers(nil),
 	}
 	t.writer = newWriter(conn, t.queue, t.watchers, o.now, o.log)
 	go t.writer.run()
@@ -78,4 +78,4 @@ func (t *Table) Close() error {
 }
 
 // Watch returns a watcher of what this process writes to the key.
-func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.add(key) }
+func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }

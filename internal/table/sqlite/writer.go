@@ -25,7 +25,7 @@ const (
 type writer struct {
 	conn     *sqlite.Conn
 	queue    *queue
-	watchers *watchers
+	watchers *table.Watchers
 	now      clock.Clock
 	log      *slog.Logger
 	done     chan struct{}
@@ -36,7 +36,7 @@ type writer struct {
 	erasedAt int64 // when expired items were last looked for, in Unix seconds
 }
 
-func newWriter(conn *sqlite.Conn, q *queue, w *watchers, now clock.Clock, log *slog.Logger) *writer {
+func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, now clock.Clock, log *slog.Logger) *writer {
 	return &writer{conn: conn, queue: q, watchers: w, now: now, log: log, done: make(chan struct{})}
 }
 
@@ -162,7 +162,7 @@ func (w *writer) answer() {
 func (w *writer) wake(tx *transaction) {
 	for i := range tx.writes {
 		if _, reads := tx.writes[i].Write.(table.Check); !reads {
-			w.watchers.wake(tx.writes[i].key)
+			w.watchers.Wake(tx.writes[i].key)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package tabletest
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -36,6 +37,26 @@ var validateCases = []testCase{
 		body := make([]byte, table.MaxBody+1)
 		f.wantRefused(table.Put{Item: table.Item{Key: key("p", "a"), Body: body}})
 		f.wantRefused(table.Update{Key: key("p", "a"), Body: body})
+		f.wantAbsent(key("p", "a"))
+	}},
+	{"keys and attributes up to their limits are kept, and refused above", func(f *fixture) {
+		longest := strings.Repeat("k", table.MaxKey)
+		const overhead = len("long") + 8
+		item := table.Item{
+			Key:   key(longest, longest),
+			Attrs: table.Attrs{"long": strings.Repeat("v", table.MaxAttrs-overhead)},
+			Body:  largeBody(100_000),
+			Index: map[table.Index]table.Key{table.ByList: key(longest, longest), table.ByDue: key(longest, longest)},
+		}
+		f.put(item)
+		f.wantItem(item)
+		for _, k := range []table.Key{key(longest+"k", "a"), key("p", longest+"k")} {
+			f.wantRefused(table.Put{Item: table.Item{Key: k}})
+			f.wantRefused(table.Put{Item: table.Item{Key: key("p", "a"), Index: map[table.Index]table.Key{table.ByList: k}}})
+		}
+		tooLarge := table.Attrs{"long": strings.Repeat("v", table.MaxAttrs-overhead+1)}
+		f.wantRefused(table.Put{Item: table.Item{Key: key("p", "a"), Attrs: tooLarge}})
+		f.wantRefused(table.Update{Key: item.Key, Set: tooLarge})
 		f.wantAbsent(key("p", "a"))
 	}},
 	{"text that is not UTF-8 or a key with an empty part is refused", func(f *fixture) {

@@ -1,0 +1,97 @@
+package dynamo
+
+import (
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/ratelimit"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+const (
+	// attemptTimeout is when an unanswered request is given up and sent again; DynamoDB answers in milliseconds, or not at all.
+	attemptTimeout = 10 * time.Second
+	// maxAttempts ends the retries of a caller without a deadline, after half a minute on average.
+	maxAttempts = 30
+	// firstDelay and maxDelay bound the time before a retry: a random part of a limit that doubles from the one to the other.
+	firstDelay, maxDelay = 25 * time.Millisecond, 2 * time.Second
+)
+
+// newClient makes a client with this package's retries, whatever the configuration says of them. An HTTP client other than the
+// SDK's own is used as it is.
+func newClient(cfg aws.Config) *dynamodb.Client {
+	if cfg.HTTPClient == nil {
+		cfg.HTTPClient = awshttp.NewBuildableClient()
+	}
+	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
+		cfg.HTTPClient = own.WithTimeout(attemptTimeout)
+	}
+	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
+		o.Retryer = newRetryer()
+		o.RetryMaxAttempts = 0
+	})
+}
+
+// newRetryer adds to the SDK's list of what may be retried, and has no quota of retries over several calls: a caller's context
+// says how long it wants to wait.
+func newRetryer() aws.Retryer {
+	return retry.NewStandard(func(o *retry.StandardOptions) {
+		o.MaxAttempts = maxAttempts
+		o.RateLimiter = ratelimit.None
+		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(mayPass))
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return delay(attempt), nil })
+	})
+}
+
+// delay is how long to wait after the attempt, the first of which is 1.
+func delay(attempt int) time.Duration {
+	limit := maxDelay
+	if attempt < 8 {
+		limit = min(limit, firstDelay<<(attempt-1))
+	}
+	return rand.N(limit)
+}
+
+// mayPass knows the transient errors that the SDK does not: a transaction that met another one, and an answer that was cut off.
+func mayPass(err error) aws.Ternary {
+	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
+		_, reason := decisive(canceled)
+		return aws.BoolTernary(isTransient(aws.ToString(reason.Code)))
+	}
+	var conflict *types.TransactionConflictException
+	var torn *smithy.DeserializationError
+	if errors.As(err, &conflict) || errors.As(err, &torn) {
+		return aws.TrueTernary
+	}
+	return aws.UnknownTernary
+}
+
+const (
+	reasonNone            = "None"
+	reasonConditionFailed = "ConditionalCheckFailed"
+)
+
+// decisive returns the reason of the first write that stood in a transaction's way, and which write that was. One behind it must not
+// decide: the first could fail its condition too when it is tried again, and the first failure is what Transact names.
+func decisive(canceled *types.TransactionCanceledException) (int, types.CancellationReason) {
+	for i, reason := range canceled.CancellationReasons {
+		if code := aws.ToString(reason.Code); code != "" && code != reasonNone {
+			return i, reason
+		}
+	}
+	return -1, types.CancellationReason{}
+}
+
+func isTransient(code string) bool {
+	switch code {
+	case "TransactionConflict", "ThrottlingError", "ProvisionedThroughputExceeded":
+		return true
+	}
+	return false
+}

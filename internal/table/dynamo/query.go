@@ -1,0 +1,146 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Query returns a page of items. DynamoDB ends its pages at 1 MB and counts expired items; this one is full whenever there are
+// enough items.
+func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	page, err := t.query(ctx, query)
+	if err != nil {
+		return table.Page{}, fmt.Errorf("query items: %w", err)
+	}
+	return page, nil
+}
+
+func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error) {
+	if err := table.ValidateQuery(query); err != nil {
+		return table.Page{}, err
+	}
+	after, err := query.Place()
+	if err != nil {
+		return table.Page{}, err
+	}
+	var page table.Page
+	if query.From != "" && query.To != "" && query.From > query.To {
+		return page, nil // DynamoDB refuses such bounds
+	}
+	if query.Limit == 0 {
+		query.Limit = table.MaxLimit
+	}
+	// It takes a second round when items are deleted between the reading of their heads and of their bodies.
+	for {
+		heads, more, err := t.collect(ctx, query, after, query.Limit-len(page.Items))
+		if err != nil {
+			return table.Page{}, err
+		}
+		if len(heads) > 0 {
+			last := placeOf(heads[len(heads)-1].Item, query.Index)
+			after = &last
+		}
+		if err := t.complete(ctx, heads); err != nil {
+			return table.Page{}, err
+		}
+		for _, h := range heads {
+			if h != nil {
+				page.Items = append(page.Items, h.Item)
+			}
+		}
+		if !more {
+			return page, nil
+		}
+		if len(page.Items) == query.Limit {
+			page.Cursor = query.CursorAfter(*after)
+			return page, nil
+		}
+	}
+}
+
+// collect reads up to so many heads behind a place, and whether there is another one behind those.
+func (t *Table) collect(ctx context.Context, query table.Query, after *table.Place, count int) (heads []*head, more bool, err error) {
+	input := t.queryInput(query)
+	if after != nil {
+		input.ExclusiveStartKey = startKey(query, *after)
+	}
+	now := t.seconds()
+	for {
+		input.Limit = aws.Int32(int32(count - len(heads) + 1))
+		out, err := t.client.Query(ctx, input)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, item := range out.Items {
+			h, err := decodeItem(item)
+			if err != nil {
+				return nil, false, err
+			}
+			if !h.alive(now) {
+				continue
+			}
+			if len(heads) == count {
+				return heads, true, nil
+			}
+			heads = append(heads, h)
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; len(input.ExclusiveStartKey) == 0 {
+			return heads, false, nil
+		}
+	}
+}
+
+func (t *Table) queryInput(query table.Query) *dynamodb.QueryInput {
+	e := newExpression(0)
+	input := &dynamodb.QueryInput{
+		TableName:              &t.name,
+		KeyConditionExpression: aws.String(e.keyCondition(query)),
+		ScanIndexForward:       aws.Bool(!query.Reverse),
+	}
+	if query.Index == "" {
+		input.ConsistentRead = aws.Bool(true)
+	} else {
+		input.IndexName = aws.String(string(query.Index))
+	}
+	input.ExpressionAttributeNames, input.ExpressionAttributeValues = e.names, e.values
+	return input
+}
+
+// keyCondition selects a partition and a range in it.
+func (e *expression) keyCondition(query table.Query) string {
+	pkName, skName := keyNames(query.Index)
+	partition := e.name(pkName) + " = " + e.value(text(query.PK))
+	switch {
+	case query.Prefix != "":
+		return partition + " AND begins_with(" + e.name(skName) + ", " + e.value(text(query.Prefix)) + ")"
+	case query.From != "" && query.To != "":
+		return partition + " AND " + e.name(skName) + " BETWEEN " + e.value(text(query.From)) + " AND " + e.value(text(query.To))
+	case query.From != "":
+		return partition + " AND " + e.name(skName) + " >= " + e.value(text(query.From))
+	case query.To != "":
+		return partition + " AND " + e.name(skName) + " <= " + e.value(text(query.To))
+	}
+	return partition
+}
+
+func placeOf(item *table.Item, index table.Index) table.Place {
+	if index == "" {
+		return table.Place{Sort: item.Key.SK, Key: item.Key}
+	}
+	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
+}
+
+// startKey is the place as DynamoDB names it; there need not be an item any more.
+func startKey(query table.Query, place table.Place) stored {
+	key := storedKey(place.Key)
+	if query.Index != "" {
+		pk, sk := indexNames(query.Index)
+		key[pk], key[sk] = text(query.PK), text(place.Sort)
+	}
+	return key
+}

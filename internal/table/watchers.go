@@ -1,0 +1,100 @@
+package table
+
+import (
+	"sync"
+	"sync/atomic"
+)
+
+// Watchers is an adapter's register of who wants to hear of which key.
+type Watchers struct {
+	// begin, when not nil, is called when a key's first watcher comes; what it returns is called when the last has gone.
+	begin func(Key) (end func())
+	// count is how many there are: while it is 0, waking costs no lock.
+	count atomic.Int64
+
+	mu    sync.Mutex
+	byKey map[Key]*audience
+}
+
+// audience are the watchers of one key.
+type audience struct {
+	watchers map[*watcher]struct{}
+	end      func()
+}
+
+// NewWatchers makes an empty register. begin may be nil; neither it nor what it returns may call the register.
+func NewWatchers(begin func(Key) (end func())) *Watchers {
+	return &Watchers{begin: begin, byKey: make(map[Key]*audience)}
+}
+
+// watcher's channel holds one wake-up: a second one before the reader took the first would tell it nothing more.
+type watcher struct {
+	all *Watchers
+	key Key
+	c   chan struct{}
+}
+
+// Add returns a new watcher of the key.
+func (all *Watchers) Add(key Key) Watcher {
+	w := &watcher{all: all, key: key, c: make(chan struct{}, 1)}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.byKey[key] == nil {
+		all.byKey[key] = all.gather(key)
+	}
+	all.byKey[key].watchers[w] = struct{}{}
+	all.count.Add(1)
+	return w
+}
+
+func (all *Watchers) gather(key Key) *audience {
+	a := &audience{watchers: make(map[*watcher]struct{}), end: func() {}}
+	if all.begin != nil {
+		a.end = all.begin(key)
+	}
+	return a
+}
+
+// Wake wakes the key's watchers.
+func (all *Watchers) Wake(key Key) {
+	if all.count.Load() == 0 {
+		return
+	}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.byKey[key] == nil {
+		return
+	}
+	for w := range all.byKey[key].watchers {
+		select {
+		case w.c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// C delivers wake-ups.
+func (w *watcher) C() <-chan struct{} { return w.c }
+
+// Stop ends the watch and takes back a wake-up that was not received.
+func (w *watcher) Stop() {
+	w.all.mu.Lock()
+	defer w.all.mu.Unlock()
+	a := w.all.byKey[w.key]
+	if a == nil {
+		return
+	}
+	if _, watching := a.watchers[w]; !watching {
+		return
+	}
+	delete(a.watchers, w)
+	if len(a.watchers) == 0 {
+		delete(w.all.byKey, w.key)
+		a.end()
+	}
+	w.all.count.Add(-1)
+	select {
+	case <-w.c:
+	default:
+	}
+}
