@@ -1,9 +1,11 @@
 package state
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // removeAll is the id of a removal that empties the messages.
@@ -23,26 +25,16 @@ var roles = map[string]string{
 	"tool": "tool", "function": "function",
 }
 
-// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced by id or removed (type "remove"), every other
-// channel is overwritten. Messages without an id are given one by newID. It returns the change; null changes nothing.
+// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced by id or removed (type "remove"; one that
+// is not there needs no removal), every other channel is overwritten. Messages without an id are given one by newID. It returns the
+// change; null changes nothing. An error leaves the state as it was.
 func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, error) {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(update, &object); err != nil {
+	object, err := decodeObject(update)
+	if err != nil {
 		return Patch{}, fmt.Errorf("update is not a JSON object: %w", err)
 	}
 	var p Patch
-	for name, value := range object {
-		if name == Messages {
-			continue
-		}
-		c := parseChannel(value)
-		p.difference(name, v.channels[name], c)
-		if _, ok := v.channels[name]; !ok && !c.isList {
-			p.set(name, value) // an explicit null is a value too
-		}
-		v.put(name, c)
-	}
-	if value, ok := object[Messages]; ok {
+	if value, ok := object[Messages]; ok { // first, as nothing else can fail
 		splice, err := v.mergeMessages(value, newID)
 		if err != nil {
 			return Patch{}, err
@@ -50,6 +42,12 @@ func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, err
 		if splice != nil {
 			p.splice(Messages, *splice)
 		}
+		delete(object, Messages)
+	}
+	for name, value := range object {
+		c := parseChannel(value)
+		p.difference(name, v.channels[name], c)
+		v.put(name, c)
 	}
 	return p, nil
 }
@@ -69,42 +67,66 @@ func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 // mergeMessages returns what changed from the first message that is not as before, nil when none is.
 func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Splice, error) {
 	incoming, err := messageList(value)
-	if err != nil {
+	if err != nil || incoming == nil {
 		return nil, err
 	}
-	list, index := v.channels[Messages].list, v.messageIndex()
+	old := v.channels[Messages]
+	m := merging{list: old.list, index: v.messageIndex(), changed: len(old.list)}
 	v.index = nil // it is put back when all messages were taken
-	before, changed := len(list), len(list)
 	for _, raw := range incoming {
-		raw, m, err := coerceMessage(raw, newID)
+		raw, head, err := coerceMessage(raw, newID)
 		if err != nil {
 			return nil, err
 		}
-		at, known := index[m.ID]
-		switch {
-		case m.Type == "remove" && m.ID == removeAll:
-			list, changed = nil, 0
-			clear(index)
-		case m.Type == "remove" && known:
-			list = append(list[:at:at], list[at+1:]...)
-			changed = min(changed, at)
-			unindex(index, m.ID, at)
-		case m.Type == "remove":
-			return nil, fmt.Errorf("message %q cannot be removed: there is none with this id", m.ID)
-		case known:
-			list = append(list[:at:at], append([]json.RawMessage{raw}, list[at+1:]...)...)
-			changed = min(changed, at)
-		default:
-			index[m.ID] = len(list)
-			list = append(list, raw)
-		}
+		m.take(raw, head)
 	}
-	v.put(Messages, channel{list: list, isList: true})
-	v.index = index
-	if changed == before && len(list) == before {
+	v.put(Messages, channel{list: m.list, isList: true})
+	v.index = m.index
+	for m.changed < min(len(old.list), len(m.list)) && bytes.Equal(old.list[m.changed], m.list[m.changed]) {
+		m.changed++ // it was changed back
+	}
+	if old.isList && m.changed == len(old.list) && len(m.list) == len(old.list) {
 		return nil, nil
 	}
-	return &Splice{Keep: changed, Append: list[changed:]}, nil
+	return &Splice{Keep: m.changed, Append: m.list[m.changed:]}, nil
+}
+
+// merging is a list of messages as it becomes.
+type merging struct {
+	list  []json.RawMessage
+	index map[string]int
+	// changed is the first place that is not as it was.
+	changed int
+	// own says that the list shares no element with the state as it was.
+	own bool
+}
+
+func (m *merging) take(raw json.RawMessage, head message) {
+	at, known := m.index[head.ID]
+	switch {
+	case head.Type == "remove" && head.ID == removeAll:
+		m.list, m.changed, m.own = nil, 0, true
+		clear(m.index)
+	case head.Type == "remove" && known:
+		m.change(at)
+		m.list = slices.Delete(m.list, at, at+1)
+		unindex(m.index, head.ID, at)
+	case head.Type == "remove":
+	case !known:
+		m.index[head.ID] = len(m.list)
+		m.list = append(m.list, raw)
+	case !bytes.Equal(m.list[at], raw):
+		m.change(at)
+		m.list[at] = raw
+	}
+}
+
+// change prepares a change of what stands at a place.
+func (m *merging) change(at int) {
+	m.changed = min(m.changed, at)
+	if !m.own {
+		m.list, m.own = slices.Clone(m.list), true
+	}
 }
 
 // unindex takes out a message that stood at a place; those behind it move up.
@@ -132,7 +154,7 @@ func (v *Values) messageIndex() map[string]int {
 	return v.index
 }
 
-// messageList accepts a list of messages or a single one.
+// messageList accepts a list of messages or a single one; null is nil.
 func messageList(value json.RawMessage) ([]json.RawMessage, error) {
 	if len(value) > 0 && value[0] == '[' {
 		var list []json.RawMessage

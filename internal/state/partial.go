@@ -2,19 +2,27 @@ package state
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 )
 
 // Partials collects the chunks of messages that were streamed, to keep what was shown of those that were never finished.
 type Partials struct {
-	order []string
-	open  map[string]*partial
+	// list is in the order in which the messages began; an attempt that repeats a message's id begins another one.
+	list []*partial
+	open map[partialKey]*partial
+}
+
+type partialKey struct {
+	id      string
+	attempt int64
 }
 
 type partial struct {
-	kind    string
-	text    strings.Builder
-	attempt int64
+	partialKey
+	kind string
+	text strings.Builder
 }
 
 // chunk is what must be known of a streamed message chunk.
@@ -24,82 +32,88 @@ type chunk struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// Add takes the data of one "messages" event, [chunk, metadata], shown by an attempt of a run. Only text counts: an unfinished tool call
-// cannot be answered and is dropped.
-func (p *Partials) Add(data json.RawMessage, attempt int64) {
+// decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. One without an id belongs to no message.
+func decodeChunk(data json.RawMessage) (c chunk, ok bool) {
 	var pair []json.RawMessage
 	if json.Unmarshal(data, &pair) != nil || len(pair) == 0 {
+		return c, false
+	}
+	return c, json.Unmarshal(pair[0], &c) == nil && c.ID != ""
+}
+
+// ChunkOf returns the id of the message that the data of a "messages" event is a chunk of, "" when it is of none.
+func ChunkOf(data json.RawMessage) string {
+	c, ok := decodeChunk(data)
+	if !ok {
+		return ""
+	}
+	return c.ID
+}
+
+// Add takes the data of one "messages" event, shown by an attempt of a run. Only the text of messages counts: an unfinished tool call
+// cannot be answered, a tool's result without its place answers nothing; both are dropped.
+func (p *Partials) Add(data json.RawMessage, attempt int64) {
+	c, ok := decodeChunk(data)
+	if !ok {
 		return
 	}
-	var c chunk
-	if json.Unmarshal(pair[0], &c) != nil || c.ID == "" {
+	kind := messageType(c.Type)
+	if kind == "" {
 		return
 	}
-	if p.open == nil {
-		p.open = map[string]*partial{}
-	}
-	m := p.open[c.ID]
+	key := partialKey{id: c.ID, attempt: attempt}
+	m := p.open[key]
 	if m == nil {
-		m = &partial{kind: messageType(c.Type), attempt: attempt}
-		p.open[c.ID] = m
-		p.order = append(p.order, c.ID)
+		m = &partial{partialKey: key, kind: kind}
+		if p.open == nil {
+			p.open = map[partialKey]*partial{}
+		}
+		p.open[key] = m
+		p.list = append(p.list, m)
 	}
 	m.text.WriteString(contentText(c.Content))
 }
 
 // Close forgets the messages that are finished, as they are in the state.
 func (p *Partials) Close(v *Values) {
-	kept := p.order[:0]
-	for _, id := range p.order {
-		if v.Has(id) {
-			delete(p.open, id)
-			continue
+	p.list = slices.DeleteFunc(p.list, func(m *partial) bool {
+		if !v.Has(m.id) {
+			return false
 		}
-		kept = append(kept, id)
-	}
-	p.order = kept
+		delete(p.open, m.partialKey)
+		return true
+	})
 }
-
-// ForgetBefore forgets what earlier attempts showed: the present one has written a message that takes its place.
-func (p *Partials) ForgetBefore(attempt int64) {
-	kept := p.order[:0]
-	for _, id := range p.order {
-		if p.open[id].attempt < attempt {
-			delete(p.open, id)
-			continue
-		}
-		kept = append(kept, id)
-	}
-	p.order = kept
-}
-
-// Len is how many messages are unfinished.
-func (p *Partials) Len() int { return len(p.order) }
 
 // Update returns the unfinished messages as an update of the state, in the order in which they began, each marked incomplete in its
 // response metadata; nil when there is no text to keep. Of two attempts at one message, of which the one is the beginning of the
 // other, the longer stands for both.
 func (p *Partials) Update() json.RawMessage {
 	var messages []json.RawMessage
-	for i, id := range p.order {
-		m := p.open[id]
+	taken := map[string]bool{}
+	for i, m := range slices.Backward(p.list) {
 		if m.text.Len() == 0 || p.covered(i) {
 			continue
 		}
+		id := m.id
+		if taken[id] { // by a later attempt, which shows something else
+			id = fmt.Sprintf("%s-%d", m.id, m.attempt)
+		}
+		taken[id] = true
 		messages = append(messages, m.message(id))
 	}
 	if len(messages) == 0 {
 		return nil
 	}
+	slices.Reverse(messages)
 	return append(channel{list: messages, isList: true}.append([]byte(`{"messages":`)), '}')
 }
 
 // covered reports whether another attempt shows the text of message i from its beginning on.
 func (p *Partials) covered(i int) bool {
-	m := p.open[p.order[i]]
-	for j, id := range p.order {
-		other := p.open[id]
-		if j == i || other.attempt == m.attempt || !strings.HasPrefix(other.text.String(), m.text.String()) {
+	m := p.list[i]
+	for j, other := range p.list {
+		if other.attempt == m.attempt || !strings.HasPrefix(other.text.String(), m.text.String()) {
 			continue
 		}
 		if other.text.Len() > m.text.Len() || j > i {
@@ -116,13 +130,15 @@ func (m *partial) message(id string) json.RawMessage {
 	return append(out, `,"additional_kwargs":{},"response_metadata":{"incomplete":true}}`...)
 }
 
-// messageType turns a chunk's class name into the message's type.
+// messageType turns a chunk's class name into the message's type, "" for the result of a tool.
 func messageType(chunkType string) string {
 	switch chunkType {
 	case "HumanMessageChunk", "human":
 		return "human"
 	case "SystemMessageChunk", "system":
 		return "system"
+	case "ToolMessageChunk", "tool", "FunctionMessageChunk", "function":
+		return ""
 	default:
 		return "ai"
 	}

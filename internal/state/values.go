@@ -46,10 +46,28 @@ type Splice struct {
 // Empty reports whether the patch changes nothing.
 func (p Patch) Empty() bool { return len(p.Set) == 0 && len(p.Unset) == 0 && len(p.Lists) == 0 }
 
+// Touches reports whether the patch changes a channel.
+func (p Patch) Touches(channel string) bool {
+	_, spliced := p.Lists[channel]
+	return spliced || p.Set[channel] != nil || slices.Contains(p.Unset, channel)
+}
+
+// decodeObject reads the members of an object in the form that JSON has when it is stored (json.Marshal takes out white space and
+// escapes some characters), so that bytes that were stored equal those that come in. Null has no members.
+func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
+	stored, err := json.Marshal(raw)
+	if err != nil {
+		return nil, err
+	}
+	var object map[string]json.RawMessage
+	err = json.Unmarshal(stored, &object)
+	return object, err
+}
+
 // Parse reads a state from a JSON object; null is the empty state.
 func Parse(raw json.RawMessage) (*Values, error) {
-	var object map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &object); err != nil {
+	object, err := decodeObject(raw)
+	if err != nil {
 		return nil, fmt.Errorf("state is not a JSON object: %w", err)
 	}
 	v := &Values{channels: make(map[string]channel, len(object))}
@@ -89,15 +107,6 @@ func (v *Values) JSON() json.RawMessage {
 	return append(out, '}')
 }
 
-// Channel returns the JSON of one channel, nil when it is absent.
-func (v *Values) Channel(name string) json.RawMessage {
-	c, ok := v.channels[name]
-	if !ok {
-		return nil
-	}
-	return c.append(nil)
-}
-
 // Has reports whether the messages hold one with the id.
 func (v *Values) Has(messageID string) bool {
 	_, ok := v.messageIndex()[messageID]
@@ -134,7 +143,7 @@ func appendString(out []byte, s string) []byte {
 	return append(out, quoted...)
 }
 
-// Apply makes a change that an earlier Reduce or Replace returned.
+// Apply makes a change that an earlier Reduce or Replace returned. After an error the Values must not be used.
 func (v *Values) Apply(p Patch) error {
 	for name, value := range p.Set {
 		v.put(name, parseChannel(value))
@@ -147,7 +156,10 @@ func (v *Values) Apply(p Patch) error {
 		if splice.Keep > len(list) {
 			return fmt.Errorf("patch keeps %d elements of %q, which has %d", splice.Keep, name, len(list))
 		}
-		v.put(name, channel{list: append(list[:splice.Keep:splice.Keep], splice.Append...), isList: true})
+		if splice.Keep < len(list) {
+			list = slices.Clip(list[:splice.Keep])
+		}
+		v.put(name, channel{list: append(list, splice.Append...), isList: true})
 	}
 	v.index = nil
 	return nil
@@ -160,7 +172,7 @@ func (v *Values) put(name string, c channel) {
 	v.channels[name] = c
 }
 
-// Replace makes the state equal to a JSON object that is authoritative, and returns the difference.
+// Replace makes the state equal to a JSON object that is authoritative, and returns the difference. An error leaves the state as it was.
 func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	next, err := Parse(raw)
 	if err != nil {

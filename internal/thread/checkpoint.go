@@ -47,14 +47,17 @@ type State struct {
 	Values *state.Values
 	// At is the checkpoint, the zero Checkpoint with Number -1 when the thread has none.
 	At Checkpoint
-	// grown is how many bytes of changes lie behind the last snapshot, snapshot is that one's size.
-	grown, snapshot int64
+	// base is the number of the last snapshot, size that one's size; grown is how many bytes of changes lie behind it.
+	base, size, grown int64
 }
 
 // Empty is the state of a thread without checkpoints.
 func Empty() *State { return &State{Values: new(state.Values), At: Checkpoint{Number: -1}} }
 
 const checkpointKind = "checkpoint"
+
+// attrBase is the number of the snapshot that a checkpoint builds on; a snapshot has its own.
+const attrBase = "base"
 
 // snapshotFloor is how many bytes of changes are read rather than saved by a snapshot, however small the state is.
 const snapshotFloor = 64 << 10
@@ -71,21 +74,21 @@ type checkpointBody struct {
 
 // Advance records a change that was already made to s.Values as the next checkpoint, and returns the write that stores it. The write must
 // be part of a transaction that also proves the right to write (the run's fence).
-func (s *State) Advance(ref Ref, now time.Time, run string, source Source, patch state.Patch) table.Write {
+func (s *State) Advance(ref Ref, now time.Time, run string, source Source, patch state.Patch) table.Put {
 	next := Checkpoint{ID: id.New(now), ParentID: s.At.ID, Number: s.At.Number + 1, Run: run, Source: source, Created: now}
 	b := checkpointBody{ID: next.ID, ParentID: next.ParentID, Run: run, Source: source, Patch: &patch}
 	encoded := record.Encode(b)
 	s.grown += int64(len(encoded))
-	if next.Number == 0 || s.grown > max(s.snapshot, snapshotFloor) {
+	if next.Number == 0 || s.grown > max(s.size, snapshotFloor) {
 		b.Patch, b.Values = nil, s.Values.JSON()
 		encoded = record.Encode(b)
-		s.grown, s.snapshot = 0, int64(len(encoded))
+		s.base, s.size, s.grown = next.Number, int64(len(encoded)), 0
 	}
 	s.At = next
 	return table.Put{
 		Item: table.Item{
 			Key:   keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, next.Number),
-			Attrs: record.Attrs(checkpointKind, now, nil),
+			Attrs: record.Attrs(checkpointKind, now, table.Attrs{attrBase: s.base}),
 			Body:  encoded,
 		},
 		If: table.Absent(),
@@ -99,59 +102,71 @@ func (s *Store) State(ctx context.Context, ref Ref) (*State, error) {
 
 // StateAt returns the state at a checkpoint, or at the newest before it.
 func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, error) {
-	if number < 0 {
+	items, err := s.since(ctx, ref, number)
+	if err != nil {
+		return nil, fmt.Errorf("query checkpoints: %w", err)
+	}
+	if len(items) == 0 {
 		return Empty(), nil
 	}
+	return replay(items)
+}
+
+// firstLook is how many checkpoints are read before it is known where the snapshot is.
+const firstLook = 8
+
+// since returns the stored checkpoints from one back to the snapshot that it builds on, newest first, none when there are none.
+func (s *Store) since(ctx context.Context, ref Ref, number int64) ([]*table.Item, error) {
+	if number < 0 {
+		return nil, nil
+	}
 	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number)
-	query.Limit = 64
-	var changes []change
-	for {
-		page, err := s.table.Query(ctx, query)
-		if err != nil {
-			return nil, fmt.Errorf("query checkpoints: %w", err)
-		}
-		for _, item := range page.Items {
-			b, err := decodeCheckpoint(item)
-			if err != nil {
-				return nil, err
-			}
-			if b.Values != nil {
-				return replay(change{item, b}, changes)
-			}
-			changes = append(changes, change{item, b})
-		}
-		if page.Cursor == "" {
-			break
-		}
-		query.Cursor = page.Cursor
+	query.Limit = firstLook
+	page, err := s.table.Query(ctx, query)
+	if err != nil || len(page.Items) == 0 {
+		return nil, err
 	}
-	if len(changes) > 0 {
-		return nil, fmt.Errorf("thread %s has changes but no snapshot", ref.Thread)
-	}
-	return Empty(), nil
-}
-
-// change is a stored checkpoint with its decoded body.
-type change struct {
-	item *table.Item
-	body checkpointBody
-}
-
-// replay applies the changes, newest first, to the snapshot before them.
-func replay(snapshot change, changes []change) (*State, error) {
-	values, err := state.Parse(snapshot.body.Values)
+	newest, err := keys.CheckpointNumber(page.Items[0].Key)
 	if err != nil {
-		return nil, fmt.Errorf("snapshot %v: %w", snapshot.item.Key, err)
+		return nil, err
 	}
-	s := &State{Values: values, snapshot: int64(len(snapshot.item.Body))}
-	newest := snapshot
-	for _, newest = range slices.Backward(changes) {
-		if err := values.Apply(*newest.body.Patch); err != nil {
-			return nil, fmt.Errorf("checkpoint %v: %w", newest.item.Key, err)
+	base, read := page.Items[0].Int(attrBase), int64(len(page.Items))
+	if missing := newest - base + 1 - read; missing <= 0 {
+		return page.Items[:newest-base+1], nil
+	}
+	query = keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, newest-read)
+	query.From = keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, base).SK
+	rest, err := table.AllItems(ctx, s.table, query)
+	return append(page.Items, rest...), err
+}
+
+// replay applies changes, newest first, to the snapshot that comes last.
+func replay(items []*table.Item) (*State, error) {
+	last := len(items) - 1
+	b, err := decodeCheckpoint(items[last])
+	if err != nil {
+		return nil, err
+	}
+	if b.Values == nil {
+		return nil, fmt.Errorf("checkpoint %v is no snapshot", items[last].Key)
+	}
+	s := &State{base: items[last].Int(attrBase), size: int64(len(items[last].Body))}
+	if s.Values, err = state.Parse(b.Values); err != nil {
+		return nil, fmt.Errorf("snapshot %v: %w", items[last].Key, err)
+	}
+	for _, item := range slices.Backward(items[:last]) {
+		if b, err = decodeCheckpoint(item); err != nil {
+			return nil, err
 		}
-		s.grown += int64(len(newest.item.Body))
+		if b.Patch == nil {
+			return nil, fmt.Errorf("checkpoint %v is no change", item.Key)
+		}
+		if err := s.Values.Apply(*b.Patch); err != nil {
+			return nil, fmt.Errorf("checkpoint %v: %w", item.Key, err)
+		}
+		s.grown += int64(len(item.Body))
 	}
-	s.At, err = checkpoint(newest.item, newest.body)
+	s.At, err = checkpoint(items[0], b)
 	return s, err
 }
 
@@ -174,9 +189,6 @@ func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
 	}
 	if err := record.Decode(item, &b); err != nil {
 		return b, err
-	}
-	if b.Patch == nil && b.Values == nil {
-		return b, fmt.Errorf("checkpoint %v holds neither a change nor a snapshot", item.Key)
 	}
 	return b, nil
 }

@@ -6,5 +6,5 @@
 //
 // The state is a log of checkpoints, numbered along the thread. Each holds what a step changed; now and then one holds the whole state, a
 // snapshot, when the changes since the last one have grown as large as it. So a step costs what it adds, the log grows linearly, and the
-// state is read with one query from the newest checkpoint back to a snapshot.
+// state is read with at most two queries, from the newest checkpoint back to its snapshot.
 package thread

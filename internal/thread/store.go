@@ -65,14 +65,6 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
 	return decode(ref, item)
 }
 
-// Decode reads a thread from an item that was read together with others; a nil item is a fault.NotFound.
-func Decode(ref Ref, item *table.Item) (Thread, error) {
-	if item == nil {
-		return Thread{}, notFound(ref)
-	}
-	return decode(ref, item)
-}
-
 func notFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
 }
