@@ -1,6 +1,7 @@
 package run
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/id"
-	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
@@ -31,11 +31,14 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 type Attempt struct {
 	store *Store
 	Run   Run
+	// thread is as it was read when the run was taken up.
+	thread thread.Thread
 	// State is the thread's state as this attempt has written it.
 	State *thread.State
-	// events and writes wait for the next flush.
+	// events and writes wait for the next flush; size is what they hold, in bytes.
 	events []Event
 	writes []table.Write
+	size   int
 	// opened holds the position before the first chunk of each message of this attempt that is not finished.
 	opened  map[string]int64
 	renewed time.Time
@@ -77,7 +80,7 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 			return nil, err
 		}
 	}
-	a := &Attempt{store: s, Run: run, State: thread.Empty(), opened: map[string]int64{}}
+	a := &Attempt{store: s, Run: run, thread: t, State: thread.Empty(), opened: map[string]int64{}}
 	if run.Attempt > 0 || t.Lock.Checkpoint >= 0 {
 		if a.State, err = s.threads.State(ctx, ref.Ref); err != nil {
 			return nil, err
@@ -86,6 +89,7 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position = t.Lock.Position, t.Lock.Position
 	}
+	a.Run.Checkpoint = a.State.At.Number
 	a.fence = fence(run)
 	return a, nil
 }
@@ -111,18 +115,21 @@ func (a *Attempt) begin(ctx context.Context) error {
 		}
 	}
 	a.renewed = now
-	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrStart: a.Run.Start}
+	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt}
 	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
 }
 
-// Update folds a node's update into the state, with the event that shows it.
+// Update folds the updates of nodes into the state, in their order, with the event that shows them.
 func (a *Attempt) Update(name string, data json.RawMessage) error {
 	a.append(Event{Name: name, Data: data})
-	var nodes map[string]json.RawMessage
-	if err := json.Unmarshal(data, &nodes); err != nil {
+	updates, err := members(data)
+	if err != nil {
 		return fmt.Errorf("updates are not an object by node: %w", err)
 	}
-	for _, update := range nodes {
+	if len(updates) > maxNodes {
+		return fmt.Errorf("an event updates %d nodes: the limit is %d", len(updates), maxNodes)
+	}
+	for _, update := range updates {
 		if !state.IsObject(update) {
 			continue // a node that changed nothing reports null
 		}
@@ -131,6 +138,29 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 		}
 	}
 	return nil
+}
+
+// members returns the values of an object in the order in which they stand in it.
+func members(object json.RawMessage) ([]json.RawMessage, error) {
+	if !state.IsObject(object) {
+		return nil, fmt.Errorf("%.40s", object)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if _, err := decoder.Token(); err != nil {
+		return nil, err
+	}
+	var values []json.RawMessage
+	for decoder.More() {
+		if _, err := decoder.Token(); err != nil {
+			return nil, err
+		}
+		var value json.RawMessage
+		if err := decoder.Decode(&value); err != nil {
+			return nil, err
+		}
+		values = append(values, value)
+	}
+	return values, nil
 }
 
 // Values makes the state what the agent says it is.
@@ -149,19 +179,11 @@ func (a *Attempt) Show(name string, data json.RawMessage) {
 	if name != EventMessages {
 		return
 	}
-	var pair []struct {
-		ID string `json:"id"`
-	}
-	if json.Unmarshal(data, &pair) != nil || len(pair) == 0 {
-		return
-	}
-	if _, known := a.opened[pair[0].ID]; !known {
-		a.opened[pair[0].ID] = position - 1
+	message := state.ChunkOf(data)
+	if _, known := a.opened[message]; !known && message != "" {
+		a.opened[message] = position - 1
 	}
 }
-
-// Waiting is how many events wait for the next flush.
-func (a *Attempt) Waiting() int { return len(a.events) }
 
 func (a *Attempt) fold(update json.RawMessage, source thread.Source) error {
 	patch, err := a.State.Values.Reduce(update, func() string { return id.New(a.store.now()) })
@@ -175,123 +197,26 @@ func (a *Attempt) fold(update json.RawMessage, source thread.Source) error {
 // checkpoint records a change of the state, and shows it to readers of values.
 func (a *Attempt) checkpoint(patch state.Patch, source thread.Source) {
 	if !patch.Empty() {
-		a.writes = append(a.writes, a.State.Advance(a.Run.Ref.Ref, a.store.now(), a.Run.Run, source, patch))
+		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), a.Run.Run, source, patch)
+		a.writes = append(a.writes, put)
+		a.size += len(put.Item.Body)
 		a.Run.Checkpoint = a.State.At.Number
-		a.closeMessages(source)
+		a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
 	}
 	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number})
 }
 
-// closeMessages forgets the shown messages that the state holds now, and, once this attempt has made a step, those of earlier attempts.
-func (a *Attempt) closeMessages(source thread.Source) {
+// closeMessages forgets the shown messages that the state holds now, and, once this attempt has written a message in their place, those
+// of earlier attempts.
+func (a *Attempt) closeMessages(wrote bool) {
 	for message := range a.opened {
 		if a.State.Values.Has(message) {
 			delete(a.opened, message)
 		}
 	}
-	if source == thread.SourceLoop {
+	if wrote {
 		a.Run.Open = 0
 	}
-}
-
-func (a *Attempt) append(event Event) int64 {
-	a.Run.Position++
-	event.Position = a.Run.Position
-	a.events = append(a.events, event)
-	return event.Position
-}
-
-// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt is over.
-func (a *Attempt) Flush(ctx context.Context) error {
-	now := a.store.now()
-	var lease map[table.Index]table.Key
-	if now.Sub(a.renewed) > a.store.lease/3 {
-		lease = a.store.leaseEntry(a.Run.Run, now)
-	}
-	if len(a.events) == 0 && lease == nil {
-		return nil
-	}
-	if err := a.write(ctx, now, table.Attrs{}, lease); err != nil {
-		return err
-	}
-	if lease != nil {
-		a.renewed = now
-	}
-	return nil
-}
-
-// change returns the write that moves the run to what was shown so far.
-func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
-	set[attrPosition], set[attrCheckpoint], set[attrOpen] = a.Run.Position, a.Run.Checkpoint, a.open()
-	change := record.Change(a.Run.Key(), now, set, a.fence)
-	change.Index = index
-	return change
-}
-
-// open is the position before everything that was shown but is not in the state.
-func (a *Attempt) open() int64 {
-	open := a.Run.Open // of earlier attempts
-	for _, position := range a.opened {
-		if open == 0 || position < open {
-			open = position
-		}
-	}
-	return open
-}
-
-// waiting takes the writes that wait, with the batch of events among them.
-func (a *Attempt) waiting(now time.Time) []table.Write {
-	writes := a.writes
-	if len(a.events) > 0 {
-		writes = append(writes, putEvents(a.Run.Ref.Ref, now, a.Run.Attempt, a.events))
-	}
-	a.events, a.writes = nil, nil
-	return writes
-}
-
-func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
-	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
-	err := a.store.table.Transact(ctx, writes...)
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
-		return ErrFenced
-	}
-	if err != nil {
-		return fmt.Errorf("write run: %w", err)
-	}
-	a.fence = fence(a.Run)
-	return nil
-}
-
-// read returns a run and its thread.
-func (s *Store) read(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
-	items, err := s.table.GetBatch(ctx, ref.Ref.Key(), ref.Key())
-	if err != nil {
-		return thread.Thread{}, Run{}, fmt.Errorf("get run: %w", err)
-	}
-	t, err := thread.Decode(ref.Ref, items[0])
-	if err != nil {
-		return thread.Thread{}, Run{}, err
-	}
-	if items[1] == nil {
-		return thread.Thread{}, Run{}, notFound(ref)
-	}
-	run, err := decode(ref, items[1], t.Lock)
-	return t, run, err
-}
-
-// nextQueued returns the oldest run that waits behind one.
-func (s *Store) nextQueued(ctx context.Context, ref Ref) (string, error) {
-	query := keys.RunsAfter(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
-	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return "", fmt.Errorf("query queued runs: %w", err)
-	}
-	if len(page.Items) == 0 {
-		return "", nil
-	}
-	return keys.RunID(page.Items[0].Key), nil
 }
 
 // WatchAttempt wakes a worker when its run changes, its own writes included.

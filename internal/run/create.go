@@ -1,9 +1,11 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
@@ -11,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/workflow"
@@ -22,6 +25,8 @@ type Config struct {
 	Threads  *thread.Store
 	Workflow workflow.Engine
 	Now      clock.Clock
+	// Log gets trouble that no request fails for; the default is slog's.
+	Log *slog.Logger
 	// Lease is how long a worker may be silent before another one is sent; default 30 s.
 	Lease time.Duration
 }
@@ -33,6 +38,7 @@ type Store struct {
 	workflow workflow.Engine
 	now      clock.Clock
 	lease    time.Duration
+	log      *slog.Logger
 }
 
 // NewStore returns a store.
@@ -40,7 +46,7 @@ func NewStore(c Config) *Store {
 	if c.Lease == 0 {
 		c.Lease = 30 * time.Second
 	}
-	return &Store{table: c.Table, threads: c.Threads, workflow: c.Workflow, now: c.Now, lease: c.Lease}
+	return &Store{table: c.Table, threads: c.Threads, workflow: c.Workflow, now: c.Now, lease: c.Lease, log: cmp.Or(c.Log, slog.Default())}
 }
 
 // contention is how often a decision is made anew because another request changed the lock meanwhile. Each failure means that another request
@@ -48,8 +54,11 @@ func NewStore(c Config) *Store {
 const contention = 1000
 
 // Create creates a run on a thread according to its strategy, and starts its workflow if it is the active one now. A busy thread with Reject is
-// a fault.Conflict, an unknown thread a fault.NotFound.
+// a fault.Conflict, an unknown thread a fault.NotFound. Input that cannot be folded into a state is a fault.Invalid: once accepted, it must be.
 func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
+	if err := state.CheckInput(request.Input); err != nil {
+		return Run{}, fault.New(fault.Invalid, "The input cannot be applied: %v.", err)
+	}
 	for range contention {
 		t, err := s.threads.Get(ctx, ref)
 		if err != nil {
@@ -69,7 +78,8 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 		}
 		if !t.Lock.Busy || request.Strategy == Interrupt {
 			if err := s.Dispatch(ctx, run); err != nil {
-				return Run{}, err
+				// The run is there: to report a failure would make the client ask twice. Rescue starts what was not started.
+				s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "run", run.Run, "error", err)
 			}
 		}
 		return run, nil

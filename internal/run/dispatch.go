@@ -27,10 +27,11 @@ func (t Task) Ref() Ref {
 	return Ref{Ref: thread.Ref{Workspace: t.Workspace, Deployment: t.Deployment, Thread: t.Thread}, Run: t.Run}
 }
 
-// Dispatch starts the workflow that carries an active run to its end. It is idempotent.
+// Dispatch starts the workflow that carries an active run to its end. It is idempotent. As the run is there already, it is started also
+// when whoever asked for it has gone.
 func (s *Store) Dispatch(ctx context.Context, run Run) error {
 	input := record.Encode(Task{Workspace: run.Workspace, Deployment: run.Deployment, Thread: run.Thread, Run: run.Run})
-	if err := s.workflow.Start(ctx, workflow.Run, execution(run), input); err != nil {
+	if err := s.workflow.Start(context.WithoutCancel(ctx), workflow.Run, execution(run), input); err != nil {
 		return fmt.Errorf("start workflow of run %s: %w", run.Run, err)
 	}
 	return nil

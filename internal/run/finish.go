@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
@@ -43,7 +45,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	clear(a.opened)
 	a.Run.Open = 0
 	own := append([]table.Write{a.change(now, set, noLease)}, a.waiting(now)...)
-	next, err := a.store.release(ctx, a.Run, a.State.At.Number, now, own, outcome)
+	next, err := a.release(ctx, now, own, outcome)
 	if err != nil {
 		return err
 	}
@@ -98,37 +100,48 @@ func (a *Attempt) keepPartials(ctx context.Context) error {
 	return a.fold(update, thread.SourceUpdate)
 }
 
-// release writes the end of a run together with the lock of its thread, which passes to the next queued run. It returns that run's id.
-func (s *Store) release(ctx context.Context, run Run, checkpoint int64, now time.Time, own []table.Write, outcome Outcome) (string, error) {
+// release writes the end of a run together with the lock of its thread, which passes to the next queued run. It returns that run's id. It
+// first supposes that nobody changed the lock since the run was taken up, which is the rule.
+func (a *Attempt) release(ctx context.Context, now time.Time, own []table.Write, outcome Outcome) (next string, err error) {
+	s, t := a.store, a.thread
 	for range contention {
-		t, err := s.threads.Get(ctx, run.Ref.Ref)
-		if err != nil {
-			return "", err
-		}
-		if t.Lock.Run != run.Run {
+		if t.Lock.Run != a.Run.Run {
 			return "", ErrFenced
 		}
-		next := ""
-		if t.Lock.Last != run.Run {
-			if next, err = s.nextQueued(ctx, run.Ref); err != nil {
+		if t.Lock.Last != a.Run.Run {
+			if next, err = s.nextQueued(ctx, a.Run.Ref); err != nil {
 				return "", err
 			}
 		}
-		writes := append(own[:len(own):len(own)], s.passOn(t, run, next, checkpoint, now, outcome)...)
-		err = s.table.Transact(ctx, writes...)
-		var failed *table.ConditionFailed
-		if errors.As(err, &failed) {
-			if failed.Write == 0 {
-				return "", ErrFenced
-			}
-			continue // another request changed the lock first
-		}
-		if err != nil {
+		err = s.table.Transact(ctx, slices.Concat(own, s.passOn(t, a.Run, next, a.State.At.Number, now, outcome))...)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return next, nil
+		case !ok:
 			return "", fmt.Errorf("finish run: %w", err)
+		case failed.Write == 0:
+			return "", ErrFenced
 		}
-		return next, nil
+		if t, err = s.threads.Get(ctx, a.Run.Ref.Ref); err != nil {
+			return "", err
+		}
 	}
-	return "", fmt.Errorf("finish run %s: others kept changing its thread", run.Run)
+	return "", fmt.Errorf("finish run %s: others kept changing its thread", a.Run.Run)
+}
+
+// nextQueued returns the oldest run that waits behind one.
+func (s *Store) nextQueued(ctx context.Context, ref Ref) (string, error) {
+	query := keys.RunsAfter(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
+	query.Limit = 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return "", fmt.Errorf("query queued runs: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return "", nil
+	}
+	return keys.RunID(page.Items[0].Key), nil
 }
 
 // passOn returns the writes that hand the thread's lock from a finished run to the next, or to nobody when next is "".

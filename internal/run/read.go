@@ -2,6 +2,7 @@ package run
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/fault"
@@ -14,10 +15,36 @@ func notFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Run with ID %s not found.", ref.Run)
 }
 
-// Get returns a run; an unknown run or thread is a fault.NotFound.
+// Get returns a run; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
-	_, run, err := s.read(ctx, ref)
+	run, err := s.get(ctx, ref, thread.Lock{})
+	if err != nil || run.Status != Pending {
+		return run, err
+	}
+	// Only of a pending run does the thread's lock say more.
+	_, run, err = s.read(ctx, ref)
 	return run, err
+}
+
+// read returns a run and its thread. The thread is read first: a run that is still pending when its thread has passed it by stays so.
+func (s *Store) read(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
+	t, err := s.threads.Get(ctx, ref.Ref)
+	if err != nil {
+		return thread.Thread{}, Run{}, err
+	}
+	run, err := s.get(ctx, ref, t.Lock)
+	return t, run, err
+}
+
+func (s *Store) get(ctx context.Context, ref Ref, lock thread.Lock) (Run, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Run{}, notFound(ref)
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("get run: %w", err)
+	}
+	return decode(ref, item, lock)
 }
 
 // Filter narrows a list of runs.

@@ -58,7 +58,7 @@ type Run struct {
 	Start, Position int64
 	// Open is the position before the first chunk of a message that was shown but not finished, 0 when there is none.
 	Open int64
-	// Checkpoint is the number of the newest checkpoint that the run, or its sealing, made; -1 before.
+	// Checkpoint is the number of the thread's newest checkpoint when the run, or its sealing, last wrote; -1 when there was none.
 	Checkpoint int64
 	// Dispatches counts the workflow executions that were started for the run.
 	Dispatches int64

@@ -13,23 +13,33 @@ import (
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
-// sealBatch is how many runs are sealed in one transaction: each takes two writes, the lock one.
+// sealBatch is how many runs are sealed in one transaction at most: each takes two writes, the lock one. Large inputs make it less.
 const sealBatch = 40
 
 // Seal folds into the thread's state what the superseded runs before the active one leave behind, in the order of the runs: the
 // unfinished messages that a run had shown, and the input of a run that never started. It returns the thread with its lock as it is
 // afterwards. Sealing twice, or by two workers at a time, folds everything once.
 func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error) {
+	var st *thread.State // as it is at epoch next, after this sealer's own batch
+	var next int64
 	for range contention {
 		t, err := s.threads.Get(ctx, ref)
 		if err != nil || !t.Lock.Unsealed {
 			return t, err
 		}
-		err = s.sealBatch(ctx, t)
+		if st == nil || t.Lock.Epoch != next {
+			if st, err = s.threads.State(ctx, ref); err != nil {
+				return thread.Thread{}, err
+			}
+		}
+		err = s.sealBatch(ctx, t, st)
 		var failed *table.ConditionFailed
-		if err != nil && !errors.As(err, &failed) {
+		if errors.As(err, &failed) {
+			st = nil
+		} else if err != nil {
 			return thread.Thread{}, err
 		}
+		next = t.Lock.Epoch + 1
 	}
 	return thread.Thread{}, fmt.Errorf("seal thread %s: others kept changing it", ref.Thread)
 }
@@ -41,24 +51,27 @@ type sealing struct {
 	state  *thread.State
 	now    time.Time
 	writes []table.Write
+	// size is how many bytes the checkpoints among the writes hold.
+	size int
 	// sealed and position are those of the lock after the batch.
 	sealed   string
 	position int64
 }
 
-func (s *Store) sealBatch(ctx context.Context, t thread.Thread) error {
+// sealBatch seals the next runs and makes st the state after them. When it fails, st is of no use any more.
+func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State) error {
 	runs, complete, err := s.unsealed(ctx, t)
 	if err != nil {
 		return err
 	}
-	st, err := s.threads.State(ctx, t.Ref)
-	if err != nil {
-		return err
-	}
 	b := sealing{Store: s, thread: t, state: st, now: s.now(), sealed: t.Lock.Sealed, position: t.Lock.Position}
-	for _, run := range runs {
+	for i, run := range runs {
 		if err := b.add(ctx, run); err != nil {
 			return err
+		}
+		if b.size >= fullBytes && i < len(runs)-1 {
+			complete = false
+			break
 		}
 	}
 	lock := table.Attrs{
@@ -110,7 +123,9 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 			return fmt.Errorf("fold run %s: %w", run.Run, err)
 		}
 		if !patch.Empty() {
-			b.writes = append(b.writes, b.state.Advance(b.thread.Ref, b.now, run.Run, source, patch))
+			put := b.state.Advance(b.thread.Ref, b.now, run.Run, source, patch)
+			b.writes = append(b.writes, put)
+			b.size += len(put.Item.Body)
 		}
 	}
 	// What a pending status meant so far is written down now, as the lock will move on.

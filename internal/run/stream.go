@@ -22,10 +22,8 @@ func (s *Store) Stream(ctx context.Context, ref Ref, after int64, emit func([]Ev
 		if err != nil {
 			return err
 		}
-		if run.Attempt > 0 {
-			if after, err = s.replay(ctx, run, max(after, run.Start), emit); err != nil {
-				return err
-			}
+		if after, err = s.replay(ctx, run, max(after, run.Start), emit); err != nil {
+			return err
 		}
 		if run.Status.Final() {
 			return nil

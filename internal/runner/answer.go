@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/graph"
@@ -18,6 +19,8 @@ type answer struct {
 	attempt    *run.Attempt
 	failure    *run.Failure
 	interrupts map[string][]json.RawMessage
+	// asked is how many bytes the interrupts hold.
+	asked int
 }
 
 // updateError says that the agent sent something that cannot be folded into the state.
@@ -46,12 +49,27 @@ func (a *answer) take(event graph.Event) error {
 	return nil
 }
 
+// What an agent says of its end is kept on the run itself, which must stay small.
+const (
+	maxMessage   = 16 << 10
+	maxQuestions = 128 << 10
+)
+
 func failure(data json.RawMessage) *run.Failure {
 	f := new(run.Failure)
 	if err := json.Unmarshal(data, f); err != nil || f.Name == "" {
-		return &run.Failure{Name: "Error", Message: string(data)}
+		f = &run.Failure{Name: "Error", Message: string(data)}
 	}
+	f.Name, f.Message = beginning(f.Name, 256), beginning(f.Message, maxMessage)
 	return f
+}
+
+// beginning cuts a text to a number of bytes, between characters.
+func beginning(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	return strings.ToValidUTF8(text[:size], "") + " ..."
 }
 
 // pause notes the questions of a graph that waits for a person.
@@ -59,6 +77,9 @@ func (a *answer) pause(data json.RawMessage) error {
 	var questions []json.RawMessage
 	if err := json.Unmarshal(data, &questions); err != nil {
 		return fmt.Errorf("interrupt is not a list: %w", err)
+	}
+	if a.asked += len(data); a.asked > maxQuestions {
+		return fmt.Errorf("the questions of a pause hold %d bytes: the limit is %d", a.asked, maxQuestions)
 	}
 	if a.interrupts == nil {
 		a.interrupts = map[string][]json.RawMessage{}
@@ -86,9 +107,6 @@ func (a *answer) outcome() run.Outcome {
 	return run.Outcome{Status: run.Success}
 }
 
-// maxWaiting bounds how many events one flush writes.
-const maxWaiting = 256
-
 // received is one event, or what ended the stream.
 type received struct {
 	event graph.Event
@@ -105,20 +123,23 @@ func (r *Runner) pump(ctx context.Context, a *answer, events <-chan received) er
 	flush.Stop()
 	for {
 		select {
-		case got := <-events:
+		case got, open := <-events:
+			if !open { // the reader saw the end of ctx first
+				return ctx.Err()
+			}
 			if errors.Is(got.err, io.EOF) {
 				return nil
 			}
 			if got.err != nil {
 				return got.err
 			}
-			if a.attempt.Waiting() == 0 {
+			if !a.attempt.Waiting() {
 				flush.Reset(r.FlushDelay)
 			}
 			if err := a.take(got.event); err != nil {
 				return err
 			}
-			if a.attempt.Waiting() < maxWaiting {
+			if !a.attempt.Full() {
 				continue
 			}
 		case <-flush.C:

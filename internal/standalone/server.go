@@ -150,8 +150,8 @@ func (s *Server) assemble() error {
 	s.workspaces = workspace.NewStore(s.table, now)
 	s.keys = apikey.NewStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
-	deployments := deployment.NewStore(deployment.Config{Table: s.table, Workflow: s.engine, Sealer: key, Now: now})
-	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now})
+	deployments := deployment.NewStore(deployment.Config{Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log})
+	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log})
 	s.rollout = rollout.New(rollout.Config{
 		Deployments: deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: logs, Now: now, Log: log,
 		Targets: map[revision.Source]compute.Target{revision.GitHub: s.target},

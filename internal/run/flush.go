@@ -1,0 +1,98 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Waiting reports whether anything waits for the next flush.
+func (a *Attempt) Waiting() bool { return len(a.events) > 0 }
+
+// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of a run needs four and one for the
+// message that it leaves unfinished: together they are within table.MaxWrites.
+const (
+	fullEvents = 256
+	fullWrites = 60
+	fullBytes  = 1 << 20
+	maxNodes   = 32
+)
+
+// Full reports whether so much waits that it must be flushed before anything is added.
+func (a *Attempt) Full() bool {
+	return len(a.events) >= fullEvents || len(a.writes) >= fullWrites || a.size >= fullBytes
+}
+
+func (a *Attempt) append(event Event) int64 {
+	a.Run.Position++
+	event.Position = a.Run.Position
+	a.events = append(a.events, event)
+	a.size += len(event.Data)
+	return event.Position
+}
+
+// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt is over.
+func (a *Attempt) Flush(ctx context.Context) error {
+	now := a.store.now()
+	var lease map[table.Index]table.Key
+	if now.Sub(a.renewed) > a.store.lease/3 {
+		lease = a.store.leaseEntry(a.Run.Run, now)
+	}
+	if len(a.events) == 0 && lease == nil {
+		return nil
+	}
+	if err := a.write(ctx, now, table.Attrs{}, lease); err != nil {
+		return err
+	}
+	if lease != nil {
+		a.renewed = now
+	}
+	return nil
+}
+
+// change returns the write that moves the run to what was shown so far.
+func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
+	set[attrStart], set[attrPosition], set[attrCheckpoint], set[attrOpen] = a.Run.Start, a.Run.Position, a.Run.Checkpoint, a.open()
+	change := record.Change(a.Run.Key(), now, set, a.fence)
+	change.Index = index
+	return change
+}
+
+// open is the position before everything that was shown but is not in the state.
+func (a *Attempt) open() int64 {
+	open := a.Run.Open // of earlier attempts
+	for _, position := range a.opened {
+		if open == 0 || position < open {
+			open = position
+		}
+	}
+	return open
+}
+
+// waiting takes the writes that wait, with the batch of events among them.
+func (a *Attempt) waiting(now time.Time) []table.Write {
+	writes := a.writes
+	if len(a.events) > 0 {
+		writes = append(writes, putEvents(a.Run.Ref.Ref, now, a.Run.Attempt, a.events))
+	}
+	a.events, a.writes, a.size = nil, nil, 0
+	return writes
+}
+
+func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
+	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
+	err := a.store.table.Transact(ctx, writes...)
+	var failed *table.ConditionFailed
+	if errors.As(err, &failed) {
+		return ErrFenced
+	}
+	if err != nil {
+		return fmt.Errorf("write run: %w", err)
+	}
+	a.fence = fence(a.Run)
+	return nil
+}
