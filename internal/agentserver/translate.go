@@ -60,11 +60,14 @@ func (t *translator) translate(ctx context.Context, events []run.Event) ([]web.E
 }
 
 func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, error) {
-	kind, _, _ := strings.Cut(event.Name, "|")
+	kind, _, subgraph := strings.Cut(event.Name, "|")
 	switch kind {
 	case run.EventMetadata, run.EventError:
 		return []web.Event{{Name: event.Name, Data: event.Data}}, nil
 	case run.EventValues:
+		if subgraph { // its state is the event's own
+			break
+		}
 		if event.Position <= t.after || !t.wants(StreamModeValues) {
 			return nil, nil
 		}
