@@ -1,4 +1,4 @@
-# `make help` lists the targets. All but lint need nothing but Go and git; lint also needs Node.
+# `make help` lists the targets. All need nothing but Go and git, except lint (Node), test-sdk (Node, Python) and test-dynamo (Java, Maven).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,10 +11,10 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 ASL := npx --yes asl-validator@4.0.0
 OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 validate-api
 
-.PHONY: help build start demo test bench lint generate verify clean
+.PHONY: help build start demo test test-sdk test-dynamo bench lint generate verify clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/slipway
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/slipway ./internal/cmd/slipway
@@ -34,7 +34,14 @@ test: ## vet and test everything, with the race detector where there is a C comp
 	fi; \
 	for module in . $(EXAMPLE); do (cd "$$module"; set -x; go vet $$race ./...; go test $$race ./...); done
 
-bench: ## measure this machine: requests, runs, interrupts, start, memory
+test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
+	sh internal/e2e/testdata/sdk/setup.sh
+	go test -tags sdk -run SDK ./internal/e2e
+
+test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
+	go test -tags dynamo ./internal/table/dynamo
+
+bench: build ## measure this machine: requests, runs, interrupts, start, memory
 	go run ./internal/bench
 
 lint: ## check style, state machines and interface documents

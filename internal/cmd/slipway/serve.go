@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
+	"runtime/debug"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,6 +26,10 @@ func newServe() *cobra.Command {
 			level := slog.LevelInfo
 			if verbose {
 				level = slog.LevelDebug
+			}
+			if os.Getenv("GOGC") == "" {
+				// The heap is small, so that collecting it less often costs a few MiB and saves a tenth of the processor's time.
+				debug.SetGCPercent(300)
 			}
 			config.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			server, err := standalone.Open(config)

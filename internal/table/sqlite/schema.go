@@ -51,7 +51,8 @@ var writerSettings = [...]string{
 
 var readerSettings = [...]string{
 	`PRAGMA query_only = ON`,
-	`PRAGMA cache_size = -1024`,
+	// Each commit makes a reader drop its cache, so a larger one costs more to give back than it saves.
+	`PRAGMA cache_size = -256`,
 }
 
 // openWriter opens the connection for writing and, in a new file, creates the schema.
