@@ -116,9 +116,6 @@ func (e *engine) all() []started {
 	return slices.Clone(e.starts)
 }
 
-//go:fix inline
-func pointer[T any](value T) *T { return new(value) }
-
 // fromGit is a request that keeps every rule.
 func fromGit(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{

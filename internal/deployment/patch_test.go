@@ -30,7 +30,7 @@ func TestWhatMakesARevision(t *testing.T) {
 	}{
 		"nothing":                   {patch: patch{}},
 		"the name it has":           {patch: patch{Name: new("weather")}},
-		"the source it has":         {patch: patch{Source: pointer(revision.GitHub)}},
+		"the source it has":         {patch: patch{Source: new(revision.GitHub)}},
 		"build_on_push":             {patch: patch{SourceConfig: source{BuildOnPush: new(true)}}},
 		"install_command":           {patch: patch{SourceConfig: source{InstallCommand: new("npm ci")}}},
 		"build_command":             {patch: patch{SourceConfig: source{BuildCommand: new("npm run build")}}},
@@ -113,13 +113,13 @@ func TestImmutableMembers(t *testing.T) {
 	request := fromGit("weather")
 	request.SourceConfig.IntegrationID, request.SourceConfig.DeploymentType = new("i1"), new("dev")
 	same := []patch{
-		{Name: new("weather")}, {Source: pointer(revision.GitHub)},
+		{Name: new("weather")}, {Source: new(revision.GitHub)},
 		in(deployment.SourceConfig{IntegrationID: new("i1")}), in(deployment.SourceConfig{DeploymentType: new("dev")}),
 		in(request.SourceConfig), in(deployment.SourceConfig{ListenerConfig: &deployment.ListenerConfig{}}),
 	}
 	other := map[string]patch{
 		"name":                          {Name: new("climate")},
-		"source":                        {Source: pointer(revision.ExternalDocker)},
+		"source":                        {Source: new(revision.ExternalDocker)},
 		"source_config.integration_id":  in(deployment.SourceConfig{IntegrationID: new("i2")}),
 		"source_config.repo_url":        in(deployment.SourceConfig{RepoURL: new("https://git.test/other")}),
 		"source_config.deployment_type": in(deployment.SourceConfig{DeploymentType: new("prod")}),
@@ -166,7 +166,7 @@ func TestAllImmutableMembersAreToldAtOnce(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	d := f.create(t, fromGit("weather"))
-	_, err := f.Patch(t.Context(), d.Ref, deployment.Patch{Name: new("a"), Source: pointer(revision.ExternalDocker)})
+	_, err := f.Patch(t.Context(), d.Ref, deployment.Patch{Name: new("a"), Source: new(revision.ExternalDocker)})
 	wantInvalid(t, err, "name cannot be changed. source cannot be changed.")
 }
 
@@ -214,7 +214,7 @@ func TestTheDerivedAddressMayBeSentBack(t *testing.T) {
 	t.Parallel()
 	const derived = "https://slipway.test/d/1"
 	f := setUp(t)
-	sent := deployment.Patch{AgentURL: derived, SourceConfig: deployment.SourceConfig{CustomURL: pointer(derived)}}
+	sent := deployment.Patch{AgentURL: derived, SourceConfig: deployment.SourceConfig{CustomURL: new(derived)}}
 	for _, request := range []deployment.NewDeployment{fromGit("git"), fromImage("image")} {
 		d := f.create(t, request)
 		if d = f.patch(t, d.Ref, sent); d.SourceConfig.CustomURL != nil {

@@ -24,7 +24,6 @@ var (
 )
 
 //go:fix inline
-func pointer[T any](value T) *T { return new(value) }
 
 func openTable(t *testing.T) *sqlite.Table {
 	t.Helper()

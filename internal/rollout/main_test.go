@@ -255,7 +255,6 @@ func (s *server) revisions(t *testing.T, ref deployment.Ref) []revision.Revision
 }
 
 //go:fix inline
-func pointer[T any](value T) *T { return new(value) }
 
 // fromGit is a request for a deployment from a git repository.
 func fromGit(name string) deployment.NewDeployment {

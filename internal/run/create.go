@@ -69,8 +69,7 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 			return Run{}, err
 		}
 		err = s.table.Transact(ctx, writes...)
-		var failed *table.ConditionFailed
-		if errors.As(err, &failed) {
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 			continue // another request changed the lock first: decide again
 		}
 		if err != nil {

@@ -86,8 +86,7 @@ func (s *Store) rescue(ctx context.Context, ref Ref, now time.Time) error {
 		table.Equals(attrStatus, string(run.Status)), table.Equals(attrAttempt, run.Attempt), table.Equals(attrDispatches, run.Dispatches)))
 	change.Index = s.leaseEntry(ref.Run, now)
 	err = s.table.Transact(ctx, change)
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return nil // the run has moved on by itself
 	}
 	if err != nil {

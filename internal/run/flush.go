@@ -86,8 +86,7 @@ func (a *Attempt) waiting(now time.Time) []table.Write {
 func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
 	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
 	err := a.store.table.Transact(ctx, writes...)
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return ErrFenced
 	}
 	if err != nil {

@@ -81,7 +81,7 @@ func TestTextOfADeadWorker(t *testing.T) {
 				r, a := f.started("1")
 				show(a, "a", "The wea")
 				f.flush(a)
-				show(a, "a", "ther")
+				show(a, "a", "there")
 				f.flush(a)
 				b := f.claim(r)
 				test.second(f, b)

@@ -33,8 +33,7 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 			}
 		}
 		err = s.sealBatch(ctx, t, st)
-		var failed *table.ConditionFailed
-		if errors.As(err, &failed) {
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 			st = nil
 		} else if err != nil {
 			return thread.Thread{}, err

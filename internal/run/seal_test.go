@@ -2,6 +2,7 @@ package run_test
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,7 +65,7 @@ func TestWhatAnInterruptedRunShowedIsKept(t *testing.T) {
 			b := f.claim(second)
 			f.answer(b, "b", "two!")
 			f.finish(b)
-			if diff := cmp.Diff(append(kept[:len(kept):len(kept)], "human two", "ai two!"), f.messages()); diff != "" {
+			if diff := cmp.Diff(append(slices.Clip(kept), "human two", "ai two!"), f.messages()); diff != "" {
 				t.Errorf("messages at the end (-want +got):\n%s", diff)
 			}
 			if diff := cmp.Diff(kept, f.result(first)); diff != "" {

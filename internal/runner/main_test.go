@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -132,7 +131,7 @@ func (f *fixture) startEngine() {
 			return task(ctx, input)
 		}},
 		Now: f.now,
-		Log: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Log: slog.New(slog.DiscardHandler),
 		Observer: func(event local.Event) {
 			switch event.Type {
 			case local.ExecutionSucceeded, local.ExecutionFailed, local.ExecutionTimedOut, local.ExecutionAborted:

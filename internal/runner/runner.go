@@ -180,8 +180,7 @@ func (r *Runner) fail(ctx context.Context, attempt *run.Attempt, err error) erro
 	if flushErr := attempt.Flush(flush); flushErr != nil {
 		return flushErr
 	}
-	var unavailable *graph.UnavailableError
-	if errors.As(err, &unavailable) {
+	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
 		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: unavailable.Error()}
 	}
 	return err

@@ -40,8 +40,7 @@ func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, k
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread)},
 	}
 	err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
-	var failed *table.ConditionFailed
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		if keep {
 			return decode(ref, failed.Item)
 		}

@@ -128,8 +128,7 @@ func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	err = m.Transact(t.Context(), read.ChangeLock(start, table.Attrs{thread.AttrRun: "r2"}))
-	var failed *table.ConditionFailed
-	if !errors.As(err, &failed) {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); !ok {
 		t.Errorf("got %v, want a failed condition", err)
 	}
 	got, err := s.Get(t.Context(), read.Ref)
@@ -160,7 +159,8 @@ func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
 	if _, err := s.Create(t.Context(), other, nil, false); err != nil {
 		t.Fatal(err)
 	}
-	for more, err := true, error(nil); more; {
+	for more := true; more; {
+		var err error
 		if more, err = s.Erase(t.Context(), "w", "d"); err != nil {
 			t.Fatal(err)
 		}

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -122,7 +123,7 @@ func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 			return &table.ConditionFailed{Write: i, Item: item}, nil
 		}
 	}
-	return nil, fmt.Errorf("refuse transaction: no condition of it fails")
+	return nil, errors.New("refuse transaction: no condition of it fails")
 }
 
 // insertFresh stores a Put that must find nothing; what has expired is nothing.

@@ -161,8 +161,7 @@ func (f *fixture) increment(k table.Key) {
 		}
 		n := item.Int("n")
 		err = f.Transact(f.Context(), table.Update{Key: k, Set: table.Attrs{"n": n + 1}, If: table.Equals("n", n)})
-		var failed *table.ConditionFailed
-		if !errors.As(err, &failed) {
+		if _, ok := errors.AsType[*table.ConditionFailed](err); !ok {
 			if err != nil {
 				f.Errorf("transact: %v", err)
 			}

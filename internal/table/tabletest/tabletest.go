@@ -21,7 +21,7 @@ import (
 
 // Factory opens the table whose data are kept under dir, an existing folder of this test alone; an adapter without files can
 // use it as a name. Opening the same dir again, after closing, must find the same data. Items expire by the given clock.
-type Factory func(t *testing.T, dir string, now clock.Clock) (tb table.Table, close func() error)
+type Factory func(t *testing.T, dir string, now clock.Clock) (tb table.Table, shut func() error)
 
 // Run proves that the tables that open makes keep the promises of package table.
 func Run(t *testing.T, open Factory) {

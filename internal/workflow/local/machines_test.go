@@ -72,11 +72,11 @@ var drives = map[string]drive{
 type answers = map[string]string
 
 // TestRealMachines drives the three machines through every one of their transitions.
-func TestRealMachines(t *testing.T) {
+func TestRealMachines(t *testing.T) { //nolint:tparallel // its part returns when the parallel ones have
 	t.Parallel()
 	var mu sync.Mutex
 	taken := map[string]bool{}
-	t.Run("drives", func(t *testing.T) { //nolint:tparallel // it returns when its parallel parts have
+	t.Run("drives", func(t *testing.T) {
 		for name, d := range drives {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
