@@ -1,7 +1,6 @@
 package agentserver
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
@@ -46,7 +45,11 @@ func (s server) JoinRun(ctx context.Context, request JoinRunRequestObject) (Join
 	if err := notServed(map[string]bool{"cancel_on_disconnect": isTrue(request.Params.CancelOnDisconnect)}); err != nil {
 		return nil, err
 	}
-	return finalValues{s, ctx, runRef(ctx, request.ThreadID, request.RunID)}, nil
+	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
+	if err != nil {
+		return nil, err // before anything is sent
+	}
+	return finalValues{s, ctx, found.Ref}, nil
 }
 
 // GetRun reads a run.
@@ -249,11 +252,6 @@ func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) 
 	if err := json.Unmarshal(left.Values.JSON(), &members); err != nil {
 		return nil, err
 	}
-	questions := []Interrupt{}
-	for _, asked := range interrupts(r.Interrupts) {
-		questions = append(questions, asked...)
-	}
-	slices.SortFunc(questions, func(a, b Interrupt) int { return cmp.Compare(a.ID, b.ID) })
-	members["__interrupt__"] = record.Encode(questions)
+	members["__interrupt__"] = record.Encode(questions(r.Interrupts))
 	return record.Encode(members), nil
 }

@@ -1,8 +1,10 @@
 package agentserver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/clock"
@@ -21,23 +23,36 @@ func object(members map[string]any) json.RawMessage { return record.Encode(membe
 
 // CreateThread creates a thread.
 func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error) {
+	var asked ThreadCreate
+	if request.Body != nil {
+		asked = *request.Body
+	}
 	ref := threadRef(ctx, "")
-	if id := request.Body.ThreadID; id != nil {
+	if id := asked.ThreadID; id != nil {
 		ref.Thread = strings.ToLower(*id)
 	}
-	keep := request.Body.IfExists != nil && *request.Body.IfExists == IfExistsDoNothing
-	t, err := s.Threads.Create(ctx, ref, present(request.Body.Metadata), keep)
+	keep := asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing
+	t, err := s.Threads.Create(ctx, ref, present(asked.Metadata), keep)
 	if err != nil {
 		return nil, err
 	}
-	return CreateThread200JSONResponse(showThread(t)), nil
+	if t.Lock.Run == "" {
+		return CreateThread200JSONResponse(showThread(t)), nil
+	}
+	found, err := s.thread(ctx, ref)
+	return CreateThread200JSONResponse(found), err
 }
 
 // GetThread reads a thread with its newest values.
 func (s server) GetThread(ctx context.Context, request GetThreadRequestObject) (GetThreadResponseObject, error) {
-	t, state, err := s.Runs.State(ctx, threadRef(ctx, request.ThreadID))
+	found, err := s.thread(ctx, threadRef(ctx, request.ThreadID))
+	return GetThread200JSONResponse(found), err
+}
+
+func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
+	t, state, err := s.Runs.State(ctx, ref)
 	if err != nil {
-		return nil, err
+		return Thread{}, err
 	}
 	shown := showThread(t)
 	if state.At.Number >= 0 {
@@ -48,11 +63,11 @@ func (s server) GetThread(ctx context.Context, request GetThreadRequestObject) (
 	if t.Status == thread.StatusError {
 		failed, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
 		if err != nil {
-			return nil, err
+			return Thread{}, err
 		}
 		shown.Error = record.Encode(failed.Failure)
 	}
-	return GetThread200JSONResponse(shown), nil
+	return shown, nil
 }
 
 // GetThreadState reads a thread's newest state.
@@ -62,10 +77,7 @@ func (s server) GetThreadState(ctx context.Context, request GetThreadStateReques
 		return nil, err
 	}
 	shown := ThreadState{
-		Values: state.Values.JSON(), Next: []string{}, Tasks: []ThreadTask{}, Interrupts: []Interrupt{}, Metadata: emptyObject,
-	}
-	for _, questions := range interrupts(t.Interrupts) {
-		shown.Interrupts = append(shown.Interrupts, questions...)
+		Values: state.Values.JSON(), Next: []string{}, Tasks: []ThreadTask{}, Interrupts: questions(t.Interrupts), Metadata: emptyObject,
 	}
 	if state.At.Number >= 0 {
 		created := clock.Format(state.At.Created)
@@ -100,6 +112,16 @@ func interrupts(raw json.RawMessage) map[string][]Interrupt {
 		panic("agentserver: interrupts were stored as an object: " + err.Error())
 	}
 	return byTask
+}
+
+// questions are the interrupts of all tasks, in an order that is always the same.
+func questions(raw json.RawMessage) []Interrupt {
+	all := []Interrupt{}
+	for _, asked := range interrupts(raw) {
+		all = append(all, asked...)
+	}
+	slices.SortStableFunc(all, func(a, b Interrupt) int { return cmp.Compare(a.ID, b.ID) })
+	return all
 }
 
 func checkpoint(threadID, checkpointID string) *Checkpoint {

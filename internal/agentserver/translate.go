@@ -1,6 +1,8 @@
 package agentserver
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -27,7 +29,7 @@ type translator struct {
 func newTranslator(s server, ref thread.Ref, modes []string, after int64) *translator {
 	t := &translator{server: s, ref: ref, modes: modes, after: after}
 	if slices.Contains(modes, string(StreamModeMessages)) {
-		t.messages = &accumulator{open: map[string]map[string]json.RawMessage{}, text: map[string]string{}}
+		t.messages = newAccumulator()
 	}
 	return t
 }
@@ -63,6 +65,9 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 	kind, _, subgraph := strings.Cut(event.Name, "|")
 	switch kind {
 	case run.EventMetadata, run.EventError:
+		if kind == run.EventMetadata && t.messages != nil {
+			t.messages = newAccumulator() // another attempt says again what the one before had not finished
+		}
 		return []web.Event{{Name: event.Name, Data: event.Data}}, nil
 	case run.EventValues:
 		if subgraph { // its state is the event's own
@@ -109,10 +114,15 @@ type accumulator struct {
 	text map[string]string
 }
 
+func newAccumulator() *accumulator {
+	return &accumulator{open: map[string]map[string]json.RawMessage{}, text: map[string]string{}}
+}
+
 func (a *accumulator) add(data json.RawMessage) []web.Event {
 	var pair []json.RawMessage
 	var head struct {
 		ID      string          `json:"id"`
+		Type    string          `json:"type"`
 		Content json.RawMessage `json:"content"`
 	}
 	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
@@ -121,10 +131,10 @@ func (a *accumulator) add(data json.RawMessage) []web.Event {
 	var out []web.Event
 	message := a.open[head.ID]
 	if message == nil {
-		if json.Unmarshal(pair[0], &message) != nil {
+		if json.Unmarshal(pair[0], &message) != nil || message == nil {
 			return nil
 		}
-		message["type"] = json.RawMessage(`"ai"`)
+		message["type"] = record.Encode(messageType(head.Type))
 		a.open[head.ID] = message
 		metadata := map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}}
 		out = append(out, web.Event{Name: "messages/metadata", Data: record.Encode(metadata)})
@@ -137,19 +147,60 @@ func (a *accumulator) add(data json.RawMessage) []web.Event {
 	return append(out, web.Event{Name: "messages/partial", Data: record.Encode([]any{message})})
 }
 
-// complete shows the messages of a node's update, which are whole.
+// messageType is the type of the message that a chunk, which names its class, is a part of.
+func messageType(class string) string {
+	return cmp.Or(strings.ToLower(strings.TrimSuffix(class, "MessageChunk")), "ai")
+}
+
+// complete shows the messages of an update, which are whole, in the order in which the state gets them.
 func (a *accumulator) complete(update json.RawMessage) []web.Event {
-	var nodes map[string]struct {
-		Messages []json.RawMessage `json:"messages"`
-	}
-	if json.Unmarshal(update, &nodes) != nil {
-		return nil
-	}
 	var out []web.Event
-	for _, node := range nodes {
-		for _, message := range node.Messages {
+	for _, node := range members(update) {
+		var added struct {
+			Messages json.RawMessage `json:"messages"`
+		}
+		if json.Unmarshal(node, &added) != nil {
+			continue // it adds none
+		}
+		for _, message := range oneOrMany(added.Messages) {
+			var head struct {
+				ID string `json:"id"`
+			}
+			if json.Unmarshal(message, &head) == nil {
+				delete(a.open, head.ID)
+				delete(a.text, head.ID)
+			}
 			out = append(out, web.Event{Name: "messages/complete", Data: record.Encode([]json.RawMessage{message})})
 		}
 	}
 	return out
+}
+
+// members returns the values of a JSON object in the order in which they stand in it, none of anything else.
+func members(object json.RawMessage) []json.RawMessage {
+	decoder := json.NewDecoder(bytes.NewReader(object))
+	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
+		return nil
+	}
+	var values []json.RawMessage
+	for decoder.More() {
+		var value json.RawMessage
+		if _, err := decoder.Token(); err != nil || decoder.Decode(&value) != nil {
+			return nil
+		}
+		values = append(values, value)
+	}
+	return values
+}
+
+// oneOrMany returns the elements of a list, and what is no list as the only one.
+func oneOrMany(raw json.RawMessage) []json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	var list []json.RawMessage
+	if json.Unmarshal(raw, &list) != nil {
+		return []json.RawMessage{raw}
+	}
+	return list
 }

@@ -1,0 +1,85 @@
+package agentserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/deployment"
+)
+
+// creations are the operations that create a run.
+var creations = []string{"/runs", "/runs/wait", "/runs/stream"}
+
+// wantNoRuns checks that nothing was created on a thread.
+func wantNoRuns(t *testing.T, f *fixture, thread string) {
+	t.Helper()
+	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{})
+}
+
+// TestAnAssistantIsNamedByItsGraphOrById creates runs either way, with an id in any case.
+func TestAnAssistantIsNamedByItsGraphOrById(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	for _, assistant := range []string{"agent", agentID, strings.ToUpper(agentID)} {
+		for _, creation := range creations {
+			answer := f.call(t, "POST", thread+creation, with(hi(), "assistant_id", assistant))
+			wantStatus(t, answer, http.StatusOK)
+			run := f.call(t, "GET", answer.Header.Get("Content-Location"), nil)
+			if got := run.string("assistant_id"); got != agentID {
+				t.Errorf("%s %s: the assistant is %q", assistant, creation, got)
+			}
+		}
+	}
+}
+
+func TestAnUnknownAssistantIsNotFound(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	for _, assistant := range []string{"agents", "Agent", unknownID} {
+		for _, creation := range creations {
+			answer := f.call(t, "POST", thread+creation, with(hi(), "assistant_id", assistant))
+			wantDetail(t, answer, http.StatusNotFound, "Assistant "+assistant+" not found. The deployment's graphs are: agent, weather.")
+		}
+	}
+	wantNoRuns(t, f, thread)
+}
+
+// TestADeploymentWithoutARevisionIsUnavailableForRuns, but keeps threads already.
+func TestADeploymentWithoutARevisionIsUnavailableForRuns(t *testing.T) {
+	t.Parallel()
+	f := setUpUndeployed(t, nil, 0)
+	thread := f.newThread(t)
+	for _, creation := range creations {
+		answer := f.call(t, "POST", thread+creation, hi())
+		wantDetail(t, answer, http.StatusServiceUnavailable, "Deployment ID "+f.deployment.Deployment+" has no deployed revision yet.")
+		if got := answer.Header.Get("Retry-After"); got != "2" {
+			t.Errorf("%s: Retry-After is %q", creation, got)
+		}
+	}
+	wantNoRuns(t, f, thread)
+	if got := f.call(t, "GET", "/info", nil).member("metadata", "revision_id"); got != "" {
+		t.Errorf("the revision is %v", got)
+	}
+	f.deploy(t, "agent")
+	f.finish(t, thread, hi())
+}
+
+// TestThreadsOfAnotherDeploymentAreNotFound asks another deployment of the same workspace for a thread and a run.
+func TestThreadsOfAnotherDeploymentAreNotFound(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	run := f.finish(t, f.newThread(t), hi())
+	other := deployment.Ref{Workspace: f.deployment.Workspace, Deployment: f.newDeployment(t, "other").Deployment}
+	thread, _, _ := strings.Cut(run, "/runs")
+	for path, what := range map[string]string{thread: "Thread", thread + "/state": "Thread", thread + "/runs": "Thread", run: "Run", run + "/join": "Run"} {
+		answer := f.send(t, "GET", "/d/"+other.Deployment+path, nil, map[string]string{auth.HeaderKey: f.key})
+		wantStatus(t, answer, http.StatusNotFound)
+		if !strings.HasPrefix(answer.string("detail"), what+" with ID ") {
+			t.Errorf("%s: %s", path, answer.text)
+		}
+	}
+}

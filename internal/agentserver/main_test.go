@@ -1,0 +1,306 @@
+package agentserver_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/agentserver"
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/runner"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/workflow"
+	"github.com/slipway-run/slipway/internal/workflow/local"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+const (
+	// unknownID is well formed and names nothing.
+	unknownID = "0197a000-0000-7000-8000-00000000dead"
+	// agentID is the default assistant of the graph "agent".
+	agentID = "fe096781-5601-53d2-b2f6-0d3403f7e9ca"
+	version = "1.2.3"
+)
+
+// object is a JSON object.
+type object = map[string]any
+
+// fixture is the agent server behind a real HTTP server: one deployment of an agent, and a stranger's workspace.
+type fixture struct {
+	*httptest.Server
+	deployments *deployment.Store
+	// key is who calls unless a test says otherwise; stranger is the key of another workspace.
+	key, stranger string
+	deployment    deployment.Ref
+	// served gets the path of each request that the server is done with.
+	served chan string
+}
+
+// setUp deploys an agent; nil is one that follows the script of each run.
+func setUp(t *testing.T, agent graphtest.Func) *fixture {
+	t.Helper()
+	return setUpImpatient(t, agent, 0)
+}
+
+// setUpImpatient sets the time that a waiting connection stays silent.
+func setUpImpatient(t *testing.T, agent graphtest.Func, heartbeat time.Duration) *fixture {
+	t.Helper()
+	f := setUpUndeployed(t, agent, heartbeat)
+	f.deploy(t, "agent", "weather")
+	return f
+}
+
+// setUpUndeployed leaves the deployment without an active revision.
+func setUpUndeployed(t *testing.T, agent graphtest.Func, heartbeat time.Duration) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	must(t, err)
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fixture{served: make(chan string, 10_000)}
+	log := slog.New(slog.DiscardHandler)
+	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
+	threads := thread.NewStore(tb, clock.System)
+	runs := f.work(t, tb, threads, graphtest.Start(t, agent))
+	apiKeys := apikey.NewStore(tb, key, clock.System)
+	mux := web.NewMux(log)
+	must(t, agentserver.Register(mux, agentserver.Config{
+		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
+	}))
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { f.served <- r.URL.Path }()
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	workspaces := workspace.NewStore(tb, clock.System)
+	f.deployment.Workspace, f.key = newTenant(t, workspaces, apiKeys)
+	_, f.stranger = newTenant(t, workspaces, apiKeys)
+	f.deployment = f.newDeployment(t, "weather")
+	return f
+}
+
+// work starts the workflow engine with the runner on it, and returns the runs that they carry to their end.
+func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
+	t.Helper()
+	machine, err := statemachines.Files.ReadFile("run.asl.json")
+	must(t, err)
+	transport := graph.NewTransport()
+	var work *runner.Runner
+	engine, err := local.New(local.Config{
+		Table: tb, Definitions: fstest.MapFS{"run.asl.json": {Data: machine}}, Now: clock.System, Log: slog.New(slog.DiscardHandler),
+		Substitutions: map[string]string{"RunnerFunctionArn": "runner"},
+		Functions: map[string]workflow.TaskFunc{"runner": func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+			return work.Task(ctx, input)
+		}},
+	})
+	must(t, err)
+	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: clock.System})
+	work = runner.New(runner.Config{
+		Runs: runs, Deployments: f.deployments, Target: at{endpoint: agent}, Graph: graph.NewClient(transport), Log: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		engine.Close(ended)
+		transport.CloseIdleConnections()
+	})
+	return runs
+}
+
+// at is a compute.Target whose every release answers at one endpoint.
+type at struct {
+	compute.Target // only Acquire is called
+	endpoint       compute.Endpoint
+}
+
+func (a at) Acquire(context.Context, compute.Ref) (compute.Endpoint, func(), error) {
+	return a.endpoint, func() {}, nil
+}
+
+// noRollouts is the engine of the deployments, which the tests roll out themselves.
+type noRollouts struct{ workflow.Engine }
+
+func (noRollouts) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
+
+func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) (id, key string) {
+	t.Helper()
+	w, err := workspaces.Create(t.Context(), "team")
+	must(t, err)
+	key, err = apiKeys.Create(t.Context(), w.ID)
+	must(t, err)
+	return w.ID, key
+}
+
+// newDeployment creates a deployment in the workspace of the fixture's own.
+func (f *fixture) newDeployment(t *testing.T, name string) deployment.Ref {
+	t.Helper()
+	repository, branch, file, kind, push := "https://git.test/team/agent", "main", "framework.json", "dev", false
+	d, err := f.deployments.Create(t.Context(), deployment.NewDeployment{
+		Workspace: f.deployment.Workspace, Name: name, Source: revision.GitHub,
+		SourceConfig:   deployment.SourceConfig{RepoURL: &repository, DeploymentType: &kind, BuildOnPush: &push},
+		RevisionConfig: revision.Config{RepoRef: &branch, ConfigPath: &file},
+	})
+	must(t, err)
+	return d.Ref
+}
+
+// deploy makes the deployment's first revision the active one, as a rollout does, and returns its id.
+func (f *fixture) deploy(t *testing.T, graphs ...string) string {
+	t.Helper()
+	var active string
+	for _, status := range []revision.Status{revision.AwaitingDeploy, revision.Deploying, revision.Deployed} {
+		d, err := f.deployments.Get(t.Context(), f.deployment)
+		must(t, err)
+		_, r, err := f.deployments.GetRevision(t.Context(), f.deployment.Revision(d.Slot))
+		must(t, err)
+		if status != revision.Deployed {
+			must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
+			continue
+		}
+		r.Artifact.Graphs = graphs
+		must(t, f.deployments.Promote(t.Context(), d, r))
+		active = r.Revision
+	}
+	return active
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// response is an answer with its body read, and decoded when it is JSON.
+type response struct {
+	*http.Response
+	text []byte
+	body any
+}
+
+// member returns a member of the body, by path.
+func (r response) member(path ...string) any {
+	value := r.body
+	for _, name := range path {
+		o, _ := value.(map[string]any)
+		value = o[name]
+	}
+	return value
+}
+
+// string returns a member that is one, "" when it is not.
+func (r response) string(path ...string) string {
+	text, _ := r.member(path...).(string)
+	return text
+}
+
+// path is where a path of the agent server is.
+func (f *fixture) path(path string) string { return "/d/" + f.deployment.Deployment + path }
+
+// call sends a request with the own key to the agent server. A body that is not a string or nil is sent as JSON.
+func (f *fixture) call(t *testing.T, method, path string, body any) response {
+	t.Helper()
+	return f.send(t, method, f.path(path), body, map[string]string{auth.HeaderKey: f.key})
+}
+
+func (f *fixture) send(t *testing.T, method, path string, body any, headers map[string]string) response {
+	t.Helper()
+	answer := f.open(t.Context(), t, method, path, body, headers)
+	defer answer.Body.Close()
+	r := response{Response: answer}
+	var err error
+	if r.text, err = io.ReadAll(answer.Body); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if r.Header.Get("Content-Type") == "application/json" {
+		if err := json.Unmarshal(r.text, &r.body); err != nil {
+			t.Fatalf("%s %s answered %s: %v", method, path, r.text, err)
+		}
+	}
+	if r.Header.Get("X-Request-Id") == "" {
+		t.Errorf("%s %s: the response has no X-Request-Id", method, path)
+	}
+	return r
+}
+
+// open sends a request and leaves the answer's body to be read.
+func (f *fixture) open(ctx context.Context, t *testing.T, method, path string, body any, headers map[string]string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, f.URL+path, encode(t, body))
+	must(t, err)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	answer, err := f.Client().Do(request)
+	must(t, err)
+	return answer
+}
+
+func encode(t *testing.T, body any) io.Reader {
+	t.Helper()
+	switch body := body.(type) {
+	case nil:
+		return nil
+	case string:
+		return bytes.NewReader([]byte(body))
+	}
+	text, err := json.Marshal(body)
+	must(t, err)
+	return bytes.NewReader(text)
+}
+
+// with returns a copy of a body with one member more.
+func with(body object, name string, value any) object {
+	changed := object{name: value}
+	for other, value := range body {
+		if other != name {
+			changed[other] = value
+		}
+	}
+	return changed
+}
+
+func wantStatus(t *testing.T, r response, want int) {
+	t.Helper()
+	if r.StatusCode != want {
+		t.Fatalf("%s %s: got status %d, want %d: %s", r.Request.Method, r.Request.URL.Path, r.StatusCode, want, r.text)
+	}
+}
+
+// wantDetail checks an error whose detail is a sentence.
+func wantDetail(t *testing.T, r response, status int, detail string) {
+	t.Helper()
+	if r.StatusCode != status || r.member("detail") != detail {
+		t.Errorf("%s %s: got %d %s\nwant %d %q", r.Request.Method, r.Request.URL.Path, r.StatusCode, r.text, status, detail)
+	}
+}
