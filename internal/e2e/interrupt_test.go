@@ -142,13 +142,15 @@ func TestTwentyInterruptsAtOnce(t *testing.T) {
 	t.Parallel()
 	thread := shared(t).thread(t)
 	const count = 20
+	// Each run thinks for longer than all of them take to be posted, so that none can end before the next is there.
+	thinking := map[string]any{"token_delay_ms": 0, "node_delay_ms": 2000}
 	begin := make(chan struct{})
 	var posting sync.WaitGroup
 	problems := make(chan error, count)
 	for i := range count {
 		posting.Go(func() {
 			<-begin
-			problems <- post(t.Context(), thread, ask(fmt.Sprintf("what's the weather in sf, client %d?", i), fast).interrupting())
+			problems <- post(t.Context(), thread, ask(fmt.Sprintf("what's the weather in sf, client %d?", i), thinking).interrupting())
 		})
 	}
 	close(begin)
