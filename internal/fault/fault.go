@@ -5,6 +5,7 @@ package fault
 import (
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Kind says what the caller can do about an error.
@@ -21,12 +22,16 @@ const (
 	NotFound Kind = "not_found"
 	// Conflict: the resource's present state does not allow it. The caller reads again and decides. 409.
 	Conflict Kind = "conflict"
+	// Stale: the resource is not as the caller has seen it, which it made a condition. The caller reads again and decides. 412.
+	Stale Kind = "stale"
 	// TooLarge: the body is over the limit. 413.
 	TooLarge Kind = "too_large"
 	// UnsupportedMediaType: the body's Content-Type is not JSON. 415.
 	UnsupportedMediaType Kind = "unsupported_media_type"
 	// Unprocessable: the request's shape is wrong; Details list every problem. 422.
 	Unprocessable Kind = "unprocessable"
+	// TooMany: the caller asks more often than it may. The caller waits. 429.
+	TooMany Kind = "too_many"
 	// Unavailable: it would work later. The caller tries again. 503.
 	Unavailable Kind = "unavailable"
 )
@@ -37,6 +42,8 @@ type Error struct {
 	Message string
 	// Details lists the problems of an Unprocessable request.
 	Details []Detail
+	// RetryAfter is how long the caller should wait before it tries again; 0 where the kind says it all.
+	RetryAfter time.Duration
 }
 
 // Detail is one problem of a request's shape: the interface's ValidationError.
