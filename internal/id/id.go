@@ -3,7 +3,9 @@ package id
 
 import (
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/binary"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -21,6 +23,23 @@ func New(t time.Time) string {
 	binary.BigEndian.PutUint64(u[:8], ms<<16|0x7000|fraction*4096/1000)
 	u[8] = u[8]&0x3f | 0x80
 	return u.String()
+}
+
+// First returns a text that sorts before the ids that New makes at t or later and after all others, "" for the zero time.
+func First(t time.Time) string {
+	switch {
+	case t.IsZero():
+		return ""
+	case t.Before(time.UnixMilli(0)):
+		return "0"
+	default:
+		return New(t)[:len("00000000-0000-7000")]
+	}
+}
+
+// Of returns the UUID of version 8 that stands for some words, always the same one. No word holds a zero byte.
+func Of(words ...string) string {
+	return uuid.NewHash(sha256.New(), uuid.Nil, []byte(strings.Join(words, "\x00")), 8).String()
 }
 
 // Valid reports whether s is a UUID in its canonical 36 character text form, of any version.

@@ -56,3 +56,30 @@ func TestTimeReadsBackTheMicrosecond(t *testing.T) {
 		}
 	}
 }
+
+func TestFirstSortsWithTheIdsOfItsTime(t *testing.T) {
+	t.Parallel()
+	start := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+	for i := range 3000 {
+		at := start.Add(time.Duration(i) * time.Microsecond)
+		if first := id.First(at); id.New(at.Add(-time.Microsecond)) >= first || id.New(at) < first {
+			t.Fatalf("%s: got %s", at, first)
+		}
+	}
+	if id.First(time.Time{}) != "" || id.First(time.Unix(-1, 0)) >= id.New(time.Unix(0, 0)) {
+		t.Error("before all ids")
+	}
+}
+
+func TestOfStandsForItsWords(t *testing.T) {
+	t.Parallel()
+	one := id.Of("a", "b")
+	if u, err := uuid.Parse(one); err != nil || u.Version() != 8 || u.Variant() != uuid.RFC4122 || !id.Valid(one) || one != id.Of("a", "b") {
+		t.Errorf("got %s (%v)", one, err)
+	}
+	for _, other := range []string{id.Of("ab"), id.Of("b", "a"), id.Of("a", "b", ""), id.Of()} {
+		if other == one {
+			t.Errorf("%s stands for other words too", one)
+		}
+	}
+}
