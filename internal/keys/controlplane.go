@@ -14,10 +14,20 @@ func Workspace(workspace string) table.Key {
 	return table.Key{PK: "W#" + workspace, SK: "WORKSPACE"}
 }
 
-// APIKey is the key of an API key; mac is the text form of its MAC, never the key itself.
+// APIKey is where an API key is looked up; mac is the text form of its MAC, never the key itself.
 func APIKey(mac string) table.Key {
 	return table.Key{PK: "KEY#" + mac, SK: "KEY"}
 }
+
+const dataKeys = "DATA-KEYS"
+
+// DataKey is the key of a wrapped data key; number counts from 1.
+func DataKey(number int) table.Key {
+	return table.Key{PK: dataKeys, SK: fmt.Sprintf("KEY#%06d", number)}
+}
+
+// DataKeys asks for the wrapped data keys, oldest first.
+func DataKeys() table.Query { return table.Query{PK: dataKeys} }
 
 func deploymentPK(workspace, deployment string) string {
 	return "W#" + workspace + "#D#" + deployment
@@ -80,6 +90,21 @@ func DeploymentListEntry(workspace, deployment string) table.Key {
 // DeploymentList asks for a workspace's deployments, oldest first.
 func DeploymentList(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#DEPLOYMENTS"}
+}
+
+// FreeDeploymentEntry places the name of a deployment of the free type among those of its workspace.
+func FreeDeploymentEntry(workspace, deployment string) table.Key {
+	return table.Key{PK: "W#" + workspace + "#FREE-DEPLOYMENTS", SK: deployment}
+}
+
+// FreeDeployments asks for the names of a workspace's deployments of the free type.
+func FreeDeployments(workspace string) table.Query {
+	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#FREE-DEPLOYMENTS"}
+}
+
+// Build is the key of what a builder knows about the build of a revision. It is told nothing but the revision's id.
+func Build(revision string) table.Key {
+	return table.Key{PK: "BUILD#" + revision, SK: "BUILD"}
 }
 
 const releases = "RELEASES"

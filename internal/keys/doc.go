@@ -1,26 +1,86 @@
 // Package keys is the only place that builds or parses the text of storage keys.
 //
-// Every partition begins with the workspace, so that no request can reach another tenant's data by naming an id. Three kinds of
-// partition cannot, because they are read before or without a tenant: an API key (looked up by its MAC), workflow executions of
-// the one-machine engine, and what timers look at (leases, releases, which hold references only).
+// Every partition begins with the workspace, so that no request can reach another tenant's data by naming an id. Seven kinds of
+// partition cannot, because they are read before or without a tenant: an API key (looked up by its MAC), the names of workspaces, the data keys (wrapped, and
+// of no use without KMS), builds (ids of CodeBuild's, for a builder that is told a revision's id only), workflow executions of the one-machine engine, the
+// bindings of an installation of the GitHub App (whose events name no tenant), and what timers look at (leases, releases, deliveries of webhooks, crons, times to live); the last two hold
+// references only.
 //
 // Access patterns, and the one read that serves each:
 //
 //	authenticate a request            Get APIKey
+//	open the data keys                Query DataKeys
 //	workspace by id                   Get Workspace
+//	workspaces, by name               Query WorkspaceNames; one of them Get WorkspaceName
+//	members of a workspace            Query Members; one of them Get Member
+//	API keys of a workspace           Query APIKeyRecords; one of them Get APIKeyRecord
+//	whose tokens a workspace trusts   Query TrustRules
+//	audit log, newest first           Query AuditLog, reverse
+//	was the request executed before   condition on Answer; Get Answer
 //	deployment by id                  Get Deployment
 //	deployment's revisions, newest    Query Revisions, reverse
 //	deployments of a workspace        Query DeploymentList (index list), reverse
+//	how many of the free type         Query FreeDeployments (index list)
 //	is the name free                  condition on DeploymentName in the creating transaction
 //	releases to keep running          Query Releases (index due)
+//	build of a revision, by its id    Get Build
 //	rollouts that are overdue         Query Rollouts (index due) up to now
 //	workflow execution by name        Get Execution
 //	executions to resume              Query RunningExecutions (index list)
+//	executions of a machine           Query Executions
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse
+//	deployment's busy threads         Query BusyThreads (index due), for each shard
+//	runs that are being removed       Query RunsBetween, and what they wrote: Query CheckpointsAfter and Events
 //	next queued run                   Query Runs after the active one, limit 1
 //	run's events after a position     Query Events from that position
 //	thread's state                    Query Checkpoints, reverse, until a snapshot
-//	threads of a deployment           Query ThreadList (index list), reverse
+//	checkpoint by the server's id     its number is in the id; Get Checkpoint
+//	checkpoint by the agent's id      Get CheckpointName, then Query Checkpoints
+//	history, newest first             Query Checkpoints, reverse, from a number
+//	what the agent goes on from       Query Frames, reverse, until a whole one; Query FramesSince; for each lasting subgraph Query KeptFrames
+//	what a run was asked for          Get RunRequest, where it is not in the run's item
+//	copy of a thread                  Query each of CheckpointLog
+//	assistants of a deployment        Query Assistants; one of them Get Assistant
+//	versions of an assistant, newest  Query AssistantVersions; one of them Get AssistantVersion
+//	threads of a deployment           Query ThreadLists (index list), each shard; metadata and status are in the entries
+//	how long a thread lives           Get ThreadTTL
+//	threads whose time is over        Query DueThreads (index due) up to now, for each shard
+//	item of the store                 Get StoreItem
+//	items below a namespace           Query StoreItemsBelow; of all namespaces, for each first label of StoreNamespaces
+//	is a namespace empty              Query StoreItemsOf, limit 1
+//	namespaces of a deployment        Query StoreNamespaces (index list)
+//	crons of a deployment             Query Crons; one of them Get Cron
+//	crons that are due                Query DueCrons (index due) up to now, for each shard
 //	runs whose worker is overdue      Query Leases (index due) up to now, for each shard
+//	OAuth provider by name            Get AuthProvider
+//	OAuth providers of a workspace    Query AuthProviders
+//	request for consent               Get AuthRequest (the workspace is part of its state)
+//	user's OAuth tokens               Query AuthTokens and AuthDefaults; one of them Get AuthToken
+//	events of a user's tokens, newest Query AuthEvents, reverse
+//	tokens that an agent may use      Query AuthConnections, then GetBatch AuthToken
+//	agents that may use a token       Query AuthConnectionList (index list), to take it from them
+//	tokens of a provider              Query AuthTokenList (index list), to delete them with it
+//	installations of a workspace      Query GitHubIntegrations
+//	credentials for git hosts         Query GitCredentials
+//	integration by id                 GetBatch GitHubIntegration, GitCredential
+//	does a deployment use it          Query IntegrationUses, limit 1
+//	request to install the App        Get InstallRequest; condition on it in the claim (the workspace is part of its state)
+//	is the installation bound already condition on InstallationBinding in the binding transaction
+//	workspaces of an installation     Query InstallationBindings (index list)
+//	deployments that a push builds    Query PushWatches (index list), for each workspace of the installation
+//	was the push delivered before     condition on PushDelivery
+//	earlier names of a repository     Get RepositoryNames
+//	listener by id                    Get Listener; all of a workspace Query Listeners
+//	has the compute_id a listener     condition on ListenerName in the creating transaction
+//	does a deployment use a listener  Query ListenerUses or ListenerNamespaceUses, limit 1
+//	what a listener has to do         Query ListenerTasks, then GetBatch ListenerRelease; woken by ListenerBell
+//	release at a listener             Get ListenerRelease
+//	what a listener is to run         Query ListenerReleases (index list)
+//	deployment's events after one     Query DeploymentEvents; woken by Deployment
+//	workspace's events after a moment Query WorkspaceEvents (index list), for each shard
+//	webhooks of a workspace           Query Webhooks; one of them Get Webhook
+//	how many webhooks there are       condition on WebhookCount in the creating transaction
+//	deliveries of a webhook, newest   Query WebhookDeliveries, reverse; one of them Get WebhookDelivery
+//	deliveries that are overdue       Query DueDeliveries (index due) up to now, for each shard
 package keys

@@ -8,6 +8,11 @@ func Execution(machine, name string) table.Key {
 	return table.Key{PK: "EXECUTIONS#" + machine, SK: name}
 }
 
+// Executions asks for the executions of a machine, in the order of their names.
+func Executions(machine string) table.Query {
+	return table.Query{PK: "EXECUTIONS#" + machine}
+}
+
 const runningExecutions = "RUNNING-EXECUTIONS"
 
 // RunningExecutionEntry places an execution among those that run. It leaves them when it ends.
