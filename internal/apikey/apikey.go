@@ -1,38 +1,105 @@
 // Package apikey holds the keys that requests are authenticated by. A key is shown once, when it is made; what is stored is its MAC, which is also
 // where it is looked up, so that no stored key is ever compared with one that was sent.
+//
+// A key is two items. The one under its MAC says whose it is, what it may do and when it expires, so that a request costs one read. The record, in
+// its workspace, is what lists show and what a key is revoked by. Both are written in one transaction and deleted in one.
+//
+// The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one that is found under an older is moved to the newest
+// when it is used.
+//
+// Keys of earlier versions have no record. They are an admin's, and get their record when they are next used.
 package apikey
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/base32"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/workspace"
 )
 
-// prefix marks a Slipway key, so that secret scanners find one that leaked.
-const prefix = "slw_"
+// Prefix marks a Slipway key, so that secret scanners find one that leaked.
+const Prefix = "slw_"
 
 // purpose separates the MACs of keys from those of anything else.
 const purpose = "api key"
 
-// Principal is who sent a request.
+// Principal is who sent a request, and what that one may do.
 type Principal struct {
 	Workspace string
+	// Key is the id of the API key, "" when another credential was sent.
+	Key  string
+	Role workspace.Role
+	// Subject is the person or program that another credential names.
+	Subject string
+}
+
+// May tells whether the principal has a permission.
+func (p Principal) May(permission workspace.Permission) bool { return p.Role.May(permission) }
+
+// Key is what is known about a key. The key itself is not.
+type Key struct {
+	ID        string
+	Workspace string
+	Name      string
+	Role      workspace.Role
+	// Prefix is how the key begins, by which people recognize it.
+	Prefix  string
+	Created time.Time
+	// Expires is when the key is good no longer; zero when it always is.
+	Expires time.Time
+	// LastUsed is to the minute; zero when the key was never used.
+	LastUsed time.Time
+}
+
+// NewKey is what a key is to be.
+type NewKey struct {
+	Workspace string
+	// Name is for people, and may be empty.
+	Name string
+	Role workspace.Role
+	// Expires is when the key is to be good no longer; zero for a key that does not expire.
+	Expires time.Time
 }
 
 const (
+	// kind is that of the item under the MAC.
 	kind          = "api_key"
 	attrWorkspace = "workspace"
+	attrID        = "key_id"
+	attrRole      = workspace.AttrRole
+	attrExpires   = workspace.AttrExpires
+
+	kindRecord   = "api_key_record"
+	attrMAC      = "mac"
+	attrName     = "name"
+	attrPrefix   = "prefix"
+	attrLastUsed = "last_used"
+)
+
+const (
+	// shown is how much of a key is shown: the mark and 20 of its 200 bits.
+	shown = len(Prefix) + 4
+	// remembered is how long an expired key is told from an unknown one, and listed.
+	remembered = 30 * 24 * time.Hour
+	// longestName is how long a key's name may be, in bytes.
+	longestName = 200
+	// attempts is how often a change is tried that another one overtakes.
+	attempts = 5
 )
 
 // Store makes keys and looks them up.
@@ -40,44 +107,194 @@ type Store struct {
 	table  table.Table
 	hasher secret.Hasher
 	now    clock.Clock
+	uses   uses
 }
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
-	return &Store{table: t, hasher: hasher, now: now}
+	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
 }
 
-// Create makes a key for a workspace and returns it; it cannot be read again.
-func (s *Store) Create(ctx context.Context, workspace string) (string, error) {
-	var random [25]byte // 200 bits
-	if _, err := rand.Read(random[:]); err != nil {
-		return "", fmt.Errorf("make key: %w", err)
-	}
-	key := prefix + strings.ToLower(base32.StdEncoding.EncodeToString(random[:]))
-	item := table.Item{Key: s.key(key), Attrs: record.Attrs(kind, s.now(), table.Attrs{attrWorkspace: workspace})}
-	if err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()}); err != nil {
-		return "", fmt.Errorf("create key: %w", err)
-	}
-	return key, nil
+// Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be read again.
+func (s *Store) Create(ctx context.Context, workspaceID string) (string, error) {
+	_, key, err := s.Issue(ctx, NewKey{Workspace: workspaceID, Role: workspace.Admin})
+	return key, err
 }
 
-// Authenticate returns whose key it is; an unknown key is a fault.Unauthorized.
-func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error) {
-	if !strings.HasPrefix(key, prefix) {
-		return Principal{}, unauthorized()
+// Issue makes a key and returns it with what is known about it; the key itself cannot be read again.
+func (s *Store) Issue(ctx context.Context, n NewKey) (Key, string, error) {
+	now := s.now()
+	if err := n.check(now); err != nil {
+		return Key{}, "", err
 	}
-	item, err := s.table.Get(ctx, s.key(key))
-	if errors.Is(err, table.ErrNotFound) {
-		return Principal{}, unauthorized()
+	key := Prefix + strings.ToLower(base32.StdEncoding.EncodeToString(random()))
+	k := Key{
+		ID: id.New(now), Workspace: n.Workspace, Name: n.Name, Role: n.Role, Prefix: key[:shown], Created: now, Expires: clock.Cut(n.Expires),
+	}
+	if hasher, ok := s.hasher.(refresher); ok {
+		if _, err := hasher.Refresh(ctx); err != nil {
+			return Key{}, "", fmt.Errorf("create key: %w", err)
+		}
+	}
+	mac := s.macs(key)[0]
+	err := s.table.Transact(ctx,
+		table.Check{Key: keys.Workspace(k.Workspace), If: table.Present()},
+		table.Put{Item: k.lookup(mac), If: table.Absent()},
+		table.Put{Item: k.record(mac), If: table.Absent()},
+		audit.New(ctx, audit.CreateKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now),
+	)
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
+		return Key{}, "", workspace.NotFound(k.Workspace)
 	}
 	if err != nil {
-		return Principal{}, fmt.Errorf("get key: %w", err)
+		return Key{}, "", fmt.Errorf("create key: %w", err)
 	}
-	return Principal{Workspace: item.Text(attrWorkspace)}, record.Check(item, kind)
+	return k, key, nil
 }
 
-func (s *Store) key(key string) table.Key {
-	return keys.APIKey(hex.EncodeToString(s.hasher.MAC(purpose, []byte(key))))
+func (n NewKey) check(now time.Time) error {
+	if _, err := workspace.ParseRole(string(n.Role)); err != nil {
+		return err
+	}
+	if len(n.Name) > longestName || !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, unicode.IsControl) {
+		return fault.New(fault.Invalid, "A key's name has up to %d bytes and no control characters.", longestName)
+	}
+	if !n.Expires.IsZero() && !n.Expires.After(now) {
+		return fault.New(fault.Invalid, "A key cannot expire in the past.")
+	}
+	return nil
 }
 
-func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
+// lookup is the item under the key's MAC.
+func (k Key) lookup(mac string) table.Item {
+	attrs := table.Attrs{attrWorkspace: k.Workspace, attrID: k.ID, attrRole: string(k.Role)}
+	return k.item(keys.APIKey(mac), kind, attrs)
+}
+
+// record is the item in the key's workspace.
+func (k Key) record(mac string) table.Item {
+	attrs := table.Attrs{attrMAC: mac, attrName: k.Name, attrRole: string(k.Role), attrPrefix: k.Prefix}
+	return k.item(keys.APIKeyRecord(k.Workspace, k.ID), kindRecord, attrs)
+}
+
+func (k Key) item(key table.Key, kind string, attrs table.Attrs) table.Item {
+	item := table.Item{Key: key, Attrs: attrs}
+	if !k.Expires.IsZero() {
+		attrs[attrExpires] = clock.Format(k.Expires)
+		item.Expires = k.Expires.Add(remembered)
+	}
+	item.Attrs = record.Attrs(kind, k.Created, attrs)
+	return item
+}
+
+// List returns a workspace's keys, the oldest first.
+func (s *Store) List(ctx context.Context, workspaceID string) ([]Key, error) {
+	items, err := table.AllItems(ctx, s.table, keys.APIKeyRecords(workspaceID))
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	list := make([]Key, len(items))
+	for i, item := range items {
+		if list[i], err = decode(item, workspaceID); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func decode(item *table.Item, workspaceID string) (Key, error) {
+	if err := record.Check(item, kindRecord); err != nil {
+		return Key{}, err
+	}
+	k := Key{
+		ID: item.Key.SK, Workspace: workspaceID, Name: item.Text(attrName), Role: workspace.Role(item.Text(attrRole)), Prefix: item.Text(attrPrefix),
+	}
+	var errs [3]error
+	k.Created, _, errs[0] = record.Times(item)
+	k.Expires, errs[1] = timeOf(item, attrExpires)
+	k.LastUsed, errs[2] = timeOf(item, attrLastUsed)
+	return k, errors.Join(errs[:]...)
+}
+
+// timeOf reads a time that may be absent.
+func timeOf(item *table.Item, attr string) (time.Time, error) {
+	text := item.Text(attr)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	t, err := clock.Parse(text)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("item %v: %w", item.Key, err)
+	}
+	return t, nil
+}
+
+// Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It is asked with where the admin's item is.
+type Guard func(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error)
+
+// Revoke deletes a key, which is good no longer from then on. An unknown one is a fault.NotFound. The guards decide about an admin's key; an operator has
+// none, as a key that leaked must go at once and the command line makes another.
+func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ...Guard) error {
+	unknown := fault.New(fault.NotFound, "Key ID %s not found.", keyID)
+	if !id.Valid(keyID) {
+		return unknown
+	}
+	at := keys.APIKeyRecord(workspaceID, strings.ToLower(keyID))
+	for range attempts {
+		item, err := s.table.Get(ctx, at)
+		if errors.Is(err, table.ErrNotFound) {
+			return unknown
+		}
+		if err != nil {
+			return fmt.Errorf("revoke key: %w", err)
+		}
+		k, err := decode(item, workspaceID)
+		if err != nil {
+			return err
+		}
+		mac := item.Text(attrMAC)
+		writes := []table.Write{
+			table.Delete{Key: at, If: table.Equals(attrMAC, mac)},
+			table.Delete{Key: keys.APIKey(mac)},
+			audit.New(ctx, audit.RevokeKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(workspaceID, s.now()),
+		}
+		if k.Role == workspace.Admin {
+			for _, guard := range guards {
+				write, err := guard(ctx, workspaceID, at)
+				if err != nil {
+					return err
+				}
+				writes = append(writes, write)
+			}
+		}
+		err = s.table.Transact(ctx, writes...)
+		if err == nil {
+			return nil
+		}
+		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {
+			return fmt.Errorf("revoke key: %w", err)
+		}
+	}
+	return fault.New(fault.Conflict, "The key is being changed by others. Try again.")
+}
+
+// rotating is a secret.Hasher of several keys: a key is stored by its MAC under the newest.
+type rotating interface {
+	// MACs returns the MACs under all keys, that of the newest first.
+	MACs(purpose string, data []byte) [][]byte
+}
+
+// macs returns by what a key may be stored: what it is stored by when it is made now comes first.
+func (s *Store) macs(key string) []string {
+	made := [][]byte{}
+	if several, ok := s.hasher.(rotating); ok {
+		made = several.MACs(purpose, []byte(key))
+	} else {
+		made = append(made, s.hasher.MAC(purpose, []byte(key)))
+	}
+	macs := make([]string, len(made))
+	for i, mac := range made {
+		macs[i] = hex.EncodeToString(mac)
+	}
+	return macs
+}

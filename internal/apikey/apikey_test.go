@@ -7,7 +7,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/apikey"
 	"github.com/slipway-run/slipway/internal/clock"
@@ -24,6 +26,9 @@ type fixture struct {
 	dir    string
 	table  *sqlite.Table
 	hasher *keyfile.Key
+
+	mu sync.Mutex
+	at time.Time
 }
 
 func setUp(t *testing.T) *fixture {
@@ -33,7 +38,8 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	f := &fixture{dir: dir, hasher: hasher, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(f.now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +48,27 @@ func setUp(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
-	return &fixture{apikey.NewStore(tb, hasher, clock.System), dir, tb, hasher}
+	f.table = tb
+	f.Store = apikey.NewStore(tb, hasher, f.now)
+	for _, w := range []string{"one", "two"} {
+		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// now is the fixture's clock, which stands still until it is moved.
+func (f *fixture) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
+}
+
+func (f *fixture) after(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = f.at.Add(d)
 }
 
 func (f *fixture) create(t *testing.T, workspace string) string {
@@ -64,8 +90,8 @@ func TestAKeyBelongsToItsWorkspace(t *testing.T) {
 			t.Errorf("got key %s", key)
 		}
 		seen[key] = true
-		if p, err := f.Authenticate(t.Context(), key); err != nil || p.Workspace != workspace {
-			t.Errorf("got %v (%v), want workspace %s", p, err, workspace)
+		if p, err := f.Authenticate(t.Context(), key); err != nil || p.Workspace != workspace || p.Role != "admin" || p.Subject != "" {
+			t.Errorf("got %v (%v), want an admin of workspace %s", p, err, workspace)
 		}
 	}
 }

@@ -1,0 +1,77 @@
+package apikey
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+const (
+	// useInterval is how often it is noted that a key is used, at most.
+	useInterval = time.Minute
+	// noteLimit is how long that may take.
+	noteLimit = 5 * time.Second
+	// noters is how many notes may be under way; what is too much is left to a later request.
+	noters = 4
+	// knownUses is how many keys a process remembers to have noted.
+	knownUses = 10_000
+)
+
+// uses is when this process last noted the use of keys.
+type uses struct {
+	// slots holds a token for each note that is under way.
+	slots chan struct{}
+	mu    *sync.Mutex
+	noted map[string]time.Time
+}
+
+func newUses() uses {
+	return uses{slots: make(chan struct{}, noters), mu: &sync.Mutex{}, noted: map[string]time.Time{}}
+}
+
+// begin takes a slot when the key's use is to be noted.
+func (u *uses) begin(key string, now time.Time) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if last, ok := u.noted[key]; ok && now.Sub(last) < useInterval {
+		return false
+	}
+	select {
+	case u.slots <- struct{}{}:
+	default:
+		return false
+	}
+	if len(u.noted) >= knownUses {
+		clear(u.noted) // rare, and only costs to read records again
+	}
+	u.noted[key] = now
+	return true
+}
+
+// used notes that a key was used, while the request goes on. A note that is lost matters to nobody: there will be another.
+func (s *Store) used(ctx context.Context, u use) {
+	if u.Key == "" || !s.uses.begin(u.Key, s.now()) {
+		return
+	}
+	go func() {
+		defer func() { <-s.uses.slots }()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+		defer cancel()
+		_ = s.note(ctx, u)
+	}()
+}
+
+// Wait waits until the notes that are under way are written, or the context ends.
+func (s *Store) Wait(ctx context.Context) {
+	taken := 0
+	for taken < noters && ctx.Err() == nil {
+		select {
+		case s.uses.slots <- struct{}{}:
+			taken++
+		case <-ctx.Done():
+		}
+	}
+	for range taken {
+		<-s.uses.slots
+	}
+}
