@@ -1,0 +1,95 @@
+// Package match answers whether a JSON document has what a filter asks for, in the way of searches by metadata or values: objects match when each member
+// of the filter matches, everything else when it is equal.
+package match
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+)
+
+// Filter is a parsed filter. The zero Filter matches everything.
+type Filter struct{ wanted any }
+
+// Parse reads a filter; empty text and null are the zero Filter. The error is that of the JSON.
+func Parse(filter json.RawMessage) (Filter, error) {
+	if len(filter) == 0 {
+		return Filter{}, nil
+	}
+	wanted, err := decode(filter)
+	if err != nil {
+		return Filter{}, fmt.Errorf("read filter: %w", err)
+	}
+	return Filter{wanted}, nil
+}
+
+// Empty reports whether the filter matches everything.
+func (f Filter) Empty() bool {
+	members, ok := f.wanted.(map[string]any)
+	return f.wanted == nil || ok && len(members) == 0
+}
+
+// Matches reports whether a document, which must be JSON, has what the filter asks for.
+func (f Filter) Matches(document json.RawMessage) (bool, error) {
+	if f.Empty() {
+		return true, nil
+	}
+	if len(document) == 0 {
+		document = json.RawMessage("null")
+	}
+	found, err := decode(document)
+	if err != nil {
+		return false, fmt.Errorf("read document: %w", err)
+	}
+	return contains(found, f.wanted), nil
+}
+
+// decode keeps numbers as they are written, so that large ones differ where they differ.
+func decode(text json.RawMessage) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+// contains is containment as PostgreSQL's jsonb has it: objects by their members, lists by their elements in any order.
+func contains(found, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		members, ok := found.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, value := range wanted {
+			member, there := members[name]
+			if !there || !contains(member, value) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		elements, ok := found.([]any)
+		return ok && !slices.ContainsFunc(wanted, func(value any) bool {
+			return !slices.ContainsFunc(elements, func(element any) bool { return contains(element, value) })
+		})
+	case json.Number:
+		number, ok := found.(json.Number)
+		return ok && equalNumbers(number, wanted)
+	default:
+		return reflect.DeepEqual(found, wanted)
+	}
+}
+
+func equalNumbers(a, b json.Number) bool {
+	if a == b {
+		return true
+	}
+	x, errX := a.Float64()
+	y, errY := b.Float64()
+	_, exactX := a.Int64()
+	_, exactY := b.Int64()
+	// Two whole numbers that are written differently differ; 1 and 1.0 do not.
+	return errX == nil && errY == nil && x == y && (exactX != nil || exactY != nil)
+}
