@@ -1,0 +1,70 @@
+package assistant
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/record"
+)
+
+// Apply lays what a run brings over what the assistant has: of its configuration the tags are added and the members of configurable each replaced, everything else
+// is replaced on the first level. Each of the run's may be nil; so are the results where there is nothing.
+func (a Assistant) Apply(config, runContext, metadata json.RawMessage) (_, _, _ json.RawMessage, err error) {
+	own := a.Metadata
+	if a.Assistant == DefaultID(a.Graph) && string(own) == string(systemMetadata) {
+		own = nil // says of the assistant that nobody has made it, which is nothing about its runs
+	}
+	if config, err = overConfig(a.Config, config); err != nil {
+		return nil, nil, nil, err
+	}
+	if runContext, err = over(a.Context, runContext); err != nil {
+		return nil, nil, nil, err
+	}
+	metadata, err = over(own, metadata)
+	return config, runContext, metadata, err
+}
+
+func isNothing(object json.RawMessage) bool {
+	return len(object) == 0 || string(object) == "null" || string(object) == "{}"
+}
+
+func over(below, above json.RawMessage) (json.RawMessage, error) {
+	switch {
+	case isNothing(below):
+		return above, nil
+	case isNothing(above):
+		return below, nil
+	}
+	return merge(below, above)
+}
+
+func overConfig(below, above json.RawMessage) (json.RawMessage, error) {
+	all, err := over(below, above)
+	if err != nil || isNothing(below) || isNothing(above) {
+		return all, err
+	}
+	type parts struct {
+		Tags         []string        `json:"tags"`
+		Configurable json.RawMessage `json:"configurable"`
+	}
+	var under, upper parts
+	for from, to := range map[*json.RawMessage]*parts{&below: &under, &above: &upper} {
+		if json.Unmarshal(*from, to) != nil {
+			return nil, fault.New(fault.Invalid, "config: tags must be texts, and configurable an object.")
+		}
+	}
+	configurable, err := over(under.Configurable, upper.Configurable)
+	if err != nil {
+		return nil, fault.New(fault.Invalid, "config: configurable must be an object.")
+	}
+	changed := map[string]any{}
+	if tags := append(slices.Clip(under.Tags), upper.Tags...); len(tags) > 0 {
+		slices.Sort(tags)
+		changed["tags"] = slices.Compact(tags)
+	}
+	if configurable != nil {
+		changed["configurable"] = configurable
+	}
+	return merge(all, record.Encode(changed))
+}
