@@ -122,7 +122,7 @@ var (
 )
 
 func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*http.Response, error) {
-	body, err := json.Marshal(invocation)
+	body, err := encode(invocation)
 	if err != nil {
 		return nil, fmt.Errorf("encode invocation: %w", err)
 	}
@@ -132,13 +132,44 @@ func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation
 	}
 	request.Header["Content-Type"] = contentTypeJSON
 	request.Header["Accept"] = acceptBoth
+	if endpoint.Revision != "" {
+		request.Header[headerRevision] = []string{endpoint.Revision}
+	}
 	if endpoint.Token != "" {
 		request.Header["Authorization"] = []string{"Bearer " + endpoint.Token}
+		request.Header[headerSignature] = []string{sign(endpoint.Token, time.Now(), body)}
 	}
 	if parent := traceParent(invocation.RunID); parent != "" {
 		request.Header["Traceparent"] = []string{parent}
 	}
 	return c.send(request)
+}
+
+// encode writes an invocation with the values as they are: they are JSON already, and may be large.
+func encode(invocation Invocation) ([]byte, error) {
+	values := invocation.State.Values
+	invocation.State.Values = nil
+	state, err := json.Marshal(invocation.State)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := json.Marshal(struct {
+		Invocation
+
+		State *State `json:"state,omitempty"` // in place of the other
+	}{Invocation: invocation})
+	if err != nil {
+		return nil, err
+	}
+	const withoutValues = `{"values":null`
+	state = bytes.TrimPrefix(state, []byte(withoutValues))
+	if len(values) == 0 {
+		values = json.RawMessage("null")
+	}
+	const before = `{"state":{"values":`
+	body := make([]byte, 0, len(before)+len(values)+len(state)+len(rest))
+	body = append(append(append(body, before...), values...), state...)
+	return append(append(body, ','), rest[1:]...), nil
 }
 
 // send returns the response only if its status is 200. Its body is then the caller's to close.

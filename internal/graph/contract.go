@@ -3,6 +3,16 @@
 // A deployed agent is any container or process that answers `GET /ping` and `POST /invocations` on $HOST:$PORT, in the shape of the public
 // AgentCore Runtime HTTP contract. An invocation carries everything that the agent needs, the thread's state included; the agent keeps
 // nothing. Closing the connection tells it to stop.
+//
+// Beside `Authorization: Bearer <token>`, with the token that the agent has as SLIPWAY_INVOKE_TOKEN, an invocation carries
+//
+//	X-Slipway-Revision: <revision id>
+//	X-Slipway-Signature: t=<unix seconds>,v1=<hex HMAC-SHA-256(token, "<t>.<hex SHA-256 of the body>")>
+//
+// The revision is for load balancers that many agents share. The signature is for agents that want to know that the body came from the platform, and
+// just now: such an agent computes it from the token's text, the t of the header and the bytes of the body, compares in constant time, and
+// refuses a t that is more than five minutes from its own clock; within those it may refuse a signature that it has seen. There may be further pairs beside t and
+// v1, to be ignored. A later attempt of a run is signed anew.
 package graph
 
 import "encoding/json"
@@ -13,6 +23,9 @@ type Operation string
 const (
 	// OperationRun runs the graph on the input; it is the default.
 	OperationRun Operation = "run"
+	// OperationUpdateState applies Supersteps to the state, through the graph's own reducers, without running a node. It is answered with the
+	// checkpoint events that follow from it.
+	OperationUpdateState Operation = "update_state"
 	// OperationDescribe returns the graphs and their JSON schemas.
 	OperationDescribe Operation = "describe"
 )
@@ -36,16 +49,77 @@ type Invocation struct {
 	StreamMode      []string        `json:"stream_mode"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
+	// StreamSubgraphs asks for the events of subgraphs too, under names with their namespace.
+	StreamSubgraphs bool `json:"stream_subgraphs,omitempty"`
+	// Durability is "sync", "async" or "exit", for agents that keep checkpoints of their own: with "exit" they send only the last.
+	Durability string `json:"durability,omitempty"`
+	// Supersteps are those of OperationUpdateState.
+	Supersteps []Superstep `json:"supersteps,omitempty"`
+	// ServerURL is the base URL of the deployment's own agent server, whose store the agent may use with its invoke token as bearer token; "" where
+	// it cannot be reached.
+	ServerURL string `json:"server_url,omitempty"`
+}
+
+// Superstep is a list of updates that make one checkpoint.
+type Superstep struct {
+	Updates []StateUpdate `json:"updates"`
+}
+
+// StateUpdate changes the state as if a node had returned Values, or Command.
+type StateUpdate struct {
+	Values  json.RawMessage `json:"values,omitempty"`
+	Command json.RawMessage `json:"command,omitempty"`
+	// AsNode is the node; "" leaves it to the graph, "__input__" stands for the input of a run.
+	AsNode string `json:"as_node,omitempty"`
 }
 
 // State is the thread's state as an invocation carries it.
 type State struct {
 	// Values is the state with the run's input folded in.
 	Values json.RawMessage `json:"values"`
-	// Checkpoint is what the agent's last checkpoint event held, for agents that keep their own; null otherwise.
-	Checkpoint json.RawMessage `json:"checkpoint"`
-	// Pending lists, in order, the updates that are in Values but not in Checkpoint.
-	Pending []json.RawMessage `json:"pending"`
+	// Checkpoint is where an agent that keeps checkpoints of its own goes on from; null before its first, and for all other agents.
+	Checkpoint *Checkpoints `json:"checkpoint"`
+	// Pending lists, in order, the updates that are in Values but not in Checkpoint: the unfinished messages of an interrupted run as those of the node that
+	// was writing them, and inputs of runs that never started as AsNode "__input__". The agent applies them before the input; its next
+	// checkpoint has them.
+	Pending []StateUpdate `json:"pending"`
+}
+
+// Checkpoints is everything that a framework needs to go on from one of its checkpoints, as it sent it: the graph's own checkpoint, the newest one of
+// each subgraph since (and of persistent ones before), and the results of the tasks that had finished.
+type Checkpoints struct {
+	// ID is that of the graph's own checkpoint, whose ns is "".
+	ID          string       `json:"id"`
+	Checkpoints []Checkpoint `json:"checkpoints"`
+	Writes      []Writes     `json:"writes"`
+}
+
+// Checkpoint is the data of an EventCheckpoint. What goes back to the agent leaves out Values, Next, Tasks and Metadata.
+type Checkpoint struct {
+	ID       string `json:"id"`
+	ParentID string `json:"parent_id,omitempty"`
+	// NS is "" for the graph itself, else the subgraph's namespace ("name:task|name:task").
+	NS string `json:"ns"`
+	// Values is the state as the graph's clients see it: a JSON object. It is the truth from then on.
+	Values json.RawMessage `json:"values,omitempty"`
+	// Next are the names of the nodes to run, Tasks those tasks in the form of the agent server's interface: {id, name, error, interrupts, ...}.
+	Next     []string        `json:"next,omitempty"`
+	Tasks    json.RawMessage `json:"tasks,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Persistent says that a subgraph's checkpoint outlives the next one of the graph.
+	Persistent bool `json:"persistent,omitempty"`
+	// Data is the framework's own form, base64, opaque to the server.
+	Data []byte `json:"data"`
+}
+
+// Writes is the data of an EventWrites: what a task has returned before its step is complete. It outlives the agent, so that the task is not run
+// again, until the graph's next checkpoint. Later writes of the same task replace those before.
+type Writes struct {
+	CheckpointID string `json:"checkpoint_id"`
+	NS           string `json:"ns"`
+	TaskID       string `json:"task_id"`
+	// Data is the framework's own form, base64, opaque to the server.
+	Data []byte `json:"data"`
 }
 
 // Names of the events that an agent may stream. Events of a subgraph carry its namespace: "updates|name|name".
@@ -55,14 +129,18 @@ const (
 	EventValues     = "values"     // the whole state, authoritative
 	EventCustom     = "custom"     // anything
 	EventInterrupt  = "interrupt"  // [{id, value}]: the graph pauses for a person
-	EventCheckpoint = "checkpoint" // {id, parent_id, ns, values, next, tasks, metadata, data}
+	EventCheckpoint = "checkpoint" // Checkpoint
+	EventWrites     = "writes"     // Writes
 	EventError      = "error"      // {error, message}: the graph failed
 )
+
+// An agent that sends checkpoint events keeps checkpoints of its own: from its first on, they and not its updates make the state. Both kinds of events
+// are for the server alone; "checkpoints" events, which clients may ask for, are separate.
 
 // Event is one event of an agent's answer.
 type Event struct {
 	Name string
-	// Data is valid JSON.
+	// Data is valid JSON; whether that of a checkpoint is, which may be large, is left to who decodes it.
 	Data json.RawMessage
 }
 
@@ -81,6 +159,10 @@ type GraphDescription struct {
 	ContextSchema json.RawMessage `json:"context_schema"`
 	// Graph is {nodes: [{id, ...}], edges: [{source, target, ...}]}.
 	Graph json.RawMessage `json:"graph"`
+	// Checkpoints says that the graph keeps checkpoints of its own, and takes OperationUpdateState. Until it has sent the first of a thread, only this tells.
+	Checkpoints bool `json:"checkpoints,omitempty"`
+	// Subgraphs are those of the graph by namespace, without their own drawable graphs.
+	Subgraphs map[string]GraphDescription `json:"subgraphs,omitempty"`
 }
 
 // Health is an agent's own word on how it is.

@@ -91,7 +91,7 @@ func (s *Stream) readEvent() (Event, error) {
 	if err != nil {
 		return Event{}, err
 	}
-	if !json.Valid(event.Data) {
+	if event.Name != EventCheckpoint && !json.Valid(event.Data) {
 		return Event{}, &ProtocolError{Message: fmt.Sprintf("the data of a %q event is not JSON: %s", event.Name, excerpt(event.Data))}
 	}
 	return Event{Name: event.Name, Data: event.Data}, nil

@@ -32,6 +32,8 @@ type Agent struct {
 	run   Func
 	token string
 	mux   *http.ServeMux
+	// Keeps makes it describe its graph as one that keeps checkpoints.
+	Keeps bool
 }
 
 // NewAgent returns an agent that answers with run, and with Script if run is nil. It accepts every caller if token is empty.
@@ -49,6 +51,16 @@ func NewAgent(run Func, token string) *Agent {
 func Start(t testing.TB, run Func) compute.Endpoint {
 	t.Helper()
 	server := httptest.NewServer(NewAgent(run, Token))
+	t.Cleanup(server.Close)
+	return compute.Endpoint{URL: server.URL, Token: Token}
+}
+
+// StartKeeper serves the agent Keeper for the time of the test.
+func StartKeeper(t testing.TB) compute.Endpoint {
+	t.Helper()
+	agent := NewAgent(Keeper, Token)
+	agent.Keeps = true
+	server := httptest.NewServer(agent)
 	t.Cleanup(server.Close)
 	return compute.Endpoint{URL: server.URL, Token: Token}
 }
@@ -71,7 +83,11 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if invocation.Operation == graph.OperationDescribe {
-		writeJSON(w, graph.Description{Graphs: map[string]graph.GraphDescription{"agent": {}}})
+		schema, drawn := json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"nodes":[{"id":"agent"}],"edges":[]}`)
+		inner := map[string]graph.GraphDescription{"inner": {StateSchema: schema}, "inner|deep": {StateSchema: schema}}
+		writeJSON(w, graph.Description{Graphs: map[string]graph.GraphDescription{
+			"agent": {Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner},
+		}})
 		return
 	}
 	a.stream(r.Context(), w, invocation)
