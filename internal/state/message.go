@@ -52,6 +52,25 @@ func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, err
 	return p, nil
 }
 
+// Coerce returns an update as Reduce takes it in, with a type and an id in each of its messages; null stays so.
+func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error) {
+	object, err := decodeObject(update)
+	if err != nil || object[Messages] == nil {
+		return update, err
+	}
+	list, err := messageList(object[Messages])
+	if err != nil || list == nil {
+		return update, err
+	}
+	for i, raw := range list {
+		if list[i], _, err = coerceMessage(raw, newID); err != nil {
+			return nil, err
+		}
+	}
+	object[Messages] = channel{list: list, isList: true}.append(nil)
+	return json.Marshal(object)
+}
+
 // CheckInput reports why a run's input cannot be folded into a state. Input that is not an object is the graph's own matter.
 func CheckInput(input json.RawMessage) error {
 	if !IsObject(input) {
@@ -145,13 +164,46 @@ func (v *Values) messageIndex() map[string]int {
 	}
 	list := v.channels[Messages].list
 	v.index = make(map[string]int, len(list)+4)
-	for i, raw := range list {
-		var m message
-		if json.Unmarshal(raw, &m) == nil && m.ID != "" {
-			v.index[m.ID] = i
+	addToIndex(v.index, list, 0)
+	return v.index
+}
+
+// extendIndex makes the index that of a list which has what the messages are now, and others behind it; it reports false for any other list.
+func (v *Values) extendIndex(list []json.RawMessage) bool {
+	old := v.channels[Messages].list
+	if len(list) < len(old) {
+		return false
+	}
+	for i := range old {
+		if !bytes.Equal(old[i], list[i]) { // the same memory is not compared
+			return false
 		}
 	}
-	return v.index
+	addToIndex(v.index, list[len(old):], len(old))
+	return true
+}
+
+// addToIndex adds messages that begin at a place.
+func addToIndex(index map[string]int, list []json.RawMessage, place int) {
+	for i, raw := range list {
+		if id := idOf(raw); id != "" {
+			index[id] = place + i
+		}
+	}
+}
+
+// idOf returns the id of a message, "" when it has none.
+func idOf(raw json.RawMessage) (found string) {
+	s := scanner{text: raw}
+	if err := s.members(func(name string) error {
+		if value := s.value(); name == "id" {
+			found = text(value)
+		}
+		return nil
+	}); err != nil {
+		return ""
+	}
+	return found
 }
 
 // messageList accepts a list of messages or a single one; null is nil.
@@ -229,8 +281,11 @@ func messageObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 }
 
 func text(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) != nil {
+	if len(raw) < 2 || raw[0] != '"' {
+		return ""
+	}
+	s, err := unquote(raw)
+	if err != nil {
 		return ""
 	}
 	return s

@@ -22,6 +22,8 @@ type partialKey struct {
 type partial struct {
 	partialKey
 	kind string
+	// node is the one that was writing it, "" when the agent did not say.
+	node string
 	text strings.Builder
 }
 
@@ -39,6 +41,24 @@ func decodeChunk(data json.RawMessage) (c chunk, ok bool) {
 		return c, false
 	}
 	return c, json.Unmarshal(pair[0], &c) == nil && c.ID != ""
+}
+
+// nodeName ends the name of the member of a chunk's metadata that names the node; frameworks put their own name before it.
+const nodeName = "graph_node"
+
+// nodeOf returns the node that the metadata of a "messages" event names.
+func nodeOf(data json.RawMessage) string {
+	var pair []json.RawMessage
+	var metadata map[string]json.RawMessage
+	if json.Unmarshal(data, &pair) != nil || len(pair) < 2 || json.Unmarshal(pair[1], &metadata) != nil {
+		return ""
+	}
+	for name, value := range metadata {
+		if strings.HasSuffix(name, nodeName) {
+			return text(value)
+		}
+	}
+	return ""
 }
 
 // ChunkOf returns the id of the message that the data of a "messages" event is a chunk of, "" when it is of none.
@@ -64,7 +84,7 @@ func (p *Partials) Add(data json.RawMessage, attempt int64) {
 	key := partialKey{id: c.ID, attempt: attempt}
 	m := p.open[key]
 	if m == nil {
-		m = &partial{partialKey: key, kind: kind}
+		m = &partial{partialKey: key, kind: kind, node: nodeOf(data)}
 		if p.open == nil {
 			p.open = map[partialKey]*partial{}
 		}
@@ -85,11 +105,21 @@ func (p *Partials) Close(v *Values) {
 	})
 }
 
-// Update returns the unfinished messages as an update of the state, in the order in which they began, each marked incomplete in its
-// response metadata; nil when there is no text to keep. Of two attempts at one message, of which the one is the beginning of the
+// NodeUpdate is an update of the state as that of a node.
+type NodeUpdate struct {
+	Node   string
+	Update json.RawMessage
+}
+
+// Updates returns the unfinished messages as updates of the state, one for each node in a row that wrote some, in the order in which they began, each marked incomplete
+// in its response metadata; none when there is no text to keep. Of two attempts at one message, of which the one is the beginning of the
 // other, the longer stands for both.
-func (p *Partials) Update() json.RawMessage {
-	var messages []json.RawMessage
+func (p *Partials) Updates() []NodeUpdate {
+	type kept struct {
+		node    string
+		message json.RawMessage
+	}
+	var messages []kept
 	taken := map[string]bool{}
 	for i, m := range slices.Backward(p.list) {
 		if m.text.Len() == 0 || p.covered(i) {
@@ -100,13 +130,19 @@ func (p *Partials) Update() json.RawMessage {
 			id = fmt.Sprintf("%s-%d", m.id, m.attempt)
 		}
 		taken[id] = true
-		messages = append(messages, m.message(id))
-	}
-	if len(messages) == 0 {
-		return nil
+		messages = append(messages, kept{m.node, m.message(id)})
 	}
 	slices.Reverse(messages)
-	return append(channel{list: messages, isList: true}.append([]byte(`{"messages":`)), '}')
+	var updates []NodeUpdate
+	for len(messages) > 0 {
+		node := messages[0].node
+		var list []json.RawMessage
+		for len(messages) > 0 && messages[0].node == node {
+			list, messages = append(list, messages[0].message), messages[1:]
+		}
+		updates = append(updates, NodeUpdate{node, append(channel{list: list, isList: true}.append([]byte(`{"messages":`)), '}')})
+	}
+	return updates
 }
 
 // covered reports whether another attempt shows the text of message i from its beginning on.

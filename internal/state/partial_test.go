@@ -110,15 +110,17 @@ func partials(chunks ...shown) *state.Partials {
 // checkKept folds the update into an empty state, as what counts is that it can be.
 func checkKept(t *testing.T, p *state.Partials, want []string) {
 	t.Helper()
-	update := p.Update()
+	updates := p.Updates()
 	if len(want) == 0 {
-		if update != nil {
-			t.Errorf("got %s, want nothing to keep", update)
+		if updates != nil {
+			t.Errorf("got %s, want nothing to keep", updates)
 		}
 		return
 	}
 	v := new(state.Values)
-	reduce(t, v, string(update))
+	for _, update := range updates {
+		reduce(t, v, string(update.Update))
+	}
 	var kept struct{ Messages []json.RawMessage }
 	if err := json.Unmarshal(v.JSON(), &kept); err != nil {
 		t.Fatal(err)

@@ -66,26 +66,87 @@ func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 
 // Parse reads a state from a JSON object; null is the empty state.
 func Parse(raw json.RawMessage) (*Values, error) {
-	object, err := decodeObject(raw)
-	if err != nil {
-		return nil, fmt.Errorf("state is not a JSON object: %w", err)
-	}
-	v := &Values{channels: make(map[string]channel, len(object))}
-	for name, value := range object {
-		v.channels[name] = parseChannel(value)
-	}
-	return v, nil
+	return new(Values).next(raw, canonical)
 }
 
-func parseChannel(raw json.RawMessage) channel {
-	if len(raw) == 0 || raw[0] != '[' {
-		return channel{raw: raw}
+// Read reads a state that JSON wrote and that was stored since. It shares the memory of stored.
+func Read(stored json.RawMessage) (*Values, error) {
+	return new(Values).next(stored, asStored)
+}
+
+// next reads the state that follows v. What is as it was is recognized by its bytes, and neither checked nor kept again: only of the rest form makes a value.
+func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawMessage, error)) (*Values, error) {
+	s := scanner{text: raw}
+	next := &Values{channels: make(map[string]channel, len(v.channels)+1)}
+	if s.takeText([]byte("null")) {
+		return next, s.done()
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(raw, &list) != nil {
+	err := s.members(func(name string) error {
+		c, err := s.channel(v.channels[name], form)
+		next.channels[name] = c
+		return err
+	})
+	if err == nil {
+		err = s.done()
+	}
+	if err == nil {
+		return next, nil
+	}
+	var object map[string]json.RawMessage
+	if shape := json.Unmarshal(raw, &object); shape != nil {
+		err = shape // which says more
+	}
+	return nil, fmt.Errorf("state is not a JSON object: %w", err)
+}
+
+// channel reads the value that follows old. Of lists it keeps the elements from the first on that are the same.
+func (s *scanner) channel(old channel, form func(json.RawMessage) (json.RawMessage, error)) (c channel, err error) {
+	if s.space(); s.at == len(s.text) || s.text[s.at] != '[' {
+		if s.takeText(old.raw) {
+			return old, nil
+		}
+		c.raw, err = form(s.value())
+		return c, err
+	}
+	same := 0
+	var rest []json.RawMessage
+	err = s.parts('[', ']', func() error {
+		follows := rest == nil && same < len(old.list)
+		if follows && s.takeText(old.list[same]) {
+			same++
+			return nil
+		}
+		element, err := form(s.value())
+		if follows && bytes.Equal(old.list[same], element) {
+			same++
+		} else {
+			rest = append(rest, element)
+		}
+		return err
+	})
+	kept := old.list[:same]
+	if same < len(old.list) {
+		kept = slices.Clip(kept)
+	}
+	return channel{list: append(kept, rest...), isList: true}, err
+}
+
+// asStored takes a value as it is.
+func asStored(value json.RawMessage) (json.RawMessage, error) {
+	if value == nil {
+		return nil, errText
+	}
+	return value, nil
+}
+
+// parseChannel reads a value that JSON wrote.
+func parseChannel(raw json.RawMessage) channel {
+	s := scanner{text: raw}
+	c, err := s.channel(channel{}, asStored)
+	if err != nil || s.done() != nil {
 		return channel{raw: raw} // never so for a value that a decoder cut out of valid JSON
 	}
-	return channel{list: list, isList: true}
+	return c
 }
 
 // JSON writes the state as an object with its channels in alphabetical order.
@@ -172,9 +233,10 @@ func (v *Values) put(name string, c channel) {
 	v.channels[name] = c
 }
 
-// Replace makes the state equal to a JSON object that is authoritative, and returns the difference. An error leaves the state as it was.
+// Replace makes the state equal to a JSON object that is authoritative, and returns the difference. An error leaves the state as it was. It takes little more than
+// a comparison of the bytes of what did not change.
 func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
-	next, err := Parse(raw)
+	next, err := v.next(raw, canonical)
 	if err != nil {
 		return Patch{}, err
 	}
@@ -188,7 +250,10 @@ func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	for name, c := range next.channels {
 		p.difference(name, v.channels[name], c)
 	}
-	v.channels, v.index = next.channels, nil
+	if v.index != nil && !v.extendIndex(next.channels[Messages].list) {
+		v.index = nil
+	}
+	v.channels = next.channels
 	return p, nil
 }
 
@@ -221,4 +286,41 @@ func (p *Patch) splice(name string, s Splice) {
 		p.Lists = map[string]Splice{}
 	}
 	p.Lists[name] = s
+}
+
+// Equal reports whether two states are the same. What they share is not compared.
+func (v *Values) Equal(other *Values) bool {
+	return maps.EqualFunc(v.channels, other.channels, func(a, b channel) bool {
+		return a.isList == b.isList && bytes.Equal(a.raw, b.raw) &&
+			slices.EqualFunc(a.list, b.list, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) })
+	})
+}
+
+// Clone returns an independent copy, which shares what neither changes.
+func (v *Values) Clone() *Values {
+	clone := &Values{channels: make(map[string]channel, len(v.channels))}
+	for name, c := range v.channels {
+		c.list = slices.Clip(c.list)
+		clone.channels[name] = c
+	}
+	return clone
+}
+
+// Plain returns the part of an update that means the same to every graph: messages, and what takes the place of a value that is neither a list nor an object. How
+// it comes into others only the graph knows. Anything but an object is returned as it is.
+func (v *Values) Plain(update json.RawMessage) json.RawMessage {
+	object, err := decodeObject(update)
+	if err != nil {
+		return update
+	}
+	for name := range object {
+		if c, known := v.channels[name]; name != Messages && known && (c.isList || IsObject(c.raw)) {
+			delete(object, name)
+		}
+	}
+	plain, err := json.Marshal(object)
+	if err != nil {
+		return update
+	}
+	return plain
 }

@@ -1,0 +1,212 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// A state may be large, while a step changes little of it. So a text is cut into its parts without decoding them: the ends of values are found by their
+// brackets and quotes only. What is cut out so is compared with what is known to be good, or checked by canonical.
+
+var errText = errors.New("text is not JSON")
+
+// scanner reads a JSON text.
+type scanner struct {
+	text []byte
+	at   int
+}
+
+// space passes over white space.
+func (s *scanner) space() {
+	for s.at < len(s.text) {
+		switch s.text[s.at] {
+		case ' ', '\t', '\r', '\n':
+			s.at++
+		default:
+			return
+		}
+	}
+}
+
+// take passes over white space and one byte, if it is the one.
+func (s *scanner) take(b byte) bool {
+	if s.space(); s.at < len(s.text) && s.text[s.at] == b {
+		s.at++
+		return true
+	}
+	return false
+}
+
+// takeText passes over white space and a value, if its text is the one.
+func (s *scanner) takeText(value []byte) bool {
+	s.space()
+	if len(value) == 0 || !bytes.HasPrefix(s.text[s.at:], value) {
+		return false
+	}
+	if end := s.at + len(value); end == len(s.text) || delimits(s.text[end]) {
+		s.at = end
+		return true
+	}
+	return false
+}
+
+// delimits reports whether a byte can follow a value.
+func delimits(b byte) bool {
+	switch b {
+	case ',', ':', ']', '}', ' ', '\t', '\r', '\n':
+		return true
+	}
+	return false
+}
+
+// value returns the next value, nil where there is none.
+func (s *scanner) value() json.RawMessage {
+	s.space()
+	begin, depth := s.at, 0
+	for s.at < len(s.text) {
+		b := s.text[s.at]
+		switch b {
+		case '"':
+			if s.at++; !s.endString() {
+				return nil
+			}
+		case '{', '[':
+			depth++
+			s.at++
+		case '}', ']':
+			if depth--; depth < 0 {
+				return nil
+			}
+			s.at++
+		default:
+			if depth == 0 {
+				for s.at < len(s.text) && !delimits(s.text[s.at]) {
+					s.at++
+				}
+				if s.at == begin {
+					return nil
+				}
+			} else {
+				s.at++
+			}
+		}
+		if depth == 0 {
+			return s.text[begin:s.at:s.at]
+		}
+	}
+	return nil
+}
+
+// endString passes over the rest of a string.
+func (s *scanner) endString() bool {
+	for {
+		quote := bytes.IndexByte(s.text[s.at:], '"')
+		if quote < 0 {
+			return false
+		}
+		end := s.at + quote
+		escapes := 0
+		for end-escapes > s.at && s.text[end-escapes-1] == '\\' {
+			escapes++
+		}
+		if s.at = end + 1; escapes%2 == 0 {
+			return true
+		}
+	}
+}
+
+// members calls visit with each member's name, and the scanner before its value, which visit takes.
+func (s *scanner) members(visit func(name string) error) error {
+	return s.parts('{', '}', func() error {
+		name := s.value()
+		if len(name) == 0 || name[0] != '"' || !s.take(':') {
+			return errText
+		}
+		unquoted, err := unquote(name)
+		if err != nil {
+			return err
+		}
+		return visit(unquoted)
+	})
+}
+
+// parts calls visit before each part of an object or a list.
+func (s *scanner) parts(begin, end byte, visit func() error) error {
+	if !s.take(begin) {
+		return errText
+	}
+	for first := true; ; first = false {
+		switch {
+		case s.take(end):
+			return nil
+		case !first && !s.take(','):
+			return errText
+		}
+		if err := visit(); err != nil {
+			return err
+		}
+	}
+}
+
+// done reports an error unless the whole text was read.
+func (s *scanner) done() error {
+	if s.space(); s.at < len(s.text) {
+		return errText
+	}
+	return nil
+}
+
+// unquote reads a string.
+func unquote(quoted json.RawMessage) (string, error) {
+	inner := quoted[1 : len(quoted)-1]
+	for _, b := range inner {
+		if b < ' ' || b > '~' || b == '\\' {
+			var s string
+			err := json.Unmarshal(quoted, &s)
+			return s, err
+		}
+	}
+	return string(inner), nil
+}
+
+// canonical returns a value in the form that JSON has when it is stored: json.Marshal checks it, takes out white space and escapes some characters. So bytes
+// that were stored equal those that come in.
+func canonical(value json.RawMessage) (json.RawMessage, error) {
+	if value == nil {
+		return nil, errText
+	}
+	return json.Marshal(value)
+}
+
+// Cut takes members out of an object: it returns their values, nil of those that it has not, and the object without them. What the values hold is passed over
+// without a check, so that it takes little time however large they are.
+func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte, err error) {
+	s := scanner{text: object}
+	values, rest = make([]json.RawMessage, len(names)), append(make([]byte, 0, 512), '{')
+	err = s.members(func(member string) error {
+		found := s.value()
+		if found == nil {
+			return errText
+		}
+		if i := slices.Index(names, member); i >= 0 {
+			values[i] = found
+			return nil
+		}
+		if len(rest) > 1 {
+			rest = append(rest, ',')
+		}
+		rest = append(append(appendString(rest, member), ':'), found...)
+		return nil
+	})
+	if err == nil {
+		err = s.done()
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("look for %s: %w", strings.Join(names, ", "), err)
+	}
+	return values, append(rest, '}'), nil
+}
