@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
@@ -25,34 +27,79 @@ const (
 	SourceInput Source = "input"
 	// SourceLoop: a step of a graph.
 	SourceLoop Source = "loop"
-	// SourceUpdate: the server itself, which kept what an unfinished run had shown.
+	// SourceUpdate: a client, or the server itself, which kept what an unfinished run had shown.
 	SourceUpdate Source = "update"
+	// SourceFork: a run that goes on from an earlier checkpoint, without an input.
+	SourceFork Source = "fork"
 )
 
-// Checkpoint is one step of a thread's state.
+// Checkpoint is one step of a thread's state. Either the server made it, from an input or from what a node updated, or the agent did, which then names it.
 type Checkpoint struct {
 	ID, ParentID string
-	// Number counts along the thread from 0.
-	Number  int64
-	Run     string
-	Source  Source
-	Created time.Time
+	// Number counts along the thread from 0, Step along the branch from -1, as clients see it.
+	Number, Step int64
+	Run, Graph   string
+	Source       Source
+	Created      time.Time
+	// Next, Tasks and Metadata are what the agent said of its checkpoint; nil of one that the server made.
+	Next            []string
+	Tasks, Metadata json.RawMessage
+	// Agent is the agent's newest checkpoint on this branch, this one included; nil before its first.
+	Agent *Mark
+	// First is the number of the first of the server's own checkpoints since Agent, which lie in one piece. The agent does not have them yet; one of its
+	// own has all before it.
+	First int64
+	// Folded says that the server has folded a node's update into the state: the agent keeps no checkpoints.
+	Folded bool
 }
 
-// Step is the number that clients see: -1 for the thread's first input.
-func (c Checkpoint) Step() int64 { return c.Number - 1 }
+// Mark is an agent's own checkpoint.
+type Mark struct {
+	Number int64  `json:"number"`
+	ID     string `json:"id"`
+	// Keep lists the lasting subgraphs, each with the number of the agent's checkpoint at which it was kept last.
+	Keep []Kept `json:"keep,omitempty"`
+}
+
+// Kept is the place of a lasting subgraph's checkpoint.
+type Kept struct {
+	NS     string `json:"ns"`
+	Number int64  `json:"number"`
+}
+
+// Own reports whether the agent made the checkpoint.
+func (c Checkpoint) Own() bool { return c.Agent != nil && c.Agent.Number == c.Number }
 
 // State is a thread's state at a checkpoint. It belongs to one goroutine.
 type State struct {
 	Values *state.Values
 	// At is the checkpoint, the zero Checkpoint with Number -1 when the thread has none.
 	At Checkpoint
+	// last is the number of the thread's newest checkpoint: that of At, unless the state is to become a fork.
+	last int64
 	// base is the number of the last snapshot, size that one's size; grown is how many bytes of changes lie behind it.
 	base, size, grown int64
+	// forked are the updates that the agent's checkpoint lacks where the fork begins.
+	forked []graph.StateUpdate
+	// body is what is stored of At.
+	body checkpointBody
 }
 
 // Empty is the state of a thread without checkpoints.
-func Empty() *State { return &State{Values: new(state.Values), At: Checkpoint{Number: -1}} }
+func Empty() *State {
+	return &State{Values: new(state.Values), At: Checkpoint{Number: -1, Step: -2}, last: -1}
+}
+
+// Fork makes the next checkpoint follow At although the thread's newest one has the number last. Pending is what Store.Pending says of At.
+func (s *State) Fork(last int64, pending []graph.StateUpdate) { s.last, s.forked = last, pending }
+
+// Forks reports whether the next checkpoint begins a branch.
+func (s *State) Forks() bool { return s.last != s.At.Number }
+
+// branches reports whether the agent's next checkpoint follows one that others lie behind.
+func (s *State) branches() bool {
+	return s.Forks() || (s.At.Agent != nil && !s.At.Own() && s.At.First != s.At.Agent.Number+1)
+}
 
 const checkpointKind = "checkpoint"
 
@@ -66,33 +113,108 @@ const snapshotFloor = 64 << 10
 type checkpointBody struct {
 	ID       string          `json:"id"`
 	ParentID string          `json:"parent_id,omitempty"`
+	Step     int64           `json:"step"`
 	Run      string          `json:"run"`
+	Graph    string          `json:"graph,omitempty"`
 	Source   Source          `json:"source"`
 	Patch    *state.Patch    `json:"patch,omitempty"`
 	Values   json.RawMessage `json:"values,omitempty"`
+	Next     []string        `json:"next,omitempty"`
+	Tasks    json.RawMessage `json:"tasks,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Agent    *Mark           `json:"agent,omitempty"`
+	First    int64           `json:"first"`
+	Folded   bool            `json:"folded,omitempty"`
+	// Pending are the updates that led here. One without values is the state itself, which was empty before.
+	Pending []graph.StateUpdate `json:"pending,omitempty"`
 }
 
-// Advance records a change that was already made to s.Values as the next checkpoint, and returns the write that stores it. The write must
-// be part of a transaction that also proves the right to write (the run's fence).
-func (s *State) Advance(ref Ref, now time.Time, run string, source Source, patch state.Patch) table.Put {
-	next := Checkpoint{ID: id.New(now), ParentID: s.At.ID, Number: s.At.Number + 1, Run: run, Source: source, Created: now}
-	b := checkpointBody{ID: next.ID, ParentID: next.ParentID, Run: run, Source: source, Patch: &patch}
-	encoded := record.Encode(b)
-	s.grown += int64(len(encoded))
-	if next.Number == 0 || s.grown > max(s.size, snapshotFloor) {
+// Change is what a checkpoint of the server's own records. It was made to the state already.
+type Change struct {
+	Run, Graph string
+	Source     Source
+	Patch      state.Patch
+	// Pending are the updates that the agent has to make itself, if it keeps checkpoints.
+	Pending []graph.StateUpdate
+}
+
+// Advance records a change as the next checkpoint, and returns the write that stores it. The write must be part of a transaction that also proves the
+// right to write (the run's fence, or the lock's epoch).
+func (s *State) Advance(ref Ref, now time.Time, change Change) table.Put {
+	number := s.last + 1
+	next := Checkpoint{
+		ID: numbered(now, number), ParentID: s.At.ID, Number: number, Step: s.At.Step + 1, Run: change.Run, Graph: change.Graph, Source: change.Source,
+		Created: now, Agent: s.At.Agent, First: s.At.First, Folded: s.At.Folded || change.Source == SourceLoop,
+	}
+	if s.At.Own() || s.Forks() {
+		next.First = number
+	}
+	b := next.body(change.Patch)
+	if next.Agent != nil || !next.Folded {
+		b.Pending = append(slices.Clip(s.forked), change.Pending...)
+	}
+	return s.store(ref, next, b)
+}
+
+// body is what is stored of a checkpoint that changed the state by a patch.
+func (c Checkpoint) body(patch state.Patch) checkpointBody {
+	return checkpointBody{
+		ID: c.ID, ParentID: c.ParentID, Step: c.Step, Run: c.Run, Graph: c.Graph, Source: c.Source, Patch: &patch, Next: c.Next, Tasks: c.Tasks,
+		Metadata: c.Metadata, Agent: c.Agent, First: c.First, Folded: c.Folded,
+	}
+}
+
+// store writes the next checkpoint as a change, or as a snapshot when there is no state that the change is one of or when one is due.
+func (s *State) store(ref Ref, next Checkpoint, b checkpointBody) table.Put {
+	var encoded []byte
+	if !s.Forks() && next.Number > 0 {
+		encoded = record.Encode(b)
+		s.grown += int64(len(encoded))
+	}
+	if encoded == nil || s.grown > max(s.size, snapshotFloor) {
 		b.Patch, b.Values = nil, s.Values.JSON()
+		if next.Number == 0 && len(b.Pending) == 1 {
+			b.Pending = []graph.StateUpdate{{AsNode: b.Pending[0].AsNode}}
+		}
 		encoded = record.Encode(b)
 		s.base, s.size, s.grown = next.Number, int64(len(encoded)), 0
 	}
-	s.At = next
-	return table.Put{
-		Item: table.Item{
-			Key:   keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, next.Number),
-			Attrs: record.Attrs(checkpointKind, now, table.Attrs{attrBase: s.base}),
-			Body:  encoded,
-		},
-		If: table.Absent(),
+	s.At, s.last, s.forked, s.body = next, next.Number, nil, b
+	return table.Put{Item: s.item(ref, encoded), If: table.Absent()}
+}
+
+func (s *State) item(ref Ref, encoded []byte) table.Item {
+	return table.Item{
+		Key:   keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, s.At.Number),
+		Attrs: record.Attrs(checkpointKind, s.At.Created, table.Attrs{attrBase: s.base}),
+		Body:  encoded,
 	}
+}
+
+// Amend returns the write that stores what an agent says anew of its newest checkpoint: what became of the tasks. It reports false when the state has gone on
+// from there.
+func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
+	if !s.At.Own() || s.At.ID != c.ID || s.Forks() {
+		return put, false
+	}
+	s.At.Next, s.At.Tasks = c.Next, present(c.Tasks)
+	s.body.Next, s.body.Tasks = s.At.Next, s.At.Tasks
+	return table.Put{Item: s.item(ref, record.Encode(s.body))}, true
+}
+
+// numbered returns an id that tells where its checkpoint is: its last eight digits are the number.
+func numbered(now time.Time, number int64) string {
+	full := id.New(now)
+	return full[:len(full)-8] + fmt.Sprintf("%08x", uint32(number))
+}
+
+// numberOf reads the number from an id that the server may have made.
+func numberOf(checkpointID string) (number int64, ok bool) {
+	if !id.Valid(checkpointID) {
+		return 0, false
+	}
+	number, err := strconv.ParseInt(checkpointID[len(checkpointID)-8:], 16, 64)
+	return number, err == nil
 }
 
 // State returns the thread's newest stored state.
@@ -112,6 +234,39 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, err
 	return replay(items)
 }
 
+// Find returns the number of a checkpoint, given by its id; an unknown one is a fault.NotFound.
+func (s *Store) Find(ctx context.Context, ref Ref, checkpointID string) (int64, error) {
+	if checkpointID == "" || len(checkpointID) > maxName {
+		return 0, checkpointNotFound(checkpointID)
+	}
+	look := []table.Key{keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, checkpointID)}
+	guess, ours := numberOf(checkpointID)
+	if ours {
+		look = append(look, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, guess))
+	}
+	found, err := s.table.GetBatch(ctx, look...)
+	if err != nil {
+		return 0, fmt.Errorf("get checkpoint: %w", err)
+	}
+	if found[0] != nil {
+		return found[0].Int(attrNumber), nil
+	}
+	if ours && found[1] != nil {
+		b, err := decodeCheckpoint(found[1])
+		if err != nil || b.ID == checkpointID {
+			return guess, err
+		}
+	}
+	return 0, checkpointNotFound(checkpointID)
+}
+
+func checkpointNotFound(checkpointID string) error {
+	if len(checkpointID) > maxName {
+		checkpointID = checkpointID[:maxName] + " ..."
+	}
+	return fault.New(fault.NotFound, "Checkpoint with ID %s not found.", checkpointID)
+}
+
 // firstLook is how many checkpoints are read before it is known where the snapshot is.
 const firstLook = 8
 
@@ -121,53 +276,71 @@ func (s *Store) since(ctx context.Context, ref Ref, number int64) ([]*table.Item
 		return nil, nil
 	}
 	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number)
+	return s.chain(ctx, query, func(base int64) string { return keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, base).SK })
+}
+
+// chain reads items, newest first, from the first that the query finds back to the one that it builds on.
+func (s *Store) chain(ctx context.Context, query table.Query, place func(base int64) string) ([]*table.Item, error) {
 	query.Limit = firstLook
 	page, err := s.table.Query(ctx, query)
 	if err != nil || len(page.Items) == 0 {
 		return nil, err
 	}
-	newest, err := keys.CheckpointNumber(page.Items[0].Key)
-	if err != nil {
+	base := place(page.Items[0].Int(attrBase))
+	for i, item := range page.Items {
+		if item.Key.SK <= base {
+			return page.Items[:i+1], nil
+		}
+	}
+	if page.Cursor == "" {
+		return page.Items, nil // the first one is missing, as the caller will find
+	}
+	// What is left lies before the last one that was read.
+	query.From, query.To, query.Limit = base, page.Items[len(page.Items)-1].Key.SK, 0
+	rest, err := table.AllItems(ctx, s.table, query)
+	if err != nil || len(rest) == 0 {
 		return nil, err
 	}
-	base, read := page.Items[0].Int(attrBase), int64(len(page.Items))
-	if missing := newest - base + 1 - read; missing <= 0 {
-		return page.Items[:newest-base+1], nil
-	}
-	query = keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, newest-read)
-	query.From = keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, base).SK
-	rest, err := table.AllItems(ctx, s.table, query)
-	return append(page.Items, rest...), err
+	return append(page.Items, rest[1:]...), nil
 }
 
 // replay applies changes, newest first, to the snapshot that comes last.
 func replay(items []*table.Item) (*State, error) {
-	last := len(items) - 1
-	b, err := decodeCheckpoint(items[last])
-	if err != nil {
-		return nil, err
-	}
-	if b.Values == nil {
-		return nil, fmt.Errorf("checkpoint %v is no snapshot", items[last].Key)
-	}
-	s := &State{base: items[last].Int(attrBase), size: int64(len(items[last].Body))}
-	if s.Values, err = state.Parse(b.Values); err != nil {
-		return nil, fmt.Errorf("snapshot %v: %w", items[last].Key, err)
-	}
-	for _, item := range slices.Backward(items[:last]) {
-		if b, err = decodeCheckpoint(item); err != nil {
+	s := Empty()
+	for i, item := range slices.Backward(items) {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
 			return nil, err
 		}
-		if b.Patch == nil {
-			return nil, fmt.Errorf("checkpoint %v is no change", item.Key)
+		if i == len(items)-1 && b.Values == nil {
+			return nil, fmt.Errorf("checkpoint %v is no snapshot", item.Key)
 		}
+		if err := s.apply(item, b); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// apply makes the state the one at the next stored checkpoint.
+func (s *State) apply(item *table.Item, b checkpointBody) (err error) {
+	switch {
+	case b.Values != nil:
+		if s.Values, err = state.Read(b.Values); err != nil {
+			return fmt.Errorf("snapshot %v: %w", item.Key, err)
+		}
+		s.base, s.size, s.grown = item.Int(attrBase), int64(len(item.Body)), 0
+	case b.Patch != nil:
 		if err := s.Values.Apply(*b.Patch); err != nil {
-			return nil, fmt.Errorf("checkpoint %v: %w", item.Key, err)
+			return fmt.Errorf("checkpoint %v: %w", item.Key, err)
 		}
 		s.grown += int64(len(item.Body))
+	default:
+		return fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
 	}
-	s.At, err = checkpoint(items[0], b)
-	return s, err
+	s.At, err = checkpoint(item, b)
+	s.last, s.body = s.At.Number, b
+	return err
 }
 
 func checkpoint(item *table.Item, b checkpointBody) (Checkpoint, error) {
@@ -179,7 +352,10 @@ func checkpoint(item *table.Item, b checkpointBody) (Checkpoint, error) {
 	if err != nil {
 		return Checkpoint{}, fmt.Errorf("checkpoint %v: %w", item.Key, err)
 	}
-	return Checkpoint{ID: b.ID, ParentID: b.ParentID, Number: number, Run: b.Run, Source: b.Source, Created: created}, nil
+	return Checkpoint{
+		ID: b.ID, ParentID: b.ParentID, Number: number, Step: b.Step, Run: b.Run, Graph: b.Graph, Source: b.Source, Created: created,
+		Next: b.Next, Tasks: b.Tasks, Metadata: b.Metadata, Agent: b.Agent, First: b.First, Folded: b.Folded,
+	}, nil
 }
 
 func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
@@ -187,10 +363,46 @@ func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
 	if err := record.Check(item, checkpointKind); err != nil {
 		return b, err
 	}
-	if err := record.Decode(item, &b); err != nil {
-		return b, err
+	large, rest, err := state.Cut(item.Body, "values")
+	if err != nil {
+		return b, fmt.Errorf("item %v: %w", item.Key, err)
 	}
+	if err := json.Unmarshal(rest, &b); err != nil {
+		return b, fmt.Errorf("decode item %v: %w", item.Key, err)
+	}
+	b.Values = large[0]
 	return b, nil
+}
+
+// Pending returns, in order, the updates that are in the state at a checkpoint but not in the agent's own one that it builds on. The input of the run is left
+// out: it gets that itself.
+func (s *Store) Pending(ctx context.Context, ref Ref, at Checkpoint, run string) ([]graph.StateUpdate, error) {
+	pending := []graph.StateUpdate{}
+	if at.Own() || at.Number < at.First || (at.Agent == nil && at.Folded) {
+		return pending, nil
+	}
+	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, at.Number)
+	query.From, query.Reverse = keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, at.First).SK, false
+	items, err := table.AllItems(ctx, s.table, query)
+	if err != nil {
+		return nil, fmt.Errorf("query pending updates: %w", err)
+	}
+	for _, item := range items {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
+			return nil, err
+		}
+		if b.Source == SourceInput && b.Run == run && len(b.Pending) > 0 {
+			b.Pending = b.Pending[:len(b.Pending)-1] // what is before it came with a fork
+		}
+		for _, update := range b.Pending {
+			if update.Values == nil {
+				update.Values = b.Values
+			}
+			pending = append(pending, update)
+		}
+	}
+	return pending, nil
 }
 
 // BusyFault is the fault of a request that a thread's run in flight does not allow.

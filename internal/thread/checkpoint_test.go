@@ -36,7 +36,7 @@ func TestStateAtEveryNumber(t *testing.T) {
 				if string(got.Values.JSON()) != want[i] {
 					t.Fatalf("state %d is not what it was when it was written", i)
 				}
-				if got.At.Number != int64(i) || got.At.Step() != int64(i)-1 || got.At.Run != "run" || got.At.Source != thread.SourceLoop {
+				if got.At.Number != int64(i) || got.At.Step != int64(i)-1 || got.At.Run != "run" || got.At.Source != thread.SourceLoop {
 					t.Errorf("checkpoint %d: got %+v", i, got.At)
 				}
 				if got.At.ParentID != parent {
@@ -86,7 +86,7 @@ func TestStorageGrowsLinearly(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			writes = append(writes, st.Advance(ref, start, "run", thread.SourceLoop, patch))
+			writes = append(writes, st.Advance(ref, start, thread.Change{Run: "run", Source: thread.SourceLoop, Patch: patch}))
 		}
 		if err := m.Transact(t.Context(), writes...); err != nil {
 			t.Fatal(err)

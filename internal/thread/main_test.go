@@ -92,7 +92,7 @@ func advance(t testing.TB, m table.Table, st *thread.State, ref thread.Ref, upda
 
 func store(t testing.TB, m table.Table, st *thread.State, ref thread.Ref, patch state.Patch) {
 	t.Helper()
-	if err := m.Transact(t.Context(), st.Advance(ref, start, "run", thread.SourceLoop, patch)); err != nil {
+	if err := m.Transact(t.Context(), st.Advance(ref, start, thread.Change{Run: "run", Source: thread.SourceLoop, Patch: patch})); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -26,6 +26,11 @@ func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, n
 // Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a fault.Conflict, or is returned as it is
 // when keep is set.
 func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, keep bool) (Thread, error) {
+	return s.CreateFor(ctx, ref, metadata, nil, keep)
+}
+
+// CreateFor makes a thread that lives for a time; nil is for ever.
+func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
 	now := s.now()
 	if ref.Thread == "" {
 		ref.Thread = id.New(now)
@@ -37,10 +42,17 @@ func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, k
 		Key:   ref.Key(),
 		Attrs: record.Attrs(kind, now, table.Attrs{AttrStatus: string(StatusIdle), AttrEpoch: int64(0), AttrCheckpoint: int64(-1)}),
 		Body:  record.Encode(body{Metadata: metadata}),
-		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread)},
+		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
-	err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
+	writes := []table.Write{table.Put{Item: item, If: table.Absent()}}
+	if ttl != nil {
+		writes = append(writes, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
+	}
+	err := s.table.Transact(ctx, writes...)
 	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		if isGrave(failed.Item) {
+			return Thread{}, fault.New(fault.Unavailable, "Thread with ID %s is being deleted. Try again.", ref.Thread)
+		}
 		if keep {
 			return decode(ref, failed.Item)
 		}
@@ -61,6 +73,9 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
 	if err != nil {
 		return Thread{}, fmt.Errorf("get thread: %w", err)
 	}
+	if isGrave(item) {
+		return Thread{}, notFound(ref)
+	}
 	return decode(ref, item)
 }
 
@@ -70,19 +85,21 @@ func notFound(ref Ref) error {
 
 // Erase removes up to a page of a deployment's threads with everything in their partitions, and reports whether more are left.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
-	query := keys.ThreadList(workspace, deployment)
-	query.Limit = 20
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return false, fmt.Errorf("list threads: %w", err)
-	}
-	for _, item := range page.Items {
-		// The thread's own item goes last, as it is what the list finds.
-		if err := s.erasePartition(ctx, item.Key); err != nil {
-			return false, err
+	for _, query := range keys.ThreadLists(workspace, deployment) {
+		query.Limit = 20
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return false, fmt.Errorf("list threads: %w", err)
 		}
+		for _, item := range page.Items {
+			// The thread's own item goes last, as it is what the list finds.
+			if err := s.erasePartition(ctx, item.Key); err != nil {
+				return false, err
+			}
+		}
+		more = more || page.Cursor != ""
 	}
-	return page.Cursor != "", nil
+	return more, nil
 }
 
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {

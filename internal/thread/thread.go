@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -40,7 +41,9 @@ type Thread struct {
 	Metadata json.RawMessage
 	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object.
 	Interrupts json.RawMessage
-	Lock       Lock
+	// StateUpdated is when the newest checkpoint was sealed, zero before the first.
+	StateUpdated time.Time
+	Lock         Lock
 }
 
 // Lock orders the runs of a thread. Run ids sort by the order of creation on their thread, so a pending run whose id is smaller than
@@ -52,8 +55,16 @@ type Lock struct {
 	Run string
 	// Busy says that Run is in flight.
 	Busy bool
+	// Due is until when Run waits for its time, zero when it does not: a run created meanwhile goes before it.
+	Due time.Time
 	// Last is the newest run of the thread: Run, or one that waits behind it.
 	Last string
+	// Tail is the newest of the runs that were not delayed, TailAt when it was created.
+	Tail   string
+	TailAt time.Time
+	// Cut and CutTo are the first and the last of the runs that are being removed, "" when there are none. They exist no more; what they wrote is erased
+	// before anything else is written.
+	Cut, CutTo string
 	// Sealed is the newest run of which everything worth keeping is in the state.
 	Sealed string
 	// Unsealed says that an interrupt left runs between Sealed and Run that are not folded into the state yet.
@@ -64,6 +75,9 @@ type Lock struct {
 	Checkpoint int64
 }
 
+// Removes reports whether a run is among those that are being removed.
+func (l Lock) Removes(run string) bool { return l.Cut != "" && l.Cut <= run && run <= l.CutTo }
+
 const kind = "thread"
 
 // Names of the thread item's attributes.
@@ -72,17 +86,24 @@ const (
 	AttrEpoch      = "epoch"
 	AttrRun        = "run"
 	AttrBusy       = "busy"
+	AttrDue        = "due"
 	AttrLast       = "last"
+	AttrTail       = "tail"
+	AttrTailAt     = "tail_at"
+	AttrCut        = "cut"
+	AttrCutTo      = "cut_to"
 	AttrSealed     = "sealed"
 	AttrUnsealed   = "unsealed"
 	AttrPosition   = "position"
 	AttrCheckpoint = "checkpoint"
-	attrInterrupts = "interrupts"
+
+	attrStateUpdated = "state_updated"
 )
 
-// body is what the thread's item holds beside its attributes.
+// body is what the thread's item holds beside its attributes, which each change of the lock writes anew. It changes under the lock's epoch, too.
 type body struct {
-	Metadata json.RawMessage `json:"metadata"`
+	Metadata   json.RawMessage `json:"metadata"`
+	Interrupts json.RawMessage `json:"interrupts,omitempty"`
 }
 
 func decode(ref Ref, item *table.Item) (Thread, error) {
@@ -107,14 +128,32 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 			Run:        item.Text(AttrRun),
 			Busy:       item.Bool(AttrBusy),
 			Last:       item.Text(AttrLast),
+			Tail:       item.Text(AttrTail),
+			Cut:        item.Text(AttrCut),
+			CutTo:      item.Text(AttrCutTo),
 			Sealed:     item.Text(AttrSealed),
 			Unsealed:   item.Bool(AttrUnsealed),
 			Position:   item.Int(AttrPosition),
 			Checkpoint: item.Int(AttrCheckpoint),
 		},
 	}
-	if questions := item.Text(attrInterrupts); questions != "" {
-		t.Interrupts = json.RawMessage(questions)
+	if b.Interrupts != nil {
+		t.Interrupts = b.Interrupts
+	}
+	if at := item.Text(attrStateUpdated); at != "" {
+		if t.StateUpdated, err = clock.Parse(at); err != nil {
+			return Thread{}, err
+		}
+	}
+	if _, known := item.Attrs[AttrTail]; !known { // no run was ever delayed
+		t.Lock.Tail = t.Lock.Last
+	}
+	for attr, at := range map[string]*time.Time{AttrDue: &t.Lock.Due, AttrTailAt: &t.Lock.TailAt} {
+		if text := item.Text(attr); text != "" {
+			if *at, err = clock.Parse(text); err != nil {
+				return Thread{}, err
+			}
+		}
 	}
 	return t, nil
 }
@@ -123,11 +162,49 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 // counts the epoch up.
 func (t Thread) ChangeLock(now time.Time, set table.Attrs) table.Update {
 	change := record.Change(t.Key(), now, set, table.Equals(AttrEpoch, t.Lock.Epoch))
+	if number, ok := change.Set[AttrCheckpoint].(int64); ok && number != t.Lock.Checkpoint {
+		change.Set[attrStateUpdated] = clock.Format(now)
+	}
 	change.Add[AttrEpoch] = 1
 	return change
 }
 
-// PauseAttrs are the attributes of a thread whose run paused with questions: an object of interrupts by task id, or nil.
-func PauseAttrs(interrupts json.RawMessage) table.Attrs {
-	return table.Attrs{attrInterrupts: string(interrupts)}
+// Occupy makes a change of the lock one that gives it to a run, which waits for its time if due is not zero.
+func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
+	change.Set[AttrRun], change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = run, true, string(StatusBusy), ""
+	if !due.IsZero() {
+		change.Set[AttrDue] = clock.Format(due)
+	}
+	if !t.Lock.Busy {
+		change.Index = map[table.Index]table.Key{table.ByDue: keys.BusyThread(t.Workspace, t.Deployment, t.Thread)}
+	}
+}
+
+// Leave makes a change of the lock one that leaves the thread to nobody.
+func (t Thread) Leave(change *table.Update, status Status) {
+	change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = false, string(status), ""
+	change.Index = map[table.Index]table.Key{table.ByDue: {}}
+}
+
+// Belong makes a change of the lock one that notes in the thread's metadata which assistant and graph its first run was for.
+func (t Thread) Belong(change *table.Update, assistant, graph string) {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(t.Metadata, &members) != nil || members["graph_id"] != nil {
+		return
+	}
+	members["graph_id"], members["assistant_id"] = record.Encode(graph), record.Encode(assistant)
+	b := body{Metadata: record.Encode(members)}
+	if string(t.Interrupts) != "{}" && change.Body == nil {
+		b.Interrupts = t.Interrupts
+	}
+	change.Body = record.Encode(b)
+}
+
+// Ask makes a change of the lock one that leaves the thread with the questions of a run that paused: an object of interrupts by task id, or nil. What
+// does not change them does not write the body.
+func (t Thread) Ask(change *table.Update, interrupts json.RawMessage) {
+	if interrupts == nil && string(t.Interrupts) == "{}" {
+		return
+	}
+	change.Body = record.Encode(body{Metadata: t.Metadata, Interrupts: interrupts})
 }

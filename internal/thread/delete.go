@@ -1,0 +1,87 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// graveKind is that of the item that stands in the place of a thread while its partition is erased. To everybody the thread is gone: no run can be created, as
+// the lock is gone, and a worker at a run writes nothing more once the run is.
+const graveKind = "thread-grave"
+
+// burial is how long an erasure may take before a timer goes on with it.
+const burial = time.Minute
+
+// contention is how often a change is tried again because another one came first.
+const contention = 100
+
+// Delete removes a thread with everything that belongs to it; a run in flight is cancelled by that. When it does not come to its end, Sweep goes on with it.
+func (s *Store) Delete(ctx context.Context, ref Ref) error {
+	for range contention {
+		t, err := s.Get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		now := s.now()
+		grave := table.Item{
+			Key: ref.Key(), Attrs: record.Attrs(graveKind, now, nil),
+			Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, t.Created)},
+		}
+		err = s.table.Transact(ctx, table.Put{Item: grave, If: table.Equals(AttrEpoch, t.Lock.Epoch)}, s.putTTL(ref, TTL{Strategy: StrategyDelete}, now, now.Add(burial)))
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("delete thread: %w", err)
+		}
+		return s.erasePartition(ctx, ref.Key())
+	}
+	return fault.New(fault.Unavailable, "Thread %s is changed by too many requests at once.", ref.Thread)
+}
+
+// Patch is a change of a thread; what is nil stays as it is. Metadata is an object whose members are set.
+type Patch struct {
+	Metadata []byte
+	TTL      *TTL
+}
+
+// Patch changes a thread.
+func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error) {
+	for range contention {
+		t, err := s.Get(ctx, ref)
+		if err != nil {
+			return Thread{}, err
+		}
+		now := s.now()
+		var writes []table.Write
+		change := t.ChangeLock(now, nil) // the body changes under the lock's epoch
+		if patch.Metadata != nil {
+			if t.Metadata, err = merged(t.Metadata, patch.Metadata); err != nil {
+				return Thread{}, err
+			}
+			change.Body = t.encoded()
+		}
+		writes = append(writes, change)
+		if patch.TTL != nil {
+			writes = append(writes, s.putTTL(ref, *patch.TTL, now, now.Add(patch.TTL.Duration())))
+		}
+		err = s.table.Transact(ctx, writes...)
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return Thread{}, fmt.Errorf("change thread: %w", err)
+		}
+		t.Updated = now
+		t.Lock.Epoch++
+		return t, nil
+	}
+	return Thread{}, fault.New(fault.Unavailable, "Thread %s is changed by too many requests at once.", ref.Thread)
+}

@@ -1,0 +1,219 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/state"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Snapshot is a checkpoint with its values.
+type Snapshot struct {
+	Checkpoint
+
+	Values json.RawMessage
+	// Newest says that it is the thread's newest.
+	Newest bool
+}
+
+// Snapshot shows the state as it is now.
+func (s *State) Snapshot() Snapshot {
+	return Snapshot{Checkpoint: s.At, Values: s.Values.JSON(), Newest: true}
+}
+
+// historyPage is how many checkpoints are read at a time, so that a long thread is never in memory as a whole.
+const historyPage = 64
+
+// History returns up to limit checkpoints before one, newest first; before < 0 begins with the newest. Checkpoints that the server made and the agent then followed
+// with its own are not among them, nor those that match refuses.
+func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
+	h := history{newest: before < 0, upTo: math.MaxInt32}
+	if before >= 0 {
+		at, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before))
+		if err != nil && !errors.Is(err, table.ErrNotFound) {
+			return nil, fmt.Errorf("get checkpoint: %w", err)
+		}
+		if err == nil {
+			if err := h.begin(at); err != nil {
+				return nil, err
+			}
+		}
+		h.upTo = before - 1
+	}
+	found := []Snapshot{}
+	for len(found) < limit && h.upTo >= 0 {
+		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(found)+firstLook))
+		if err != nil || len(items) == 0 {
+			return found, err
+		}
+		wanted, err := h.choose(items, limit-len(found), match)
+		if err != nil {
+			return nil, err
+		}
+		some, err := s.snapshots(ctx, ref, items, wanted)
+		if err != nil {
+			return nil, err
+		}
+		for i := range some {
+			some[i].Newest = h.newest && some[i].Number == h.top
+		}
+		found = append(found, some...)
+	}
+	return found, nil
+}
+
+func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*table.Item, error) {
+	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, upTo)
+	query.Limit = limit
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query history: %w", err)
+	}
+	return page.Items, nil
+}
+
+// history is where a reading of it is.
+type history struct {
+	newest bool
+	// top is the number of the first checkpoint that was read.
+	top int64
+	// upTo is the next number to look at; what is from followed to the one before the last of the agent's own is not shown.
+	upTo, followed int64
+	hides          bool
+	begun          bool
+}
+
+func (h *history) begin(item *table.Item) error {
+	b, err := decodeCheckpoint(item)
+	if err != nil {
+		return err
+	}
+	at, err := checkpoint(item, b)
+	h.pass(at)
+	return err
+}
+
+// pass notes which checkpoints an agent's own one stands for.
+func (h *history) pass(at Checkpoint) {
+	if at.Own() {
+		h.hides, h.followed = at.First < at.Number, at.First
+	}
+}
+
+// choose returns the numbers of the checkpoints to show, newest first, and goes on behind the last item.
+func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) bool) ([]int64, error) {
+	var wanted []int64
+	for _, item := range items {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
+			return nil, err
+		}
+		at, err := checkpoint(item, b)
+		if err != nil {
+			return nil, err
+		}
+		if !h.begun {
+			h.begun, h.top = true, at.Number
+		}
+		h.upTo = at.Number - 1
+		hidden := h.hides && at.Number >= h.followed && !at.Own()
+		h.pass(at)
+		if hidden || (match != nil && !match(at)) {
+			continue
+		}
+		if wanted = append(wanted, at.Number); len(wanted) == limit {
+			break
+		}
+	}
+	return wanted, nil
+}
+
+// snapshots returns the states at numbers, newest first, which are among items.
+func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64) ([]Snapshot, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	newest, oldest := wanted[0], wanted[len(wanted)-1]
+	within := slices.DeleteFunc(slices.Clone(items), func(item *table.Item) bool {
+		number, err := keys.CheckpointNumber(item.Key)
+		return err != nil || number > newest || number < oldest
+	})
+	last := within[len(within)-1]
+	if base := last.Int(attrBase); base < oldest {
+		query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, oldest-1)
+		query.From = keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, base).SK
+		rest, err := table.AllItems(ctx, s.table, query)
+		if err != nil {
+			return nil, fmt.Errorf("query history: %w", err)
+		}
+		within = append(within, rest...)
+	}
+	at := Empty()
+	shown := make([]Snapshot, 0, len(wanted))
+	for _, item := range slices.Backward(within) {
+		b, err := decodeCheckpoint(item)
+		if err == nil {
+			err = at.apply(item, b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(wanted, at.At.Number) {
+			shown = append(shown, Snapshot{Checkpoint: at.At, Values: at.Values.JSON()})
+		}
+	}
+	slices.Reverse(shown)
+	return shown, nil
+}
+
+// Subgraph is a subgraph's newest checkpoint since one of the graph's own, as clients see it.
+type Subgraph struct {
+	graph.Checkpoint
+
+	Created string
+}
+
+// Subgraphs returns the subgraphs of an agent's own checkpoint by namespace. Of those that last, only what came since is known.
+func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
+	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
+	if err != nil || len(items) == 0 {
+		return nil, err
+	}
+	root, err := s.StateAt(ctx, ref, number)
+	if err != nil {
+		return nil, err
+	}
+	values, found := map[string]*state.Values{}, map[string]Subgraph{}
+	for _, item := range items {
+		var b sinceBody
+		if err := errors.Join(record.Check(item, sinceKind), record.Decode(item, &b)); err != nil {
+			return nil, err
+		}
+		if b.Shown == nil {
+			continue
+		}
+		c := unnamed(item)
+		before := new(state.Values)
+		switch {
+		case b.Shown.Self:
+			before = values[c.NS]
+		case b.Shown.Root:
+			before = root.Values.Clone()
+		}
+		if err := before.Apply(b.Shown.Patch); err != nil {
+			return nil, fmt.Errorf("item %v: %w", item.Key, err)
+		}
+		values[c.NS] = before
+		c.Values, c.Next, c.Tasks, c.Metadata = before.JSON(), b.Shown.Next, b.Shown.Tasks, b.Shown.Metadata
+		found[c.NS] = Subgraph{Checkpoint: c, Created: item.Text(record.Created)}
+	}
+	return found, nil
+}
