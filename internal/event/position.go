@@ -1,0 +1,107 @@
+package event
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/hex"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	// window is how late an event of a workspace may become visible and is still read.
+	window = time.Minute
+	// mostSeen is how many deployments a position holds. When more of them have events within the window, it is shorter.
+	mostSeen = 32
+)
+
+// position says which events of a workspace were read: all up to floor, and of each deployment in seen those up to its time.
+type position struct {
+	floor time.Time
+	seen  map[string]time.Time
+}
+
+// has tells whether an event was read.
+func (p *position) has(e Event) bool {
+	return !e.At.After(p.floor) || !e.At.After(p.seen[e.Deployment])
+}
+
+// follows tells whether the event before, whose time is given, was read.
+func (p *position) follows(deployment string, previous time.Time) bool {
+	return !previous.After(p.floor) || !previous.After(p.seen[deployment])
+}
+
+// read notes that an event was.
+func (p *position) read(e Event) {
+	p.seen[e.Deployment] = e.At
+	p.raise(e.At.Add(-window))
+	for len(p.seen) > mostSeen {
+		oldest := e.At
+		for _, at := range p.seen {
+			if at.Before(oldest) {
+				oldest = at
+			}
+		}
+		p.raise(oldest)
+	}
+}
+
+func (p *position) raise(floor time.Time) {
+	if floor.After(p.floor) {
+		p.floor = floor
+	}
+	for deployment, at := range p.seen {
+		if !at.After(p.floor) {
+			delete(p.seen, deployment)
+		}
+	}
+}
+
+// String is the position as clients hold it.
+func (p *position) String() string {
+	text := binary.AppendVarint(nil, p.floor.UnixMicro())
+	deployments := make([]string, 0, len(p.seen))
+	for deployment := range p.seen {
+		deployments = append(deployments, deployment)
+	}
+	slices.Sort(deployments)
+	for _, deployment := range deployments {
+		raw, err := hex.DecodeString(strings.ReplaceAll(deployment, "-", ""))
+		if err != nil || len(raw) != rawID {
+			panic("event: the id of a deployment is no UUID: " + deployment)
+		}
+		text = binary.AppendUvarint(append(text, raw...), uint64(p.seen[deployment].Sub(p.floor).Microseconds()))
+	}
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+const rawID = 16
+
+// parsePosition reads what String wrote; "" is the beginning.
+func parsePosition(text string) (*position, error) {
+	p := &position{floor: time.UnixMicro(0).UTC(), seen: map[string]time.Time{}}
+	if text == "" {
+		return p, nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	floor, n := binary.Varint(raw)
+	if err != nil || n <= 0 || floor < 0 {
+		return nil, errPosition
+	}
+	p.floor = time.UnixMicro(floor).UTC()
+	for raw = raw[n:]; len(raw) > 0; raw = raw[n:] {
+		if len(raw) <= rawID || len(p.seen) == mostSeen {
+			return nil, errPosition
+		}
+		digits := hex.EncodeToString(raw[:rawID])
+		raw = raw[rawID:]
+		var after uint64
+		if after, n = binary.Uvarint(raw); n <= 0 || after > uint64(window.Microseconds()) {
+			return nil, errPosition
+		}
+		deployment := strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
+		p.seen[deployment] = p.floor.Add(time.Duration(after) * time.Microsecond)
+	}
+	return p, nil
+}
