@@ -1,0 +1,97 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/workflow"
+)
+
+// rescuePage is how many deliveries are in memory at a time.
+const rescuePage = 100
+
+// Rescue gives the deliveries that are overdue a workflow: one that was never started is started, one whose workflow has ended without ending it gets
+// another. What is left when ctx ends is for the next Rescue, and no error.
+func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
+	var problems []error
+	for _, query := range keys.DueDeliveries(dueBy) {
+		problems = append(problems, s.rescueShard(ctx, query))
+	}
+	if err := errors.Join(problems...); ctx.Err() == nil {
+		return err
+	}
+	return nil
+}
+
+func (s *Store) rescueShard(ctx context.Context, query table.Query) error {
+	query.Limit = rescuePage
+	var problems []error
+	for {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return errors.Join(append(problems, fmt.Errorf("query deliveries: %w", err))...)
+		}
+		for _, item := range page.Items {
+			problems = append(problems, s.rescueItem(ctx, item))
+		}
+		if query.Cursor = page.Cursor; query.Cursor == "" || ctx.Err() != nil {
+			return errors.Join(problems...)
+		}
+	}
+}
+
+func (s *Store) rescueItem(ctx context.Context, item *table.Item) error {
+	parts, err := keys.ParseWebhookDelivery(item.Key)
+	if err != nil {
+		return err
+	}
+	d, err := s.GetDelivery(ctx, DeliveryRef(parts))
+	if fault.Is(err, fault.NotFound) || err == nil && d.Status != Pending {
+		return nil // an index may lag behind
+	}
+	if err == nil {
+		err = s.rescue(ctx, d)
+	}
+	if err != nil {
+		return fmt.Errorf("rescue delivery %s: %w", parts.Delivery, err)
+	}
+	return nil
+}
+
+func (s *Store) rescue(ctx context.Context, d Delivery) error {
+	execution, err := s.workflow.Describe(ctx, workflow.Webhook, d.execution())
+	lost := err == nil && execution.Status != workflow.Running
+	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+		return fmt.Errorf("describe workflow: %w", err)
+	}
+	now, after := s.now(), d
+	if lost {
+		after.round++
+	}
+	// It is looked at again when this lease is over.
+	change := d.change(now, after)
+	change.Index = d.dueAt(later(d.Due, now))
+	err = s.table.Transact(ctx, change)
+	switch {
+	case isChanged(err):
+		return nil // it takes care of itself
+	case err != nil:
+		return fmt.Errorf("renew delivery: %w", err)
+	}
+	if execution.Status == workflow.Running {
+		return nil
+	}
+	return s.start(ctx, after)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
