@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/state"
@@ -15,8 +18,11 @@ import (
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
-// MaxAttempts is how many workers may take a run up before it ends as Error.
+// MaxAttempts is how many attempts at a run may fail before it ends as Error: its workers died, or its agent did. Slices do not count.
 const MaxAttempts = 3
+
+// MaxIdleSlices is how many slices in a row may pass without a step of the run before it ends as Timeout: the next one would do the same again.
+const MaxIdleSlices = 3
 
 // ErrFenced is returned to a worker that no longer owns its attempt. It stops; it cannot write any more.
 var ErrFenced = errors.New("the run was taken from this worker")
@@ -24,8 +30,16 @@ var ErrFenced = errors.New("the run was taken from this worker")
 // ErrNothingToDo is returned by Claim for a run that needs no worker: it is over, was superseded, or waits for its turn.
 var ErrNothingToDo = errors.New("the run needs no worker")
 
-// ErrAttemptsExhausted is returned by Claim for a run that MaxAttempts workers have taken up.
+// ErrAttemptsExhausted is returned by Claim for a run of which MaxAttempts attempts have failed.
 var ErrAttemptsExhausted = errors.New("the run has no attempt left")
+
+// ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
+var ErrNoProgress = errors.New("the run makes no progress")
+
+// NotDueError is returned by Claim for a run that waits for its time.
+type NotDueError struct{ Due time.Time }
+
+func (e *NotDueError) Error() string { return "the run is not due before " + clock.Format(e.Due) }
 
 // Attempt is a worker's claim on a run. It belongs to one goroutine.
 type Attempt struct {
@@ -35,6 +49,14 @@ type Attempt struct {
 	thread thread.Thread
 	// State is the thread's state as this attempt has written it.
 	State *thread.State
+	// Pending are the updates that the agent's own checkpoint lacked when the attempt began.
+	Pending []graph.StateUpdate
+	// frame is what an agent that keeps checkpoints goes on from.
+	frame *thread.Frame
+	// shown are the values that readers saw last, nil before the first.
+	shown *state.Values
+	// amended says that the agent has said anew what became of the tasks of its checkpoint.
+	amended bool
 	// events and writes wait for the next flush; size is what they hold, in bytes.
 	events []Event
 	writes []table.Write
@@ -42,8 +64,12 @@ type Attempt struct {
 	// opened holds the position before the first chunk of each message of this attempt that is not finished.
 	opened  map[string]int64
 	renewed time.Time
+	// stepped says that this attempt has made a step.
+	stepped bool
 	// fence is the condition of the next write.
 	fence table.Cond
+	// unsure is the error of a write that may have been applied or not. Nothing can follow it: who goes on must read the run anew.
+	unsure error
 }
 
 // Claim makes the caller the owner of the next attempt at a run: whoever had it before is fenced off. It seals what came before, and the first
@@ -54,8 +80,11 @@ func (s *Store) Claim(ctx context.Context, ref Ref) (*Attempt, error) {
 		if err != nil {
 			return nil, err
 		}
-		if a.Run.Attempt >= MaxAttempts {
-			return nil, ErrAttemptsExhausted
+		if err := a.count(); err != nil {
+			return nil, err
+		}
+		if err := a.prepare(ctx); err != nil {
+			return nil, err
 		}
 		if err := a.begin(ctx); !errors.Is(err, ErrFenced) {
 			return a, err
@@ -65,20 +94,44 @@ func (s *Store) Claim(ctx context.Context, ref Ref) (*Attempt, error) {
 	return nil, fmt.Errorf("claim run %s: others kept changing it", ref.Run)
 }
 
+// count notes how the attempt before this one ended, and whether the run may have another one.
+func (a *Attempt) count() error {
+	a.Run.Handed = max(a.Run.Handed, 0)
+	if a.Run.Attempt > a.Run.Handed {
+		a.Run.Failures++
+	}
+	if a.Run.Failures >= MaxAttempts {
+		return ErrAttemptsExhausted
+	}
+	if a.Run.Idle >= MaxIdleSlices {
+		return ErrNoProgress
+	}
+	return nil
+}
+
 // take reads an unfinished active run with its thread's state, everything before it sealed. The attempt that it returns is the present one; its
 // fence holds until somebody changes the run.
 func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	t, run, err := s.read(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil, ErrNothingToDo // it was removed
+	}
 	if err != nil {
 		return nil, err
 	}
 	if run.Status.Final() || run.Run != t.Lock.Run {
 		return nil, ErrNothingToDo
 	}
+	if err := s.load(ctx, &run); err != nil {
+		return nil, err
+	}
 	if t.Lock.Unsealed {
 		if t, err = s.Seal(ctx, ref.Ref); err != nil {
 			return nil, err
 		}
+	}
+	if run.Attempt == 0 && run.Due.After(s.now()) {
+		return nil, &NotDueError{Due: run.Due}
 	}
 	a := &Attempt{store: s, Run: run, thread: t, State: thread.Empty(), opened: map[string]int64{}}
 	if run.Attempt > 0 || t.Lock.Checkpoint >= 0 {
@@ -87,20 +140,54 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 		}
 	}
 	if run.Attempt == 0 {
-		a.Run.Start, a.Run.Position = t.Lock.Position, t.Lock.Position
+		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
 	a.Run.Checkpoint = a.State.At.Number
 	a.fence = fence(run)
 	return a, nil
 }
 
+// prepare reads what the agent goes on from. The first attempt of a run that goes on from an earlier checkpoint takes the state from there.
+func (a *Attempt) prepare(ctx context.Context) (err error) {
+	threads, own := a.store.threads, a.Run.Run
+	branch := a.Run.Attempt == 0 && a.Run.Fork != nil && a.Run.Fork.Number != a.thread.Lock.Checkpoint
+	if branch {
+		if a.State, err = threads.StateAt(ctx, a.Run.Ref.Ref, a.Run.Fork.Number); err != nil {
+			return err
+		}
+		if a.State.At.ID != a.Run.Fork.ID {
+			return fmt.Errorf("checkpoint %s of run %s is gone", a.Run.Fork.ID, own)
+		}
+	}
+	if a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.State.At, own); err != nil {
+		return err
+	}
+	if a.frame, err = threads.Frame(ctx, a.Run.Ref.Ref, a.State.At.Agent); err != nil {
+		return err
+	}
+	if branch {
+		a.State.Fork(a.thread.Lock.Checkpoint, a.Pending)
+	}
+	return nil
+}
+
+// Checkpoints is what an agent that keeps checkpoints goes on from, nil before its first.
+func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.frame.Checkpoints() }
+
+// keeps reports whether the agent's own checkpoints make the state, and not its updates.
+func (a *Attempt) keeps() bool { return a.State.At.Agent != nil }
+
 // fence is the condition that nobody has changed a run since it was read.
 func fence(run Run) table.Cond {
-	return table.All(
+	unchanged := table.All(
 		table.Equals(attrStatus, string(run.Status)),
 		table.Equals(attrAttempt, run.Attempt),
 		table.Equals(attrPosition, run.Position),
 	)
+	if run.Handed < 0 {
+		return unchanged
+	}
+	return table.All(unchanged, table.Equals(attrHanded, run.Handed))
 }
 
 // begin writes the claim.
@@ -109,39 +196,95 @@ func (a *Attempt) begin(ctx context.Context) error {
 	a.Run.Attempt++
 	a.Run.Status = Running
 	a.append(Event{Name: EventMetadata, Data: record.Encode(map[string]any{"run_id": a.Run.Run, "attempt": a.Run.Attempt})})
-	if a.Run.Attempt == 1 && state.IsObject(a.Run.Input) {
-		if err := a.fold(a.Run.Input, thread.SourceInput); err != nil {
+	if a.Run.Attempt == 1 {
+		if err := a.foldInput(); err != nil {
 			return err
 		}
 	}
 	a.renewed = now
-	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt}
+	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrHanded: a.Run.Handed, attrFailures: a.Run.Failures}
+	if a.Run.Attempt == 1 {
+		a.Run.Started = now
+		a.Run.Mark, a.Run.Place = a.frame.Place()
+		set[attrStarted], set[attrMark], set[attrPlace] = clock.Format(now), a.Run.Mark, a.Run.Place
+	}
 	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
 }
 
-// Update folds the updates of nodes into the state, in their order, with the event that shows them.
+// foldInput folds what the client wants in the state. An agent that keeps checkpoints makes the update of a command itself.
+func (a *Attempt) foldInput() error {
+	input := a.Run.Input
+	if !state.IsObject(input) && !a.keeps() {
+		input = commandUpdate(a.Run.Command)
+	}
+	if state.IsObject(input) {
+		return a.foldAs(input, thread.SourceInput, nodeInput)
+	}
+	if a.State.Forks() {
+		a.checkpoint(state.Patch{}, thread.SourceFork, nil)
+	}
+	return nil
+}
+
+// nodeInput stands for a run's input among the nodes.
+const nodeInput = "__input__"
+
+// commandUpdate returns the update of a command as an object, which may also be a list of pairs; nil when it has none.
+func commandUpdate(command json.RawMessage) json.RawMessage {
+	var c struct{ Update json.RawMessage }
+	if len(command) == 0 || json.Unmarshal(command, &c) != nil || state.IsObject(c.Update) {
+		return c.Update
+	}
+	var pairs [][]json.RawMessage
+	if json.Unmarshal(c.Update, &pairs) != nil {
+		return nil
+	}
+	object := map[string]json.RawMessage{}
+	for _, pair := range pairs {
+		var name string
+		if len(pair) != 2 || json.Unmarshal(pair[0], &name) != nil {
+			return nil
+		}
+		object[name] = pair[1]
+	}
+	return record.Encode(object)
+}
+
+// Update shows the updates of nodes and folds them into the state, in their order, unless the agent's own checkpoints make it.
 func (a *Attempt) Update(name string, data json.RawMessage) error {
-	a.append(Event{Name: name, Data: data})
+	position := a.append(Event{Name: name, Data: data})
 	updates, err := members(data)
 	if err != nil {
 		return fmt.Errorf("updates are not an object by node: %w", err)
+	}
+	if a.keeps() {
+		if a.Run.Unfolded == 0 {
+			a.Run.Unfolded = position - 1
+		}
+		return nil
 	}
 	if len(updates) > maxNodes {
 		return fmt.Errorf("an event updates %d nodes: the limit is %d", len(updates), maxNodes)
 	}
 	for _, update := range updates {
-		if !state.IsObject(update) {
+		if !state.IsObject(update.value) {
 			continue // a node that changed nothing reports null
 		}
-		if err := a.fold(update, thread.SourceLoop); err != nil {
+		if err := a.foldAs(update.value, thread.SourceLoop, update.name); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// members returns the values of an object in the order in which they stand in it.
-func members(object json.RawMessage) ([]json.RawMessage, error) {
+// member is one of an object.
+type member struct {
+	name  string
+	value json.RawMessage
+}
+
+// members returns those of an object in the order in which they stand in it.
+func members(object json.RawMessage) ([]member, error) {
 	if !state.IsObject(object) {
 		return nil, fmt.Errorf("%.40s", object)
 	}
@@ -149,27 +292,32 @@ func members(object json.RawMessage) ([]json.RawMessage, error) {
 	if _, err := decoder.Token(); err != nil {
 		return nil, err
 	}
-	var values []json.RawMessage
+	var all []member
 	for decoder.More() {
-		if _, err := decoder.Token(); err != nil {
+		token, err := decoder.Token()
+		if err != nil {
 			return nil, err
 		}
+		name, _ := token.(string) // which the name of a member always is
 		var value json.RawMessage
 		if err := decoder.Decode(&value); err != nil {
 			return nil, err
 		}
-		values = append(values, value)
+		all = append(all, member{name, value})
 	}
-	return values, nil
+	return all, nil
 }
 
-// Values makes the state what the agent says it is.
+// Values makes the state what the agent says it is, unless its own checkpoints do.
 func (a *Attempt) Values(data json.RawMessage) error {
+	if a.keeps() {
+		return nil
+	}
 	patch, err := a.State.Values.Replace(data)
 	if err != nil {
 		return err
 	}
-	a.checkpoint(patch, thread.SourceLoop)
+	a.checkpoint(patch, thread.SourceLoop, nil)
 	return nil
 }
 
@@ -185,25 +333,58 @@ func (a *Attempt) Show(name string, data json.RawMessage) {
 	}
 }
 
-func (a *Attempt) fold(update json.RawMessage, source thread.Source) error {
-	patch, err := a.State.Values.Reduce(update, func() string { return id.New(a.store.now()) })
+// foldAs folds an update in as a node's.
+func (a *Attempt) foldAs(update json.RawMessage, source thread.Source, node string) error {
+	newID := func() string { return id.New(a.store.now()) }
+	var pending []graph.StateUpdate
+	if source == thread.SourceInput { // which an agent that keeps checkpoints may have to be given again, as the same messages
+		var err error
+		if update, err = state.Coerce(update, newID); err != nil {
+			return err
+		}
+		pending = []graph.StateUpdate{{Values: update, AsNode: node}}
+	}
+	patch, err := a.State.Values.Reduce(update, newID)
 	if err != nil {
 		return err
 	}
-	a.checkpoint(patch, source)
+	a.checkpoint(patch, source, pending)
 	return nil
 }
 
 // checkpoint records a change of the state, and shows it to readers of values.
-func (a *Attempt) checkpoint(patch state.Patch, source thread.Source) {
-	if !patch.Empty() {
-		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), a.Run.Run, source, patch)
-		a.writes = append(a.writes, put)
-		a.size += len(put.Item.Body)
-		a.Run.Checkpoint = a.State.At.Number
-		a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
+func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []graph.StateUpdate) {
+	if !patch.Empty() || a.State.Forks() || (a.keeps() && len(pending) > 0) {
+		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch, Pending: pending})
+		a.add(put)
+		a.passed(source, patch)
 	}
+	a.showValues()
+}
+
+func (a *Attempt) add(put table.Put) {
+	a.writes = append(a.writes, put)
+	a.size += len(put.Item.Body)
+}
+
+// passed notes that the state has gone on.
+func (a *Attempt) passed(source thread.Source, patch state.Patch) {
+	a.Run.Checkpoint = a.State.At.Number
+	if source == thread.SourceLoop {
+		a.stepped, a.Run.Idle = true, 0
+	}
+	a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
+}
+
+// Ask shows the questions of a graph that pauses, an object, where clients look for them: as an update, and beside the values.
+func (a *Attempt) Ask(questions json.RawMessage) {
+	a.append(Event{Name: EventUpdates, Data: questions})
+	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number, Data: questions})
+}
+
+func (a *Attempt) showValues() {
 	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number})
+	a.shown = a.State.Values.Clone()
 }
 
 // closeMessages forgets the shown messages that the state holds now, and, once this attempt has written a message in their place, those
@@ -219,8 +400,9 @@ func (a *Attempt) closeMessages(wrote bool) {
 	}
 }
 
-// WatchAttempt wakes a worker when its run changes, its own writes included.
-func (s *Store) WatchAttempt(a *Attempt) table.Watcher { return s.table.Watch(a.Run.Key()) }
+// WatchAttempt wakes a worker when its run may have been taken from it. Who does that changes the thread's lock too, which the worker's own flushes do not; another
+// worker at the same run is noticed with the next write.
+func (s *Store) WatchAttempt(a *Attempt) table.Watcher { return s.table.Watch(a.Run.Ref.Ref.Key()) }
 
 // Owned returns ErrFenced when the attempt no longer is its worker's.
 func (s *Store) Owned(ctx context.Context, a *Attempt) error {
@@ -231,7 +413,7 @@ func (s *Store) Owned(ctx context.Context, a *Attempt) error {
 	if err != nil {
 		return fmt.Errorf("get run: %w", err)
 	}
-	if Status(item.Text(attrStatus)) != Running || item.Int(attrAttempt) != a.Run.Attempt {
+	if Status(item.Text(attrStatus)) != Running || item.Int(attrAttempt) != a.Run.Attempt || item.Int(attrHanded) == a.Run.Attempt {
 		return ErrFenced
 	}
 	return nil

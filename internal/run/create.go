@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -27,8 +29,12 @@ type Config struct {
 	Now      clock.Clock
 	// Log gets trouble that no request fails for; the default is slog's.
 	Log *slog.Logger
+	// Webhooks tells the addresses that runs name of their end; without it none is told.
+	Webhooks *webhook.Store
 	// Lease is how long a worker may be silent before another one is sent; default 30 s.
 	Lease time.Duration
+	// Linger is how long the thread of a temporary run can be read after it has ended; default 2 min.
+	Linger time.Duration
 }
 
 // Store creates, works on and reads runs.
@@ -37,7 +43,9 @@ type Store struct {
 	threads  *thread.Store
 	workflow workflow.Engine
 	now      clock.Clock
+	webhooks *webhook.Store
 	lease    time.Duration
+	linger   time.Duration
 	log      *slog.Logger
 }
 
@@ -46,7 +54,10 @@ func NewStore(c Config) *Store {
 	if c.Lease == 0 {
 		c.Lease = 30 * time.Second
 	}
-	return &Store{table: c.Table, threads: c.Threads, workflow: c.Workflow, now: c.Now, lease: c.Lease, log: cmp.Or(c.Log, slog.Default())}
+	return &Store{
+		table: c.Table, threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, lease: c.Lease,
+		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
+	}
 }
 
 // contention is how often a decision is made anew because another request changed the lock meanwhile. Each failure means that another request
@@ -59,55 +70,194 @@ func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Ru
 	if err := state.CheckInput(request.Input); err != nil {
 		return Run{}, fault.New(fault.Invalid, "The input cannot be applied: %v.", err)
 	}
+	if request.Fork != nil {
+		number, err := s.threads.Find(ctx, ref, request.Fork.ID)
+		if err != nil {
+			return Run{}, s.knowing(ctx, ref, err)
+		}
+		request.Fork.Number = number
+	}
 	for range contention {
 		t, err := s.threads.Get(ctx, ref)
+		if err == nil && s.clearsFirst(t, request) {
+			t, err = s.Seal(ctx, ref)
+		}
 		if err != nil {
 			return Run{}, err
 		}
-		run, writes, err := s.plan(t, request)
+		p, err := s.plan(ctx, t, request)
 		if err != nil {
 			return Run{}, err
 		}
-		err = s.table.Transact(ctx, writes...)
+		err = s.table.Transact(ctx, p.writes...)
 		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 			continue // another request changed the lock first: decide again
 		}
 		if err != nil {
 			return Run{}, fmt.Errorf("create run: %w", err)
 		}
-		if !t.Lock.Busy || request.Strategy == Interrupt {
-			if err := s.Dispatch(ctx, run); err != nil {
-				// The run is there: to report a failure would make the client ask twice. Rescue starts what was not started.
-				s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "run", run.Run, "error", err)
-			}
-		}
-		return run, nil
+		s.begin(ctx, p)
+		return p.run, nil
 	}
 	return Run{}, fault.New(fault.Unavailable, "Thread %s is too busy to take another run.", ref.Thread)
 }
 
+// clearsFirst reports whether what earlier runs left behind must be cleared up before a new run is decided on: a rollback and a fork need to know what is
+// there, and a run that goes before the active one must not go before those that this has overtaken.
+func (s *Store) clearsFirst(t thread.Thread, request Request) bool {
+	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
+		return true
+	}
+	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.Cut != "")
+}
+
+// begin starts the workflow of a run that is active now. The run is there: to report a failure would make the client ask twice. Rescue starts what was not
+// started.
+func (s *Store) begin(ctx context.Context, p plan) {
+	if p.displaced != nil {
+		s.stop(ctx, *p.displaced, "another run goes first")
+	}
+	if p.active {
+		s.start(ctx, p.run)
+	}
+}
+
+// start dispatches a run that is active now, in any case in the end.
+func (s *Store) start(ctx context.Context, run Run) {
+	if err := s.Dispatch(ctx, run); err != nil {
+		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "run", run.Run, "error", err)
+	}
+}
+
+// stop ends the workflow of a run that waits for its time in vain. One that is not stopped finds nothing to do when the time has come.
+func (s *Store) stop(ctx context.Context, run Run, why string) {
+	err := s.workflow.Stop(context.WithoutCancel(ctx), workflow.Run, execution(run), why)
+	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+		s.log.WarnContext(ctx, "workflow was not stopped", "run", run.Run, "error", err)
+	}
+}
+
+// knowing returns the error of a look into a thread, or that there is no such thread.
+func (s *Store) knowing(ctx context.Context, ref thread.Ref, err error) error {
+	if _, missing := s.threads.Get(ctx, ref); missing != nil {
+		return missing
+	}
+	return err
+}
+
+// plan is what a new run does to its thread.
+type plan struct {
+	run Run
+	// active says that the run has the lock.
+	active bool
+	// displaced is the run that had it and waits for its time, nil for none.
+	displaced *Run
+	writes    []table.Write
+}
+
 // plan decides what a new run does to the thread as it was read, and returns the transaction that does it.
-func (s *Store) plan(t thread.Thread, request Request) (Run, []table.Write, error) {
+func (s *Store) plan(ctx context.Context, t thread.Thread, request Request) (plan, error) {
 	if t.Lock.Busy && request.Strategy == Reject {
-		return Run{}, nil, thread.BusyFault(t.Ref)
+		return plan{}, thread.BusyFault(t.Ref)
 	}
-	now := s.after(t.Lock.Last)
-	run := Run{
-		Ref: Ref{Ref: t.Ref, Run: id.New(now)}, Request: request,
-		Created: now, Updated: now, Status: Pending, Checkpoint: -1, Dispatches: 1,
+	waiting, err := s.waiting(ctx, t)
+	if err != nil {
+		return plan{}, err
 	}
-	active := !t.Lock.Busy || request.Strategy == Interrupt
-	lock := table.Attrs{thread.AttrLast: run.Run}
-	if active {
-		lock[thread.AttrRun], lock[thread.AttrBusy], lock[thread.AttrStatus] = run.Run, true, string(thread.StatusBusy)
+	now := s.now()
+	takes := t.Lock.Busy && request.Strategy.takesOver()
+	p := plan{run: s.draft(t, request, waiting != nil, takes)}
+	set := table.Attrs{thread.AttrLast: max(t.Lock.Last, p.run.Run), thread.AttrTail: t.Lock.Tail}
+	if p.run.Due.IsZero() {
+		set[thread.AttrTail], set[thread.AttrTailAt] = p.run.Run, clock.Format(p.run.Created)
 	}
-	writes := []table.Write{s.put(run, active), nil}
-	if t.Lock.Busy && active {
-		lock[thread.AttrUnsealed] = true
-		writes = append(writes, s.supersede(Ref{Ref: t.Ref, Run: t.Lock.Run}, now))
+	change := t.ChangeLock(now, set)
+	switch {
+	case takes:
+		end, err := s.takeOver(t, request, set, now)
+		if err != nil {
+			return plan{}, err
+		}
+		p.writes = append(p.writes, end)
+	case waiting != nil && p.run.Run < waiting.Run:
+		p.displaced = waiting
+		p.writes = append(p.writes, s.displace(*waiting, now))
 	}
-	writes[1] = t.ChangeLock(now, lock)
-	return run, writes, nil
+	if p.active = !t.Lock.Busy || takes || p.displaced != nil; p.active {
+		t.Occupy(&change, p.run.Run, p.run.Due)
+		t.Ask(&change, nil) // what the thread waited for is answered, or passed over
+	}
+	t.Belong(&change, p.run.AssistantID, p.run.Graph)
+	p.writes = append(p.writes, change)
+	p.writes = append(p.writes, s.put(p.run, p.active)...)
+	return p, nil
+}
+
+// takeOver returns the write that ends the thread's active run, and sets in the lock what becomes of it and of those behind it.
+func (s *Store) takeOver(t thread.Thread, request Request, set table.Attrs, now time.Time) (table.Write, error) {
+	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
+	set[thread.AttrUnsealed] = true
+	if request.Strategy != Rollback {
+		return s.end(active, Interrupted, now), nil
+	}
+	if request.Fork != nil && request.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
+		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", request.Fork.ID)
+	}
+	set[thread.AttrCut], set[thread.AttrCutTo] = t.Lock.Run, t.Lock.Last
+	return s.end(active, Removed, now), nil
+}
+
+// waiting returns the thread's active run if that waits for its time, nil if it does not. What the lock says of it ends with the time; the run itself tells
+// whether a worker whose clock is ahead has taken it up.
+func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
+	if !t.Lock.Busy || !t.Lock.Due.After(s.now()) {
+		return nil, nil
+	}
+	run, err := s.get(ctx, Ref{Ref: t.Ref, Run: t.Lock.Run}, t.Lock)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil // it was rolled back meanwhile: the lock that was read is not the present one
+	}
+	if err != nil || run.Status != Pending {
+		return nil, err
+	}
+	return &run, nil
+}
+
+// draft makes a run whose id is behind those of the runs that it follows: a delayed one waits behind what is created before its time has come, and one that
+// takes over is behind all others.
+func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) Run {
+	last := max(t.Lock.Tail, t.Lock.Sealed, t.Lock.CutTo)
+	if !waiting {
+		last = max(last, t.Lock.Run)
+	}
+	if takes {
+		last = max(last, t.Lock.Last)
+	}
+	order, due := s.after(last), time.Time{}
+	created := later(s.now(), t.Lock.TailAt.Add(time.Microsecond))
+	if request.After > 0 {
+		created, order = created.Add(request.After), order.Add(request.After)
+		due = created
+	}
+	request.Metadata = merge(t.Metadata, request.Metadata)
+	return Run{
+		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due,
+		Created: created, Updated: created, Status: Pending, Checkpoint: -1, Before: -1, Mark: -1, Dispatches: 1,
+	}
+}
+
+// merge adds the members of an object to those of another, both may be nil.
+func merge(under, over json.RawMessage) json.RawMessage {
+	members := map[string]json.RawMessage{}
+	for _, object := range []json.RawMessage{under, over} {
+		if len(object) > 0 && json.Unmarshal(object, &members) != nil {
+			return over
+		}
+	}
+	if len(members) == 0 {
+		return nil
+	}
+	return record.Encode(members)
 }
 
 // after returns the present time, moved behind the thread's newest run if need be: a run's id and time of creation follow those of the
@@ -123,19 +273,28 @@ func (s *Store) after(last string) time.Time {
 	return now
 }
 
-func (s *Store) put(run Run, active bool) table.Write {
+func (s *Store) put(run Run, active bool) []table.Write {
+	body, rest := run.store(run.Ref, run.Created)
 	item := table.Item{
 		Key: run.Key(),
 		Attrs: record.Attrs(kind, run.Created, table.Attrs{
-			attrStatus: string(Pending), attrAttempt: int64(0), attrPosition: int64(0),
+			attrStatus: string(Pending), attrAttempt: int64(0), attrHanded: int64(0), attrPosition: int64(0),
 			attrCheckpoint: int64(-1), attrDispatches: run.Dispatches,
 		}),
-		Body: record.Encode(run.Request),
+		Body: body,
 	}
 	if active {
-		item.Index = s.leaseEntry(run.Run, run.Created)
+		item.Index = s.leaseEntry(run.Run, later(s.now(), run.Due))
 	}
-	return table.Put{Item: item, If: table.Absent()}
+	if !run.Due.IsZero() {
+		item.Attrs[attrDue] = clock.Format(run.Due)
+	}
+	put := table.Put{Item: item, If: table.Absent()}
+	if rest == nil {
+		return []table.Write{put}
+	}
+	item.Attrs[attrDetached] = true
+	return []table.Write{put, rest}
 }
 
 // leaseEntry places a run where reconcile finds it when its lease is over.
@@ -146,9 +305,24 @@ func (s *Store) leaseEntry(run string, now time.Time) map[table.Index]table.Key 
 // noLease takes a run from where reconcile looks.
 var noLease = map[table.Index]table.Key{table.ByDue: {}}
 
-// supersede is the write that stops a run. From then on its worker is fenced off.
-func (s *Store) supersede(ref Ref, now time.Time) table.Update {
-	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(Interrupted)}, table.In(attrStatus, Interrupted.sources()...))
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// end is the write that stops a run. From then on its worker is fenced off. It keeps its lease until what it leaves behind is cleared up, so that
+// this is done in any case.
+func (s *Store) end(ref Ref, status Status, now time.Time) table.Update {
+	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(status)}, table.In(attrStatus, status.sources()...))
+	change.Index = s.leaseEntry(ref.Run, now)
+	return change
+}
+
+// displace is the write that makes an active run that waits for its time one that waits behind another. It will need another workflow.
+func (s *Store) displace(run Run, now time.Time) table.Update {
+	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1}, fence(run))
 	change.Index = noLease
 	return change
 }

@@ -4,9 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -27,6 +31,29 @@ func (t Task) Ref() Ref {
 	return Ref{Ref: thread.Ref{Workspace: t.Workspace, Deployment: t.Deployment, Thread: t.Thread}, Run: t.Run}
 }
 
+// Due returns when a run that is to be taken up may begin, and true if that is not yet. Only the id of a delayed run is ahead of the clock, so that others cost
+// no read.
+func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
+	now := s.now()
+	if !id.Time(ref.Run).After(now) {
+		return time.Time{}, false, nil
+	}
+	t, run, err := s.read(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return time.Time{}, false, nil
+	}
+	waits := err == nil && run.Status == Pending && run.Run == t.Lock.Run && run.Due.After(now)
+	return run.Due, waits, err
+}
+
+// Elapsed is how long ago a run was taken up first.
+func (s *Store) Elapsed(run Run) time.Duration {
+	if run.Started.IsZero() {
+		return 0
+	}
+	return s.now().Sub(run.Started)
+}
+
 // Dispatch starts the workflow that carries an active run to its end. It is idempotent. As the run is there already, it is started also
 // when whoever asked for it has gone.
 func (s *Store) Dispatch(ctx context.Context, run Run) error {
@@ -45,33 +72,76 @@ func execution(run Run) string {
 	return run.Run + "-" + strconv.FormatInt(run.Dispatches, 10)
 }
 
+const (
+	// rescuePage is how many runs of a shard are in memory at a time.
+	rescuePage = 8
+	// rescueLimit is how long the rescue of one run may take.
+	rescueLimit = 5 * time.Second
+)
+
 // Rescue sends another worker to each run whose lease is over. A run whose workflow was never started, as the process died in between, gets its
-// own; one whose workflow has ended without ending the run gets another.
+// own; one whose workflow has ended without ending the run gets another. The shards are looked at side by side, each with the oldest lease
+// first. When ctx ends, Rescue ends what it has begun and leaves the rest to the next one, which is no error.
 func (s *Store) Rescue(ctx context.Context, now time.Time) error {
-	var problems []error
-	for _, query := range keys.Leases(now) {
-		items, err := table.AllItems(ctx, s.table, query)
-		if err != nil {
-			return fmt.Errorf("query leases: %w", err)
-		}
-		for _, item := range items {
-			parts, err := keys.ParseRun(item.Key)
-			if err != nil {
-				problems = append(problems, err)
-				continue
-			}
-			problems = append(problems, s.rescue(ctx, Task(parts).Ref(), now))
-		}
+	queries := keys.Leases(now)
+	problems := make([]error, len(queries))
+	var shards sync.WaitGroup
+	for i, query := range queries {
+		shards.Go(func() { problems[i] = s.rescueShard(ctx, query, now) })
 	}
-	return errors.Join(problems...)
+	shards.Wait()
+	// Trouble of the table is the same for all of them, and told once.
+	return errors.Join(slices.CompactFunc(problems, func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })...)
+}
+
+func (s *Store) rescueShard(ctx context.Context, query table.Query, now time.Time) error {
+	var problems []error
+	query.Limit = rescuePage
+	for {
+		page, err := s.table.Query(ctx, query)
+		if ctx.Err() != nil {
+			return errors.Join(problems...)
+		}
+		if err != nil {
+			return errors.Join(append(problems, fmt.Errorf("query leases: %w", err))...)
+		}
+		for _, item := range page.Items {
+			if ctx.Err() != nil {
+				return errors.Join(problems...)
+			}
+			if err := s.rescueItem(ctx, item, now); err != nil && len(problems) < rescuePage {
+				problems = append(problems, err) // when all fail, the first ones say why
+			}
+		}
+		if page.Cursor == "" {
+			return errors.Join(problems...)
+		}
+		query.Cursor = page.Cursor
+	}
+}
+
+func (s *Store) rescueItem(ctx context.Context, item *table.Item, now time.Time) error {
+	parts, err := keys.ParseRun(item.Key)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueLimit)
+	defer cancel()
+	return s.rescue(ctx, Task(parts).Ref(), now)
 }
 
 func (s *Store) rescue(ctx context.Context, ref Ref, now time.Time) error {
 	t, run, err := s.read(ctx, ref)
+	if run.Run != "" && run.Status.Final() {
+		return s.clear(ctx, t, run)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil // an index may lag behind
+	}
 	if err != nil {
 		return err
 	}
-	if run.Status.Final() || run.Run != t.Lock.Run {
+	if run.Run != t.Lock.Run {
 		return nil
 	}
 	execution, err := s.workflow.Describe(ctx, workflow.Run, execution(run))
@@ -84,7 +154,7 @@ func (s *Store) rescue(ctx context.Context, ref Ref, now time.Time) error {
 	}
 	change := record.Change(ref.Key(), s.now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(
 		table.Equals(attrStatus, string(run.Status)), table.Equals(attrAttempt, run.Attempt), table.Equals(attrDispatches, run.Dispatches)))
-	change.Index = s.leaseEntry(ref.Run, now)
+	change.Index = s.leaseEntry(ref.Run, later(now, run.Due))
 	err = s.table.Transact(ctx, change)
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return nil // the run has moved on by itself

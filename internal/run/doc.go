@@ -7,6 +7,12 @@
 // their thread, so the queue is the pending runs behind the active one, and a pending run before it was superseded: interrupting a
 // thousand queued runs writes none of them.
 //
+// Rollback and a cancel that undoes remove runs: the lock names them (Cut, CutTo), from that commit on nobody is shown them, and what they wrote is erased in
+// batches before anything else is written on the thread. A cancelled run that waits keeps its place in the order, where its input comes into the state.
+//
+// A delayed run (Request.After) has an id of the time when it is due, so what is created before then goes before it. While it has the lock, that says until when it
+// waits; its workflow sleeps.
+//
 // # The fence
 //
 // A worker owns one attempt at a run. Each of its writes (Attempt.Flush, Attempt.Finish) carries events, checkpoints and the run's new
@@ -14,9 +20,22 @@
 // superseded, or given up for dead, fails at its next write with ErrFenced and can never write again. Leases only decide when another
 // worker tries; no clocks of two hosts are compared for correctness.
 //
+// # Slices
+//
+// A worker whose own time is limited (a Lambda function's is 15 minutes) ends its attempt with HandOver, and the next attempt goes on from the
+// last checkpoint. So a run takes as many slices as it needs. A slice is an attempt like any other, with its own number, but no failure:
+// MaxAttempts bounds the attempts that ended without a handover, over the whole run. What bounds the slices is progress: a run of which MaxIdleSlices
+// slices in a row made no step, that is no checkpoint of the agent's, would begin at the same place again, and ends as Timeout.
+//
 // # Nothing shown is lost
 //
 // Events have positions that increase along the thread and are durable before any reader sees them. Seal folds what an interrupted
 // run had shown but not finished into the state, and the inputs of runs that never started, in order, before the successor begins. It is idempotent and
-// done by whoever needs it first.
+// done by whoever needs it first. For an agent that keeps checkpoints the same is noted as updates that it has to make itself (package thread); updates of
+// nodes that it has shown since its newest checkpoint are kept, too, unless it has kept the node's result with the checkpoint.
+//
+// # Checkpoints of agents
+//
+// From an agent's first checkpoint on, what it says there is the state, and its updates are shown only. A run may begin at any checkpoint of its thread (Request.Fork): its first
+// claim takes the state from there and begins a branch. Run.Before is the number of the checkpoint that was the thread's newest before the run.
 package run

@@ -17,7 +17,8 @@ type Event struct {
 	// Name is the kind of event: "metadata", "values", "updates", "messages", "custom", "error", ...
 	Name string          `json:"e"`
 	Data json.RawMessage `json:"d,omitempty"`
-	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state itself is not stored again.
+	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state itself is not stored again. Data are members that clients see
+	// beside it.
 	Checkpoint int64 `json:"c,omitempty"`
 }
 

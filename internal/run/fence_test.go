@@ -23,19 +23,31 @@ func TestAWorkerThatLostItsRunWritesNothing(t *testing.T) {
 		"by an interrupt, whose run is over": func(f *fixture, _ run.Run, _ *run.Attempt) {
 			f.finish(f.claim(f.create("next", run.Interrupt)))
 		},
+		"by a cancel":             func(f *fixture, r run.Run, _ *run.Attempt) { f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.Keep)) },
+		"by a cancel that undoes": func(f *fixture, r run.Run, _ *run.Attempt) { f.must(f.runs.Cancel(f.t.Context(), r.Ref, run.Undo)) },
+		"by a rollback":           func(f *fixture, _ run.Run, _ *run.Attempt) { f.create("next", run.Rollback) },
+		"by a rollback, erased": func(f *fixture, _ run.Run, _ *run.Attempt) {
+			f.create("next", run.Rollback)
+			f.messages()
+		},
+		"by a rollback, whose run is over": func(f *fixture, _ run.Run, _ *run.Attempt) {
+			f.finish(f.claim(f.create("next", run.Rollback)))
+		},
 		"by a takeover": func(f *fixture, r run.Run, _ *run.Attempt) { f.claim(r) },
 		"by a takeover that has ended the run": func(f *fixture, r run.Run, _ *run.Attempt) {
 			f.finish(f.claim(r))
 		},
-		"by its own success": func(f *fixture, _ run.Run, a *run.Attempt) { f.finish(a) },
+		"by its own success":  func(f *fixture, _ run.Run, a *run.Attempt) { f.finish(a) },
+		"by its own handover": func(f *fixture, _ run.Run, a *run.Attempt) { f.handOver(a) },
 		"by a failure": func(f *fixture, r run.Run, _ *run.Attempt) {
 			f.must(f.runs.Fail(f.t.Context(), r.Ref, run.Failure{Name: "F"}))
 		},
 	}
 	failure := &run.Failure{Name: "late"}
 	writes := map[string]func(f *fixture, a *run.Attempt) error{
-		"flush":  func(f *fixture, a *run.Attempt) error { return a.Flush(f.t.Context()) },
-		"finish": func(f *fixture, a *run.Attempt) error { return finishAs(run.Success)(f, run.Run{}, a) },
+		"hand over": func(f *fixture, a *run.Attempt) error { return a.HandOver(f.t.Context()) },
+		"flush":     func(f *fixture, a *run.Attempt) error { return a.Flush(f.t.Context()) },
+		"finish":    func(f *fixture, a *run.Attempt) error { return finishAs(run.Success)(f, run.Run{}, a) },
 		"finish failed": func(f *fixture, a *run.Attempt) error {
 			return a.Finish(f.t.Context(), run.Outcome{Status: run.Error, Failure: failure})
 		},

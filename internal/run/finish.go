@@ -28,10 +28,16 @@ type Outcome struct {
 // Finish ends the run, makes everything since the last flush durable, and hands the thread to the next queued run, which it dispatches.
 // ErrFenced means that the run was taken from this attempt.
 func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
-	if outcome.Failure != nil {
-		if err := a.keepPartials(ctx); err != nil {
+	if a.unsure != nil {
+		return a.unsure
+	}
+	if a.unfinished(outcome) {
+		if err := a.keepLeftovers(ctx); err != nil {
 			return err
 		}
+	}
+	outcome.Interrupts = a.asked(outcome)
+	if outcome.Failure != nil {
 		a.append(Event{Name: EventError, Data: record.Encode(outcome.Failure)})
 	}
 	now := a.store.now()
@@ -43,22 +49,62 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 		set[attrInterrupts] = string(outcome.Interrupts)
 	}
 	clear(a.opened)
-	a.Run.Open = 0
-	own := append([]table.Write{a.change(now, set, noLease)}, a.waiting(now)...)
-	next, err := a.release(ctx, now, own, outcome)
+	a.Run.Open, a.Run.Unfolded = 0, 0
+	own := append([]table.Write{a.change(now, set, a.store.over(a.Run, now))}, a.waiting(now)...)
+	if a.Run.Amended {
+		own = a.dropOriginal(own)
+	}
+	ended := a.Run
+	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
+	tell, told := a.store.tell(ended, a.State.Values.JSON(), now)
+	next, err := a.release(ctx, now, append(own, tell...), outcome)
 	if err != nil {
 		return err
 	}
+	told(ctx)
 	a.Run.Status = outcome.Status
-	if next == "" {
+	if next == nil {
 		return nil
 	}
-	return a.store.Dispatch(ctx, Run{Ref: Ref{Ref: a.Run.Ref.Ref, Run: next}, Dispatches: 1})
+	return a.store.Dispatch(ctx, *next)
+}
+
+// dropOriginal takes out the write of a checkpoint as it was before the run, or erases it.
+func (a *Attempt) dropOriginal(writes []table.Write) []table.Write {
+	key := amended(a.Run.Ref)
+	kept := slices.DeleteFunc(writes, func(w table.Write) bool { return w.Target() == key })
+	if len(kept) < len(writes) {
+		return kept
+	}
+	return append(writes, table.Delete{Key: key})
+}
+
+// over is where a run that has ended is looked for: nowhere, unless its thread goes with it.
+func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
+	if !run.Temporary {
+		return noLease
+	}
+	return map[table.Index]table.Key{table.ByDue: keys.Lease(run.Run, now.Add(s.linger))}
+}
+
+// unfinished reports whether what the run has shown may not be in the state: it failed, or an agent that keeps no checkpoints answered on a thread of one
+// that does.
+func (a *Attempt) unfinished(outcome Outcome) bool {
+	return outcome.Failure != nil || (a.Run.Unfolded != 0 && !a.followed())
 }
 
 // Fail ends a run that no worker can complete. What it had shown stays in the state, also its input when it never started. A run that needs
 // no worker is left as it is.
 func (s *Store) Fail(ctx context.Context, ref Ref, failure Failure) error {
+	return s.giveUp(ctx, ref, Outcome{Status: Error, Failure: &failure})
+}
+
+// TimeOut ends a run that takes too long, as Fail does.
+func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
+	return s.giveUp(ctx, ref, Outcome{Status: Timeout, Failure: &failure})
+}
+
+func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 	for range contention {
 		a, err := s.take(ctx, ref)
 		if errors.Is(err, ErrNothingToDo) {
@@ -68,95 +114,104 @@ func (s *Store) Fail(ctx context.Context, ref Ref, failure Failure) error {
 			return err
 		}
 		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) {
-			if err := a.fold(a.Run.Input, thread.SourceInput); err != nil {
+			if err := a.foldAs(a.Run.Input, thread.SourceInput, nodeInput); err != nil {
 				return err
 			}
 		}
-		if err := a.Finish(ctx, Outcome{Status: Error, Failure: &failure}); !errors.Is(err, ErrFenced) {
+		if err := a.Finish(ctx, outcome); !errors.Is(err, ErrFenced) {
 			return err
 		}
 	}
-	return fmt.Errorf("fail run %s: others kept changing it", ref.Run)
-}
-
-// keepPartials folds what a failed run had shown but not finished into the state. What this attempt has not flushed yet was never shown,
-// but it is about to be.
-func (a *Attempt) keepPartials(ctx context.Context) error {
-	a.Run.Open = a.open()
-	partials, err := a.store.partials(ctx, a.Run)
-	if err != nil {
-		return err
-	}
-	for _, event := range a.events {
-		if event.Name == EventMessages {
-			partials.Add(event.Data, a.Run.Attempt)
-		}
-	}
-	partials.Close(a.State.Values)
-	update := partials.Update()
-	if update == nil {
-		return nil
-	}
-	return a.fold(update, thread.SourceUpdate)
+	return fmt.Errorf("end run %s: others kept changing it", ref.Run)
 }
 
 // release writes the end of a run together with the lock of its thread, which passes to the next queued run. It returns that run's id. It
 // first supposes that nobody changed the lock since the run was taken up, which is the rule.
-func (a *Attempt) release(ctx context.Context, now time.Time, own []table.Write, outcome Outcome) (next string, err error) {
+func (a *Attempt) release(ctx context.Context, now time.Time, own []table.Write, outcome Outcome) (*Run, error) {
 	s, t := a.store, a.thread
 	for range contention {
 		if t.Lock.Run != a.Run.Run {
-			return "", ErrFenced
+			return nil, ErrFenced
 		}
-		if t.Lock.Last != a.Run.Run {
-			if next, err = s.nextQueued(ctx, a.Run.Ref); err != nil {
-				return "", err
-			}
+		q, err := s.queued(ctx, t)
+		if err != nil {
+			return nil, err
 		}
-		err = s.table.Transact(ctx, slices.Concat(own, s.passOn(t, a.Run, next, a.State.At.Number, now, outcome))...)
+		change := t.ChangeLock(now, table.Attrs{
+			thread.AttrSealed: a.Run.Run, thread.AttrPosition: a.Run.Position, thread.AttrCheckpoint: a.State.At.Number, thread.AttrUnsealed: q.passed,
+		})
+		pass := s.passOn(t, &change, q.next, threadStatus(outcome), outcome.Interrupts)
+		err = s.table.Transact(ctx, slices.Concat(own, pass)...)
 		failed, ok := errors.AsType[*table.ConditionFailed](err)
 		switch {
 		case err == nil:
-			return next, nil
+			return q.next, nil
 		case !ok:
-			return "", fmt.Errorf("finish run: %w", err)
+			return nil, fmt.Errorf("finish run: %w", err)
 		case failed.Write == 0:
-			return "", ErrFenced
+			return nil, ErrFenced
 		}
 		if t, err = s.threads.Get(ctx, a.Run.Ref.Ref); err != nil {
-			return "", err
+			return nil, err
 		}
 	}
-	return "", fmt.Errorf("finish run %s: others kept changing its thread", a.Run.Run)
+	return nil, fmt.Errorf("finish run %s: others kept changing its thread", a.Run.Run)
 }
 
-// nextQueued returns the oldest run that waits behind one.
-func (s *Store) nextQueued(ctx context.Context, ref Ref) (string, error) {
-	query := keys.RunsAfter(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
-	query.Limit = 1
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return "", fmt.Errorf("query queued runs: %w", err)
-	}
-	if len(page.Items) == 0 {
-		return "", nil
-	}
-	return keys.RunID(page.Items[0].Key), nil
+// queue is what waits behind a thread's active run.
+type queue struct {
+	// next is the oldest run that waits, nil when none does.
+	next *Run
+	// passed says that there are runs before it that were cancelled.
+	passed bool
 }
 
-// passOn returns the writes that hand the thread's lock from a finished run to the next, or to nobody when next is "".
-func (s *Store) passOn(t thread.Thread, run Run, next string, checkpoint int64, now time.Time, outcome Outcome) []table.Write {
-	lock := thread.PauseAttrs(outcome.Interrupts)
-	lock[thread.AttrStatus] = string(threadStatus(outcome))
-	lock[thread.AttrBusy] = next != ""
-	lock[thread.AttrSealed], lock[thread.AttrPosition], lock[thread.AttrCheckpoint] = run.Run, run.Position, checkpoint
-	if next == "" {
-		return []table.Write{t.ChangeLock(now, lock)}
+// queuePage is how many runs are looked at for the next one; those that were cancelled are passed over, each once.
+const queuePage = 16
+
+// queued looks for the next run of a thread.
+func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error) {
+	if t.Lock.Last == t.Lock.Run {
+		return q, nil
 	}
-	lock[thread.AttrRun], lock[thread.AttrStatus] = next, string(thread.StatusBusy)
-	promote := record.Change(Ref{Ref: t.Ref, Run: next}.Key(), now, nil, table.Equals(attrStatus, string(Pending)))
-	promote.Index = s.leaseEntry(next, now)
-	return []table.Write{t.ChangeLock(now, lock), promote}
+	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)
+	for query.Limit = 1; ; query.Limit = queuePage {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return q, fmt.Errorf("query queued runs: %w", err)
+		}
+		for _, item := range page.Items {
+			run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+			if err != nil {
+				return q, err
+			}
+			if run.Status == Pending {
+				q.next = &run
+				return q, nil
+			}
+			q.passed = true
+		}
+		if page.Cursor == "" {
+			return q, nil
+		}
+		query.Cursor = page.Cursor
+	}
+}
+
+// passOn completes a change of the lock that hands the thread to the next run, or to nobody when that is nil, and leaves it with a status and with what a
+// graph asks. It returns it with what else is to be written.
+func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, status thread.Status, interrupts json.RawMessage) []table.Write {
+	if next == nil {
+		t.Leave(change, status)
+		t.Ask(change, interrupts)
+		return []table.Write{*change}
+	}
+	t.Occupy(change, next.Run, next.Due)
+	t.Ask(change, nil) // the next run passes over the questions
+	now := s.now()
+	promote := record.Change(next.Key(), now, nil, table.Equals(attrStatus, string(Pending)))
+	promote.Index = s.leaseEntry(next.Run, later(now, next.Due))
+	return []table.Write{*change, promote}
 }
 
 func threadStatus(outcome Outcome) thread.Status {

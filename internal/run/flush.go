@@ -11,7 +11,7 @@ import (
 )
 
 // Waiting reports whether anything waits for the next flush.
-func (a *Attempt) Waiting() bool { return len(a.events) > 0 }
+func (a *Attempt) Waiting() bool { return len(a.events) > 0 || len(a.writes) > 0 }
 
 // Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of a run needs four and one for the
 // message that it leaves unfinished: together they are within table.MaxWrites.
@@ -42,7 +42,7 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	if now.Sub(a.renewed) > a.store.lease/3 {
 		lease = a.store.leaseEntry(a.Run.Run, now)
 	}
-	if len(a.events) == 0 && lease == nil {
+	if !a.Waiting() && lease == nil {
 		return nil
 	}
 	if err := a.write(ctx, now, table.Attrs{}, lease); err != nil {
@@ -54,9 +54,23 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	return nil
 }
 
+// HandOver ends the attempt and leaves the run to the next one, which goes on from the last checkpoint as if this worker had died, but not
+// for a failure. It makes everything since the last flush durable, and is the attempt's last write: it is fenced off by it, too.
+func (a *Attempt) HandOver(ctx context.Context) error {
+	if !a.stepped {
+		a.Run.Idle++
+	}
+	now := a.store.now()
+	return a.write(ctx, now, table.Attrs{attrHanded: a.Run.Attempt}, a.store.leaseEntry(a.Run.Run, now))
+}
+
 // change returns the write that moves the run to what was shown so far.
 func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
 	set[attrStart], set[attrPosition], set[attrCheckpoint], set[attrOpen] = a.Run.Start, a.Run.Position, a.Run.Checkpoint, a.open()
+	set[attrIdle], set[attrUnfolded], set[attrBefore] = a.Run.Idle, a.Run.Unfolded, a.Run.Before
+	if a.Run.Amended {
+		set[attrAmended] = true
+	}
 	change := record.Change(a.Run.Key(), now, set, a.fence)
 	change.Index = index
 	return change
@@ -84,13 +98,17 @@ func (a *Attempt) waiting(now time.Time) []table.Write {
 }
 
 func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
+	if a.unsure != nil {
+		return a.unsure
+	}
 	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
 	err := a.store.table.Transact(ctx, writes...)
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return ErrFenced
 	}
 	if err != nil {
-		return fmt.Errorf("write run: %w", err)
+		a.unsure = fmt.Errorf("write run: %w", err)
+		return a.unsure
 	}
 	a.fence = fence(a.Run)
 	return nil

@@ -143,6 +143,11 @@ func (h *hooked) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item
 	return h.Table.GetBatch(ctx, keys...)
 }
 
+func (h *hooked) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	h.reads.Add(1)
+	return h.Table.Query(ctx, query)
+}
+
 // hand is a clock that moves a microsecond at each reading, and as the test wants.
 type hand struct{ micros atomic.Int64 }
 

@@ -6,7 +6,9 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/run"
@@ -22,9 +24,13 @@ type model struct {
 	// runs are those that were accepted, in the order in which they were; ended is the final status that was seen of a run.
 	runs  []run.Run
 	ended map[string]run.Status
+	// removed are the runs that a rollback took away, mayGo those that one could.
+	removed, mayGo map[string]bool
 	// workers are the live ones: each believes that it owns its run.
 	workers []*worker
 	readers []*follower
+	// claims, handed and idle count, for each run, the attempts, those of them that were handed over, and the slices since the last step.
+	claims, handed, idle map[string]int
 	// depth bounds how deep requests interleave.
 	depth, messages int
 }
@@ -34,6 +40,8 @@ type worker struct {
 	*run.Attempt
 	message string
 	text    string
+	// made says that it finished a message that is not written, stepped that it has written one.
+	made, stepped bool
 	// acts says that it is in the midst of something.
 	acts bool
 }
@@ -57,11 +65,12 @@ func TestRandomHistories(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	for seed := range uint64(25) {
+	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}}
-			for range 60 {
+			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}}
+			m.claims, m.handed, m.idle = map[string]int{}, map[string]int{}, map[string]int{}
+			for range 120 {
 				m.act()
 				m.look()
 			}
@@ -81,7 +90,7 @@ func (m *model) act() {
 		})
 	}
 	defer m.table.beforeNext(nil)
-	switch m.rng.IntN(20) {
+	switch m.rng.IntN(31) {
 	case 0, 1, 2:
 		m.request(run.Enqueue)
 	case 3:
@@ -95,7 +104,7 @@ func (m *model) act() {
 	case 12, 13:
 		m.work((*model).finishMessage)
 	case 14, 15:
-		m.work(func(m *model, w *worker) error { return w.Flush(m.t.Context()) })
+		m.work(func(m *model, w *worker) error { return m.written(w, w.Flush(m.t.Context())) })
 	case 16:
 		m.work(func(m *model, w *worker) error { return m.end(w, run.Success) })
 	case 17:
@@ -106,7 +115,72 @@ func (m *model) act() {
 		m.fixture.messages() // which seals
 	case 19:
 		m.read()
+	case 20, 21, 22:
+		m.work((*model).handOver)
+	case 23:
+		m.request(run.Rollback)
+	case 24:
+		m.delayed([]run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt, run.Rollback}[m.pick(4)])
+	case 25, 26:
+		m.cancel(run.Keep)
+	case 27:
+		m.cancel(run.Undo)
+	case 28:
+		m.cancelThread()
+	case 29, 30:
+		m.hand.move(time.Duration(m.pick(40)) * time.Second)
 	}
+}
+
+// delayed asks for a run that is to begin some time later.
+func (m *model) delayed(strategy run.Strategy) {
+	request := say(m.next("input"), strategy)
+	request.After = time.Duration(1+m.pick(60)) * time.Second
+	m.create(request)
+}
+
+// cancel ends some run, most often one in flight, if it can be.
+func (m *model) cancel(action run.Action) {
+	if len(m.runs) == 0 {
+		return
+	}
+	r := m.runs[m.pick(len(m.runs))]
+	if m.pick(2) > 0 {
+		r.Run = m.thread().Lock.Run
+	}
+	err := m.fixture.runs.Cancel(m.t.Context(), r.Ref, action)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		m.t.Fatal(err)
+	}
+	if err == nil && action == run.Undo {
+		m.mayGo[r.Run] = true
+		m.wantRemoved(r)
+	}
+}
+
+// cancelThread ends all runs in flight.
+func (m *model) cancelThread() {
+	action := []run.Action{run.Keep, run.Undo}[m.pick(2)]
+	_, err := m.fixture.runs.CancelThread(m.t.Context(), m.ref, action)
+	m.must(err)
+	if action == run.Undo {
+		m.rollBack()
+	}
+}
+
+// rollBack notes that the runs that have not ended may be gone.
+func (m *model) rollBack() {
+	for _, r := range m.runs {
+		m.mayGo[r.Run] = true
+	}
+}
+
+// wantRemoved checks that a run is gone for good.
+func (m *model) wantRemoved(r run.Run) {
+	if _, err := m.fixture.runs.Get(m.t.Context(), r.Ref); !fault.Is(err, fault.NotFound) {
+		m.t.Fatalf("run %s was rolled back: Get says %v", r.Run, err)
+	}
+	m.removed[r.Run] = true
 }
 
 // next returns a new message id.
@@ -118,10 +192,19 @@ func (m *model) next(kind string) string {
 func (m *model) pick(n int) int { return m.rng.IntN(n) }
 
 func (m *model) request(strategy run.Strategy) {
-	created, err := m.fixture.runs.Create(m.t.Context(), m.ref, say(m.next("input"), strategy))
+	m.create(say(m.next("input"), strategy))
+}
+
+// create has a request accepted. The runs are in the order of their turns, which a delayed one has later.
+func (m *model) create(request run.Request) {
+	created, err := m.fixture.runs.Create(m.t.Context(), m.ref, request)
 	if err == nil {
+		if request.Strategy == run.Rollback {
+			m.rollBack()
+		}
 		m.runs = append(m.runs, created)
-	} else if strategy != run.Reject || !fault.Is(err, fault.Conflict) {
+		slices.SortFunc(m.runs, func(a, b run.Run) int { return strings.Compare(a.Run, b.Run) })
+	} else if request.Strategy != run.Reject || !fault.Is(err, fault.Conflict) {
 		m.t.Fatal(err)
 	}
 }
@@ -135,15 +218,70 @@ func (m *model) takeUp() {
 	if m.pick(4) > 0 {
 		ref.Run = m.thread().Lock.Run
 	}
+	if a := m.claim(ref); a != nil {
+		m.workers = append(m.workers, &worker{Attempt: a})
+	}
+}
+
+// claim takes a run up, or ends it when it had all its attempts. In its midst others may do the same.
+func (m *model) claim(ref run.Ref) *run.Attempt {
+	failed, idle := m.failed(ref), m.idle[ref.Run]
 	a, err := m.fixture.runs.Claim(m.t.Context(), ref)
 	switch {
 	case err == nil:
-		m.workers = append(m.workers, &worker{Attempt: a})
+		m.claims[ref.Run]++
+		if m.failed(ref) > run.MaxAttempts || m.idle[ref.Run] >= run.MaxIdleSlices {
+			m.t.Fatalf("run %s is taken up after %d attempts that were not handed over and %d slices without a step", ref.Run, m.failed(ref)-1, m.idle[ref.Run])
+		}
+		if a.Run.Attempt != int64(m.claims[ref.Run]) {
+			m.t.Fatalf("run %s is taken up as attempt %d, want %d", ref.Run, a.Run.Attempt, m.claims[ref.Run])
+		}
 	case errors.Is(err, run.ErrAttemptsExhausted):
+		if max(failed, m.failed(ref)) < run.MaxAttempts {
+			m.t.Fatalf("run %s has no attempt left after %d", ref.Run, failed)
+		}
 		m.must(m.fixture.runs.Fail(m.t.Context(), ref, run.Failure{Name: "exhausted"}))
+	case errors.Is(err, run.ErrNoProgress):
+		if max(idle, m.idle[ref.Run]) < run.MaxIdleSlices {
+			m.t.Fatalf("run %s makes no progress after %d slices", ref.Run, idle)
+		}
+		m.must(m.fixture.runs.TimeOut(m.t.Context(), ref, run.Failure{Name: "no progress"}))
+	case isEarly(err):
 	case !errors.Is(err, run.ErrNothingToDo):
 		m.t.Fatal(err)
 	}
+	return a
+}
+
+// isEarly reports whether a run waits for its time.
+func isEarly(err error) bool {
+	_, early := errors.AsType[*run.NotDueError](err)
+	return early
+}
+
+// failed is how many attempts at a run were not handed over.
+func (m *model) failed(ref run.Ref) int { return m.claims[ref.Run] - m.handed[ref.Run] }
+
+// written notes the step that a worker wrote.
+func (m *model) written(w *worker, err error) error {
+	if err == nil && w.made {
+		w.made, w.stepped, m.idle[w.Run.Run] = false, true, 0
+	}
+	return err
+}
+
+// handOver ends a slice: the worker goes, and the run is there for the next one.
+func (m *model) handOver(w *worker) error {
+	err := m.written(w, w.HandOver(m.t.Context()))
+	if err != nil {
+		return err
+	}
+	m.handed[w.Run.Run]++
+	if !w.stepped {
+		m.idle[w.Run.Run]++
+	}
+	m.workers = slices.DeleteFunc(m.workers, func(other *worker) bool { return other == w })
+	return nil
 }
 
 // work lets some worker go on. One that is fenced off stops, a few die on their own.
@@ -179,7 +317,7 @@ func (m *model) speak(w *worker) error {
 func (m *model) finishMessage(w *worker) error {
 	if w.message != "" {
 		m.answer(w.Attempt, w.message, w.text)
-		w.message = ""
+		w.message, w.made = "", true
 	}
 	return nil
 }
@@ -206,6 +344,7 @@ func (m *model) read() {
 func (m *model) look() {
 	listed, err := m.fixture.runs.List(m.t.Context(), m.ref, run.Filter{Window: windowOf(1000)})
 	m.must(err)
+	m.forget(listed)
 	if len(listed) != len(m.runs) {
 		m.t.Fatalf("%d runs are listed, %d were accepted", len(listed), len(m.runs))
 	}
@@ -213,6 +352,9 @@ func (m *model) look() {
 	for i, r := range listed {
 		if accepted := m.runs[len(m.runs)-1-i].Run; r.Run != accepted {
 			m.t.Fatalf("run %d from the end is %s, %s was accepted", i, r.Run, accepted)
+		}
+		if m.removed[r.Run] {
+			m.t.Fatalf("run %s was rolled back and is listed", r.Run)
 		}
 		if before, seen := m.ended[r.Run]; seen && r.Status != before {
 			m.t.Fatalf("run %s ended as %s and is %s now", r.Run, before, r.Status)
@@ -226,17 +368,36 @@ func (m *model) look() {
 	}
 }
 
+// forget takes out the runs that were rolled back, which only runs that had not ended may be.
+func (m *model) forget(listed []run.Run) {
+	there := map[string]bool{}
+	for _, r := range listed {
+		there[r.Run] = true
+	}
+	m.runs = slices.DeleteFunc(m.runs, func(r run.Run) bool {
+		if there[r.Run] {
+			return false
+		}
+		if before, seen := m.ended[r.Run]; seen {
+			m.t.Fatalf("run %s ended as %s and is gone", r.Run, before)
+		}
+		if !m.mayGo[r.Run] {
+			m.t.Fatalf("run %s is gone, and nobody rolled it back", r.Run)
+		}
+		m.wantRemoved(r)
+		return true
+	})
+}
+
 // drain brings every run to its end.
 func (m *model) drain() {
 	for m.thread().Lock.Busy {
 		ref := run.Ref{Ref: m.ref, Run: m.thread().Lock.Run}
-		a, err := m.fixture.runs.Claim(m.t.Context(), ref)
-		if errors.Is(err, run.ErrAttemptsExhausted) {
-			m.must(m.fixture.runs.Fail(m.t.Context(), ref, run.Failure{Name: "exhausted"}))
-			continue
+		if a := m.claim(ref); a != nil {
+			m.finish(a)
+		} else {
+			m.hand.move(10 * time.Second)
 		}
-		m.must(err)
-		m.finish(a)
 		m.look()
 	}
 	m.look()

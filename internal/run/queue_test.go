@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -112,6 +113,44 @@ func TestARunThatPausesLeavesItsQuestions(t *testing.T) {
 	f.finish(b)
 	if got := f.thread(); got.Status != thread.StatusIdle || string(got.Interrupts) != "{}" {
 		t.Errorf("after the answer, the thread is %s with %s", got.Status, got.Interrupts)
+	}
+}
+
+// TestQuestionsAreKeptWithTheMetadata, outside of the part of the thread's item that each change of its lock writes anew.
+func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var bodies []string
+	f.table.committed = func(writes []table.Write) {
+		for _, write := range writes {
+			change, ok := write.(table.Update)
+			if !ok || write.Target() != f.ref.Key() {
+				continue
+			}
+			bodies = append(bodies, string(change.Body))
+			for name, value := range change.Set {
+				if text, _ := value.(string); strings.Contains(text, "sure?") {
+					t.Errorf("attribute %s holds the question", name)
+				}
+			}
+		}
+	}
+	created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, json.RawMessage(`{"graph_id":"agent","user":"u"}`), false)
+	f.must(err)
+	f.ref = created.Ref
+	_, a := f.started("1")
+	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"task":[{"id":"task","value":"sure?"}]}`)}))
+	for range 2 {
+		_, b := f.started("next")
+		f.finish(b)
+	}
+	// Only what changes the questions writes the body.
+	want := []string{"", `{"metadata":{"graph_id":"agent","user":"u"},"interrupts":{"task":[{"id":"task","value":"sure?"}]}}`, `{"metadata":{"graph_id":"agent","user":"u"}}`, "", "", ""}
+	if diff := cmp.Diff(want, bodies); diff != "" {
+		t.Errorf("bodies that were written (-want +got):\n%s", diff)
+	}
+	if got := f.thread(); string(got.Metadata) != `{"graph_id":"agent","user":"u"}` {
+		t.Errorf("got metadata %s", got.Metadata)
 	}
 }
 

@@ -17,6 +17,15 @@ func notFound(ref Ref) error {
 
 // Get returns a run; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
+	run, err := s.head(ctx, ref)
+	if err != nil {
+		return run, err
+	}
+	return run, s.load(ctx, &run)
+}
+
+// head returns a run without the large part of its request.
+func (s *Store) head(ctx context.Context, ref Ref) (Run, error) {
 	run, err := s.get(ctx, ref, thread.Lock{})
 	if err != nil || run.Status != Pending {
 		return run, err
@@ -44,7 +53,11 @@ func (s *Store) get(ctx context.Context, ref Ref, lock thread.Lock) (Run, error)
 	if err != nil {
 		return Run{}, fmt.Errorf("get run: %w", err)
 	}
-	return decode(ref, item, lock)
+	run, err := decode(ref, item, lock)
+	if err == nil && run.Status == Removed {
+		err = notFound(ref)
+	}
+	return run, err
 }
 
 // Filter narrows a list of runs.
@@ -64,12 +77,16 @@ func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) ([]Run,
 	query.Reverse = true
 	found, err := table.Collect(ctx, s.table, query, filter.Window, func(item *table.Item) (Run, bool, error) {
 		run, err := decode(Ref{Ref: ref, Run: keys.RunID(item.Key)}, item, t.Lock)
-		return run, filter.Status == "" || run.Status == filter.Status, err
+		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("list runs: %w", err)
 	}
-	return found, nil
+	all := make([]*Run, len(found))
+	for i := range found {
+		all[i] = &found[i]
+	}
+	return found, s.load(ctx, all...)
 }
 
 // Await waits until the run has a final status, or ctx ends, and returns it as it is then.
@@ -77,7 +94,7 @@ func (s *Store) Await(ctx context.Context, ref Ref) (Run, error) {
 	w := s.watch(ref)
 	defer w.Stop()
 	for {
-		run, err := s.Get(ctx, ref)
+		run, err := s.head(ctx, ref)
 		if err != nil || run.Status.Final() {
 			return run, err
 		}
@@ -116,7 +133,7 @@ func (s *Store) State(ctx context.Context, ref thread.Ref) (thread.Thread, *thre
 	if err != nil {
 		return t, nil, err
 	}
-	if t.Lock.Run == "" {
+	if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
 		return t, thread.Empty(), nil
 	}
 	st, err := s.threads.State(ctx, ref)
@@ -129,7 +146,7 @@ func (s *Store) Result(ctx context.Context, run Run) (*thread.State, error) {
 		if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
 			return nil, err
 		}
-		sealed, err := s.Get(ctx, run.Ref)
+		sealed, err := s.head(ctx, run.Ref)
 		if err != nil {
 			return nil, err
 		}

@@ -1,6 +1,10 @@
 package run_test
 
 import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -9,6 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -157,5 +163,121 @@ func TestRescueAndAClaim(t *testing.T) {
 				t.Errorf("started workflows (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// paged is a table that remembers how much a query of an index asked for.
+type paged struct {
+	table.Table
+	largest atomic.Int64
+	fails   bool
+}
+
+var errPaged = errors.New("no queries")
+
+func (p *paged) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	if query.Index != "" && p.fails {
+		return table.Page{}, errPaged
+	}
+	page, err := p.Table.Query(ctx, query)
+	if query.Index != "" {
+		p.largest.Store(max(p.largest.Load(), int64(len(page.Items))))
+	}
+	return page, err
+}
+
+// overdue makes runs whose workflows were never started, each on a thread of its own.
+func overdue(t *testing.T, n int) (*fixture, *paged) {
+	t.Helper()
+	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p := &paged{Table: tb}
+	f := newFixtureOn(t, p)
+	for range n {
+		created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+		f.must(err)
+		_, err = f.runs.Create(t.Context(), created.Ref, say("x", run.Enqueue))
+		f.must(err)
+	}
+	f.lost()
+	f.hand.move(time.Minute)
+	return f, p
+}
+
+// TestRescueReadsManyRunsInPages and none is left out, though each moves to another place when it is rescued.
+func TestRescueReadsManyRunsInPages(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	f, p := overdue(t, n)
+	f.rescue(0)
+	if got := len(f.engine.names()); got != n {
+		t.Errorf("%d workflows were started, want %d", got, n)
+	}
+	if got := p.largest.Load(); got > 8 {
+		t.Errorf("a page held %d runs", got)
+	}
+	f.table.transactions.Store(0)
+	f.rescue(0)
+	if got := f.table.transactions.Load(); got > 0 {
+		t.Errorf("a second rescue wrote %d times", got)
+	}
+}
+
+// TestRescueStopsWhenItsTimeIsUp, without an error, and the next one goes on.
+func TestRescueStopsWhenItsTimeIsUp(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	f, _ := overdue(t, n)
+	ctx, stop := context.WithCancel(t.Context())
+	started := 0
+	f.engine.onStart = func(run.Task) {
+		if started++; started == 20 {
+			stop()
+		}
+	}
+	f.must(f.runs.Rescue(ctx, f.hand.now()))
+	// Each of the 16 shards may end what it has begun.
+	if got := len(f.engine.names()); got < 20 || got > 20+16 {
+		t.Errorf("%d workflows were started, want hardly more than 20", got)
+	}
+	f.must(f.runs.Rescue(ctx, f.hand.now()))
+	f.rescue(0)
+	if got := len(f.engine.names()); got != n {
+		t.Errorf("%d workflows were started in the end, want %d", got, n)
+	}
+}
+
+// TestRescueTellsEachTroubleOnce, and runs whose rescue fails keep nobody behind them from theirs.
+func TestRescueTellsEachTroubleOnce(t *testing.T) {
+	t.Parallel()
+	f, p := overdue(t, 100)
+	f.engine.fails = errors.New("no engine")
+	err := f.runs.Rescue(t.Context(), f.hand.now())
+	if !errors.Is(err, f.engine.fails) || f.table.transactions.Load() < 100 {
+		t.Errorf("got %v after %d transactions, want trouble with all the runs", err, f.table.transactions.Load())
+	}
+	p.fails = true
+	if err := f.runs.Rescue(t.Context(), f.hand.now()); err == nil || err.Error() != "query leases: no queries" {
+		t.Errorf("got %v, want the trouble of the table once", err)
+	}
+}
+
+// TestRescueLeavesErasedRunsAlone as an index may show them for a while.
+func TestRescueLeavesErasedRunsAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("1", run.Enqueue)
+	f.lost()
+	f.must(f.table.Transact(t.Context(), table.Delete{Key: f.ref.Key()}))
+	f.rescue(time.Minute)
+	if got := f.engine.names(); len(got) > 0 {
+		t.Errorf("%v was started", got)
 	}
 }

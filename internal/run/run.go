@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -34,6 +35,30 @@ type Request struct {
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
+	// Fork is the checkpoint to go on from, nil for the newest.
+	Fork *Fork `json:"fork,omitempty"`
+	// Durability is "sync", "async" or "exit", "" when the client did not say.
+	Durability string `json:"durability,omitempty"`
+	// StreamSubgraphs asks for the events of subgraphs too.
+	StreamSubgraphs bool `json:"stream_subgraphs,omitempty"`
+	// FeedbackKeys are kept for who reads the run.
+	FeedbackKeys []string `json:"feedback_keys,omitempty"`
+	// Webhook is the address that is told of the run's end, "" for none. It was checked.
+	Webhook string `json:"webhook,omitempty"`
+	// Temporary says that the run's thread was made for it alone, and goes some time after it.
+	Temporary bool `json:"temporary,omitempty"`
+	// After is how long the run waits before it may start.
+	After time.Duration `json:"after,omitempty"`
+	// ID names the first run of a thread, "" for a new name. That of a delayed run tells when it is due.
+	ID string `json:"-"`
+}
+
+// Fork names a checkpoint of the thread. Number is where it is.
+type Fork struct {
+	ID     string          `json:"id"`
+	NS     string          `json:"ns,omitempty"`
+	Map    json.RawMessage `json:"map,omitempty"`
+	Number int64           `json:"number"`
 }
 
 // Failure is why a run ended as Error or Timeout.
@@ -52,31 +77,63 @@ type Run struct {
 	Failure *Failure
 	// Interrupts are the questions of a graph that paused for a person: a JSON object by task id, nil when it did not.
 	Interrupts json.RawMessage
+	// Due is when a delayed run may start, Started when a worker took the run up first; zero when neither is so.
+	Due, Started time.Time
 	// Attempt counts the workers that took the run up.
 	Attempt int64
+	// Handed is the last attempt that handed the run over to the next, 0 when there was none, -1 when the run was last written by a version that
+	// had no slices. The other attempts before the present one are among Failures.
+	Handed int64
+	// Failures counts the attempts that ended without having handed the run over.
+	Failures int64
+	// Idle counts the slices since the last one that made a step.
+	Idle int64
 	// Start is the position before the run's first event, Position that of its last.
 	Start, Position int64
 	// Open is the position before the first chunk of a message that was shown but not finished, 0 when there is none.
 	Open int64
+	// Unfolded is the position before the first update that was shown since the agent's own newest checkpoint, 0 when there is none.
+	Unfolded int64
+	// Before is the number of the thread's newest checkpoint when the run was taken up first, -1 when there was none: with it the thread was as if the run had never been.
+	Before int64
 	// Checkpoint is the number of the thread's newest checkpoint when the run, or its sealing, last wrote; -1 when there was none.
 	Checkpoint int64
+	// Mark and Place are where the results of tasks are kept behind those of earlier runs: the number of the agent's checkpoint when the run was taken up first, -1
+	// without one, and how many items lie behind it.
+	Mark, Place int64
+	// Amended says that the run said anew what became of the tasks of an earlier checkpoint, which is kept as it was until the run is over.
+	Amended bool
 	// Dispatches counts the workflow executions that were started for the run.
 	Dispatches int64
+	// Detached says that the large part of the request is in an item of its own, which was not read.
+	Detached bool
 }
 
 const kind = "run"
 
-// Names of the run item's attributes.
+// Names of the run item's attributes. Failure and interrupts may be large, but are written once, when the run ends; its body is the
+// request, which would have to be written again with them, if it is small.
 const (
 	attrStatus     = "status"
 	attrFailure    = "failure"
 	attrInterrupts = "interrupts"
 	attrAttempt    = "attempt"
+	attrHanded     = "handed"
+	attrFailures   = "failures"
+	attrIdle       = "idle"
 	attrStart      = "start"
 	attrPosition   = "position"
 	attrOpen       = "open"
+	attrUnfolded   = "unfolded"
+	attrBefore     = "before"
+	attrDetached   = "detached"
 	attrCheckpoint = "checkpoint"
 	attrDispatches = "dispatches"
+	attrDue        = "due"
+	attrStarted    = "started"
+	attrMark       = "mark"
+	attrPlace      = "place"
+	attrAmended    = "amended"
 )
 
 // decode reads a run; lock tells whether an interrupt overtook it while it was pending.
@@ -88,14 +145,38 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Ref:        ref,
 		Status:     effective(Status(item.Text(attrStatus)), ref.Run, lock),
 		Attempt:    item.Int(attrAttempt),
+		Handed:     -1,
+		Failures:   item.Int(attrFailures),
+		Idle:       item.Int(attrIdle),
 		Start:      item.Int(attrStart),
 		Position:   item.Int(attrPosition),
 		Open:       item.Int(attrOpen),
+		Unfolded:   item.Int(attrUnfolded),
+		Before:     -1,
+		Detached:   item.Bool(attrDetached),
 		Checkpoint: item.Int(attrCheckpoint),
 		Dispatches: item.Int(attrDispatches),
+		Mark:       -1,
+		Place:      item.Int(attrPlace),
+		Amended:    item.Bool(attrAmended),
+	}
+	if mark, ok := item.Attrs[attrMark].(int64); ok {
+		r.Mark = mark
+	}
+	if handed, ok := item.Attrs[attrHanded].(int64); ok {
+		r.Handed = handed
+	}
+	if before, ok := item.Attrs[attrBefore].(int64); ok {
+		r.Before = before
 	}
 	var err error
 	if r.Created, r.Updated, err = record.Times(item); err != nil {
+		return Run{}, err
+	}
+	if r.Due, err = moment(item, attrDue); err != nil {
+		return Run{}, err
+	}
+	if r.Started, err = moment(item, attrStarted); err != nil {
 		return Run{}, err
 	}
 	if err := record.Decode(item, &r.Request); err != nil {
@@ -113,10 +194,24 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	return r, nil
 }
 
-// effective is the status that a stored one means: a pending run that is not active, but older than the active one, was superseded
+// moment reads a time that may be absent.
+func moment(item *table.Item, attr string) (time.Time, error) {
+	text := item.Text(attr)
+	if text == "" {
+		return time.Time{}, nil
+	}
+	return clock.Parse(text)
+}
+
+// effective is the status that a stored one means: a pending run that is not active, but older than the active one, was superseded, or rolled back,
 // together with it and needs no write of its own.
 func effective(stored Status, run string, lock thread.Lock) Status {
-	if stored == Pending && run < lock.Run {
+	switch {
+	case stored != Pending:
+		return stored
+	case lock.Removes(run):
+		return Removed
+	case run < lock.Run:
 		return Interrupted
 	}
 	return stored

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/state"
@@ -13,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
-// sealBatch is how many runs are sealed in one transaction at most: each takes two writes, the lock one. Large inputs make it less.
-const sealBatch = 40
+// sealBatch is how many runs are sealed in one transaction at most: each takes up to four writes, the lock one. Large inputs make it less.
+const sealBatch = 24
 
 // Seal folds into the thread's state what the superseded runs before the active one leave behind, in the order of the runs: the
 // unfinished messages that a run had shown, and the input of a run that never started. It returns the thread with its lock as it is
@@ -24,6 +25,13 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 	var next int64
 	for range contention {
 		t, err := s.threads.Get(ctx, ref)
+		if err == nil && t.Lock.Cut != "" {
+			if err := s.remove(ctx, t); err != nil && !isChanged(err) {
+				return thread.Thread{}, err
+			}
+			st = nil
+			continue
+		}
 		if err != nil || !t.Lock.Unsealed {
 			return t, err
 		}
@@ -50,6 +58,8 @@ type sealing struct {
 	state  *thread.State
 	now    time.Time
 	writes []table.Write
+	// told begin the sending of what is told of the runs.
+	told []func(context.Context)
 	// size is how many bytes the checkpoints among the writes hold.
 	size int
 	// sealed and position are those of the lock after the batch.
@@ -80,6 +90,9 @@ func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State
 	if err := s.table.Transact(ctx, append(b.writes, t.ChangeLock(b.now, lock))...); err != nil {
 		return fmt.Errorf("seal runs: %w", err)
 	}
+	for _, begin := range b.told {
+		begin(ctx)
+	}
 	return nil
 }
 
@@ -96,67 +109,91 @@ func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, comp
 		if err != nil {
 			return nil, false, err
 		}
-		if run.Run > t.Lock.Run || !run.Status.Final() {
-			return runs, true, nil // the active run, or one that waits behind it
+		if !run.Status.Final() || (t.Lock.Busy && run.Run >= t.Lock.Run) {
+			return runs, true, s.loadInputs(ctx, runs) // the active run, or one behind it
 		}
 		runs = append(runs, run)
 	}
-	return runs, page.Cursor == "", nil
+	return runs, page.Cursor == "", s.loadInputs(ctx, runs)
+}
+
+// loadInputs completes the requests of the runs that never started, or that are told of.
+func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
+	var waited []*Run
+	for i := range runs {
+		if runs[i].Attempt == 0 || runs[i].Webhook != "" {
+			waited = append(waited, &runs[i])
+		}
+	}
+	return s.load(ctx, waited...)
 }
 
 // add folds in one run.
 func (b *sealing) add(ctx context.Context, run Run) error {
-	update, source := run.Input, thread.SourceInput
-	if run.Attempt > 0 {
-		partials, err := b.partials(ctx, run)
-		if err != nil {
-			return err
-		}
-		partials.Close(b.state.Values)
-		update, source = partials.Update(), thread.SourceUpdate
+	before := b.state.At.Number
+	var err error
+	if run.Attempt == 0 {
+		err = b.addInput(run)
+	} else {
+		before = run.Before
 		b.position = run.Position
+		err = b.addLeftovers(ctx, run)
 	}
-	if state.IsObject(update) {
-		patch, err := b.state.Values.Reduce(update, func() string { return id.New(b.now) })
-		if err != nil {
-			return fmt.Errorf("fold run %s: %w", run.Run, err)
-		}
-		if !patch.Empty() {
-			put := b.state.Advance(b.thread.Ref, b.now, run.Run, source, patch)
-			b.writes = append(b.writes, put)
-			b.size += len(put.Item.Body)
-		}
+	if err != nil {
+		return fmt.Errorf("fold run %s: %w", run.Run, err)
 	}
 	// What a pending status meant so far is written down now, as the lock will move on.
-	settle := b.supersede(run.Ref, b.now)
-	settle.Set[attrCheckpoint] = b.state.At.Number
+	settle := b.end(run.Ref, Interrupted, b.now)
+	settle.Set[attrCheckpoint], settle.Set[attrBefore] = b.state.At.Number, before
 	settle.If = table.In(attrStatus, string(Pending), string(Interrupted))
+	settle.Index = b.over(run, b.now)
 	b.writes = append(b.writes, settle)
+	if run.Amended {
+		b.writes = append(b.writes, table.Delete{Key: amended(run.Ref)})
+	}
+	run.Status = Interrupted
+	tell, told := b.tell(run, b.state.Values.JSON(), b.now)
+	b.writes, b.told = append(b.writes, tell...), append(b.told, told)
 	b.sealed = run.Run
 	return nil
 }
 
-// partials reads what a run had shown of messages that it did not finish.
-func (s *Store) partials(ctx context.Context, run Run) (*state.Partials, error) {
-	partials := new(state.Partials)
-	if run.Open == 0 {
-		return partials, nil
+// addInput folds in the input of a run that never started.
+func (b *sealing) addInput(run Run) error {
+	if !state.IsObject(run.Input) {
+		return nil
 	}
-	query := keys.Events(run.Workspace, run.Deployment, run.Thread, run.Open, run.Position)
-	items, err := table.AllItems(ctx, s.table, query)
+	newID := func() string { return id.New(b.now) }
+	input, err := state.Coerce(run.Input, newID)
 	if err != nil {
-		return nil, fmt.Errorf("query events of run %s: %w", run.Run, err)
+		return err
 	}
-	for _, item := range items {
-		b, err := decodeEvents(item)
-		if err != nil {
-			return nil, err
-		}
-		for _, event := range b.events {
-			if event.Name == EventMessages {
-				partials.Add(event.Data, b.attempt)
-			}
-		}
+	patch, err := b.state.Values.Reduce(input, newID)
+	if err == nil && !patch.Empty() {
+		b.advance(run, thread.SourceInput, patch, []graph.StateUpdate{{Values: input, AsNode: nodeInput}})
 	}
-	return partials, nil
+	return err
+}
+
+// addLeftovers folds in what a run had shown and not finished.
+func (b *sealing) addLeftovers(ctx context.Context, run Run) error {
+	l, err := b.leftovers(ctx, run)
+	if err != nil {
+		return err
+	}
+	k, err := b.left(ctx, b.thread.Ref, b.state, l)
+	if err != nil {
+		return err
+	}
+	patch, pending, err := k.fold(l)
+	if err == nil && (!patch.Empty() || len(pending) > 0) {
+		b.advance(run, thread.SourceUpdate, patch, pending)
+	}
+	return err
+}
+
+func (b *sealing) advance(run Run, source thread.Source, patch state.Patch, pending []graph.StateUpdate) {
+	put := b.state.Advance(b.thread.Ref, b.now, thread.Change{Run: run.Run, Graph: run.Graph, Source: source, Patch: patch, Pending: pending})
+	b.writes = append(b.writes, put)
+	b.size += len(put.Item.Body)
 }

@@ -16,15 +16,17 @@ const (
 	Timeout Status = "timeout"
 	// Interrupted: another run superseded it, or it was cancelled. Final.
 	Interrupted Status = "interrupted"
+	// Removed: it was rolled back. Nobody is shown it any more; what it wrote is erased, and then the run itself. Final.
+	Removed Status = "removed"
 )
 
-// Statuses lists every status.
+// Statuses lists every status that is shown.
 var Statuses = []Status{Pending, Running, Success, Error, Timeout, Interrupted}
 
 // transitions lists what may follow each status. A running run may become running again: that is its next attempt.
 var transitions = map[Status][]Status{
-	Pending: {Running, Interrupted, Error},
-	Running: {Running, Success, Error, Timeout, Interrupted},
+	Pending: {Running, Interrupted, Error, Removed},
+	Running: {Running, Success, Error, Timeout, Interrupted, Removed},
 }
 
 // Final reports whether nothing follows the status.
@@ -53,4 +55,9 @@ const (
 	Enqueue Strategy = "enqueue"
 	// Interrupt stops the run in flight and drops those that wait; what they had shown, and their inputs, stay in the state.
 	Interrupt Strategy = "interrupt"
+	// Rollback stops the run in flight as if it had never been, and those that wait.
+	Rollback Strategy = "rollback"
 )
+
+// takesOver reports whether a new run ends those before it.
+func (s Strategy) takesOver() bool { return s == Interrupt || s == Rollback }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/thread"
@@ -17,11 +18,15 @@ const streamPage = 64
 func (s *Store) Stream(ctx context.Context, ref Ref, after int64, emit func([]Event) error) error {
 	w := s.watch(ref)
 	defer w.Stop()
-	for {
-		run, err := s.Get(ctx, ref)
+	for read := false; ; {
+		run, err := s.head(ctx, ref)
+		if read && fault.Is(err, fault.NotFound) {
+			return nil // it was removed meanwhile
+		}
 		if err != nil {
 			return err
 		}
+		read = true
 		if after, err = s.replay(ctx, run, max(after, run.Start), emit); err != nil {
 			return err
 		}

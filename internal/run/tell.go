@@ -1,0 +1,55 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/webhook"
+)
+
+// Kwargs shows what the run was created with.
+func (r Run) Kwargs() json.RawMessage {
+	orEmpty := func(raw json.RawMessage) json.RawMessage {
+		if raw == nil {
+			return json.RawMessage("{}")
+		}
+		return raw
+	}
+	kwargs := map[string]any{
+		"input": r.Input, "command": r.Command, "config": orEmpty(r.Config), "context": orEmpty(r.Context), "stream_mode": r.StreamModes,
+		"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter, "subgraphs": r.StreamSubgraphs, "temporary": r.Temporary,
+		"feedback_keys": r.FeedbackKeys, "webhook": nil,
+	}
+	if r.Webhook != "" {
+		kwargs["webhook"] = r.Webhook
+	}
+	return record.Encode(kwargs)
+}
+
+// tell returns the write that tells a run's address of its end, for the transaction that ends it, and what begins the sending after that. Without an address both do
+// nothing.
+func (s *Store) tell(run Run, values json.RawMessage, now time.Time) ([]table.Write, func(context.Context)) {
+	if run.Webhook == "" || s.webhooks == nil {
+		return nil, func(context.Context) {}
+	}
+	metadata := run.Metadata
+	if metadata == nil {
+		metadata = json.RawMessage("{}")
+	}
+	body := map[string]any{
+		"run_id": run.Run, "thread_id": run.Thread, "assistant_id": run.AssistantID, "status": run.Status, "metadata": metadata, "kwargs": run.Kwargs(),
+		"multitask_strategy": run.Strategy, "created_at": clock.Format(run.Created), "updated_at": clock.Format(now),
+		"run_started_at": nil, "run_ended_at": clock.Format(now), "webhook_sent_at": clock.Format(now), "values": values, "error": run.Failure,
+	}
+	if !run.Started.IsZero() {
+		body["run_started_at"] = clock.Format(run.Started)
+	}
+	write, begin, _ := s.webhooks.Send(webhook.Message{
+		Workspace: run.Workspace, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: record.Encode(body),
+	})
+	return []table.Write{write}, begin
+}
