@@ -1,0 +1,227 @@
+package cron
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/assistant"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/match"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/thread"
+)
+
+// Config is what a Store works with.
+type Config struct {
+	Table      table.Table
+	Assistants *assistant.Store
+	Threads    *thread.Store
+	Runs       *run.Store
+	Now        clock.Clock
+	// Log gets what becomes of runs that cannot be created; the default is slog's.
+	Log *slog.Logger
+}
+
+// Store keeps crons and fires them.
+type Store struct {
+	Config
+
+	// changed wakes Run when a cron of this process was made or changed.
+	changed chan struct{}
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	c.Log = cmp.Or(c.Log, slog.Default())
+	return &Store{Config: c, changed: make(chan struct{}, 1)}
+}
+
+func (s *Store) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // it is to wake already
+	}
+}
+
+// Create makes a cron.
+func (s *Store) Create(ctx context.Context, workspace, deployment string, content Content) (Cron, error) {
+	now := s.Now()
+	c := Cron{Ref: Ref{workspace, deployment, id.New(now)}, Content: content, Created: now, Updated: now}
+	if err := c.plan(now); err != nil {
+		return Cron{}, err
+	}
+	put, err := c.put()
+	if err != nil {
+		return Cron{}, err
+	}
+	if err := s.Table.Transact(ctx, put); err != nil {
+		return Cron{}, fmt.Errorf("create cron: %w", err)
+	}
+	s.wake()
+	return c, nil
+}
+
+// Get returns a cron; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
+	item, err := s.Table.Get(ctx, ref.key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Cron{}, fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+	}
+	if err != nil {
+		return Cron{}, fmt.Errorf("get cron: %w", err)
+	}
+	return decode(item)
+}
+
+// contention is how often a change is tried again because another came first.
+const contention = 100
+
+// Update changes what a cron was asked for, and plans it anew.
+func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
+	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
+		change(&c.Content)
+		c.Updated = now
+		body := record.Encode(c.Content)
+		return body, errors.Join(c.checkSize(body), c.plan(now))
+	})
+}
+
+// update reads a cron, lets decide say what becomes of it, and writes that unless another change came first: then it begins anew.
+func (s *Store) update(ctx context.Context, ref Ref, decide func(c *Cron, now time.Time) (body []byte, err error)) (Cron, error) {
+	for range contention {
+		c, err := s.Get(ctx, ref)
+		if err != nil {
+			return Cron{}, err
+		}
+		now := s.Now()
+		body, err := decide(&c, now)
+		if err != nil {
+			return Cron{}, err
+		}
+		err = s.Table.Transact(ctx, c.change(now, body))
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return Cron{}, fmt.Errorf("change cron: %w", err)
+		}
+		c.version++
+		s.wake()
+		return c, nil
+	}
+	return Cron{}, fault.New(fault.Unavailable, "Cron %s is changed by too many requests at once.", ref.Cron)
+}
+
+// Delete removes a cron.
+func (s *Store) Delete(ctx context.Context, ref Ref) error {
+	err := s.Table.Transact(ctx, table.Delete{Key: ref.key(), If: table.Present()})
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+	}
+	if err != nil {
+		return fmt.Errorf("delete cron: %w", err)
+	}
+	return nil
+}
+
+// Search says which crons are wanted, and in which order.
+type Search struct {
+	// AssistantID and Thread are "" for all, Enabled is nil for all.
+	AssistantID, Thread string
+	Enabled             *bool
+	Metadata            match.Filter
+	// SortBy is a field of the interface; created_at by default.
+	SortBy    string
+	Ascending bool
+	table.Window
+}
+
+func (w Search) match(c Cron) (bool, error) {
+	if (w.AssistantID != "" && c.AssistantID != w.AssistantID) || (w.Thread != "" && c.Thread != w.Thread) || (w.Enabled != nil && c.Enabled != *w.Enabled) {
+		return false, nil
+	}
+	return w.Metadata.Matches(c.Metadata)
+}
+
+// orders compare crons by a field.
+var orders = map[string]func(a, b Cron) int{
+	"cron_id":       func(a, b Cron) int { return cmp.Compare(a.Cron, b.Cron) },
+	"assistant_id":  func(a, b Cron) int { return cmp.Compare(a.AssistantID, b.AssistantID) },
+	"thread_id":     func(a, b Cron) int { return cmp.Compare(a.Thread, b.Thread) },
+	"next_run_date": func(a, b Cron) int { return a.Next.Compare(b.Next) },
+	"end_time":      func(a, b Cron) int { return a.End.Compare(b.End) },
+	"created_at":    func(a, b Cron) int { return a.Created.Compare(b.Created) },
+	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
+}
+
+// Search returns a page of the crons of a deployment, and how many there are in all. It reads all crons of the deployment, of which there are few.
+func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
+	order := orders[cmp.Or(search.SortBy, "created_at")]
+	if order == nil {
+		return nil, 0, fmt.Errorf("search crons: there is no order by %q", search.SortBy)
+	}
+	query := keys.Crons(workspace, deployment)
+	for {
+		items, err := s.Table.Query(ctx, query)
+		if err != nil {
+			return nil, 0, fmt.Errorf("query crons: %w", err)
+		}
+		for _, item := range items.Items {
+			c, err := decode(item)
+			if err != nil {
+				return nil, 0, err
+			}
+			ok, err := search.match(c)
+			if err != nil {
+				return nil, 0, err
+			}
+			if ok {
+				found = append(found, c)
+			}
+		}
+		if query.Cursor = items.Cursor; items.Cursor == "" {
+			break
+		}
+	}
+	slices.SortStableFunc(found, func(a, b Cron) int {
+		result := cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron))
+		if search.Ascending {
+			return result
+		}
+		return -result
+	})
+	from := min(search.Offset, len(found))
+	return found[from:min(from+search.Limit, len(found))], len(found), nil
+}
+
+// Erase removes all crons of a deployment.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	query := keys.Crons(workspace, deployment)
+	query.Limit = table.MaxWrites
+	for {
+		page, err := s.Table.Query(ctx, query)
+		if err != nil {
+			return fmt.Errorf("list crons to erase: %w", err)
+		}
+		if len(page.Items) == 0 {
+			return nil
+		}
+		writes := make([]table.Write, len(page.Items))
+		for i, item := range page.Items {
+			writes[i] = table.Delete{Key: item.Key}
+		}
+		if err := s.Table.Transact(ctx, writes...); err != nil {
+			return fmt.Errorf("erase crons: %w", err)
+		}
+	}
+}
