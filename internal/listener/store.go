@@ -1,0 +1,171 @@
+package listener
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/audit"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/secret"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Config is what a Store works with. Durations that are zero get the default named at each.
+type Config struct {
+	Table  table.Table
+	Sealer secret.Sealer
+	// Token returns the token of a revision's agent.
+	Token func(ctx context.Context, revision string) (string, error)
+	Now   clock.Clock
+	// Log gets trouble that no request fails for; the default is slog's.
+	Log *slog.Logger
+	// OfflineLimit is how long an order waits for a listener that is not heard of (5 min).
+	OfflineLimit time.Duration
+	// ReadyLimit is how long a release may take to become healthy (15 min).
+	ReadyLimit time.Duration
+}
+
+// Store reads and writes listeners, what they are to do and what they report.
+type Store struct {
+	table                    table.Table
+	sealer                   secret.Sealer
+	token                    func(ctx context.Context, revision string) (string, error)
+	now                      clock.Clock
+	log                      *slog.Logger
+	offlineLimit, readyLimit time.Duration
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	return &Store{
+		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
+		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
+	}
+}
+
+// contention is how often a decision is made anew because another call changed an item meanwhile; each failure means that another one succeeded.
+const contention = 100
+
+var errContention error = fault.New(fault.Unavailable, "The listener, or what it runs, is changed too often to take another change.")
+
+// NewListener is the request to create one.
+type NewListener struct {
+	Workspace string
+	Version   *string
+	Spec
+}
+
+// Create creates a listener. A request that breaks a rule is a fault.Invalid, a compute_id that has a listener a fault.Conflict.
+func (s *Store) Create(ctx context.Context, request NewListener) (Listener, error) {
+	now := s.now()
+	l := Listener{
+		Ref: Ref{Workspace: request.Workspace, Listener: id.New(now)}, Spec: request.Spec, Version: request.Version,
+		Created: now, Updated: now, version: 1,
+	}
+	if err := validate(l); err != nil {
+		return Listener{}, err
+	}
+	own := table.Attrs{attrHolder: "", attrEpoch: int64(0), attrLeaving: false}
+	if l.Version != nil {
+		own[attrSoftware] = *l.Version
+	}
+	err := s.table.Transact(ctx,
+		table.Put{Item: table.Item{
+			Key:  keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID),
+			Body: record.Encode(l.Listener), Attrs: record.Attrs("listener_name", now, nil),
+		}, If: table.Absent()},
+		table.Put{Item: table.Item{Key: l.Key(), Body: record.Encode(l.Spec), Attrs: record.Attrs(kind, now, own)}, If: table.Absent()},
+		l.audit(ctx, audit.CreateListener, now),
+	)
+	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
+		return Listener{}, fault.New(fault.Conflict, "A listener with the compute_type %s and the compute_id %q already exists.", l.ComputeType, l.ComputeID)
+	}
+	if err != nil {
+		return Listener{}, fmt.Errorf("create listener: %w", err)
+	}
+	return l, nil
+}
+
+// audit is the write that notes what a user did to the listener.
+func (l Listener) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, l.Listener, l.ComputeType+" "+l.ComputeID).Write(l.Workspace, now)
+}
+
+// Get returns a listener; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Listener, error) {
+	l, err := s.get(ctx, ref)
+	if err == nil && l.leaving {
+		err = notFound(ref)
+	}
+	return l, err
+}
+
+// get returns also a listener that is being deleted.
+func (s *Store) get(ctx context.Context, ref Ref) (Listener, error) {
+	if !id.Valid(ref.Listener) {
+		return Listener{}, notFound(ref)
+	}
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Listener{}, notFound(ref)
+	}
+	if err != nil {
+		return Listener{}, fmt.Errorf("get listener: %w", err)
+	}
+	return decode(ref, item)
+}
+
+func notFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Listener ID %s not found.", ref.Listener)
+}
+
+// Window is the part of a list that a client asks for.
+type Window struct {
+	// Limit is how many listeners are returned at most, Offset how many are left out first.
+	Limit, Offset int
+	// Cursor is that of the page before, and counts instead of Offset when it is not "".
+	Cursor string
+}
+
+// Page is a part of a list.
+type Page struct {
+	Listeners []Listener
+	// Cursor leads to the next page, "" at the end.
+	Cursor string
+}
+
+// List returns a workspace's listeners, newest first.
+func (s *Store) List(ctx context.Context, workspace string, window Window) (Page, error) {
+	query := keys.Listeners(workspace)
+	query.Reverse, query.Cursor = true, window.Cursor
+	if _, err := query.Place(); err != nil {
+		return Page{}, fault.Shape(fault.Detail{
+			Loc: []any{"query", "cursor"}, Type: "value_error", Msg: "Input should be the cursor of a page of this list",
+		})
+	}
+	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more tells whether there is a next page
+	if window.Cursor != "" {
+		wanted.Offset = 0
+	}
+	found, err := table.Collect(ctx, s.table, query, wanted, func(item *table.Item) (Listener, bool, error) {
+		l, err := decode(Ref{Workspace: workspace, Listener: keys.ListenerID(item.Key)}, item)
+		return l, !l.leaving, err
+	})
+	if err != nil {
+		return Page{}, fmt.Errorf("list listeners: %w", err)
+	}
+	if len(found) <= window.Limit {
+		return Page{Listeners: found}, nil
+	}
+	found = found[:window.Limit]
+	last := found[len(found)-1].Key()
+	return Page{Listeners: found, Cursor: query.CursorAfter(table.Place{Sort: last.SK, Key: last})}, nil
+}
