@@ -1,13 +1,13 @@
 package revision
 
 import (
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -25,9 +25,9 @@ const (
 
 // Config is the interface's SourceRevisionConfig: what makes a revision. A nil member is null.
 type Config struct {
-	RepoRef    *string `json:"repo_ref"`
-	ConfigPath *string `json:"framework_config_path"`
-	ImageURI   *string `json:"image_uri"`
+	RepoRef    *string `json:"repo_ref,omitempty"`
+	ConfigPath *string `json:"framework_config_path,omitempty"`
+	ImageURI   *string `json:"image_uri,omitempty"`
 }
 
 // Spec is everything that a revision was made from; it never changes.
@@ -36,6 +36,11 @@ type Spec struct {
 	Config Config `json:"source_revision_config"`
 	// RepoURL holds no credentials: those are in Credentials.
 	RepoURL *string `json:"repo_url,omitempty"`
+	// IntegrationID is what the repository is cloned with when Credentials are nil; nil clones without.
+	IntegrationID *string `json:"integration_id,omitempty"`
+	// InstallCommand and BuildCommand are run in JavaScript repositories.
+	InstallCommand *string `json:"install_command,omitempty"`
+	BuildCommand   *string `json:"build_command,omitempty"`
 	// ResourceSpec is the interface's ResourceSpec as it was sent.
 	ResourceSpec json.RawMessage `json:"resource_spec,omitempty"`
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
@@ -59,12 +64,12 @@ type Revision struct {
 	Status           Status
 	// Reason and Message say why the status is what it is; "" when there is nothing to say.
 	Reason, Message string
+	// Since tells when the revision came to each status that it had.
+	Since map[Status]time.Time
 	// CommitSHA is the commit that was built, "" before.
 	CommitSHA string
-	// Artifact is what the builder made; zero before.
+	// Artifact is what the builder made, or the image that a target resolved; zero before.
 	Artifact build.Artifact
-	// Token is the sealed bearer token of the release, nil before it is deployed.
-	Token []byte
 }
 
 const kind = "revision"
@@ -75,20 +80,49 @@ const (
 	attrMessage  = "message"
 	attrCommit   = "commit"
 	attrArtifact = "artifact"
-	attrToken    = "token"
+	// attrSince and a status are the name under which it is kept when that was reached.
+	attrSince = "since_"
 )
+
+// Reasons of statuses that are no failures.
+const (
+	// ReasonSuperseded: a newer revision took the place of one that was queued.
+	ReasonSuperseded = "SUPERSEDED"
+	// ReasonRolledBack: it was deployed, did not stay healthy, and the one before took its place again.
+	ReasonRolledBack = "ROLLED_BACK"
+	// ReasonCancelled: somebody asked for it.
+	ReasonCancelled = "CANCELLED"
+)
+
+// superseded explains ReasonSuperseded.
+const superseded = "A newer revision took its place while it was queued."
 
 // Put is the write that creates a revision with its first status.
 func Put(ref Ref, spec Spec, status Status, now time.Time) table.Write {
 	return table.Put{
 		Item: table.Item{
 			Key:   ref.Key(),
-			Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(status)}),
+			Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(status), attrSince + string(status): clock.Format(now)}),
 			Body:  record.Encode(spec),
 		},
 		If: table.Absent(),
 	}
 }
+
+// PutBuilt is the write that creates a revision from what another one was made from, build included.
+func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write {
+	put := Put(ref, from.Spec, status, now).(table.Put)
+	if from.CommitSHA != "" {
+		put.Item.Attrs[attrCommit] = from.CommitSHA
+	}
+	if from.CommitSHA != "" || from.Artifact.Image != "" {
+		put.Item.Attrs[attrArtifact] = string(record.Encode(from.Artifact))
+	}
+	return put
+}
+
+// IsBuilt tells whether there is something to release.
+func (r Revision) IsBuilt() bool { return r.Source == ExternalDocker || r.CommitSHA != "" }
 
 // Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a newer revision: overtaking a
 // hundred queued revisions writes none of them.
@@ -104,17 +138,17 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 		CommitSHA: item.Text(attrCommit),
 	}
 	if r.Status == Queued && r.Revision < slot {
-		r.Status = Skipped
+		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
 	}
 	var err error
 	if r.Created, r.Updated, err = record.Times(item); err != nil {
 		return Revision{}, err
 	}
-	if err := record.Decode(item, &r.Spec); err != nil {
+	if r.Since, err = since(item); err != nil {
 		return Revision{}, err
 	}
-	if r.Token, err = base64.StdEncoding.DecodeString(item.Text(attrToken)); err != nil {
-		return Revision{}, fmt.Errorf("decode token of revision %s: %w", r.Revision, err)
+	if err := record.Decode(item, &r.Spec); err != nil {
+		return Revision{}, err
 	}
 	if text := item.Text(attrArtifact); text != "" {
 		if err := json.Unmarshal([]byte(text), &r.Artifact); err != nil {
@@ -124,12 +158,29 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 	return r, nil
 }
 
+func since(item *table.Item) (map[Status]time.Time, error) {
+	reached := map[Status]time.Time{}
+	for name := range item.Attrs {
+		status, ok := strings.CutPrefix(name, attrSince)
+		if !ok {
+			continue
+		}
+		at, err := clock.Parse(item.Text(name))
+		if err != nil {
+			return nil, fmt.Errorf("item %v: %w", item.Key, err)
+		}
+		reached[Status(status)] = at
+	}
+	return reached, nil
+}
+
 // Change returns the write that moves the revision, as it was read, to its next status. A move that the transition table does not hold is a bug.
 func (r Revision) Change(now time.Time, next Status) table.Update {
 	if !r.Status.MayBecome(next) {
 		panic(fmt.Sprintf("revision: %s may not become %s", r.Status, next))
 	}
-	return record.Change(r.Key(), now, table.Attrs{attrStatus: string(next)}, table.Equals(attrStatus, string(r.Status)))
+	set := table.Attrs{attrStatus: string(next), attrSince + string(next): clock.Format(now)}
+	return record.Change(r.Key(), now, set, table.Equals(attrStatus, string(r.Status)))
 }
 
 // Note returns the write that records why the revision is about to fail; its status stays. The message may hold the output of a program.
@@ -146,10 +197,16 @@ func (r Revision) Built(now time.Time, result build.Result) table.Update {
 	return change
 }
 
-// Releasing returns the write of a revision that is handed to the compute target with its sealed token: from now on it is to be kept running.
-func (r Revision) Releasing(now time.Time, token []byte) table.Update {
+// Pinned returns the write that keeps which image the revision runs, by its digest: applied again, it runs the same one, whatever its tag stands for by then.
+func (r Revision) Pinned(now time.Time, image string) table.Update {
+	artifact := r.Artifact
+	artifact.Image = image
+	return record.Change(r.Key(), now, table.Attrs{attrArtifact: string(record.Encode(artifact))}, table.Equals(attrStatus, string(r.Status)))
+}
+
+// Releasing returns the write of a revision that is handed to the compute target: from now on it is to be kept running.
+func (r Revision) Releasing(now time.Time) table.Update {
 	change := r.Change(now, Deploying)
-	change.Set[attrToken] = base64.StdEncoding.EncodeToString(token)
 	change.Index = map[table.Index]table.Key{table.ByDue: keys.ReleaseEntry(r.Revision)}
 	return change
 }
@@ -165,9 +222,61 @@ func (r Revision) Failed(now time.Time, reason, message string) table.Update {
 	return change
 }
 
+// Cancelled returns the write of a revision that somebody stopped.
+func (r Revision) Cancelled(now time.Time) table.Update {
+	change := r.Change(now, Interrupted)
+	change.Set[attrReason], change.Set[attrMessage] = ReasonCancelled, "It was cancelled by request."
+	change.Index = notReleased
+	return change
+}
+
 // Retired returns the write of a revision whose release gave way to another; its status stays DEPLOYED.
 func Retired(ref Ref, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, nil, table.Cond{})
 	change.Index = notReleased
 	return change
+}
+
+// HadSlot tells whether the revision was ever carried on: whether it had a status beside those of one that waits for the slot.
+func (r Revision) HadSlot() bool {
+	for status := range r.Since {
+		if status != Queued && status != Skipped && status != Interrupted {
+			return true
+		}
+	}
+	return false
+}
+
+// Superseded returns the write of a revision that a newer one overtook while it was queued.
+func (r Revision) Superseded(now time.Time) table.Update {
+	change := r.Change(now, Skipped)
+	change.Set[attrReason], change.Set[attrMessage] = ReasonSuperseded, superseded
+	return change
+}
+
+// Change is what a write does to a revision's status.
+type Change struct {
+	Revision        string
+	Status          Status
+	Reason, Message string
+}
+
+// ChangeOf reads what a write does to a revision's status; ok is false when it does nothing to one.
+func ChangeOf(w table.Write) (change Change, ok bool) {
+	var attrs table.Attrs
+	switch w := w.(type) {
+	case table.Put:
+		attrs = w.Item.Attrs
+	case table.Update:
+		attrs = w.Set
+	default:
+		return Change{}, false
+	}
+	of, err := keys.ParseRevision(w.Target())
+	if err != nil || of.Revision == "" {
+		return Change{}, false
+	}
+	item := table.Item{Attrs: attrs}
+	change = Change{of.Revision, Status(item.Text(attrStatus)), item.Text(attrReason), item.Text(attrMessage)}
+	return change, change.Status != ""
 }

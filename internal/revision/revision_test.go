@@ -23,8 +23,6 @@ var (
 	ref   = revision.Ref{Workspace: "w", Deployment: "d", Revision: "r2"}
 )
 
-//go:fix inline
-
 func openTable(t *testing.T) *sqlite.Table {
 	t.Helper()
 	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
@@ -70,7 +68,10 @@ func TestARevisionKeepsWhatItWasMadeFrom(t *testing.T) {
 		Secrets: []byte{0, 1, 255}, Credentials: []byte{2},
 	}
 	write(t, tb, revision.Put(ref, spec, revision.Creating, made))
-	want := revision.Revision{Ref: ref, Spec: spec, Created: made, Updated: made, Status: revision.Creating, Token: []byte{}}
+	want := revision.Revision{
+		Ref: ref, Spec: spec, Created: made, Updated: made, Status: revision.Creating,
+		Since: map[revision.Status]time.Time{revision.Creating: made},
+	}
 	if diff := cmp.Diff(want, read(t, tb, ref.Revision)); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
 	}
@@ -145,13 +146,16 @@ func TestTheVerbsLeadToDeployed(t *testing.T) {
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.Building, made))
 	artifact := build.Artifact{Dir: "/tree", Start: []string{"./agent"}, Env: map[string]string{"A": "b"}, Graphs: []string{"agent"}}
 	write(t, tb, read(t, tb, "").Built(later, build.Result{CommitSHA: "c0ffee", Artifact: artifact}))
-	write(t, tb, read(t, tb, "").Releasing(later, []byte("sealed")))
+	write(t, tb, read(t, tb, "").Releasing(later))
 	if diff := cmp.Diff([]table.Key{ref.Key()}, releases(t, tb)); diff != "" {
 		t.Errorf("releases to keep running (-want +got):\n%s", diff)
 	}
 	write(t, tb, read(t, tb, "").Change(later, revision.Deployed))
 	want := revision.Revision{
-		Ref: ref, Created: made, Updated: later, Status: revision.Deployed, CommitSHA: "c0ffee", Artifact: artifact, Token: []byte("sealed"),
+		Ref: ref, Created: made, Updated: later, Status: revision.Deployed, CommitSHA: "c0ffee", Artifact: artifact,
+		Since: map[revision.Status]time.Time{
+			revision.Building: made, revision.AwaitingDeploy: later, revision.Deploying: later, revision.Deployed: later,
+		},
 	}
 	if diff := cmp.Diff(want, read(t, tb, "")); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
@@ -169,7 +173,7 @@ func TestAFailureSaysWhyAndIsNotKeptRunning(t *testing.T) {
 	t.Parallel()
 	tb := openTable(t)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingDeploy, made))
-	write(t, tb, read(t, tb, "").Releasing(later, []byte("sealed")))
+	write(t, tb, read(t, tb, "").Releasing(later))
 	write(t, tb, read(t, tb, "").Note(later, "REASON", "words"))
 	if got := read(t, tb, ""); got.Status != revision.Deploying || got.Reason != "REASON" || got.Message != "words" {
 		t.Errorf("a noted failure: got %+v, want it DEPLOYING with its reason", got)
@@ -180,6 +184,42 @@ func TestAFailureSaysWhyAndIsNotKeptRunning(t *testing.T) {
 	}
 	if got := releases(t, tb); got != nil {
 		t.Errorf("releases to keep running: got %v, want none", got)
+	}
+}
+
+func TestACancelledRevisionSaysSoAndIsNotKeptRunning(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingDeploy, made))
+	write(t, tb, read(t, tb, "").Releasing(later))
+	write(t, tb, read(t, tb, "").Cancelled(later))
+	if got := read(t, tb, ""); got.Status != revision.Interrupted || got.Reason != revision.ReasonCancelled || got.Message == "" {
+		t.Errorf("got %+v, want it INTERRUPTED with its reason", got)
+	}
+	if got := releases(t, tb); got != nil {
+		t.Errorf("releases to keep running: got %v, want none", got)
+	}
+}
+
+// TestARevisionFromABuiltOneIsBuilt makes one of what another was made from.
+func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
+	t.Parallel()
+	spec := revision.Spec{Source: revision.GitHub, Config: revision.Config{RepoRef: new("main")}, Secrets: []byte{1}}
+	for name, from := range map[string]revision.Revision{
+		"built":     {Spec: spec, CommitSHA: "c0ffee", Artifact: build.Artifact{Dir: "/tree"}},
+		"not built": {Spec: spec},
+		"an image":  {Spec: revision.Spec{Source: revision.ExternalDocker, Config: revision.Config{ImageURI: new("a")}}},
+	} {
+		tb := openTable(t)
+		write(t, tb, revision.PutBuilt(ref, from, revision.Creating, made))
+		got := read(t, tb, "")
+		want := revision.Revision{
+			Ref: ref, Spec: from.Spec, Created: made, Updated: made, Status: revision.Creating, CommitSHA: from.CommitSHA, Artifact: from.Artifact,
+			Since: map[revision.Status]time.Time{revision.Creating: made},
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got.IsBuilt() != (name != "not built") {
+			t.Errorf("%s: built: %v (-want +got):\n%s", name, got.IsBuilt(), diff)
+		}
 	}
 }
 
@@ -200,9 +240,9 @@ func TestDecodeRefusesOtherItems(t *testing.T) {
 	for name, change := range map[string]table.Attrs{
 		"another kind":      {"kind": "deployment", "schema": int64(1)},
 		"a newer schema":    {"kind": "revision", "schema": int64(2)},
-		"a broken token":    {"kind": "revision", "schema": int64(1), "token": "%"},
 		"a broken artifact": {"kind": "revision", "schema": int64(1), "artifact": "{"},
 		"a broken time":     {"kind": "revision", "schema": int64(1), "created": "yesterday"},
+		"a broken phase":    {"kind": "revision", "schema": int64(1), "since_BUILDING": "yesterday"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
