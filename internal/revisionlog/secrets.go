@@ -11,14 +11,14 @@ const (
 	secretMark    = "***"
 )
 
-// secrets hides values in text.
-type secrets struct {
+// Secrets hides values in text.
+type Secrets struct {
 	replacer *strings.Replacer
 	longest  int
 }
 
-// newSecrets hides each line of the values, the longest first where one is part of another.
-func newSecrets(values []string) secrets {
+// NewSecrets hides each line of the values, the longest first where one is part of another.
+func NewSecrets(values []string) Secrets {
 	var hidden []string
 	for _, value := range values {
 		for line := range strings.Lines(value) {
@@ -28,7 +28,7 @@ func newSecrets(values []string) secrets {
 		}
 	}
 	slices.SortFunc(hidden, func(a, b string) int { return len(b) - len(a) })
-	s := secrets{}
+	s := Secrets{}
 	var pairs []string
 	for _, value := range hidden {
 		s.longest = max(s.longest, len(value))
@@ -38,4 +38,8 @@ func newSecrets(values []string) secrets {
 	return s
 }
 
-func (s secrets) replace(text string) string { return s.replacer.Replace(text) }
+// Longest is the length of the longest value.
+func (s Secrets) Longest() int { return s.longest }
+
+// Replace puts a mark in the place of each value.
+func (s Secrets) Replace(text string) string { return s.replacer.Replace(text) }

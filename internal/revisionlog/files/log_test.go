@@ -1,9 +1,11 @@
-package revisionlog_test
+package files_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -14,13 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
 )
 
 var noon = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 
-func open(t *testing.T, dir string) *revisionlog.Logs {
+func open(t *testing.T, dir string) *files.Logs {
 	t.Helper()
-	logs, err := revisionlog.Open(dir, func() time.Time { return noon })
+	logs, err := files.Open(dir, func() time.Time { return noon })
 	must(t, err)
 	return logs
 }
@@ -34,7 +37,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func writer(t *testing.T, logs *revisionlog.Logs, revision string, secrets ...string) *revisionlog.Writer {
+func writer(t *testing.T, logs *files.Logs, revision string, secrets ...string) *files.Writer {
 	t.Helper()
 	w, err := logs.Writer(revision, revisionlog.Deploy, secrets...)
 	must(t, err)
@@ -42,7 +45,7 @@ func writer(t *testing.T, logs *revisionlog.Logs, revision string, secrets ...st
 }
 
 // write writes each piece by itself and closes the writer.
-func write(t *testing.T, logs *revisionlog.Logs, revision string, pieces ...string) {
+func write(t *testing.T, logs *files.Logs, revision string, pieces ...string) {
 	t.Helper()
 	w := writer(t, logs, revision)
 	for _, piece := range pieces {
@@ -55,15 +58,36 @@ func write(t *testing.T, logs *revisionlog.Logs, revision string, pieces ...stri
 	must(t, w.Close())
 }
 
-func messages(t *testing.T, logs *revisionlog.Logs, revision string, n int) []string {
+func messages(t *testing.T, logs *files.Logs, revision string, n int) []string {
 	t.Helper()
-	lines, err := logs.Tail(revision, revisionlog.Deploy, n)
-	must(t, err)
 	var got []string
-	for _, line := range lines {
+	for _, line := range tail(t, logs, revision, n) {
 		got = append(got, line.Message)
 	}
 	return got
+}
+
+// tail returns the last n lines, the oldest of them first.
+func tail(t *testing.T, logs *files.Logs, revision string, n int) []revisionlog.Line {
+	t.Helper()
+	var lines []revisionlog.Line
+	query := revisionlog.Query{Backward: true, Limit: n}
+	for more := true; more && query.Limit > 0; {
+		page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, query)
+		must(t, err)
+		lines = append(lines, page.Lines...)
+		query.After, query.Limit, more = page.Next, n-len(lines), page.More
+	}
+	slices.Reverse(lines)
+	return lines
+}
+
+// read reads forward.
+func read(t *testing.T, logs *files.Logs, revision, after string, limit int) revisionlog.Page {
+	t.Helper()
+	page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, revisionlog.Query{After: after, Limit: limit})
+	must(t, err)
+	return page
 }
 
 func wantMessages(t *testing.T, got []string, want ...string) {
@@ -92,12 +116,12 @@ func TestLinesOnDisk(t *testing.T) {
 	must(t, err)
 	must(t, w.Note(revisionlog.Error, "no %s for\nyou", "open-sesame"))
 	must(t, w.Close())
-	files, err := filepath.Glob(filepath.Join(dir, revision, "*"))
+	names, err := filepath.Glob(filepath.Join(dir, revision, "*"))
 	must(t, err)
-	if len(files) != 1 {
-		t.Fatalf("got files %q, want one", files)
+	if len(names) != 1 {
+		t.Fatalf("got files %q, want one", names)
 	}
-	got, err := os.ReadFile(files[0])
+	got, err := os.ReadFile(names[0])
 	must(t, err)
 	want := `{"timestamp":"2026-11-20T12:00:00.000000Z","level":"INFO","message":"compiling"}
 {"timestamp":"2026-11-20T12:00:00.000000Z","level":"ERROR","message":"no *** for\nyou"}
@@ -105,7 +129,7 @@ func TestLinesOnDisk(t *testing.T) {
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("file (-want +got):\n%s", diff)
 	}
-	info, err := os.Stat(files[0])
+	info, err := os.Stat(names[0])
 	must(t, err)
 	if info.Mode().Perm() != 0o600 {
 		t.Errorf("mode %04o, want 0600", info.Mode().Perm())
@@ -191,100 +215,137 @@ func TestLastIsBounded(t *testing.T) {
 func TestReadGoesOnWhereItStopped(t *testing.T) {
 	t.Parallel()
 	logs, revision := open(t, t.TempDir()), newRevision()
-	read := func(offset int64, limit int, want ...string) int64 {
+	expect := func(after string, limit int, more bool, want ...string) string {
 		t.Helper()
-		lines, next, err := logs.Read(revision, revisionlog.Deploy, offset, limit)
-		must(t, err)
+		page := read(t, logs, revision, after, limit)
 		var got []string
-		for _, line := range lines {
+		for _, line := range page.Lines {
 			got = append(got, line.Message)
 			if line.Timestamp != noon || line.Level != revisionlog.Info {
 				t.Errorf("got line %+v", line)
 			}
 		}
 		wantMessages(t, got, want...)
-		return next
+		if page.More != more {
+			t.Errorf("behind %q: more is %t", after, page.More)
+		}
+		return page.Next
 	}
-	if next := read(0, 10); next != 0 {
-		t.Errorf("a log that does not exist goes on at %d, want 0", next)
+	if next := expect("", 10, false); next != "0" {
+		t.Errorf("a log that does not exist goes on at %s, want 0", next)
 	}
 	write(t, logs, revision, "a\nb\nc\n")
-	next := read(0, 2, "a", "b")
-	next = read(next, 10, "c")
-	next = read(next, 10)
+	next := expect("", 2, true, "a", "b")
+	next = expect(next, 1, false, "c")
+	next = expect(next, 10, false)
 	write(t, logs, revision, "d\n")
-	next = read(next, 10, "d")
-	if lines, _, err := logs.Read(revision, revisionlog.Deploy, 0, 10); err != nil || len(lines) != 4 {
-		t.Errorf("got %d lines, %v; want all 4", len(lines), err)
-	} else {
-		read(lines[2].Offset, 1, "c")
+	expect(next, 10, false, "d")
+	all := read(t, logs, revision, "", 10).Lines
+	if len(all) != 4 {
+		t.Fatalf("got %d lines, want all 4", len(all))
 	}
-	if got := read(next+1000, 10); got != next+1000 {
-		t.Errorf("past the end: goes on at %d, want %d", got, next+1000)
+	expect(all[1].ID, 1, true, "c")
+	if got := expect("1000000", 10, false); got != "1000000" {
+		t.Errorf("past the end: goes on at %s", got)
+	}
+	for _, after := range []string{"x", "-1", "1.5"} {
+		if _, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, revisionlog.Query{After: after, Limit: 1}); !errors.Is(err, revisionlog.ErrPosition) {
+			t.Errorf("behind %q: got %v", after, err)
+		}
 	}
 }
 
-func TestRotation(t *testing.T) {
+// TestReadingBackward meets lines that are longer than a block.
+func TestReadingBackward(t *testing.T) {
 	t.Parallel()
-	dir, revision := t.TempDir(), newRevision()
-	logs := open(t, dir)
+	logs, revision := open(t, t.TempDir()), newRevision()
+	var all []string
 	w := writer(t, logs, revision)
-	filler := strings.Repeat("x", 30<<10)
-	const lines = 1500 // about 44 MB
-	for i := range lines {
-		_, err := fmt.Fprintf(w, "%d %s\n", i, filler)
+	for i := range 60 {
+		all = append(all, fmt.Sprint(i, strings.Repeat("\x01", i*100))) // six bytes of JSON each
+		_, err := fmt.Fprintln(w, all[i])
 		must(t, err)
 	}
 	must(t, w.Close())
-
-	files, err := filepath.Glob(filepath.Join(dir, revision, "*"))
-	must(t, err)
-	size := int64(0)
-	for _, file := range files {
-		info, err := os.Stat(file)
-		must(t, err)
-		size += info.Size()
-	}
-	if len(files) != 3 || size > 30<<20 || size < 20<<20 {
-		t.Errorf("%d files with %d bytes; want 3 with 20 to 30 MB", len(files), size)
-	}
-
-	first := -1
-	for offset, want := int64(0), -1; ; {
-		page, next, err := logs.Read(revision, revisionlog.Deploy, offset, 100)
-		must(t, err)
-		if len(page) == 0 {
-			if want != lines {
-				t.Errorf("the last line read is %d, want %d", want-1, lines-1)
-			}
-			break
-		}
-		for _, line := range page {
-			got := 0
-			_, err := fmt.Sscan(line.Message, &got)
+	for _, size := range []int{1, 7, 60} {
+		var got []string
+		query := revisionlog.Query{Backward: true, Limit: size}
+		for more := true; more; {
+			page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, query)
 			must(t, err)
-			if want < 0 {
-				first, want = got, got
+			for _, line := range page.Lines {
+				got = append(got, line.Message)
 			}
-			if got != want {
-				t.Fatalf("line %d follows line %d", got, want-1)
-			}
-			want++
+			query.After, more = page.Next, page.More
 		}
-		offset = next
+		slices.Reverse(got)
+		if !slices.Equal(got, all) {
+			t.Errorf("pages of %d: got %d lines, not the %d that were written", size, len(got), len(all))
+		}
 	}
-	if got := messages(t, logs, revision, lines); len(got) != lines-first || !strings.HasPrefix(got[0], fmt.Sprint(first, " ")) {
-		t.Errorf("Tail has %d lines, want the same %d", len(got), lines-first)
+}
+
+func TestTimesBoundWhatIsRead(t *testing.T) {
+	t.Parallel()
+	now := noon
+	logs, err := files.Open(t.TempDir(), func() time.Time { return now })
+	must(t, err)
+	revision := newRevision()
+	w := writer(t, logs, revision)
+	for i := range 10 {
+		now = noon.Add(time.Duration(i) * time.Second)
+		_, err := fmt.Fprintln(w, i)
+		must(t, err)
 	}
+	must(t, w.Close())
+	for _, backward := range []bool{false, true} {
+		page, err := logs.Read(t.Context(), revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}, revisionlog.Query{
+			From: noon.Add(3 * time.Second), To: noon.Add(5 * time.Second), Backward: backward, Limit: 100,
+		})
+		must(t, err)
+		var got []string
+		for _, line := range page.Lines {
+			got = append(got, line.Message)
+		}
+		if backward {
+			slices.Reverse(got)
+		}
+		if wantMessages(t, got, "3", "4", "5"); page.More {
+			t.Error("there is nothing more")
+		}
+	}
+}
+
+func TestWatchersAreWoken(t *testing.T) {
+	t.Parallel()
+	logs, revision := open(t, t.TempDir()), newRevision()
+	log := revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}
+	one, two, other := logs.Watch(log), logs.Watch(log), logs.Watch(revisionlog.Log{Revision: revision, Kind: revisionlog.Build})
+	two.Stop()
+	write(t, logs, revision, "a\nb\n")
+	select {
+	case <-one.C():
+	default:
+		t.Error("who watches was not woken")
+	}
+	for name, w := range map[string]revisionlog.Watcher{"gone": two, "of another log": other} {
+		select {
+		case <-w.C():
+			t.Errorf("who is %s was woken", name)
+		default:
+		}
+	}
+	one.Stop()
+	other.Stop()
 }
 
 func TestTornLineIsPassedOver(t *testing.T) {
 	t.Parallel()
 	dir, revision := t.TempDir(), newRevision()
 	write(t, open(t, dir), revision, "whole\n")
-	files, err := filepath.Glob(filepath.Join(dir, revision, "*"))
+	names, err := filepath.Glob(filepath.Join(dir, revision, "*"))
 	must(t, err)
-	file, err := os.OpenFile(files[0], os.O_APPEND|os.O_WRONLY, 0)
+	file, err := os.OpenFile(names[0], os.O_APPEND|os.O_WRONLY, 0)
 	must(t, err)
 	_, err = file.WriteString(`{"timestamp":"2026-`)
 	must(t, err)
@@ -293,15 +354,9 @@ func TestTornLineIsPassedOver(t *testing.T) {
 	wantMessages(t, messages(t, logs, revision, 10), "whole")
 	write(t, logs, revision, "after the crash\n")
 	wantMessages(t, messages(t, logs, revision, 10), "whole", "after the crash")
-	page, next, err := logs.Read(revision, revisionlog.Deploy, 0, 2)
-	must(t, err)
-	if len(page) != 1 || page[0].Message != "whole" {
-		t.Errorf("first page is %+v, want the line before the torn one", page)
-	}
-	page, _, err = logs.Read(revision, revisionlog.Deploy, next, 2)
-	must(t, err)
-	if len(page) != 1 || page[0].Message != "after the crash" {
-		t.Errorf("second page is %+v, want the line after the torn one", page)
+	page := read(t, logs, revision, "", 2)
+	if len(page.Lines) != 2 || page.Lines[0].Message != "whole" || page.Lines[1].Message != "after the crash" {
+		t.Errorf("got %+v, want the lines around the torn one", page.Lines)
 	}
 }
 
@@ -365,10 +420,7 @@ func TestNamesThatAreRefused(t *testing.T) {
 		if _, err := logs.Writer(c.revision, c.kind); err == nil {
 			t.Errorf("Writer(%q, %q): got no error", c.revision, c.kind)
 		}
-		if _, err := logs.Tail(c.revision, c.kind, 1); err == nil {
-			t.Errorf("Tail(%q, %q): got no error", c.revision, c.kind)
-		}
-		if _, _, err := logs.Read(c.revision, c.kind, 0, 1); err == nil {
+		if _, err := logs.Read(t.Context(), revisionlog.Log{Revision: c.revision, Kind: c.kind}, revisionlog.Query{Limit: 1}); err == nil {
 			t.Errorf("Read(%q, %q): got no error", c.revision, c.kind)
 		}
 	}
@@ -379,13 +431,11 @@ func TestNamesThatAreRefused(t *testing.T) {
 
 func TestSystemClockIsReadForEachLine(t *testing.T) {
 	t.Parallel()
-	logs, err := revisionlog.Open(t.TempDir(), clock.System)
+	logs, err := files.Open(t.TempDir(), clock.System)
 	must(t, err)
 	revision, before := newRevision(), clock.System()
 	write(t, logs, revision, "now\n")
-	lines, err := logs.Tail(revision, revisionlog.Deploy, 1)
-	must(t, err)
-	if got := lines[0].Timestamp; got.Before(before) || got.After(clock.System()) {
+	if got := tail(t, logs, revision, 1)[0].Timestamp; got.Before(before) || got.After(clock.System()) {
 		t.Errorf("timestamp %s is not now", got)
 	}
 }

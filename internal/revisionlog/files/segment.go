@@ -1,4 +1,4 @@
-package revisionlog
+package files
 
 import (
 	"errors"
@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/slipway-run/slipway/internal/revisionlog"
 )
 
 const segmentSuffix = ".jsonl"
@@ -20,7 +22,7 @@ type segment struct {
 }
 
 // segments lists the files of a log, the oldest first.
-func segments(dir string, kind Kind) ([]segment, error) {
+func segments(dir string, kind revisionlog.Kind) ([]segment, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
@@ -44,7 +46,9 @@ func segments(dir string, kind Kind) ([]segment, error) {
 // appender writes the newest file of a log and begins the next one when it is full.
 type appender struct {
 	dir  string
-	kind Kind
+	kind revisionlog.Kind
+	// wake tells those who read the log of a line.
+	wake func()
 	// writers counts the open writers; it belongs to Logs.
 	writers int
 
@@ -55,7 +59,7 @@ type appender struct {
 	closed bool
 }
 
-func openAppender(dir string, kind Kind) (*appender, error) {
+func openAppender(dir string, kind revisionlog.Kind, wake func()) (*appender, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -63,7 +67,7 @@ func openAppender(dir string, kind Kind) (*appender, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &appender{dir: dir, kind: kind}
+	a := &appender{dir: dir, kind: kind, wake: wake}
 	if len(found) > 0 {
 		a.start = found[len(found)-1].start
 	}
@@ -127,6 +131,7 @@ func (a *appender) write(data []byte) error {
 		return errors.Join(err, a.file.Truncate(a.size))
 	}
 	a.size += int64(len(data))
+	a.wake()
 	return nil
 }
 

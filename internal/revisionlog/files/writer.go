@@ -1,4 +1,4 @@
-package revisionlog
+package files
 
 import (
 	"bytes"
@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/revisionlog"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 type Writer struct {
 	log     *appender
 	now     clock.Clock
-	secrets secrets
+	secrets revisionlog.Secrets
 	release func() error
 
 	mu sync.Mutex
@@ -38,7 +39,7 @@ type Writer struct {
 }
 
 func newWriter(log *appender, now clock.Clock, values []string, release func() error) *Writer {
-	return &Writer{log: log, now: now, secrets: newSecrets(values), release: release}
+	return &Writer{log: log, now: now, secrets: revisionlog.NewSecrets(values), release: release}
 }
 
 // Write takes any piece of output; a line is written when it ends. An error does not end the log: later lines are tried again, and
@@ -58,7 +59,7 @@ func (w *Writer) Write(p []byte) (int, error) {
 }
 
 // Note adds a line of the server's own.
-func (w *Writer) Note(level Level, format string, args ...any) error {
+func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.write(level, w.clean([]byte(fmt.Sprintf(format, args...)), false))
@@ -89,7 +90,7 @@ func (w *Writer) Close() error {
 
 // extend adds to the unfinished line. It keeps as much more than a line may have as the longest secret needs to be recognised.
 func (w *Writer) extend(piece []byte) {
-	room := lineLimit + w.secrets.longest - len(w.partial)
+	room := lineLimit + w.secrets.Longest() - len(w.partial)
 	if len(piece) > room {
 		piece, w.cut = piece[:room], true
 	}
@@ -101,15 +102,15 @@ func (w *Writer) endLine() {
 	w.partial, w.cut = w.partial[:0], false
 	w.last = append(w.last, keepEnd(message, lastBytes))
 	w.last = w.last[max(0, len(w.last)-lastLines):]
-	w.write(Info, message)
+	w.write(revisionlog.LevelOf(message), message)
 }
 
 // clean makes a message of a line: without secrets, valid UTF-8, not too long. Of a line that was cut the end is dropped too, as it may
 // be the beginning of a secret.
 func (w *Writer) clean(line []byte, cut bool) string {
-	message := w.secrets.replace(strings.TrimSuffix(string(line), "\r"))
+	message := w.secrets.Replace(strings.TrimSuffix(string(line), "\r"))
 	if cut {
-		message = message[:max(0, len(message)-w.secrets.longest)]
+		message = message[:max(0, len(message)-w.secrets.Longest())]
 	}
 	message = strings.ToValidUTF8(message, string(utf8.RuneError))
 	if cut || len(message) > lineLimit {
@@ -119,14 +120,14 @@ func (w *Writer) clean(line []byte, cut bool) string {
 }
 
 // write appends a line to the log and keeps the first error.
-func (w *Writer) write(level Level, message string) {
+func (w *Writer) write(level revisionlog.Level, message string) {
 	var line bytes.Buffer
 	encoder := json.NewEncoder(&line)
 	encoder.SetEscapeHTML(false)
 	err := encoder.Encode(struct {
-		Timestamp string `json:"timestamp"`
-		Level     Level  `json:"level"`
-		Message   string `json:"message"`
+		Timestamp string            `json:"timestamp"`
+		Level     revisionlog.Level `json:"level"`
+		Message   string            `json:"message"`
 	}{clock.Format(w.now()), level, message})
 	if err == nil {
 		err = w.log.append(line.Bytes())

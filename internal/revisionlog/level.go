@@ -1,0 +1,57 @@
+package revisionlog
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Level is how serious a line is.
+type Level string
+
+// The levels, the least serious first.
+const (
+	Debug    Level = "DEBUG"
+	Info     Level = "INFO"
+	Warning  Level = "WARNING"
+	Error    Level = "ERROR"
+	Critical Level = "CRITICAL"
+)
+
+var levels = []Level{Debug, Info, Warning, Error, Critical}
+
+// Reaches tells whether the level is as serious as another one; any level is as serious as "".
+func (l Level) Reaches(other Level) bool {
+	return slices.Index(levels, l) >= slices.Index(levels, other)
+}
+
+const (
+	// levelHead is how much of a line is looked at for its level, levelHeadJSON how much of one that is JSON.
+	levelHead, levelHeadJSON = 80, 1 << 10
+)
+
+var (
+	levelWord   = regexp.MustCompile(`\b(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b`)
+	levelMember = regexp.MustCompile(`(?i)"(?:level|levelname|log_level|severity)"\s*:\s*"(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"`)
+)
+
+// LevelOf reads the level that a program gave a line, as loggers write it: a word in capitals near the beginning, or a member of an object of JSON. A line that
+// says nothing of it is Info.
+func LevelOf(message string) Level {
+	pattern, head := levelWord, message[:min(len(message), levelHead)]
+	if strings.HasPrefix(message, "{") {
+		pattern, head = levelMember, message[:min(len(message), levelHeadJSON)]
+	}
+	found := pattern.FindStringSubmatch(head)
+	if found == nil {
+		return Info
+	}
+	switch word := strings.ToUpper(found[1]); word {
+	case "WARN":
+		return Warning
+	case "FATAL":
+		return Critical
+	default:
+		return Level(word)
+	}
+}
