@@ -31,10 +31,11 @@ func TestCreateMakesADeploymentWithItsFirstRevision(t *testing.T) {
 		Ref: deployment.Ref{Workspace: workspace, Deployment: d.Deployment},
 		Spec: deployment.Spec{
 			Name: "weather", Source: revision.GitHub, SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig,
+			TracingProject: d.TracingProject,
 		},
 		Created: d.Created, Updated: d.Created, Status: deployment.AwaitingDatabase, Latest: d.Latest, Slot: d.Latest, Busy: true,
 	}
-	if diff := cmp.Diff(want, d, sameDeployment); diff != "" || d.Latest == "" || d.Created.IsZero() {
+	if diff := cmp.Diff(want, d, sameDeployment); diff != "" || d.Latest == "" || d.TracingProject == "" || d.Created.IsZero() {
 		t.Errorf("deployment (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(d, f.get(t, d.Ref), sameDeployment); diff != "" {
@@ -83,8 +84,8 @@ func TestARefusedCreateLeavesNothing(t *testing.T) {
 // wantNothing checks that the workspace has no deployments, and none half made.
 func (f *fixture) wantNothing(t *testing.T, name string) {
 	t.Helper()
-	found, err := f.List(t.Context(), workspace, table.Window{Limit: 10})
-	if err != nil || len(found) != 0 {
+	found, err := f.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10})
+	if err != nil || len(found.Items) != 0 {
 		t.Errorf("list: got %v and %v, want nothing", found, err)
 	}
 	for _, key := range []table.Key{keys.DeploymentName(workspace, name), keys.TracingProject(workspace, name)} {
@@ -137,7 +138,8 @@ func TestCreatesOfOneNameRace(t *testing.T) {
 			t.Errorf("a request that lost got %v, want a conflict", err)
 		}
 	}
-	found, err := f.List(t.Context(), workspace, table.Window{Limit: 100})
+	page, err := f.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 100})
+	found := page.Items
 	if won != 1 || err != nil || len(found) != 1 || len(f.engine.all()) != 1 {
 		t.Errorf("%d requests won, %d deployments are listed (%v), %d rollouts started; want 1 of each", won, len(found), err, len(f.engine.all()))
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/push"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/table"
@@ -37,21 +38,21 @@ func (r Ref) Revision(id string) revision.Ref {
 
 // SourceConfig is the interface's SourceConfig without what is derived from other things. A nil member is null.
 type SourceConfig struct {
-	IntegrationID  *string         `json:"integration_id"`
-	RepoURL        *string         `json:"repo_url"`
-	DeploymentType *string         `json:"deployment_type"`
-	BuildOnPush    *bool           `json:"build_on_push"`
-	CustomURL      *string         `json:"custom_url"`
+	IntegrationID  *string         `json:"integration_id,omitempty"`
+	RepoURL        *string         `json:"repo_url,omitempty"`
+	DeploymentType *string         `json:"deployment_type,omitempty"`
+	BuildOnPush    *bool           `json:"build_on_push,omitempty"`
+	CustomURL      *string         `json:"custom_url,omitempty"`
 	ResourceSpec   json.RawMessage `json:"resource_spec,omitempty"`
-	ListenerID     *string         `json:"listener_id"`
-	ListenerConfig *ListenerConfig `json:"listener_config"`
-	InstallCommand *string         `json:"install_command"`
-	BuildCommand   *string         `json:"build_command"`
+	ListenerID     *string         `json:"listener_id,omitempty"`
+	ListenerConfig *ListenerConfig `json:"listener_config,omitempty"`
+	InstallCommand *string         `json:"install_command,omitempty"`
+	BuildCommand   *string         `json:"build_command,omitempty"`
 }
 
 // ListenerConfig is the interface's ListenerConfig.
 type ListenerConfig struct {
-	K8sNamespace *string `json:"k8s_namespace"`
+	K8sNamespace *string `json:"k8s_namespace,omitempty"`
 }
 
 // Secret is an environment variable of the agent.
@@ -69,6 +70,12 @@ type Spec struct {
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
+	// AutoRollback asks that the revision before takes the place of one that does not stay healthy; nil asks for nothing.
+	AutoRollback *bool `json:"auto_rollback,omitempty"`
+	// DisplayName is what people call it; nil when that is its name.
+	DisplayName *string `json:"display_name,omitempty"`
+	// TracingProject is the id of the tracing project.
+	TracingProject string `json:"tracing_project,omitempty"`
 }
 
 // Deployment is an agent that a team runs.
@@ -82,12 +89,22 @@ type Deployment struct {
 	// Slot is the revision in flight, or the last that was; Busy says that it is in flight.
 	Slot string
 	Busy bool
+	// Next is the newest revision that waits for the slot, "" when none does.
+	Next string
 	// Retiring is the revision that was active before, until its release was removed.
 	Retiring string
+	// Previous is the revision that was active before the one that is, "" before the second was promoted.
+	Previous string
 	// CommitSHA is the commit that the newest revision was built from, "" before.
 	CommitSHA string
+	// ImageVersion is the version of the agent server that the newest revision was made for, "" when that is not known.
+	ImageVersion string
 	// Graphs are the ids of the graphs that the active revision serves.
 	Graphs []string
+	// watched is what the stored deployment says about pushes.
+	watched push.Watch
+	// event is the newest event of the deployment.
+	event string
 	// version counts the changes; writes are made under the condition that it is the one read.
 	version int64
 }
@@ -100,18 +117,14 @@ const (
 	attrActive   = "active"
 	attrSlot     = "slot"
 	attrBusy     = "busy"
+	attrNext     = "next"
+	attrImage    = "image_version"
 	attrRetiring = "retiring"
+	attrPrevious = "previous"
 	attrGraphs   = "graphs"
 	attrCommit   = "commit"
+	attrEvent    = "event"
 )
-
-func decode(ref Ref, item *table.Item) (Deployment, error) {
-	d, err := decodeHead(ref, item)
-	if err != nil {
-		return Deployment{}, err
-	}
-	return d, record.Decode(item, &d.Spec)
-}
 
 // decodeHead reads all but the Spec, which is most of the work.
 func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
@@ -125,20 +138,28 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		Active:    item.Text(attrActive),
 		Slot:      item.Text(attrSlot),
 		Busy:      item.Bool(attrBusy),
+		Next:      item.Text(attrNext),
 		Retiring:  item.Text(attrRetiring),
+		Previous:  item.Text(attrPrevious),
 		CommitSHA: item.Text(attrCommit),
-		version:   item.Int(record.Version),
+
+		ImageVersion: item.Text(attrImage),
+		event:        item.Text(attrEvent),
+		version:      item.Int(record.Version),
 	}
 	var err error
 	if d.Created, d.Updated, err = record.Times(item); err != nil {
 		return Deployment{}, err
 	}
-	if graphs := item.Text(attrGraphs); graphs != "" {
-		if err := json.Unmarshal([]byte(graphs), &d.Graphs); err != nil {
-			return Deployment{}, err
-		}
+	d.Graphs, err = graphsOf(item)
+	return d, err
+}
+
+func graphsOf(item *table.Item) (graphs []string, err error) {
+	if text := item.Text(attrGraphs); text != "" {
+		err = json.Unmarshal([]byte(text), &graphs)
 	}
-	return d, nil
+	return graphs, err
 }
 
 // change returns a write of the deployment under the condition that nobody changed it since it was read.
@@ -149,7 +170,8 @@ func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 // revisionSpec is what a revision made now is made from.
 func (d Deployment) revisionSpec() revision.Spec {
 	return revision.Spec{
-		Source: d.Source, Config: d.RevisionConfig, RepoURL: d.SourceConfig.RepoURL,
+		Source: d.Source, Config: d.RevisionConfig, RepoURL: d.SourceConfig.RepoURL, IntegrationID: d.SourceConfig.IntegrationID,
+		InstallCommand: d.SourceConfig.InstallCommand, BuildCommand: d.SourceConfig.BuildCommand,
 		ResourceSpec: d.SourceConfig.ResourceSpec, Secrets: d.Secrets, Credentials: d.Credentials,
 	}
 }

@@ -5,5 +5,11 @@
 // are QUEUED. When the slot frees, the newest of them takes it and the others are SKIPPED. latest_revision_id moves at once, active_revision_id
 // when a revision is promoted.
 //
+// A revision that is cancelled is INTERRUPTED at once. When it holds the slot, its rollout takes away what it began and then passes the slot on; when it waits, the
+// newest of those before it has its place. A deployed revision can be deployed again: as a new one, which has its build.
+//
+// The tracing project of a deployment has its name and is made in the same transaction. It outlives the deployment unless it is deleted with it, and belongs
+// to the next one of the name.
+//
 // Every change of a deployment is written under the condition that nobody changed it since it was read, so that two PATCHes that meet are both kept.
 package deployment

@@ -12,9 +12,10 @@ import (
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/integration"
+	"github.com/slipway-run/slipway/internal/listener"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -25,11 +26,13 @@ const workspace = "0197a000-0000-7000-8000-000000000001"
 // fixture is a store on a SQLite file, with an engine that records what is started and a clock that the test moves.
 type fixture struct {
 	*deployment.Store
-	dir    string
-	table  *sqlite.Table
-	engine *engine
-	sealer *keyfile.Key
-	clock  *movingClock
+	dir          string
+	table        *sqlite.Table
+	listeners    *listener.Store
+	integrations *integration.Service
+	engine       *engine
+	sealer       *keyfile.Key
+	clock        *movingClock
 }
 
 func setUp(t *testing.T) *fixture {
@@ -52,7 +55,13 @@ func setUp(t *testing.T) *fixture {
 		dir: dir, table: tb, engine: &engine{}, sealer: key,
 		clock: &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
 	}
-	f.Store = deployment.NewStore(deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock.Now})
+	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
+	if f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now}); err != nil {
+		t.Fatal(err)
+	}
+	f.Store = deployment.NewStore(deployment.Config{
+		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations,
+	})
 	return f
 }
 
@@ -173,11 +182,11 @@ func (f *fixture) revision(t *testing.T, ref deployment.Ref, id string) revision
 // revisions are all of a deployment's, newest first.
 func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
-	found, err := f.ListRevisions(t.Context(), ref, table.Window{Limit: 1000})
+	found, err := f.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return found.Items
 }
 
 // stored is every byte that the table has on disk.

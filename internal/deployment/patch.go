@@ -5,10 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"time"
 
-	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/id"
-	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/table"
@@ -21,10 +22,21 @@ type Patch struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	// Secrets replaces all secrets when not nil; empty removes them.
-	Secrets *[]Secret
+	Secrets      *[]Secret
+	AutoRollback *bool
+	DisplayName  *string
 	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
 	AgentURL string
+	// Revise makes a revision whatever the request holds.
+	Revise bool
+	// ValidateOnly asks what the deployment would be, and changes nothing.
+	ValidateOnly bool
+	// Expect are the versions that the patch was made for.
+	Expect Versions
 }
+
+// Redacted stands for the value of a secret that is not shown. Sent back, it means the value that the secret has.
+const Redacted = "[redacted]"
 
 // Patch changes a deployment and makes a revision when the request has a value for the revision's configuration, the secrets or the resource
 // specification. A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
@@ -34,23 +46,35 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 		if err != nil {
 			return Deployment{}, err
 		}
-		if d.Status == AwaitingDelete {
-			return Deployment{}, fault.New(fault.Conflict, "Deployment ID %s is being deleted.", ref.Deployment)
+		if err := d.mustLive(); err != nil {
+			return Deployment{}, err
+		}
+		if err := patch.Expect.check(d); err != nil {
+			return Deployment{}, err
 		}
 		next, err := s.apply(ctx, d, patch)
 		if err != nil {
 			return Deployment{}, err
 		}
-		if !patch.makesRevision() && reflect.DeepEqual(next.Spec, d.Spec) {
+		var put func(revision.Ref, revision.Status, time.Time) table.Write
+		if patch.makesRevision() {
+			put = func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+				return revision.Put(ref, next.revisionSpec(), status, now)
+			}
+			next.CommitSHA = ""
+		} else if reflect.DeepEqual(next.Spec, d.Spec) {
 			return d, nil
 		}
-		next, err = s.write(ctx, next, patch.makesRevision())
+		if patch.ValidateOnly {
+			return s.planned(next, put != nil), nil
+		}
+		next, err = s.write(ctx, next, "", put)
 		if errors.Is(err, errChanged) {
 			continue
 		}
 		return next, err
 	}
-	return Deployment{}, fault.New(fault.Unavailable, "Deployment ID %s is changed too often to take another change.", ref.Deployment)
+	return Deployment{}, busy(ref.Deployment)
 }
 
 // errChanged says that the deployment was changed since it was read.
@@ -58,15 +82,20 @@ var errChanged = errors.New("the deployment was changed meanwhile")
 
 func (p Patch) makesRevision() bool {
 	c := p.RevisionConfig
-	return c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || p.Secrets != nil || p.SourceConfig.ResourceSpec != nil
+	return p.Revise || c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || p.Secrets != nil || p.SourceConfig.ResourceSpec != nil
 }
 
 // apply returns the deployment as it would be after the patch, checked as a whole.
 func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, error) {
+	if err := checkPod(p.SourceConfig.ResourceSpec); err != nil {
+		return Deployment{}, err
+	}
 	if err := p.immutables(d); err != nil {
 		return Deployment{}, err
 	}
 	c := &d.SourceConfig
+	replace(&d.AutoRollback, p.AutoRollback)
+	replace(&d.DisplayName, p.DisplayName)
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
 	if sent := p.SourceConfig.CustomURL; c.CustomURL != nil || sent == nil || *sent != p.AgentURL {
 		replace(&c.CustomURL, sent)
@@ -79,17 +108,51 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	replace(&d.RevisionConfig.RepoRef, p.RevisionConfig.RepoRef)
 	replace(&d.RevisionConfig.ConfigPath, p.RevisionConfig.ConfigPath)
 	replace(&d.RevisionConfig.ImageURI, p.RevisionConfig.ImageURI)
-	var secrets []Secret
-	if p.Secrets != nil {
-		secrets = *p.Secrets
+	secrets, err := s.unredacted(ctx, d, p.Secrets)
+	if err != nil {
+		return Deployment{}, err
 	}
 	if err := validate(d.Spec, secrets); err != nil {
 		return Deployment{}, err
 	}
-	if p.Secrets == nil {
+	if p.Secrets == nil && len(d.SourceConfig.ResourceSpec) == 0 {
 		return d, nil
 	}
+	if p.Secrets == nil {
+		if secrets, err = s.Secrets(ctx, d.Ref, d.Secrets); err != nil {
+			return Deployment{}, err
+		}
+		return d, s.supported(d, secrets)
+	}
+	if err := s.supported(d, secrets); err != nil {
+		return Deployment{}, err
+	}
 	return d, s.sealSecrets(ctx, &d, secrets)
+}
+
+// unredacted returns the secrets that were sent, with the values that those have whose values were not shown.
+func (s *Store) unredacted(ctx context.Context, d Deployment, sent *[]Secret) ([]Secret, error) {
+	if sent == nil {
+		return nil, nil
+	}
+	secrets := slices.Clone(*sent)
+	if !slices.ContainsFunc(secrets, func(secret Secret) bool { return secret.Value == Redacted }) {
+		return secrets, nil
+	}
+	present, err := s.Secrets(ctx, d.Ref, d.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for _, secret := range present {
+		values[secret.Name] = secret.Value
+	}
+	for i, secret := range secrets {
+		if value, there := values[secret.Name]; there && secret.Value == Redacted {
+			secrets[i].Value = value
+		}
+	}
+	return secrets, nil
 }
 
 func replace[T any](field **T, value *T) {
@@ -132,80 +195,56 @@ func fixed[T comparable](r *rules, field string, present, value *T) {
 	}
 }
 
-// write stores a changed deployment, with a new revision if asked for, which takes the slot or is queued behind the revision in flight.
-func (s *Store) write(ctx context.Context, d Deployment, makeRevision bool) (Deployment, error) {
-	now := s.now()
-	set := table.Attrs{}
-	var writes []table.Write
-	starts := false
+// planned is the deployment as write would leave it.
+func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
+	d.Updated = s.now()
 	if makeRevision {
-		now = s.after(d.Latest)
-		d.Latest = id.New(now)
-		status := revision.Queued
-		if starts = !d.Busy; starts {
-			d.Slot, d.Busy, status = d.Latest, true, revision.Creating
-			set[attrSlot], set[attrBusy] = d.Slot, true
+		d.Updated = s.after(d.Latest)
+		d.Latest, d.ImageVersion = id.New(d.Updated), s.version
+		if d.Busy {
+			d.Next = d.Latest
+		} else {
+			d.Slot, d.Busy = d.Latest, true
 		}
-		d.CommitSHA = ""
-		set[attrLatest], set[attrCommit] = d.Latest, ""
-		writes = append(writes, revision.Put(d.Revision(d.Latest), d.revisionSpec(), status, now))
+	}
+	return d
+}
+
+// write stores a changed deployment. With put it has a new revision, which takes the slot or is queued behind the revision in flight. The audit log says what was done
+// besides the change.
+func (s *Store) write(ctx context.Context, d Deployment, done string, put func(revision.Ref, revision.Status, time.Time) table.Write) (Deployment, error) {
+	starts := put != nil && !d.Busy
+	d = s.planned(d, put != nil)
+	now, set := d.Updated, table.Attrs{}
+	writes := []table.Write{audit.New(ctx, audit.UpdateDeployment, d.Deployment, done).Write(d.Workspace, now)}
+	if put != nil {
+		status := revision.Queued
+		if starts {
+			status = revision.Creating
+		}
+		set = table.Attrs{
+			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
+		}
+		writes = append(writes, put(d.Revision(d.Latest), status, now))
+	}
+	if watch := d.watch(); watch != d.watched {
+		writes = append(writes, watch.Write(now))
 	}
 	change := d.change(now, set)
 	change.Body = record.Encode(d.Spec)
 	if starts {
 		change.Index = overdue(d.Deployment, now)
 	}
-	err := s.table.Transact(ctx, append(writes, change)...)
+	err := s.transact(ctx, d, append(writes, change)...)
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return Deployment{}, errChanged
 	}
 	if err != nil {
 		return Deployment{}, fmt.Errorf("write deployment: %w", err)
 	}
-	d.Updated = now
 	d.version++
 	if starts {
 		s.begin(ctx, d, s.StartRollout)
 	}
 	return d, nil
-}
-
-// Delete takes a deployment out of its workspace's list, frees its name and starts the teardown. Deleting it again does nothing more.
-func (s *Store) Delete(ctx context.Context, ref Ref) error {
-	for range contention {
-		d, err := s.Get(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if d.Status != AwaitingDelete {
-			err = s.markDeleted(ctx, d)
-			if errors.Is(err, errChanged) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-		}
-		s.begin(ctx, d, func(ctx context.Context, d Deployment) error { return s.StartTeardown(ctx, d.Ref) })
-		return nil
-	}
-	return fault.New(fault.Unavailable, "Deployment ID %s is changed too often to be deleted.", ref.Deployment)
-}
-
-func (s *Store) markDeleted(ctx context.Context, d Deployment) error {
-	now := s.now()
-	change := d.change(now, table.Attrs{attrStatus: string(AwaitingDelete)})
-	change.Index = overdue(d.Deployment, now)
-	change.Index[table.ByList] = table.Key{}
-	err := s.table.Transact(ctx, change,
-		table.Delete{Key: keys.DeploymentName(d.Workspace, d.Name)},
-		table.Delete{Key: keys.TracingProject(d.Workspace, d.Name)},
-	)
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return errChanged
-	}
-	if err != nil {
-		return fmt.Errorf("delete deployment: %w", err)
-	}
-	return nil
 }

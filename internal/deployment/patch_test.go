@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
-	"github.com/slipway-run/slipway/internal/table"
 )
 
 // TestWhatMakesARevision asks of each member whether a value of it does.
@@ -78,7 +77,7 @@ func TestAPatchChangesWhatItNamesOnly(t *testing.T) {
 	want := before
 	want.SourceConfig.BuildOnPush = new(true)
 	want.RevisionConfig = revision.Config{RepoRef: new("dev"), ConfigPath: new("framework.json")}
-	want.Latest, want.Updated = after.Latest, after.Updated
+	want.Latest, want.Next, want.Updated = after.Latest, after.Latest, after.Updated
 	if diff := cmp.Diff(want, after, sameDeployment); diff != "" || !after.Updated.After(before.Updated) {
 		t.Errorf("deployment (-want +got):\n%s", diff)
 	}
@@ -110,11 +109,13 @@ func TestImmutableMembers(t *testing.T) {
 	t.Parallel()
 	type patch = deployment.Patch
 	in := func(c deployment.SourceConfig) patch { return patch{SourceConfig: c} }
+	f := setUp(t)
+	credential := f.credential(t)
 	request := fromGit("weather")
-	request.SourceConfig.IntegrationID, request.SourceConfig.DeploymentType = new("i1"), new("dev")
+	request.SourceConfig.IntegrationID, request.SourceConfig.DeploymentType = &credential, new("dev")
 	same := []patch{
 		{Name: new("weather")}, {Source: new(revision.GitHub)},
-		in(deployment.SourceConfig{IntegrationID: new("i1")}), in(deployment.SourceConfig{DeploymentType: new("dev")}),
+		in(deployment.SourceConfig{IntegrationID: &credential}), in(deployment.SourceConfig{DeploymentType: new("dev")}),
 		in(request.SourceConfig), in(deployment.SourceConfig{ListenerConfig: &deployment.ListenerConfig{}}),
 	}
 	other := map[string]patch{
@@ -128,7 +129,6 @@ func TestImmutableMembers(t *testing.T) {
 			ListenerConfig: &deployment.ListenerConfig{K8sNamespace: new("agents")},
 		}),
 	}
-	f := setUp(t)
 	d := f.create(t, request)
 	for _, patch := range same {
 		if after := f.patch(t, d.Ref, patch); cmp.Diff(d.Spec, after.Spec) != "" || after.Latest != d.Latest {
@@ -289,20 +289,20 @@ func TestListsAreNewestFirstAndPaged(t *testing.T) {
 		d = f.patch(t, d.Ref, deployment.Patch{Secrets: &[]deployment.Secret{}})
 		ids = append([]string{d.Latest}, ids...)
 	}
-	for _, window := range []table.Window{{Limit: 1}, {Limit: 4}, {Offset: 2, Limit: 2}, {Offset: 4, Limit: 100}, {Offset: 6, Limit: 1}, {Offset: 1 << 30, Limit: 100}} {
+	for _, window := range []deployment.Window{{Limit: 1}, {Limit: 4}, {Offset: 2, Limit: 2}, {Offset: 4, Limit: 100}, {Offset: 6, Limit: 1}, {Offset: 1 << 30, Limit: 100}} {
 		from := min(window.Offset, len(names))
 		to := min(from+window.Limit, len(names))
-		found, err := f.List(t.Context(), workspace, window)
+		found, err := f.Search(t.Context(), workspace, deployment.Filter{}, window)
 		got := []string{}
-		for _, d := range found {
+		for _, d := range found.Items {
 			got = append(got, d.Name)
 		}
 		if diff := cmp.Diff(names[from:to], got); err != nil || diff != "" {
 			t.Errorf("deployments %v: %v (-want +got):\n%s", window, err, diff)
 		}
-		revisions, err := f.ListRevisions(t.Context(), d.Ref, window)
+		revisions, err := f.SearchRevisions(t.Context(), d.Ref, deployment.RevisionFilter{}, window)
 		got = []string{}
-		for _, r := range revisions {
+		for _, r := range revisions.Items {
 			got = append(got, r.Revision)
 		}
 		if diff := cmp.Diff(ids[from:to], got); err != nil || diff != "" {

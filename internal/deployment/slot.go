@@ -60,7 +60,7 @@ func (s *Store) StartTeardown(ctx context.Context, ref Ref) error {
 // changed meanwhile is ErrOvertaken: the caller reads it again.
 func (s *Store) Advance(ctx context.Context, d Deployment, change table.Update) error {
 	alive := table.Check{Key: d.Key(), If: table.All(table.Equals(attrSlot, d.Slot), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))}
-	return s.overtaken(s.table.Transact(ctx, change, alive))
+	return s.overtaken(s.transact(ctx, d, change, alive))
 }
 
 // Built writes the end of a successful build: on the revision, and on its deployment while it is the newest there.
@@ -69,7 +69,7 @@ func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, re
 	if d.Latest != r.Revision {
 		return s.Advance(ctx, d, r.Built(now, result))
 	}
-	return s.overtaken(s.table.Transact(ctx, r.Built(now, result), d.change(now, table.Attrs{attrCommit: result.CommitSHA})))
+	return s.overtaken(s.transact(ctx, d, r.Built(now, result), d.change(now, table.Attrs{attrCommit: result.CommitSHA})))
 }
 
 // ErrOvertaken says that a revision or its deployment was changed since it was read.
@@ -90,32 +90,38 @@ func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Upda
 	if d.Status != AwaitingDatabase {
 		return s.Advance(ctx, d, change)
 	}
-	return s.overtaken(s.table.Transact(ctx, change, d.change(s.now(), table.Attrs{attrStatus: string(Ready)})))
+	return s.overtaken(s.transact(ctx, d, change, d.change(s.now(), table.Attrs{attrStatus: string(Ready)})))
 }
 
 // Promote makes the revision that holds the slot the active one and passes the slot on.
 func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
-	set := table.Attrs{attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active}
+	set := table.Attrs{attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: d.Active}
 	d.Retiring = d.Active
-	return s.passOn(ctx, d, r.Change(s.now(), revision.Deployed), set)
+	return s.passOn(ctx, d, set, r.Change(s.now(), revision.Deployed))
 }
 
 // Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the slot on; the active revision goes on serving.
 func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
-	return s.passOn(ctx, d, r.Failed(s.now(), reason, message), table.Attrs{})
+	return s.passOn(ctx, d, table.Attrs{}, r.Failed(s.now(), reason, message))
+}
+
+// PassOn passes the slot on from a revision that was cancelled, when nothing is left of its rollout.
+func (s *Store) PassOn(ctx context.Context, d Deployment) error {
+	return s.passOn(ctx, d, table.Attrs{})
 }
 
 // passOn writes the end of a revision together with the slot, which goes to the newest queued revision if there is one. The caller starts
 // the rollout of that one.
-func (s *Store) passOn(ctx context.Context, d Deployment, end table.Update, set table.Attrs) error {
+func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end ...table.Write) error {
 	now := s.now()
-	d.Busy = d.Latest != d.Slot
-	d.Slot = d.Latest
-	set[attrSlot], set[attrBusy] = d.Slot, d.Busy
+	if d.Busy = d.Next != ""; d.Busy {
+		d.Slot = d.Next
+	}
+	set[attrSlot], set[attrBusy], set[attrNext] = d.Slot, d.Busy, ""
 	change := d.change(now, set)
 	change.If = table.All(change.If, table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
 	change.Index = d.due(now)
-	return s.overtaken(s.table.Transact(ctx, end, change))
+	return s.overtaken(s.transact(ctx, d, append(end, change)...))
 }
 
 // Retired notes that the release of one of the deployment's revisions is gone.
@@ -201,7 +207,11 @@ func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revisio
 		writes = append(writes, table.Delete{Key: item.Key})
 	}
 	if page.Cursor == "" {
-		writes = append(writes, table.Delete{Key: ref.Key()})
+		leave, err := s.leave(ctx, ref)
+		if err != nil {
+			return false, err
+		}
+		writes = append(append(writes, leave...), table.Delete{Key: ref.Key()})
 	}
 	if err := s.table.Transact(ctx, writes...); err != nil {
 		return false, fmt.Errorf("erase revisions: %w", err)

@@ -42,7 +42,7 @@ func (f *fixture) carry(t *testing.T, ref deployment.Ref) (deployment.Deployment
 		func() error {
 			return f.Built(t.Context(), d, r, build.Result{CommitSHA: "sha-" + r.Revision, Artifact: build.Artifact{Graphs: []string{"agent"}}})
 		},
-		func() error { return f.Advance(t.Context(), d, r.Releasing(f.clock.Now(), []byte("token"))) },
+		func() error { return f.Advance(t.Context(), d, r.Releasing(f.clock.Now())) },
 	}
 	for i, step := range steps {
 		if err := step(); err != nil {

@@ -12,9 +12,10 @@ import (
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/event"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
-	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/listener"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
@@ -28,100 +29,53 @@ type Config struct {
 	Workflow workflow.Engine
 	Sealer   secret.Sealer
 	Now      clock.Clock
+	// Listeners are asked for the place of a deployment that one of them is to run.
+	Listeners *listener.Store
+	// Unsupported says, in sentences that name the field, what of a ResourceSpec cannot be had where deployments run that no listener is to run, given the names of
+	// the deployment's secrets; nil when everything can.
+	Unsupported func(resourceSpec json.RawMessage, secrets []string) []string
+	// Integrations are asked about the integration of a deployment from git; nil knows none.
+	Integrations Integrations
+	// Subscribers are sent the events of deployments; nil when nobody is.
+	Subscribers Subscribers
+	// Version is that of the agent server that revisions are made for: the interface's image_version. "" when it is not known.
+	Version string
 	// Log gets trouble that no request fails for; the default is slog's.
 	Log *slog.Logger
 }
 
 // Store reads and writes deployments and their revisions, and starts their rollouts.
 type Store struct {
-	table    table.Table
-	workflow workflow.Engine
-	sealer   secret.Sealer
-	now      clock.Clock
-	log      *slog.Logger
+	table        table.Table
+	workflow     workflow.Engine
+	sealer       secret.Sealer
+	now          clock.Clock
+	listeners    *listener.Store
+	integrations Integrations
+	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
+	version      string
+	log          *slog.Logger
+	events       *event.Log
+	subscribers  Subscribers
+	specs        specs
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
-	return &Store{table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default())}
+	return &Store{
+		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, unsupported: c.Unsupported,
+		version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now), subscribers: c.Subscribers,
+	}
 }
 
 // contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
 const contention = 1000
-
-// NewDeployment is the request to create one.
-type NewDeployment struct {
-	Workspace      string
-	Name           string
-	Source         revision.Source
-	SourceConfig   SourceConfig
-	RevisionConfig revision.Config
-	Secrets        []Secret
-}
-
-// Create creates a deployment with its tracing project and its first revision, and starts the rollout. A request that breaks a rule is a
-// fault.Invalid, a name that is taken a fault.Conflict; nothing is half created.
-func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, error) {
-	now := s.now()
-	d := Deployment{
-		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
-		Spec: Spec{
-			Name: request.Name, Source: request.Source,
-			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig,
-		},
-		Created: now, Updated: now, Status: AwaitingDatabase, Latest: id.New(now), Busy: true, version: 1,
-	}
-	d.Slot = d.Latest
-	if err := validate(d.Spec, request.Secrets); err != nil {
-		return Deployment{}, err
-	}
-	if err := s.seal(ctx, &d, request.Secrets); err != nil {
-		return Deployment{}, err
-	}
-	err := s.table.Transact(ctx,
-		table.Put{Item: table.Item{
-			Key:  keys.DeploymentName(d.Workspace, d.Name),
-			Body: record.Encode(d.Deployment), Attrs: record.Attrs("deployment_name", now, nil),
-		}, If: table.Absent()},
-		table.Put{Item: table.Item{
-			Key:  keys.TracingProject(d.Workspace, d.Name),
-			Body: record.Encode(d.Deployment), Attrs: record.Attrs("tracing_project", now, nil),
-		}, If: table.Absent()},
-		s.put(d),
-		revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now),
-	)
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return Deployment{}, fault.New(fault.Conflict, "A deployment with the name %q already exists.", d.Name)
-	}
-	if err != nil {
-		return Deployment{}, fmt.Errorf("create deployment: %w", err)
-	}
-	s.begin(ctx, d, s.StartRollout)
-	return d, nil
-}
 
 // begin starts the workflow of what a request has stored. The request has succeeded by then, also when its client is gone, so that an engine that
 // refuses fails nothing: reconcile starts what was not started.
 func (s *Store) begin(ctx context.Context, d Deployment, start func(context.Context, Deployment) error) {
 	if err := start(context.WithoutCancel(ctx), d); err != nil {
 		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "deployment", d.Deployment, "error", err)
-	}
-}
-
-func (s *Store) put(d Deployment) table.Write {
-	return table.Put{
-		Item: table.Item{
-			Key: d.Key(),
-			Attrs: record.Attrs(kind, d.Created, table.Attrs{
-				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy,
-			}),
-			Body: record.Encode(d.Spec),
-			Index: map[table.Index]table.Key{
-				table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment),
-				table.ByDue:  keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease)),
-			},
-		},
-		If: table.Absent(),
 	}
 }
 
@@ -198,18 +152,13 @@ func (s *Store) Open(ctx context.Context, ref Ref, sealed []byte) ([]byte, error
 	return plain, nil
 }
 
-// Seal seals bytes for the deployment.
-func (s *Store) Seal(ctx context.Context, ref Ref, plain []byte) ([]byte, error) {
-	return s.sealer.Seal(ctx, ref.bound(), plain)
-}
-
 // Get returns a deployment, also one that is being taken down; an unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
 	item, err := s.item(ctx, ref)
 	if err != nil {
 		return Deployment{}, err
 	}
-	return decode(ref, item)
+	return s.specs.decode(ref, item)
 }
 
 // Head returns a deployment without its Spec: what every request to its agent server needs.
@@ -237,20 +186,6 @@ func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Deployment ID %s not found.", ref.Deployment)
 }
 
-// List returns a workspace's deployments, newest first.
-func (s *Store) List(ctx context.Context, workspace string, window table.Window) ([]Deployment, error) {
-	query := keys.DeploymentList(workspace)
-	query.Reverse = true
-	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Deployment, bool, error) {
-		d, err := decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
-		return d, true, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list deployments: %w", err)
-	}
-	return found, nil
-}
-
 // GetRevision returns a revision with the deployment that it is of. The deployment is read first: a revision that is still queued when its slot has
 // gone to a newer one stays so, which makes it SKIPPED.
 func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
@@ -267,24 +202,6 @@ func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, 
 	}
 	r, err := revision.Decode(ref, item, d.Slot)
 	return d, r, err
-}
-
-// ListRevisions returns a deployment's revisions, newest first.
-func (s *Store) ListRevisions(ctx context.Context, ref Ref, window table.Window) ([]revision.Revision, error) {
-	d, err := s.Get(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	query := keys.Revisions(ref.Workspace, ref.Deployment)
-	query.Reverse = true
-	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (revision.Revision, bool, error) {
-		r, err := revision.Decode(ref.Revision(keys.RevisionID(item.Key)), item, d.Slot)
-		return r, true, err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("list revisions: %w", err)
-	}
-	return found, nil
 }
 
 // after returns the present time, moved behind the newest revision if need be, so that revisions sort by creation even when the

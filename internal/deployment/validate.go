@@ -81,9 +81,7 @@ func (r *rules) externalDocker(spec Spec) {
 	if spec.RevisionConfig.ImageURI == nil || *spec.RevisionConfig.ImageURI == "" {
 		r.breaks("source_revision_config.image_uri is required when source is external_docker.")
 	}
-	if c.ListenerID != nil {
-		r.breaks("source_config.listener_id: listener ID %s not found.", *c.ListenerID)
-	} else if c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
+	if c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
 		r.breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
 	}
 }
@@ -134,6 +132,8 @@ func (r *rules) secrets(secrets []Secret) {
 			r.breaks("secrets[%d].name %s is set by the platform.", i, secret.Name)
 		case seen[secret.Name]:
 			r.breaks("secrets[%d].name %s is given twice.", i, secret.Name)
+		case secret.Value == Redacted:
+			r.breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
 		case strings.ContainsRune(secret.Value, 0):
 			r.breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
 		}

@@ -1,0 +1,63 @@
+package deployment
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Remote tells whether a listener runs the deployment's releases.
+func (d Deployment) Remote() bool { return d.SourceConfig.ListenerID != nil }
+
+// Namespace is where the listener of a Remote deployment runs its releases. It is stored even when the request left the choice to the listener.
+func (d Deployment) Namespace() string { return d.SourceConfig.ListenerConfig.namespace() }
+
+func (c *ListenerConfig) namespace() string {
+	if c == nil || c.K8sNamespace == nil {
+		return ""
+	}
+	return *c.K8sNamespace
+}
+
+// supported checks that what a deployment asks for in its ResourceSpec can be had where it runs. A listener says so itself, when it runs it.
+func (s *Store) supported(d Deployment, secrets []Secret) error {
+	if s.unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
+		return nil
+	}
+	names := make([]string, len(secrets))
+	for i, secret := range secrets {
+		names[i] = secret.Name
+	}
+	r := rules{s.unsupported(d.SourceConfig.ResourceSpec, names)}
+	return r.err()
+}
+
+// settle finds the place that is asked for a deployment which a listener is to run, notes its namespace on the deployment, and returns the writes that take the place;
+// none for all other deployments.
+func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
+	if !d.Remote() {
+		return nil, nil
+	}
+	place, err := s.listeners.Check(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
+	if err != nil {
+		return nil, err
+	}
+	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &place.Namespace}
+	return place.Use(d.Deployment, now), nil
+}
+
+// leave returns the writes that give up what a deployment has taken at its listener.
+func (s *Store) leave(ctx context.Context, ref Ref) ([]table.Write, error) {
+	d, err := s.Get(ctx, ref)
+	if fault.Is(err, fault.NotFound) || (err == nil && !d.Remote()) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
+	return []table.Write{listener.Vacate(at, d.Namespace(), d.Deployment)}, nil
+}

@@ -1,0 +1,92 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/push"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Integrations knows what repositories may be cloned with. *integration.Service is one.
+type Integrations interface {
+	// Check tells whether a repository may be cloned with an integration; a rule that is broken is a fault.Invalid. use returns the writes that note a
+	// deployment with it, for the transaction that creates the deployment. When their conditions fail, Check is to be asked again.
+	Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error)
+}
+
+// connect returns the writes that connect a new deployment with its repository: the integration that it is cloned with, and pushes to its branch.
+func (s *Store) connect(ctx context.Context, d Deployment, now time.Time) ([]table.Write, error) {
+	var writes []table.Write
+	if watch := d.watch(); watch.BuildOnPush {
+		writes = append(writes, watch.Write(now))
+	}
+	named := d.SourceConfig.IntegrationID
+	if named == nil {
+		return writes, nil
+	}
+	if s.integrations == nil {
+		return nil, fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", *named)
+	}
+	use, err := s.integrations.Check(ctx, d.Workspace, *named, *d.SourceConfig.RepoURL)
+	if err != nil {
+		return nil, err
+	}
+	return append(writes, use(d.Deployment, now)...), nil
+}
+
+// disconnect returns the writes that undo connect when the deployment is deleted.
+func (d Deployment) disconnect(now time.Time) []table.Write {
+	var writes []table.Write
+	if watch := d.watch(); watch.BuildOnPush {
+		watch.BuildOnPush = false
+		writes = append(writes, watch.Write(now))
+	}
+	if named := d.SourceConfig.IntegrationID; named != nil {
+		writes = append(writes, table.Delete{Key: keys.IntegrationUse(d.Workspace, *named, d.Deployment)})
+	}
+	return writes
+}
+
+// watch is what the deployment says about pushes.
+func (d Deployment) watch() push.Watch {
+	c := d.SourceConfig
+	w := push.Watch{Workspace: d.Workspace, Deployment: d.Deployment, BuildOnPush: c.BuildOnPush != nil && *c.BuildOnPush}
+	if c.RepoURL != nil {
+		w.RepoURL = *c.RepoURL
+	}
+	if d.RevisionConfig.RepoRef != nil {
+		w.RepoRef = *d.RevisionConfig.RepoRef
+	}
+	return w
+}
+
+// Build makes a revision of a deployment whose branch was moved on to a commit, as a PATCH of the same repo_ref would; it implements push.Builder. The build
+// takes the head of the branch as it is when it starts: the commit, or one that was pushed since.
+func (s *Store) Build(ctx context.Context, workspace, deployment, commit string) error {
+	ref := Ref{Workspace: workspace, Deployment: deployment}
+	for range contention {
+		d, err := s.Get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if err := d.mustLive(); err != nil {
+			return err
+		}
+		if !d.watch().BuildOnPush {
+			return fault.New(fault.Conflict, "Deployment ID %s is not built on pushes.", deployment)
+		}
+		d.CommitSHA = ""
+		_, err = s.write(ctx, d, "push of commit "+commit, func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+			return revision.Put(ref, d.revisionSpec(), status, now)
+		})
+		if !errors.Is(err, errChanged) {
+			return err
+		}
+	}
+	return busy(deployment)
+}

@@ -1,0 +1,118 @@
+package deployment
+
+import (
+	"context"
+	"maps"
+
+	"github.com/slipway-run/slipway/internal/event"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Subscribers are sent events.
+type Subscribers interface {
+	// Notify returns the writes that make sure that events, which are about to be written, are sent to those who want them, and what begins the
+	// sending once they were. If that is never called, it begins later.
+	Notify(ctx context.Context, workspace string, events []event.Event) (writes []table.Write, begin func(context.Context), err error)
+}
+
+// Events is the log of what happened to deployments.
+func (s *Store) Events() *event.Log { return s.events }
+
+// transact applies writes of a deployment together with the events that tell of them. All changes of statuses go through here: what is told is read from
+// the writes themselves, so that no change can be made without its event. A deployment that had an event since it was read makes it fail as a condition does.
+func (s *Store) transact(ctx context.Context, d Deployment, writes ...table.Write) error {
+	events := d.tell(writes)
+	if len(events) == 0 {
+		return s.table.Transact(ctx, writes...)
+	}
+	events = event.Chain(d.event, s.now(), events)
+	writes = d.append(writes, events)
+	begin := func(context.Context) {}
+	if s.subscribers != nil {
+		further, start, err := s.subscribers.Notify(ctx, d.Workspace, events)
+		if err != nil {
+			return err
+		}
+		writes, begin = append(writes, further...), start
+	}
+	if err := s.table.Transact(ctx, writes...); err != nil {
+		return err
+	}
+	s.events.Written(d.Workspace)
+	begin(context.WithoutCancel(ctx))
+	return nil
+}
+
+// tell returns the events of writes.
+func (d Deployment) tell(writes []table.Write) []event.Event {
+	var events []event.Event
+	of := event.Event{Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name}
+	for _, w := range writes {
+		if e := of; w.Target() == d.Key() {
+			if e.Type = changeOf(w); e.Type != "" {
+				events = append([]event.Event{e}, events...)
+			}
+		} else if change, ok := revision.ChangeOf(w); ok {
+			e.Type, e.Revision, e.Status = event.OfStatus(string(change.Status)), change.Revision, string(change.Status)
+			e.Reason, e.Message = change.Reason, change.Message
+			events = append(events, e)
+		}
+	}
+	return events
+}
+
+// changeOf is the type of the event that a write of the deployment itself is, "" when it is none.
+func changeOf(w table.Write) event.Type {
+	switch w := w.(type) {
+	case table.Put:
+		return event.DeploymentCreated
+	case table.Update:
+		switch {
+		case w.Set[attrStatus] == string(AwaitingDelete):
+			return event.DeploymentDeleted
+		case w.Body != nil:
+			return event.DeploymentUpdated
+		}
+	}
+	return ""
+}
+
+// append returns the writes with those of the events, and with the note on the deployment which is its newest.
+func (d Deployment) append(writes []table.Write, events []event.Event) []table.Write {
+	newest, unchanged, noted := events[len(events)-1].ID, table.Cond{}, false
+	if d.event != "" {
+		unchanged = table.Equals(attrEvent, d.event)
+	}
+	all := make([]table.Write, 0, len(writes)+len(events)+1)
+	for _, w := range writes {
+		if w.Target() == d.Key() {
+			w, noted = noteEvent(w, newest, unchanged), true
+		}
+		all = append(all, w)
+	}
+	if !noted {
+		all = append(all, table.Update{Key: keys.Deployment(d.Workspace, d.Deployment), Set: table.Attrs{attrEvent: newest}, If: unchanged})
+	}
+	for _, e := range events {
+		all = append(all, e.Write())
+	}
+	return all
+}
+
+func noteEvent(w table.Write, newest string, unchanged table.Cond) table.Write {
+	switch w := w.(type) {
+	case table.Put:
+		w.Item.Attrs = maps.Clone(w.Item.Attrs)
+		w.Item.Attrs[attrEvent] = newest
+		return w
+	case table.Update:
+		w.Set = maps.Clone(w.Set)
+		w.Set[attrEvent] = newest
+		w.If = table.All(w.If, unchanged)
+		return w
+	default:
+		return table.Update{Key: w.Target(), Set: table.Attrs{attrEvent: newest}, If: table.All(w.Condition(), unchanged)}
+	}
+}
