@@ -1,0 +1,7 @@
+// Package idempotency keeps the first answer to a request that its client may repeat, under a key that the client chose.
+//
+// A key is claimed before the request is executed, by a write under the condition that nobody holds it, so that of many equal requests, at whatever
+// process they arrive, one is executed. A claim lasts for [Lease]: when its process died, the next repetition takes it over. The answer is stored
+// over the claim and stays for [Kept]. It may hold secrets and is sealed, together with the fingerprint of its request, by which the secrets in
+// that could be guessed at.
+package idempotency
