@@ -1,0 +1,197 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/table"
+)
+
+// Store reads and writes items.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// New returns a store over a table.
+func New(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+// contention is how often a put is tried again because another came first: each failure means that another one succeeded.
+const contention = 100
+
+// Put stores a value under a key, in place of what was there. It keeps when the item was created. A ttl of 0 is for ever.
+func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration) error {
+	if err := checkName(owner, namespace, key); err != nil {
+		return err
+	}
+	now := s.now()
+	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now}
+	condition, marker := table.Absent(), s.isOpen(owner, namespace)
+	for range contention {
+		err := s.table.Transact(ctx, next.put(owner, now, condition), marker)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !ok:
+			return fmt.Errorf("put item: %w", err)
+		case failed.Write == 1:
+			marker = s.opened(owner, namespace, now)
+		case failed.Item == nil: // it was deleted meanwhile
+			next.version, next.Created, condition = 0, now, table.Absent()
+		default:
+			standing, err := decode(failed.Item)
+			if err != nil {
+				return err
+			}
+			next.version, next.Created, condition = standing.version, standing.Created, table.Equals(record.Version, standing.version)
+		}
+	}
+	return fault.New(fault.Unavailable, "The item %.100q is written by too many requests at once.", key)
+}
+
+// isOpen checks that the namespace has a marker that nobody is about to delete.
+func (s *Store) isOpen(owner Owner, namespace []string) table.Write {
+	return table.Check{Key: keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace), If: table.Equals(attrOpen, true)}
+}
+
+// opened is a new marker, also in place of one that is closed: its time tells it from that.
+func (s *Store) opened(owner Owner, namespace []string, now time.Time) table.Write {
+	return table.Put{Item: table.Item{
+		Key:   keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace),
+		Attrs: record.Attrs(markerKind, now, table.Attrs{attrOpen: true}),
+		Index: map[table.Index]table.Key{table.ByList: keys.StoreNamespaceEntry(owner.Workspace, owner.Deployment, namespace)},
+	}}
+}
+
+// Get returns an item, and lets it live on as if it had been written now when refresh is set. An unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key string, refresh bool) (Item, error) {
+	if err := checkName(owner, namespace, key); err != nil {
+		return Item{}, err
+	}
+	stored, err := s.table.Get(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key))
+	if errors.Is(err, table.ErrNotFound) {
+		return Item{}, fault.New(fault.NotFound, "There is no item with the key %.100q in the namespace.", key)
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("get item: %w", err)
+	}
+	item, err := decode(stored)
+	if err == nil && refresh {
+		err = s.refresh(ctx, owner, item)
+	}
+	return item, err
+}
+
+// refreshGrain is how much of its time an item may lose before a read writes it anew: not each read is a write.
+const refreshGrain = 20
+
+// refresh lets items live on. One that was written meanwhile has been already.
+func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
+	now := s.now()
+	for _, item := range items {
+		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
+			continue
+		}
+		err := s.table.Transact(ctx, item.put(owner, now, table.Equals(record.Version, item.version)))
+		if _, ok := errors.AsType[*table.ConditionFailed](err); err != nil && !ok {
+			return fmt.Errorf("refresh item: %w", err)
+		}
+	}
+	return nil
+}
+
+// Delete removes an item, and the namespace with its last one. An item that is not there is none, which is no error.
+func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key string) error {
+	if err := checkName(owner, namespace, key); err != nil {
+		return err
+	}
+	if err := s.table.Transact(ctx, table.Delete{Key: keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)}); err != nil {
+		return fmt.Errorf("delete item: %w", err)
+	}
+	return s.tidy(ctx, owner, namespace)
+}
+
+// tidy deletes the marker of a namespace that has no items.
+func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error {
+	if empty, err := s.isEmpty(ctx, owner, namespace); err != nil || !empty {
+		return err
+	}
+	marker := keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace)
+	item, err := s.table.Get(ctx, marker)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get namespace: %w", err)
+	}
+	closed, made := item.Int(record.Version)+1, item.Text(record.Created)
+	err = s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, table.All(
+		table.Equals(record.Version, item.Int(record.Version)), table.Equals(record.Created, made))))
+	if err != nil {
+		return unlessOvertaken(err)
+	}
+	empty, err := s.isEmpty(ctx, owner, namespace)
+	if err != nil {
+		return err
+	}
+	still := table.All(table.Equals(record.Version, closed), table.Equals(record.Created, made), table.Equals(attrOpen, false))
+	if !empty {
+		return unlessOvertaken(s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: true}, still)))
+	}
+	return unlessOvertaken(s.table.Transact(ctx, table.Delete{Key: marker, If: still}))
+}
+
+// unlessOvertaken is the error of a change of a marker, but not that another came first.
+func unlessOvertaken(err error) error {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok || err == nil {
+		return nil
+	}
+	return fmt.Errorf("change namespace: %w", err)
+}
+
+func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (bool, error) {
+	query := keys.StoreItemsOf(owner.Workspace, owner.Deployment, namespace)
+	query.Limit = 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return false, fmt.Errorf("query items: %w", err)
+	}
+	return len(page.Items) == 0, nil
+}
+
+// Erase removes everything that a deployment has stored.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	owner := Owner{workspace, deployment}
+	for first := ""; ; {
+		var err error
+		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
+			return err
+		}
+		query := keys.StorePartition(workspace, deployment, first)
+		query.Limit = table.MaxWrites
+		for {
+			page, err := s.table.Query(ctx, query)
+			if err != nil {
+				return fmt.Errorf("list items to erase: %w", err)
+			}
+			if len(page.Items) == 0 {
+				break
+			}
+			writes := make([]table.Write, len(page.Items))
+			for i, item := range page.Items {
+				writes[i] = table.Delete{Key: item.Key}
+			}
+			if err := s.table.Transact(ctx, writes...); err != nil {
+				return fmt.Errorf("erase items: %w", err)
+			}
+		}
+	}
+}
