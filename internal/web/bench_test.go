@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/infra/openapi"
 	"github.com/slipway-run/slipway/internal/agentserver"
+	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/web"
 )
 
@@ -63,6 +64,51 @@ func BenchmarkRequest(b *testing.B) {
 				r := httptest.NewRequest(http.MethodPost, bench.path, strings.NewReader(bench.body))
 				r.Header.Set("Content-Type", "application/json")
 				bench.handler.ServeHTTP(sink{http.Header{}}, r)
+			}
+		})
+	}
+}
+
+// BenchmarkRegister measures what a function does with its contract before it takes its first request: all but the package initialisation.
+func BenchmarkRegister(b *testing.B) {
+	for name, register := range map[string]func(*web.Mux) error{
+		"ControlPlane": func(m *web.Mux) error { return controlplane.Register(m, controlplane.Config{}) },
+		"AgentServer":  func(m *web.Mux) error { return agentserver.Register(m, agentserver.Config{}) },
+	} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := register(web.NewMux(slog.New(slog.DiscardHandler))); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkFirstRequest measures the first request of an operation, which compiles its schemas: alone, and as the first of all, which reads
+// the document before. Load is excluded.
+func BenchmarkFirstRequest(b *testing.B) {
+	const run = "/threads/019a7d4e-0000-7000-8000-000000000001/runs"
+	for name, before := range map[string]string{"OfAll": "", "OfItsOperation": "/threads"} {
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				contract, err := web.Load(openapi.AgentServer, 25<<20)
+				if err != nil {
+					b.Fatal(err)
+				}
+				mux := web.NewMux(slog.New(slog.DiscardHandler))
+				handler := agentserver.HandlerWithOptions(agentserver.NewStrictHandler(runs{}, nil),
+					agentserver.StdHTTPServerOptions{BaseRouter: mux.Routes(contract, "", nil)})
+				if before != "" {
+					send(b, handler, http.MethodPost, before, "{}")
+				}
+				b.StartTimer()
+				if w := send(b, handler, http.MethodPost, run, runCreateBody); w.Code != http.StatusOK {
+					b.Fatalf("got %d %s, want 200", w.Code, w.Body)
+				}
 			}
 		})
 	}

@@ -25,8 +25,10 @@ const (
 type body struct {
 	required bool
 	limit    int64
-	shape    *shape
-	schema   *schema
+	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at before. The contract has them as */*.
+	raw    bool
+	shape  *shape
+	schema *schema
 }
 
 // checkedBody is the body of a request that was checked. The generated handler's decoder (runtime.BindJSONBody) binds the value;
@@ -48,11 +50,21 @@ func (l *loader) body(at pointer) (*body, error) {
 		return nil, err
 	}
 	definition := object(l.document.at(at))
-	at = at.child("content").child("application/json").child("schema")
+	b := &body{limit: l.bodyLimit, required: definition["required"] == true}
+	content := at.child("content")
+	if l.document.at(content.child("*/*")) != nil {
+		b.raw = true
+		if limit, stated := definition["x-body-limit"].(json.Number); stated {
+			if b.limit, err = limit.Int64(); err != nil {
+				return nil, fmt.Errorf("x-body-limit: %w", err)
+			}
+		}
+		return b, nil
+	}
+	at = content.child("application/json").child("schema")
 	if l.document.at(at) == nil {
 		return nil, errors.New("it has no schema for application/json")
 	}
-	b := &body{limit: l.bodyLimit, required: definition["required"] == true}
 	if b.schema, err = l.schema(at); err != nil {
 		return nil, err
 	}
@@ -67,6 +79,10 @@ func (b *body) check(w http.ResponseWriter, r *http.Request) (problems, error) {
 	text, err := b.read(w, r)
 	if err != nil {
 		return nil, err
+	}
+	if b.raw {
+		r.Body = checkedBody{Reader: bytes.NewReader(text)}
+		return nil, nil
 	}
 	if len(text) == 0 {
 		r.Body = http.NoBody
@@ -87,7 +103,7 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, nil
 	}
-	if !isJSON(r.Header.Get("Content-Type")) {
+	if !b.raw && !isJSON(r.Header.Get("Content-Type")) {
 		return nil, fault.New(fault.UnsupportedMediaType, "The body must be JSON: send Content-Type: application/json.")
 	}
 	if r.ContentLength > b.limit {

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -14,117 +15,171 @@ import (
 // documentURL names the document inside the schema compiler; nothing is ever loaded from it.
 const documentURL = "openapi:///contract.json"
 
-// Contract is an OpenAPI document whose operations are compiled once and then check requests. It is safe for concurrent use.
+// Contract is an OpenAPI document that requests are checked against. It is safe for concurrent use.
+//
+// Loading one only reads which operations there are: a function that starts for one request should not compile schemas that the
+// request has nothing to do with. An operation's schemas are compiled at its first request.
 type Contract struct {
 	operations map[string]*operation
-	published  []byte
+	loader     func() (*loader, error)
+	published  func() ([]byte, error)
 }
 
 // operation is what a request to one method and path must look like.
 type operation struct {
 	// public operations take no credentials: the document gives them an empty security list.
-	public     bool
+	public bool
+	// tagged operations answer with an ETag.
+	tagged bool
+	// repeatable operations take an Idempotency-Key.
+	repeatable bool
+	checks     func() (*checks, error)
+}
+
+// checks is what an operation compiles to.
+type checks struct {
 	parameters []*parameter
 	body       *body
 }
 
-// Load compiles a document in YAML or JSON. bodyLimit is the most bytes that a request's body may have.
+// Load reads a document in JSON. bodyLimit is the most bytes that a request's body may have.
 //
-// A document that asks for a check which requests would not get, is an error: see [keywords].
+// Whether the document's schemas are valid is not known before they are compiled: see [Contract.Compile].
 func Load(document []byte, bodyLimit int64) (*Contract, error) {
-	root, err := parseDocument(document)
+	routing, err := parseIndex(document)
 	if err != nil {
 		return nil, fmt.Errorf("parse OpenAPI document: %w", err)
 	}
-	l := &loader{document: root, compiler: jsonschema.NewCompiler(), bodyLimit: bodyLimit}
-	l.compiler.DefaultDraft(jsonschema.Draft2020)
-	l.compiler.AssertFormat()
-	if err := l.compiler.AddResource(documentURL, map[string]any(root)); err != nil {
-		return nil, fmt.Errorf("add OpenAPI document: %w", err)
+	c := &Contract{
+		operations: map[string]*operation{},
+		loader:     sync.OnceValues(func() (*loader, error) { return newLoader(document, bodyLimit) }),
 	}
-	operations, err := l.operations()
+	c.published = sync.OnceValues(c.publish)
+	for path, item := range routing.Paths {
+		for method, found := range item.byMethod() {
+			if found != nil {
+				c.add(method, path, found)
+			}
+		}
+	}
+	return c, nil
+}
+
+// add adds an operation, which is compiled when its checks are first asked for.
+func (c *Contract) add(method, path string, found *indexed) {
+	pattern := strings.ToUpper(method) + " " + path
+	c.operations[pattern] = &operation{
+		public:     found.Security != nil && len(*found.Security) == 0,
+		tagged:     found.tagged(),
+		repeatable: found.repeatable(),
+		checks: sync.OnceValues(func() (*checks, error) {
+			l, err := c.loader()
+			if err != nil {
+				return nil, err
+			}
+			compiled, err := l.checks(pointer{"paths", path, method})
+			if err != nil {
+				return nil, fmt.Errorf("compile operation %s: %w", pattern, err)
+			}
+			return compiled, nil
+		}),
+	}
+}
+
+// Compile compiles all operations. Tests call it: an invalid document is a mistake in the program, which no request should find.
+//
+// A document that asks for a check which requests would not get, is invalid: see [keywords].
+func (c *Contract) Compile() error {
+	for _, pattern := range slices.Sorted(maps.Keys(c.operations)) {
+		if _, err := c.operations[pattern].checks(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Contract) publish() ([]byte, error) {
+	l, err := c.loader()
 	if err != nil {
 		return nil, err
 	}
-	published, err := json.Marshal(withoutExtensions(root))
-	if err != nil {
-		return nil, fmt.Errorf("publish OpenAPI document: %w", err)
-	}
-	return &Contract{operations: operations, published: published}, nil
+	return json.Marshal(withoutExtensions(l.document))
 }
 
 // ServeHTTP answers with the document as JSON, without the members that speak to the generator.
 func (c *Contract) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	published, err := c.published()
+	if err != nil {
+		panic("web: the document does not encode: " + err.Error()) // it was decoded from JSON
+	}
 	w.Header().Set("Content-Type", "application/json")
-	_, _ = w.Write(c.published) // a client that is gone needs no answer
+	_, _ = w.Write(published) // a client that is gone needs no answer
 }
 
 // check reads and validates a request, and leaves it such that the generated handler binds exactly what was checked. It writes
 // nothing to w, which it needs for the connection's deadlines.
 func (o *operation) check(w http.ResponseWriter, r *http.Request) error {
-	problems := checkParameters(o.parameters, r)
-	if o.body == nil {
+	compiled, err := o.checks()
+	if err != nil {
+		return err
+	}
+	problems := checkParameters(compiled.parameters, r)
+	if compiled.body == nil {
 		return problems.asError()
 	}
-	found, err := o.body.check(w, r)
+	found, err := compiled.body.check(w, r)
 	if err != nil {
 		return err
 	}
 	return append(problems, found...).asError()
 }
 
-// loader compiles the operations of one document.
+// loader compiles the operations of one document, one at a time: the compiler is for one goroutine.
 type loader struct {
 	document  document
-	compiler  *jsonschema.Compiler
 	bodyLimit int64
+
+	mu       sync.Mutex
+	compiler *jsonschema.Compiler
 }
 
-// methods are the members of a path item that are operations.
-var methods = []string{"get", "head", "post", "put", "patch", "delete", "options"}
+func newLoader(text []byte, bodyLimit int64) (*loader, error) {
+	root, err := parseDocument(text)
+	if err != nil {
+		return nil, fmt.Errorf("parse OpenAPI document: %w", err)
+	}
+	l := &loader{document: root, bodyLimit: bodyLimit, compiler: jsonschema.NewCompiler()}
+	l.compiler.DefaultDraft(jsonschema.Draft2020)
+	l.compiler.AssertFormat()
+	if err := l.compiler.AddResource(documentURL, map[string]any(root)); err != nil {
+		return nil, fmt.Errorf("add OpenAPI document: %w", err)
+	}
+	return l, nil
+}
 
-func (l *loader) operations() (map[string]*operation, error) {
-	operations := map[string]*operation{}
-	paths := object(l.document["paths"])
-	for _, path := range slices.Sorted(maps.Keys(paths)) {
-		item := object(paths[path])
-		for _, method := range methods {
-			if item[method] == nil {
-				continue
-			}
-			o, err := l.operation(pointer{"paths", path, method}, item)
+// checks compiles the operation at a place of the document.
+func (l *loader) checks(at pointer) (*checks, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	compiled := &checks{}
+	// Parameters of the path come first.
+	for _, owner := range []pointer{at[:len(at)-1], at} {
+		parameters := owner.child("parameters")
+		for i := range list(l.document.at(parameters)) {
+			p, err := l.parameter(parameters.index(i))
 			if err != nil {
-				return nil, fmt.Errorf("compile operation %s %s: %w", strings.ToUpper(method), path, err)
+				return nil, err
 			}
-			operations[strings.ToUpper(method)+" "+path] = o
+			compiled.parameters = append(compiled.parameters, p)
 		}
 	}
-	return operations, nil
-}
-
-func (l *loader) operation(at pointer, item map[string]any) (*operation, error) {
-	definition := object(l.document.at(at))
-	security, secured := definition["security"].([]any)
-	o := &operation{public: secured && len(security) == 0}
-
-	shared := at[:len(at)-1].child("parameters")
-	for i := range list(item["parameters"]) {
-		if err := l.addParameter(o, shared.index(i)); err != nil {
-			return nil, err
-		}
-	}
-	for i := range list(definition["parameters"]) {
-		if err := l.addParameter(o, at.child("parameters").index(i)); err != nil {
-			return nil, err
-		}
-	}
-	if definition["requestBody"] == nil {
-		return o, nil
+	if l.document.at(at.child("requestBody")) == nil {
+		return compiled, nil
 	}
 	body, err := l.body(at.child("requestBody"))
 	if err != nil {
 		return nil, fmt.Errorf("request body: %w", err)
 	}
-	o.body = body
-	return o, nil
+	compiled.body = body
+	return compiled, nil
 }

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -200,4 +201,26 @@ func manyMembers(n int) string {
 		b.WriteString(":1")
 	}
 	return b.String()
+}
+
+// TestRawBodies sends what is no JSON to an operation that takes any body, up to a limit of its own.
+func TestRawBodies(t *testing.T) {
+	t.Parallel()
+	mux, _ := newMux()
+	document := `{"paths":{"/hooks":{"post":{"security":[],"requestBody":{"x-body-limit":8,"content":{"*/*":{"schema":{"type":"string"}}}},"responses":{}}}}}`
+	mux.Routes(load(t, document), "", nil).HandleFunc("POST /hooks", func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.Copy(w, r.Body); err != nil {
+			t.Error(err)
+		}
+	})
+	for _, body := range []string{"", "{", "\xff\x00", " \t\r\n ", "12345678"} {
+		for _, contentType := range []string{"application/json", "application/x-www-form-urlencoded", "none of any"} {
+			if w := send(t, mux, http.MethodPost, "/hooks", body, "Content-Type", contentType); w.Code != http.StatusOK || w.Body.String() != body {
+				t.Errorf("%q as %s: got %d %q", body, contentType, w.Code, w.Body)
+			}
+		}
+	}
+	if w := send(t, mux, http.MethodPost, "/hooks", "123456789"); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
 }

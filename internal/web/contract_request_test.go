@@ -12,8 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/slipway-run/slipway/internal/web"
 )
 
 func TestParameterProblems(t *testing.T) {
@@ -195,36 +193,5 @@ func TestBodyThatEndsEarly(t *testing.T) {
 	}
 	if response.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("got %d, want 422", response.StatusCode)
-	}
-}
-
-func TestLoadRefuses(t *testing.T) {
-	t.Parallel()
-	const withBody = `{openapi: 3.1.0, paths: {/a: {post: {requestBody: {content: {application/json: {schema: %s}}}}}}, components: {schemas: {Loop: {$ref: "#/components/schemas/Loop"}}}}`
-	const withParameter = `{openapi: 3.1.0, paths: {/a: {get: {parameters: [%s]}}}}`
-	for name, tt := range map[string]struct{ document, want string }{
-		"text that is not YAML":        {"{", "parse OpenAPI document"},
-		"a document without paths":     {"{openapi: 3.1.0}", "it has no paths"},
-		"an unchecked keyword":         {fmt.Sprintf(withBody, "{type: object, minProperties: 1}"), `keyword "minProperties"`},
-		"an unchecked keyword, nested": {fmt.Sprintf(withBody, "{type: array, items: {anyOf: [{not: {}}]}}"), `keyword "not"`},
-		"closed objects":               {fmt.Sprintf(withBody, "{type: object, additionalProperties: false}"), "boolean additionalProperties"},
-		"a reference to nothing":       {fmt.Sprintf(withBody, `{$ref: "#/components/schemas/None"}`), "POST /a: request body"},
-		"a reference to elsewhere":     {fmt.Sprintf(withBody, `{properties: {a: {$ref: "other.yaml"}}}`), "POST /a: request body"},
-		"a circle of references":       {fmt.Sprintf(withBody, `{$ref: "#/components/schemas/Loop"}`), "POST /a: request body"},
-		"a body that is not JSON":      {`{paths: {/a: {post: {requestBody: {content: {text/plain: {}}}}}}}`, "no schema for application/json"},
-		"a cookie":                     {fmt.Sprintf(withParameter, "{name: a, in: cookie, schema: {type: string}}"), "path, query or header"},
-		"a parameter without a name":   {fmt.Sprintf(withParameter, "{in: query, schema: {type: string}}"), "a name"},
-		"an object as a parameter":     {fmt.Sprintf(withParameter, "{name: a, in: query, schema: {type: object}}"), "its type must be"},
-		"a pattern that does not compile": {
-			fmt.Sprintf(withParameter, `{name: a, in: query, schema: {type: string, pattern: "("}}`), "GET /a",
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			_, err := web.Load([]byte(tt.document), bodyLimit)
-			if err == nil || !strings.Contains(err.Error(), tt.want) {
-				t.Errorf("error: got %v, want one that contains %q", err, tt.want)
-			}
-		})
 	}
 }

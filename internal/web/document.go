@@ -11,31 +11,76 @@ import (
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
-	"gopkg.in/yaml.v3"
 )
 
 // document is an OpenAPI document as JSON values.
 type document map[string]any
 
 func parseDocument(text []byte) (document, error) {
-	var tree map[string]any
-	if err := yaml.Unmarshal(text, &tree); err != nil {
-		return nil, err
-	}
-	// Through JSON text, because the schema compiler takes numbers as the JSON decoder makes them.
-	encoded, err := json.Marshal(tree)
+	// Numbers as the schema compiler wants them.
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
 	if err != nil {
 		return nil, err
 	}
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(encoded))
-	if err != nil {
-		return nil, err
+	return object(value), nil
+}
+
+// index is as much of a document as it takes to route requests. Reading it takes a small part of the time that the document takes.
+type index struct {
+	Paths map[string]pathItem
+}
+
+// pathItem has the operations of one path.
+type pathItem struct {
+	Get, Head, Post, Put, Patch, Delete, Options *indexed
+}
+
+// indexed is an operation of the index.
+type indexed struct {
+	// Parameters are asked for one thing only: whether Idempotency-Key is one of them.
+	Parameters []struct {
+		Ref  string `json:"$ref"`
+		Name string
 	}
-	root, ok := value.(map[string]any)
-	if !ok || root["paths"] == nil {
-		return nil, errors.New("it has no paths")
+	// Security is nil unless the operation has a list of its own.
+	Security *[]json.RawMessage
+	// Responses are asked for one thing only: whether they have an ETag.
+	Responses map[string]struct {
+		Headers struct{ ETag json.RawMessage }
 	}
-	return root, nil
+}
+
+// tagged says whether an answer of success has an ETag.
+func (i *indexed) tagged() bool {
+	return i.Responses["200"].Headers.ETag != nil || i.Responses["201"].Headers.ETag != nil
+}
+
+// repeatable says whether the operation takes an Idempotency-Key, as a parameter of its own or as the component idempotency_key.
+func (i *indexed) repeatable() bool {
+	for _, parameter := range i.Parameters {
+		if parameter.Name == HeaderIdempotencyKey || parameter.Ref == "#/components/parameters/idempotency_key" {
+			return true
+		}
+	}
+	return false
+}
+
+// byMethod returns the operations by the names that the document has for their methods. Those that are not there are nil.
+func (i pathItem) byMethod() map[string]*indexed {
+	return map[string]*indexed{
+		"get": i.Get, "head": i.Head, "post": i.Post, "put": i.Put, "patch": i.Patch, "delete": i.Delete, "options": i.Options,
+	}
+}
+
+func parseIndex(text []byte) (index, error) {
+	var parsed index
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		return index{}, err
+	}
+	if parsed.Paths == nil {
+		return index{}, errors.New("it has no paths")
+	}
+	return parsed, nil
 }
 
 // pointer is a JSON pointer into a document, token by token.

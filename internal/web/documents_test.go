@@ -163,7 +163,7 @@ func TestGeneratedHandlersBindWhatWasChecked(t *testing.T) {
 	if diff := cmp.Diff(any(controlplane.ListDeploymentsParams{Limit: &five, Offset: &ten}), <-handlers.got); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
-	if got, want := strings.TrimSpace(w.Body.String()), `{"offset":0,"resources":[]}`; got != want {
+	if got, want := strings.TrimSpace(w.Body.String()), `{"cursor":null,"offset":0,"resources":[]}`; got != want {
 		t.Errorf("list: got %s, want %s", got, want)
 	}
 }

@@ -1,19 +1,23 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"runtime/debug"
+	"strconv"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/fault"
 )
 
-// retryAfter is how many seconds a client should wait before it tries again what was not available.
-const retryAfter = "2"
+// retryAfter is how long a client should wait before it tries again what was not available.
+const retryAfter = 2 * time.Second
 
 // statuses is the one place where a kind of fault becomes an HTTP status.
 var statuses = map[fault.Kind]int{
@@ -22,9 +26,11 @@ var statuses = map[fault.Kind]int{
 	fault.Forbidden:            http.StatusForbidden,
 	fault.NotFound:             http.StatusNotFound,
 	fault.Conflict:             http.StatusConflict,
+	fault.Stale:                http.StatusPreconditionFailed,
 	fault.TooLarge:             http.StatusRequestEntityTooLarge,
 	fault.UnsupportedMediaType: http.StatusUnsupportedMediaType,
 	fault.Unprocessable:        http.StatusUnprocessableEntity,
+	fault.TooMany:              http.StatusTooManyRequests,
 	fault.Unavailable:          http.StatusServiceUnavailable,
 }
 
@@ -32,7 +38,8 @@ var statuses = map[fault.Kind]int{
 // signature of the generated packages' hook for errors of handlers, ResponseErrorHandlerFunc.
 //
 // When the response has begun already, the connection is closed instead, so that the client does not take a part for the whole.
-// A server that stops should cancel its requests with a fault as the cause: they are answered with that.
+// A server that stops, or whose time is up, should cancel its requests with a fault.Unavailable as the cause: they are answered
+// with that.
 func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
 	begun := x != nil && x.status != 0
@@ -43,8 +50,10 @@ func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 		err = cause
 	}
 	switch {
+	case begun && gone:
+		panic(http.ErrAbortHandler)
 	case begun:
-		m.cutShort(r, err, gone)
+		m.cutShort(r, err)
 	case gone:
 		respond(w, http.StatusServiceUnavailable, "The request was cancelled.")
 		if x != nil {
@@ -55,12 +64,15 @@ func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// cutShort gives up a response that has begun.
-func (m *Mux) cutShort(r *http.Request, err error, gone bool) {
-	if !gone {
-		m.log.LogAttrs(r.Context(), slog.LevelError, "response cut short",
-			slog.String("route", r.Pattern), slog.String("request_id", RequestID(r.Context())), slog.Any("error", err))
+// cutShort gives up a response that has begun. That is an error unless the server cancelled the request on purpose: its client
+// comes back and goes on.
+func (m *Mux) cutShort(r *http.Request, err error) {
+	level := slog.LevelError
+	if fault.Is(context.Cause(r.Context()), fault.Unavailable) {
+		level = slog.LevelInfo
 	}
+	m.log.LogAttrs(r.Context(), level, "response cut short",
+		slog.String("route", r.Pattern), slog.String("request_id", RequestID(r.Context())), slog.Any("error", err))
 	panic(http.ErrAbortHandler)
 }
 
@@ -71,17 +83,25 @@ func (m *Mux) answer(w http.ResponseWriter, r *http.Request, err error) {
 		m.unknown(w, r, err)
 		return
 	}
+	wait := known.RetryAfter
+	if known.Kind == fault.Unavailable {
+		wait = cmp.Or(wait, retryAfter)
+	}
+	if wait > 0 {
+		w.Header().Set("Retry-After", strconv.Itoa(seconds(wait)))
+	}
 	switch known.Kind {
 	case fault.Unauthorized:
 		w.Header().Set("WWW-Authenticate", "Bearer")
-	case fault.Unavailable:
-		w.Header().Set("Retry-After", retryAfter)
 	case fault.Unprocessable:
 		respond(w, statuses[known.Kind], details(known))
 		return
 	}
 	respond(w, statuses[known.Kind], known.Message)
 }
+
+// seconds is a time in whole seconds, none of it cut off.
+func seconds(d time.Duration) int { return int(math.Ceil(d.Seconds())) }
 
 // details returns the list that a 422 has in place of a sentence.
 func details(e *fault.Error) []fault.Detail {
@@ -139,6 +159,9 @@ func (m *Mux) recover(x *exchange, r *http.Request) {
 	}
 	respond(x, http.StatusInternalServerError, internalError(x.id))
 }
+
+// Status returns the status of a fault, for answers that are no JSON.
+func Status(f *fault.Error) int { return cmp.Or(statuses[f.Kind], http.StatusInternalServerError) }
 
 // respond writes an error's body.
 func respond(w http.ResponseWriter, status int, detail any) {

@@ -16,8 +16,9 @@ type Middleware = func(http.Handler) http.Handler
 
 // Mux routes requests to operations and gives each of them the manners of this package.
 type Mux struct {
-	routes http.ServeMux
-	log    *slog.Logger
+	routes  http.ServeMux
+	log     *slog.Logger
+	origins []origins
 }
 
 // NewMux returns a Mux without routes.
@@ -37,7 +38,7 @@ func (m *Mux) Handle(pattern string, handler http.Handler) {
 // authenticate runs before anything else of the request is looked at, except for operations that the contract declares open to
 // everybody. It may be nil.
 func (m *Mux) Routes(contract *Contract, base string, authenticate Middleware) *Routes {
-	return &Routes{mux: m, contract: contract, base: base, authenticate: authenticate}
+	return &Routes{mux: m, contract: contract, base: base, authenticate: authenticate, reads: map[string]http.Handler{}}
 }
 
 // Routes registers the operations of one contract.
@@ -46,6 +47,16 @@ type Routes struct {
 	contract     *Contract
 	base         string
 	authenticate Middleware
+	answers      Answers
+	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before them.
+	reads map[string]http.Handler
+}
+
+// Idempotent keeps the answers of the operations that take an Idempotency-Key, which are those whose contract names the header; nil keeps none. It
+// concerns what is registered afterwards.
+func (r *Routes) Idempotent(answers Answers) *Routes {
+	r.answers = answers
+	return r
 }
 
 // HandleFunc adds the route of an operation. A pattern that is not in the contract is a mistake in the program and panics.
@@ -55,17 +66,38 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 	if o == nil {
 		panic("web: operation " + pattern + " is not in the contract")
 	}
+	inner := r.conditional(o, method, path, http.HandlerFunc(handler))
+	if r.answers != nil && o.repeatable {
+		inner = r.mux.idempotent(r.answers, inner)
+	}
 	var checked http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if err := o.check(w, req); err != nil {
 			r.mux.Error(w, req, err)
 			return
 		}
-		handler(w, req)
+		inner.ServeHTTP(w, req)
 	})
 	if r.authenticate != nil && !o.public {
 		checked = r.authenticate(checked)
 	}
 	r.mux.Handle(pattern, checked)
+}
+
+// conditional lets the operation speak of the state of its resource, where the contract says so: by an ETag in its own answers, or in those of GET
+// to the path that it changes.
+func (r *Routes) conditional(o *operation, method, path string, handler http.Handler) http.Handler {
+	if method == http.MethodGet && o.tagged {
+		r.reads[path] = handler
+	}
+	read := r.contract.operations[http.MethodGet+" "+strings.TrimPrefix(path, r.base)]
+	if !changes(method) || method == http.MethodPost || read == nil || !read.tagged {
+		if !o.tagged {
+			return handler
+		}
+		return r.mux.conditional(handler, true, nil)
+	}
+	// GET may be registered after this.
+	return r.mux.conditional(handler, o.tagged, func() http.Handler { return r.reads[path] })
 }
 
 // ServeHTTP serves all routes of the Mux, as the generated packages want of a router.
@@ -82,7 +114,9 @@ func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		m.Error(x, r, fault.New(fault.NotFound, "Not Found"))
 		return
 	}
-	m.routes.ServeHTTP(x, r)
+	if !m.crossOrigin(x, r) {
+		m.routes.ServeHTTP(x, r)
+	}
 }
 
 // miss answers a request that no route takes: an unknown path, or a known path with another method.

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -256,6 +257,48 @@ func TestResponseCutShort(t *testing.T) {
 				}
 			}()
 			mux.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/fail", nil))
+		})
+	}
+}
+
+// A response that the server cuts short because it stops, or because a function's time is up, is nobody's mistake.
+func TestResponseCutShortOnPurpose(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		cause error
+		level string
+	}{
+		"the server stops":     {fault.New(fault.Unavailable, "The server is stopping."), "level=INFO"},
+		"as wrapped":           {fmt.Errorf("stop: %w", fault.New(fault.Unavailable, "The server is stopping.")), "level=INFO"},
+		"another fault":        {fault.New(fault.Conflict, "The run is over."), "level=ERROR"},
+		"an error of ours":     {errors.New("disk full"), "level=ERROR"},
+		"no end of the server": {nil, "level=ERROR"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			mux, l := failing(func(m *web.Mux, w http.ResponseWriter, r *http.Request) {
+				stream := web.NewStream(w)
+				err := error(fault.New(fault.Unavailable, "The table is busy."))
+				if tt.cause != nil {
+					cancel(tt.cause)
+					err = stream.Copy(r.Context(), nil, time.Hour)
+				}
+				m.Error(w, r, err)
+			})
+			defer func() {
+				if recover() != http.ErrAbortHandler {
+					t.Error("the connection was not closed")
+				}
+				line, _, _ := strings.Cut(l.String(), "\n")
+				if !strings.Contains(line, tt.level+` msg="response cut short" route="GET /fail" request_id=r-1 error=`) {
+					t.Errorf("want %s, log:\n%s", tt.level, l)
+				}
+			}()
+			r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/fail", nil)
+			r.Header.Set("X-Request-Id", "r-1")
+			mux.ServeHTTP(httptest.NewRecorder(), r)
 		})
 	}
 }

@@ -22,30 +22,29 @@ type parameter struct {
 	*schema
 }
 
-func (l *loader) addParameter(o *operation, at pointer) error {
+func (l *loader) parameter(at pointer) (*parameter, error) {
 	at, err := l.document.follow(at)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	definition := object(l.document.at(at))
 	p := &parameter{required: definition["required"] == true}
 	p.name, _ = definition["name"].(string)
 	p.in, _ = definition["in"].(string)
 	if !slices.Contains([]string{"path", "query", "header"}, p.in) || p.name == "" {
-		return fmt.Errorf("parameter at %s: a name, and in path, query or header, are needed", at.url())
+		return nil, fmt.Errorf("parameter at %s: a name, and in path, query or header, are needed", at.url())
 	}
 	at = at.child("schema")
 	if p.schema, err = l.schema(at); err != nil {
-		return fmt.Errorf("parameter %s: %w", p.name, err)
+		return nil, fmt.Errorf("parameter %s: %w", p.name, err)
 	}
 	if _, err := l.shape(at, map[string]*shape{}); err != nil {
-		return fmt.Errorf("parameter %s: %w", p.name, err)
+		return nil, fmt.Errorf("parameter %s: %w", p.name, err)
 	}
 	if err := l.describe(p, at); err != nil {
-		return fmt.Errorf("parameter %s: %w", p.name, err)
+		return nil, fmt.Errorf("parameter %s: %w", p.name, err)
 	}
-	o.parameters = append(o.parameters, p)
-	return nil
+	return p, nil
 }
 
 // describe fills in what decoding the parameter's text needs to know of its schema.

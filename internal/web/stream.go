@@ -89,6 +89,29 @@ func (s *Stream) Copy(ctx context.Context, batches <-chan []Event, interval time
 	}
 }
 
+// Follow sends what read hands to send, as Copy does. It returns when read does, or when the client has gone; read has ended by then.
+func (s *Stream) Follow(ctx context.Context, interval time.Duration, read func(ctx context.Context, send func(...Event) error) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	batches, ended := make(chan []Event), make(chan error, 1)
+	go func() {
+		defer close(batches)
+		ended <- read(ctx, func(events ...Event) error {
+			select {
+			case batches <- events:
+				return nil
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+		})
+	}()
+	sent := s.Copy(ctx, batches, interval)
+	cancel()
+	for range batches { // until read has ended
+	}
+	return errors.Join(sent, <-ended)
+}
+
 func (s *Stream) line(field, value string) {
 	if value != "" {
 		s.buf.WriteString(field)

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/oapi-codegen/runtime"
+	"gopkg.in/yaml.v3"
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/web"
@@ -149,11 +150,25 @@ func newMux() (*web.Mux, *logs) {
 
 func load(t testing.TB, document string) *web.Contract {
 	t.Helper()
-	contract, err := web.Load([]byte(document), bodyLimit)
+	contract, err := web.Load(inJSON(t, document), bodyLimit)
 	if err != nil {
 		t.Fatalf("Load: %v", err)
 	}
 	return contract
+}
+
+// inJSON returns what is written in YAML, which is easier to read in a test, as JSON.
+func inJSON(t testing.TB, document string) []byte {
+	t.Helper()
+	var tree map[string]any
+	if err := yaml.Unmarshal([]byte(document), &tree); err != nil {
+		t.Fatalf("YAML: %v", err)
+	}
+	text, err := json.Marshal(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
 }
 
 // newThings serves thingsDocument: operations with a body echo the thing that they bound, ListThings echoes its query.

@@ -1,0 +1,112 @@
+package web
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// tag is an entity tag (RFC 9110, section 8.8.3).
+type tag struct {
+	weak bool
+	// text is what stands between the quotes.
+	text string
+}
+
+// newTag returns the strong tag of a representation. Where the resource counts its versions, the version comes first, so that a condition on the
+// tag can be decided together with the write; the digest tells apart what else a representation depends on, such as who reads it.
+func newTag(body []byte, version int64) tag {
+	sum := sha256.Sum256(body)
+	text := hex.EncodeToString(sum[:16])
+	if version > 0 {
+		text = strconv.FormatInt(version, 10) + "-" + text
+	}
+	return tag{text: text}
+}
+
+func (t tag) String() string {
+	if t.weak {
+		return `W/"` + t.text + `"`
+	}
+	return `"` + t.text + `"`
+}
+
+// version returns the version that the tag begins with, 0 when there is none.
+func (t tag) version() int64 {
+	digits, _, _ := strings.Cut(t.text, "-")
+	version, err := strconv.ParseInt(digits, 10, 64)
+	if err != nil || digits == t.text || version < 0 {
+		return 0
+	}
+	return version
+}
+
+// tags are the value of If-Match or If-None-Match.
+type tags struct {
+	// any is "*": whatever there is.
+	any  bool
+	list []tag
+}
+
+// parseTags reads a header's values. Nothing is half understood: a value that is not of the form is refused.
+func parseTags(values []string) (tags, bool) {
+	rest := strings.Trim(strings.Join(values, ","), " \t")
+	if rest == "*" {
+		return tags{any: true}, true
+	}
+	var found tags
+	for rest != "" {
+		if rest[0] == ',' || rest[0] == ' ' || rest[0] == '\t' {
+			rest = rest[1:]
+			continue
+		}
+		one, after, ok := cutTag(rest)
+		if !ok {
+			return tags{}, false
+		}
+		found.list = append(found.list, one)
+		rest = strings.TrimLeft(after, " \t")
+		if rest != "" && rest[0] != ',' {
+			return tags{}, false
+		}
+	}
+	return found, len(found.list) > 0
+}
+
+// cutTag reads the tag that the text begins with.
+func cutTag(text string) (one tag, after string, ok bool) {
+	text, one.weak = strings.CutPrefix(text, "W/")
+	if text == "" || text[0] != '"' {
+		return tag{}, "", false
+	}
+	one.text, after, ok = strings.Cut(text[1:], `"`)
+	// Between the quotes are no controls and no space; everything above ASCII passes.
+	ok = ok && !strings.ContainsFunc(one.text, func(r rune) bool { return r <= ' ' || r == 0x7f })
+	return one, after, ok
+}
+
+// weakly reports whether one of the tags is the tag's, weak or not: good enough to save a client from reading what it has.
+func (t tags) weakly(current tag) bool {
+	return t.any || slices.ContainsFunc(t.list, func(one tag) bool { return one.text == current.text })
+}
+
+// strongly reports whether one of the tags stands for the same state, for a client that wants to change what it has seen. Two representations of
+// one version are of the same state.
+func (t tags) strongly(current tag) bool {
+	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
+		return !one.weak && !current.weak && (one.text == current.text || one.version() > 0 && one.version() == current.version())
+	})
+}
+
+// versions are those of the strong tags.
+func (t tags) versions() []int64 {
+	versions := []int64{}
+	for _, one := range t.list {
+		if v := one.version(); !one.weak && v > 0 {
+			versions = append(versions, v)
+		}
+	}
+	return versions
+}

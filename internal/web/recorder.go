@@ -1,0 +1,54 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"net/http"
+	"time"
+)
+
+// recorder is a response that is kept back until it is known what becomes of it.
+type recorder struct {
+	header http.Header
+	body   bytes.Buffer
+	// status is 0 until the response has begun, sent is the header as it was then.
+	status int
+	sent   http.Header
+	// gone says that the client left before it was answered.
+	gone bool
+}
+
+// record lets a handler answer into memory. For the handler, the response begins when it writes.
+func record(next http.Handler, r *http.Request) *recorder {
+	rec := &recorder{header: http.Header{}}
+	x := &exchange{ResponseWriter: rec, id: RequestID(r.Context()), start: time.Now()}
+	next.ServeHTTP(x, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	rec.WriteHeader(http.StatusOK) // as net/http does for a handler that wrote nothing
+	rec.gone = x.status == statusClientGone
+	return rec
+}
+
+func (rec *recorder) Header() http.Header { return rec.header }
+
+// WriteHeader begins the response; only the first status counts, informational ones do not.
+func (rec *recorder) WriteHeader(status int) {
+	if rec.status == 0 && status >= http.StatusOK {
+		rec.status, rec.sent = status, rec.header.Clone()
+	}
+}
+
+func (rec *recorder) Write(data []byte) (int, error) {
+	rec.WriteHeader(http.StatusOK)
+	return rec.body.Write(data)
+}
+
+// sendTo answers with what was recorded.
+func (rec *recorder) sendTo(w http.ResponseWriter, r *http.Request) {
+	maps.Copy(w.Header(), rec.sent)
+	w.WriteHeader(rec.status)
+	_, _ = rec.body.WriteTo(w) // a client that is gone needs no answer
+	if x := exchangeOf(r.Context()); x != nil && rec.gone {
+		x.status = statusClientGone
+	}
+}
