@@ -15,6 +15,105 @@ import (
 	"github.com/slipway-run/slipway/internal/web"
 )
 
+// Defines values for AssistantSortBy.
+const (
+	AssistantSortByAssistantID AssistantSortBy = "assistant_id"
+	AssistantSortByCreatedAt   AssistantSortBy = "created_at"
+	AssistantSortByGraphID     AssistantSortBy = "graph_id"
+	AssistantSortByName        AssistantSortBy = "name"
+	AssistantSortByUpdatedAt   AssistantSortBy = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the AssistantSortBy enum.
+func (e AssistantSortBy) Valid() bool {
+	switch e {
+	case AssistantSortByAssistantID:
+		return true
+	case AssistantSortByCreatedAt:
+		return true
+	case AssistantSortByGraphID:
+		return true
+	case AssistantSortByName:
+		return true
+	case AssistantSortByUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CancelAction.
+const (
+	CancelActionInterrupt CancelAction = "interrupt"
+	CancelActionRollback  CancelAction = "rollback"
+)
+
+// Valid indicates whether the value is a known member of the CancelAction enum.
+func (e CancelAction) Valid() bool {
+	switch e {
+	case CancelActionInterrupt:
+		return true
+	case CancelActionRollback:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CancelStatus.
+const (
+	CancelStatusAll     CancelStatus = "all"
+	CancelStatusPending CancelStatus = "pending"
+	CancelStatusRunning CancelStatus = "running"
+)
+
+// Valid indicates whether the value is a known member of the CancelStatus enum.
+func (e CancelStatus) Valid() bool {
+	switch e {
+	case CancelStatusAll:
+		return true
+	case CancelStatusPending:
+		return true
+	case CancelStatusRunning:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CronSortBy.
+const (
+	CronSortByAssistantID CronSortBy = "assistant_id"
+	CronSortByCreatedAt   CronSortBy = "created_at"
+	CronSortByCronID      CronSortBy = "cron_id"
+	CronSortByEndTime     CronSortBy = "end_time"
+	CronSortByNextRunDate CronSortBy = "next_run_date"
+	CronSortByThreadID    CronSortBy = "thread_id"
+	CronSortByUpdatedAt   CronSortBy = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the CronSortBy enum.
+func (e CronSortBy) Valid() bool {
+	switch e {
+	case CronSortByAssistantID:
+		return true
+	case CronSortByCreatedAt:
+		return true
+	case CronSortByCronID:
+		return true
+	case CronSortByEndTime:
+		return true
+	case CronSortByNextRunDate:
+		return true
+	case CronSortByThreadID:
+		return true
+	case CronSortByUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Durability.
 const (
 	DurabilityAsync Durability = "async"
@@ -96,6 +195,24 @@ func (e MultitaskStrategy) Valid() bool {
 	}
 }
 
+// Defines values for OnCompletion.
+const (
+	OnCompletionDelete OnCompletion = "delete"
+	OnCompletionKeep   OnCompletion = "keep"
+)
+
+// Valid indicates whether the value is a known member of the OnCompletion enum.
+func (e OnCompletion) Valid() bool {
+	switch e {
+	case OnCompletionDelete:
+		return true
+	case OnCompletionKeep:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for OnDisconnect.
 const (
 	OnDisconnectCancel   OnDisconnect = "cancel"
@@ -108,6 +225,81 @@ func (e OnDisconnect) Valid() bool {
 	case OnDisconnectCancel:
 		return true
 	case OnDisconnectContinue:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for OnRunCompleted.
+const (
+	OnRunCompletedDelete OnRunCompleted = "delete"
+	OnRunCompletedKeep   OnRunCompleted = "keep"
+)
+
+// Valid indicates whether the value is a known member of the OnRunCompleted enum.
+func (e OnRunCompleted) Valid() bool {
+	switch e {
+	case OnRunCompletedDelete:
+		return true
+	case OnRunCompletedKeep:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for PruneStrategy.
+const (
+	PruneStrategyDelete     PruneStrategy = "delete"
+	PruneStrategyKeepLatest PruneStrategy = "keep_latest"
+)
+
+// Valid indicates whether the value is a known member of the PruneStrategy enum.
+func (e PruneStrategy) Valid() bool {
+	switch e {
+	case PruneStrategyDelete:
+		return true
+	case PruneStrategyKeepLatest:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for RunField.
+const (
+	RunFieldAssistantID       RunField = "assistant_id"
+	RunFieldCreatedAt         RunField = "created_at"
+	RunFieldKwargs            RunField = "kwargs"
+	RunFieldMetadata          RunField = "metadata"
+	RunFieldMultitaskStrategy RunField = "multitask_strategy"
+	RunFieldRunID             RunField = "run_id"
+	RunFieldStatus            RunField = "status"
+	RunFieldThreadID          RunField = "thread_id"
+	RunFieldUpdatedAt         RunField = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the RunField enum.
+func (e RunField) Valid() bool {
+	switch e {
+	case RunFieldAssistantID:
+		return true
+	case RunFieldCreatedAt:
+		return true
+	case RunFieldKwargs:
+		return true
+	case RunFieldMetadata:
+		return true
+	case RunFieldMultitaskStrategy:
+		return true
+	case RunFieldRunID:
+		return true
+	case RunFieldStatus:
+		return true
+	case RunFieldThreadID:
+		return true
+	case RunFieldUpdatedAt:
 		return true
 	default:
 		return false
@@ -138,6 +330,24 @@ func (e RunStatus) Valid() bool {
 	case RunStatusSuccess:
 		return true
 	case RunStatusTimeout:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for SortOrder.
+const (
+	SortOrderAsc  SortOrder = "asc"
+	SortOrderDesc SortOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the SortOrder enum.
+func (e SortOrder) Valid() bool {
+	switch e {
+	case SortOrderAsc:
+		return true
+	case SortOrderDesc:
 		return true
 	default:
 		return false
@@ -183,6 +393,33 @@ func (e StreamMode) Valid() bool {
 	}
 }
 
+// Defines values for ThreadSortBy.
+const (
+	ThreadSortByCreatedAt      ThreadSortBy = "created_at"
+	ThreadSortByStateUpdatedAt ThreadSortBy = "state_updated_at"
+	ThreadSortByStatus         ThreadSortBy = "status"
+	ThreadSortByThreadID       ThreadSortBy = "thread_id"
+	ThreadSortByUpdatedAt      ThreadSortBy = "updated_at"
+)
+
+// Valid indicates whether the value is a known member of the ThreadSortBy enum.
+func (e ThreadSortBy) Valid() bool {
+	switch e {
+	case ThreadSortByCreatedAt:
+		return true
+	case ThreadSortByStateUpdatedAt:
+		return true
+	case ThreadSortByStatus:
+		return true
+	case ThreadSortByThreadID:
+		return true
+	case ThreadSortByUpdatedAt:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ThreadStatus.
 const (
 	ThreadStatusBusy        ThreadStatus = "busy"
@@ -207,6 +444,144 @@ func (e ThreadStatus) Valid() bool {
 	}
 }
 
+// Defines values for ThreadStreamMode.
+const (
+	ThreadStreamModeLifecycle   ThreadStreamMode = "lifecycle"
+	ThreadStreamModeRunModes    ThreadStreamMode = "run_modes"
+	ThreadStreamModeStateUpdate ThreadStreamMode = "state_update"
+)
+
+// Valid indicates whether the value is a known member of the ThreadStreamMode enum.
+func (e ThreadStreamMode) Valid() bool {
+	switch e {
+	case ThreadStreamModeLifecycle:
+		return true
+	case ThreadStreamModeRunModes:
+		return true
+	case ThreadStreamModeStateUpdate:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for GetMetricsParamsFormat.
+const (
+	JSON       GetMetricsParamsFormat = "json"
+	Prometheus GetMetricsParamsFormat = "prometheus"
+)
+
+// Valid indicates whether the value is a known member of the GetMetricsParamsFormat enum.
+func (e GetMetricsParamsFormat) Valid() bool {
+	switch e {
+	case JSON:
+		return true
+	case Prometheus:
+		return true
+	default:
+		return false
+	}
+}
+
+// Assistant defines model for Assistant.
+type Assistant struct {
+	AssistantID string          `json:"assistant_id"`
+	Config      json.RawMessage `json:"config"`
+	Context     json.RawMessage `json:"context"`
+	CreatedAt   string          `json:"created_at"`
+	Description *string         `json:"description"`
+	GraphID     string          `json:"graph_id"`
+	Metadata    json.RawMessage `json:"metadata"`
+	Name        string          `json:"name"`
+	UpdatedAt   string          `json:"updated_at"`
+	Version     int64           `json:"version"`
+}
+
+// AssistantCount defines model for AssistantCount.
+type AssistantCount struct {
+	GraphID *string `json:"graph_id,omitempty"`
+
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// Name Part of their name.
+	Name *string `json:"name,omitempty"`
+}
+
+// AssistantCreate defines model for AssistantCreate.
+type AssistantCreate struct {
+	AssistantID *string `json:"assistant_id,omitempty"`
+
+	// Config `tags`, `recursion_limit` and `configurable`; a run's own go before it.
+	Config      json.RawMessage `json:"config,omitempty"`
+	Context     json.RawMessage `json:"context,omitempty"`
+	Description *string         `json:"description,omitempty"`
+	GraphID     string          `json:"graph_id"`
+	IfExists    *IfExists       `json:"if_exists,omitempty"`
+	Metadata    json.RawMessage `json:"metadata,omitempty"`
+	Name        *string         `json:"name,omitempty"`
+}
+
+// AssistantFound An Assistant, or the members of it that were asked for.
+type AssistantFound struct {
+	AssistantID *string `json:"assistant_id,omitempty"`
+	GraphID     *string `json:"graph_id,omitempty"`
+}
+
+// AssistantLatest defines model for AssistantLatest.
+type AssistantLatest struct {
+	Version int64 `json:"version"`
+}
+
+// AssistantPatch defines model for AssistantPatch.
+type AssistantPatch struct {
+	// Config `tags`, `recursion_limit` and `configurable`; a run's own go before it.
+	Config      json.RawMessage `json:"config,omitempty"`
+	Context     json.RawMessage `json:"context,omitempty"`
+	Description *string         `json:"description,omitempty"`
+	GraphID     *string         `json:"graph_id,omitempty"`
+
+	// Metadata Members to set.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Name     *string         `json:"name,omitempty"`
+}
+
+// AssistantSearch defines model for AssistantSearch.
+type AssistantSearch struct {
+	GraphID *string `json:"graph_id,omitempty"`
+	Limit   *int    `json:"limit,omitempty"`
+
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// Name Part of their name.
+	Name   *string `json:"name,omitempty"`
+	Offset *int    `json:"offset,omitempty"`
+
+	// Select The members to show; all unless given.
+	Select    []string         `json:"select,omitempty"`
+	SortBy    *AssistantSortBy `json:"sort_by,omitempty"`
+	SortOrder *SortOrder       `json:"sort_order,omitempty"`
+}
+
+// AssistantSortBy defines model for AssistantSortBy.
+type AssistantSortBy string
+
+// AssistantVersionList defines model for AssistantVersionList.
+type AssistantVersionList struct {
+	Limit *int `json:"limit,omitempty"`
+
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Offset   *int            `json:"offset,omitempty"`
+}
+
+// CancelAction defines model for CancelAction.
+type CancelAction string
+
+// CancelStatus defines model for CancelStatus.
+type CancelStatus string
+
 // Checkpoint defines model for Checkpoint.
 type Checkpoint struct {
 	CheckpointID  *string         `json:"checkpoint_id"`
@@ -215,8 +590,147 @@ type Checkpoint struct {
 	ThreadID      *string         `json:"thread_id"`
 }
 
+// Cron defines model for Cron.
+type Cron struct {
+	AssistantID    string          `json:"assistant_id"`
+	CreatedAt      string          `json:"created_at"`
+	CronID         string          `json:"cron_id"`
+	Enabled        bool            `json:"enabled"`
+	EndTime        *string         `json:"end_time"`
+	Metadata       json.RawMessage `json:"metadata"`
+	NextRunDate    *string         `json:"next_run_date"`
+	OnRunCompleted *OnRunCompleted `json:"on_run_completed"`
+
+	// Payload What each run is created with.
+	Payload   json.RawMessage `json:"payload"`
+	Schedule  string          `json:"schedule"`
+	ThreadID  *string         `json:"thread_id"`
+	Timezone  *string         `json:"timezone"`
+	UpdatedAt string          `json:"updated_at"`
+	UserID    *string         `json:"user_id"`
+}
+
+// CronCount defines model for CronCount.
+type CronCount struct {
+	AssistantID *string `json:"assistant_id,omitempty"`
+
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	ThreadID *string         `json:"thread_id,omitempty"`
+}
+
+// CronCreate defines model for CronCreate.
+type CronCreate struct {
+	AssistantID string          `json:"assistant_id"`
+	Config      json.RawMessage `json:"config,omitempty"`
+	Context     json.RawMessage `json:"context,omitempty"`
+	Durability  *Durability     `json:"durability,omitempty"`
+	Enabled     *bool           `json:"enabled,omitempty"`
+	EndTime     *string         `json:"end_time,omitempty"`
+	Input       json.RawMessage `json:"input,omitempty"`
+
+	// InterruptAfter Names of nodes, or `*` for all.
+	InterruptAfter NodeSelection `json:"interrupt_after,omitempty"`
+
+	// InterruptBefore Names of nodes, or `*` for all.
+	InterruptBefore   NodeSelection      `json:"interrupt_before,omitempty"`
+	Metadata          json.RawMessage    `json:"metadata,omitempty"`
+	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
+
+	// OnRunCompleted Whether the thread of a run on none is deleted when it ends; `delete` unless given.
+	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
+
+	// Schedule Minute, hour, day of the month, month, day of the week; a first field of seconds may stand before them.
+	Schedule string `json:"schedule"`
+
+	// StreamMode Which events to keep and stream. `values` unless given.
+	StreamMode      web.OneOrMany[StreamMode] `json:"stream_mode,omitempty"`
+	StreamResumable *bool                     `json:"stream_resumable,omitempty"`
+	StreamSubgraphs *bool                     `json:"stream_subgraphs,omitempty"`
+
+	// Timezone A name of the IANA database; UTC unless given.
+	Timezone *string `json:"timezone,omitempty"`
+	Webhook  *string `json:"webhook,omitempty"`
+}
+
+// CronFound A Cron, or the members of it that were asked for.
+type CronFound struct {
+	AssistantID *string `json:"assistant_id,omitempty"`
+	CronID      *string `json:"cron_id,omitempty"`
+}
+
+// CronPatch defines model for CronPatch.
+type CronPatch struct {
+	Config     json.RawMessage `json:"config,omitempty"`
+	Context    json.RawMessage `json:"context,omitempty"`
+	Durability *Durability     `json:"durability,omitempty"`
+	Enabled    *bool           `json:"enabled,omitempty"`
+	EndTime    *string         `json:"end_time,omitempty"`
+	Input      json.RawMessage `json:"input,omitempty"`
+
+	// InterruptAfter Names of nodes, or `*` for all.
+	InterruptAfter NodeSelection `json:"interrupt_after,omitempty"`
+
+	// InterruptBefore Names of nodes, or `*` for all.
+	InterruptBefore   NodeSelection      `json:"interrupt_before,omitempty"`
+	Metadata          json.RawMessage    `json:"metadata,omitempty"`
+	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
+
+	// OnRunCompleted Whether the thread of a run on none is deleted when it ends; `delete` unless given.
+	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
+	Schedule       *string         `json:"schedule,omitempty"`
+
+	// StreamMode Which events to keep and stream. `values` unless given.
+	StreamMode      web.OneOrMany[StreamMode] `json:"stream_mode,omitempty"`
+	StreamResumable *bool                     `json:"stream_resumable,omitempty"`
+	StreamSubgraphs *bool                     `json:"stream_subgraphs,omitempty"`
+
+	// Timezone A name of the IANA database; UTC unless given.
+	Timezone *string `json:"timezone,omitempty"`
+	Webhook  *string `json:"webhook,omitempty"`
+}
+
+// CronSearch defines model for CronSearch.
+type CronSearch struct {
+	AssistantID *string `json:"assistant_id,omitempty"`
+	Enabled     *bool   `json:"enabled,omitempty"`
+	Limit       *int    `json:"limit,omitempty"`
+
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Offset   *int            `json:"offset,omitempty"`
+
+	// Select The members to show; all unless given.
+	Select    []string    `json:"select,omitempty"`
+	SortBy    *CronSortBy `json:"sort_by,omitempty"`
+	SortOrder *SortOrder  `json:"sort_order,omitempty"`
+	ThreadID  *string     `json:"thread_id,omitempty"`
+}
+
+// CronSortBy defines model for CronSortBy.
+type CronSortBy string
+
+// DrawnGraph defines model for DrawnGraph.
+type DrawnGraph struct {
+	Edges json.RawMessage `json:"edges"`
+	Nodes json.RawMessage `json:"nodes"`
+}
+
 // Durability defines model for Durability.
 type Durability string
+
+// GraphSchemas defines model for GraphSchemas.
+type GraphSchemas struct {
+	ConfigSchema  *json.RawMessage `json:"config_schema"`
+	ContextSchema *json.RawMessage `json:"context_schema"`
+	GraphID       string           `json:"graph_id"`
+	InputSchema   *json.RawMessage `json:"input_schema"`
+	OutputSchema  *json.RawMessage `json:"output_schema"`
+	StateSchema   *json.RawMessage `json:"state_schema"`
+}
+
+// GraphSubgraphs defines model for GraphSubgraphs.
+type GraphSubgraphs map[string]SubgraphSchemas
 
 // IfExists defines model for IfExists.
 type IfExists string
@@ -241,8 +755,17 @@ type OK struct {
 	Ok bool `json:"ok"`
 }
 
+// OnCompletion defines model for OnCompletion.
+type OnCompletion string
+
 // OnDisconnect defines model for OnDisconnect.
 type OnDisconnect string
+
+// OnRunCompleted defines model for OnRunCompleted.
+type OnRunCompleted string
+
+// PruneStrategy defines model for PruneStrategy.
+type PruneStrategy string
 
 // Run defines model for Run.
 type Run struct {
@@ -300,6 +823,9 @@ type RunCreate struct {
 	// MultitaskStrategy What to do with the thread's unfinished runs. `enqueue` unless given.
 	MultitaskStrategy *MultitaskStrategy `json:"multitask_strategy,omitempty"`
 
+	// OnCompletion What becomes of the thread of a run that has one of its own. `delete` unless given.
+	OnCompletion *OnCompletion `json:"on_completion,omitempty"`
+
 	// OnDisconnect What becomes of the run when the connection that waits for it is lost. `continue` unless given.
 	OnDisconnect *OnDisconnect `json:"on_disconnect,omitempty"`
 
@@ -316,8 +842,18 @@ type RunCreate struct {
 	Webhook *string `json:"webhook,omitempty"`
 }
 
+// RunField defines model for RunField.
+type RunField string
+
 // RunStatus defines model for RunStatus.
 type RunStatus string
+
+// RunsCancel Either `status`, or `thread_id` and `run_ids`.
+type RunsCancel struct {
+	RunIds   []string      `json:"run_ids,omitempty"`
+	Status   *CancelStatus `json:"status,omitempty"`
+	ThreadID *string       `json:"thread_id,omitempty"`
+}
 
 // ServerInfo defines model for ServerInfo.
 type ServerInfo struct {
@@ -326,8 +862,97 @@ type ServerInfo struct {
 	Version  string          `json:"version"`
 }
 
+// SortOrder defines model for SortOrder.
+type SortOrder string
+
+// StateUpdate defines model for StateUpdate.
+type StateUpdate struct {
+	// AsNode The node that the change is made as; the graph finds it unless given.
+	AsNode  *string         `json:"as_node,omitempty"`
+	Command json.RawMessage `json:"command,omitempty"`
+
+	// Values An update of the state; null only makes a checkpoint.
+	Values StateValues `json:"values,omitempty"`
+}
+
+// StateValues An update of the state; null only makes a checkpoint.
+type StateValues = json.RawMessage
+
+// StoreItem defines model for StoreItem.
+type StoreItem struct {
+	CreatedAt string          `json:"created_at"`
+	Key       string          `json:"key"`
+	Namespace []string        `json:"namespace"`
+	UpdatedAt string          `json:"updated_at"`
+	Value     json.RawMessage `json:"value"`
+}
+
+// StoreItemDelete defines model for StoreItemDelete.
+type StoreItemDelete struct {
+	Key       string   `json:"key"`
+	Namespace []string `json:"namespace,omitempty"`
+}
+
+// StoreItemPut defines model for StoreItemPut.
+type StoreItemPut struct {
+	// Index Accepted; there is no index to embed values in.
+	Index     json.RawMessage `json:"index,omitempty"`
+	Key       string          `json:"key"`
+	Namespace []string        `json:"namespace"`
+
+	// TTL Minutes until the item is deleted.
+	TTL   *float64        `json:"ttl,omitempty"`
+	Value json.RawMessage `json:"value"`
+}
+
+// StoreItems defines model for StoreItems.
+type StoreItems struct {
+	Items []StoreItem `json:"items"`
+}
+
+// StoreNamespaceList defines model for StoreNamespaceList.
+type StoreNamespaceList struct {
+	Limit    *int     `json:"limit,omitempty"`
+	MaxDepth *int     `json:"max_depth,omitempty"`
+	Offset   *int     `json:"offset,omitempty"`
+	Prefix   []string `json:"prefix,omitempty"`
+	Suffix   []string `json:"suffix,omitempty"`
+}
+
+// StoreNamespaces defines model for StoreNamespaces.
+type StoreNamespaces struct {
+	Namespaces [][]string `json:"namespaces"`
+}
+
+// StoreSearch defines model for StoreSearch.
+type StoreSearch struct {
+	// Filter Members of the value, for equality or with `$eq`, `$ne`, `$gt`, `$gte`, `$lt`, `$lte`.
+	Filter          json.RawMessage `json:"filter,omitempty"`
+	Limit           *int            `json:"limit,omitempty"`
+	NamespacePrefix []string        `json:"namespace_prefix,omitempty"`
+	Offset          *int            `json:"offset,omitempty"`
+
+	// Query Accepted; there is no index to rank by.
+	Query      *string `json:"query,omitempty"`
+	RefreshTTL *bool   `json:"refresh_ttl,omitempty"`
+}
+
 // StreamMode defines model for StreamMode.
 type StreamMode string
+
+// SubgraphSchemas defines model for SubgraphSchemas.
+type SubgraphSchemas struct {
+	ConfigSchema  *json.RawMessage `json:"config_schema"`
+	ContextSchema *json.RawMessage `json:"context_schema"`
+	InputSchema   *json.RawMessage `json:"input_schema"`
+	OutputSchema  *json.RawMessage `json:"output_schema"`
+	StateSchema   *json.RawMessage `json:"state_schema"`
+}
+
+// Superstep defines model for Superstep.
+type Superstep struct {
+	Updates []StateUpdate `json:"updates"`
+}
 
 // Thread defines model for Thread.
 type Thread struct {
@@ -343,10 +968,21 @@ type Thread struct {
 	StateUpdatedAt *string                `json:"state_updated_at"`
 	Status         ThreadStatus           `json:"status"`
 	ThreadID       string                 `json:"thread_id"`
+	TTL            *ThreadTTLShown        `json:"ttl,omitempty"`
 	UpdatedAt      string                 `json:"updated_at"`
 
 	// Values The newest values; null before the first run.
 	Values json.RawMessage `json:"values"`
+}
+
+// ThreadCount defines model for ThreadCount.
+type ThreadCount struct {
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Status   *ThreadStatus   `json:"status,omitempty"`
+
+	// Values What their values have; read from each thread that passes the rest.
+	Values json.RawMessage `json:"values,omitempty"`
 }
 
 // ThreadCreate defines model for ThreadCreate.
@@ -355,9 +991,75 @@ type ThreadCreate struct {
 	IfExists *IfExists       `json:"if_exists,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
+	// Supersteps Changes of the empty state to begin with; each makes a checkpoint.
+	Supersteps []Superstep `json:"supersteps,omitempty"`
+
 	// ThreadID The id to give the thread; a new one unless given.
 	ThreadID *string `json:"thread_id,omitempty"`
+
+	// TTL The time to live, in minutes when it is a number.
+	TTL json.RawMessage `json:"ttl,omitempty"`
 }
+
+// ThreadFound A Thread, or the members of it that were asked for.
+type ThreadFound struct {
+	Extracted map[string]interface{} `json:"extracted,omitempty"`
+	Status    *ThreadStatus          `json:"status,omitempty"`
+	ThreadID  *string                `json:"thread_id,omitempty"`
+}
+
+// ThreadHistoryFind defines model for ThreadHistoryFind.
+type ThreadHistoryFind struct {
+	// Before Only states before this: the id of a checkpoint, a checkpoint, or one as `configurable`.
+	Before json.RawMessage `json:"before,omitempty"`
+
+	// Checkpoint Only this state, or those of its namespace.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	Limit      *int        `json:"limit,omitempty"`
+
+	// Metadata Only states whose metadata has these members.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+}
+
+// ThreadPatch defines model for ThreadPatch.
+type ThreadPatch struct {
+	// Metadata Members to set.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// TTL The time to live, in minutes when it is a number.
+	TTL json.RawMessage `json:"ttl,omitempty"`
+}
+
+// ThreadPrune defines model for ThreadPrune.
+type ThreadPrune struct {
+	// Strategy `delete` unless given.
+	Strategy  *PruneStrategy `json:"strategy,omitempty"`
+	ThreadIds []string       `json:"thread_ids"`
+}
+
+// ThreadSearch defines model for ThreadSearch.
+type ThreadSearch struct {
+	// Extract Paths into the thread, such as `values.messages[-1].content`, by the name to show each under in `extracted`.
+	Extract map[string]string `json:"extract,omitempty"`
+	Ids     []string          `json:"ids,omitempty"`
+	Limit   *int              `json:"limit,omitempty"`
+
+	// Metadata What their metadata has.
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Offset   *int            `json:"offset,omitempty"`
+
+	// Select The members to show; all unless given.
+	Select    []string      `json:"select,omitempty"`
+	SortBy    *ThreadSortBy `json:"sort_by,omitempty"`
+	SortOrder *SortOrder    `json:"sort_order,omitempty"`
+	Status    *ThreadStatus `json:"status,omitempty"`
+
+	// Values What their values have; read from each thread that passes the rest.
+	Values json.RawMessage `json:"values,omitempty"`
+}
+
+// ThreadSortBy defines model for ThreadSortBy.
+type ThreadSortBy string
 
 // ThreadState defines model for ThreadState.
 type ThreadState struct {
@@ -375,8 +1077,54 @@ type ThreadState struct {
 	Values json.RawMessage `json:"values"`
 }
 
+// ThreadStateFind defines model for ThreadStateFind.
+type ThreadStateFind struct {
+	Checkpoint Checkpoint `json:"checkpoint"`
+	Subgraphs  *bool      `json:"subgraphs,omitempty"`
+}
+
+// ThreadStateUpdate defines model for ThreadStateUpdate.
+type ThreadStateUpdate struct {
+	// AsNode The node that the change is made as; the graph finds it unless given.
+	AsNode *string `json:"as_node,omitempty"`
+
+	// Checkpoint The checkpoint to change; the newest unless given.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+
+	// CheckpointID Short for a `checkpoint` with this id only.
+	CheckpointID *string `json:"checkpoint_id,omitempty"`
+
+	// Values An update of the state; null only makes a checkpoint.
+	Values StateValues `json:"values,omitempty"`
+}
+
+// ThreadStateUpdated defines model for ThreadStateUpdated.
+type ThreadStateUpdated struct {
+	Checkpoint   Checkpoint `json:"checkpoint"`
+	Configurable Checkpoint `json:"configurable"`
+}
+
 // ThreadStatus defines model for ThreadStatus.
 type ThreadStatus string
+
+// ThreadStreamMode defines model for ThreadStreamMode.
+type ThreadStreamMode string
+
+// ThreadTTL defines model for ThreadTTL.
+type ThreadTTL struct {
+	// Strategy What happens when the time is over. `delete` unless given.
+	Strategy *PruneStrategy `json:"strategy,omitempty"`
+
+	// TTL Minutes since the thread last changed.
+	TTL float64 `json:"ttl"`
+}
+
+// ThreadTTLShown defines model for ThreadTTLShown.
+type ThreadTTLShown struct {
+	ExpiresAt  string        `json:"expires_at"`
+	Strategy   PruneStrategy `json:"strategy"`
+	TTLMinutes float64       `json:"ttl_minutes"`
+}
 
 // ThreadTask defines model for ThreadTask.
 type ThreadTask struct {
@@ -391,17 +1139,132 @@ type ThreadTask struct {
 	State json.RawMessage `json:"state"`
 }
 
+// ThreadsPruned defines model for ThreadsPruned.
+type ThreadsPruned struct {
+	PrunedCount int `json:"pruned_count"`
+}
+
+// Action defines model for action.
+type Action = CancelAction
+
+// AssistantID defines model for assistant_id.
+type AssistantID = string
+
 // CancelOnDisconnect defines model for cancel_on_disconnect.
 type CancelOnDisconnect = bool
 
+// CronID defines model for cron_id.
+type CronID = string
+
+// Namespace defines model for namespace.
+type Namespace = string
+
 // RunID defines model for run_id.
 type RunID = string
+
+// Subgraphs defines model for subgraphs.
+type Subgraphs = bool
 
 // ThreadID defines model for thread_id.
 type ThreadID = string
 
 // FinalValues defines model for FinalValues.
 type FinalValues = interface{}
+
+// StatelessRunCreate defines model for StatelessRunCreate.
+type StatelessRunCreate = RunCreate
+
+// DeleteAssistantParams defines parameters for DeleteAssistant.
+type DeleteAssistantParams struct {
+	// DeleteThreads Delete the threads whose metadata names the assistant, too.
+	DeleteThreads *bool `form:"delete_threads,omitempty" json:"delete_threads,omitempty"`
+}
+
+// GetAssistantGraphParams defines parameters for GetAssistantGraph.
+type GetAssistantGraphParams struct {
+	// Xray `true`, or how deep, to show the insides of subgraphs; shown where the agent describes them.
+	Xray *string `form:"xray,omitempty" json:"xray,omitempty"`
+}
+
+// ListAssistantSubgraphsParams defines parameters for ListAssistantSubgraphs.
+type ListAssistantSubgraphsParams struct {
+	// Recurse Show the subgraphs of subgraphs, too.
+	Recurse *bool `form:"recurse,omitempty" json:"recurse,omitempty"`
+}
+
+// GetAssistantSubgraphParams defines parameters for GetAssistantSubgraph.
+type GetAssistantSubgraphParams struct {
+	// Recurse Show the subgraphs of subgraphs, too.
+	Recurse *bool `form:"recurse,omitempty" json:"recurse,omitempty"`
+}
+
+// GetMetricsParams defines parameters for GetMetrics.
+type GetMetricsParams struct {
+	// Format Only `prometheus` is served.
+	Format *GetMetricsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
+}
+
+// GetMetricsParamsFormat defines parameters for GetMetrics.
+type GetMetricsParamsFormat string
+
+// GetOKParams defines parameters for GetOK.
+type GetOKParams struct {
+	// CheckDB `true` or `1` reads from the database, too.
+	CheckDB *bool `form:"check_db,omitempty" json:"check_db,omitempty"`
+}
+
+// CreateStatelessRunsJSONBody defines parameters for CreateStatelessRuns.
+type CreateStatelessRunsJSONBody = []RunCreate
+
+// CancelRunsParams defines parameters for CancelRuns.
+type CancelRunsParams struct {
+	// Action `interrupt` keeps the run and what it did; `rollback` removes both.
+	Action *Action `form:"action,omitempty" json:"action,omitempty"`
+}
+
+// TakeUpStatelessRunParams defines parameters for TakeUpStatelessRun.
+type TakeUpStatelessRunParams struct {
+	// StreamMode Only events of these modes; all of the run's modes unless given. May be repeated.
+	StreamMode []StreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
+
+	// CancelOnDisconnect Cancel the run when this connection is lost.
+	CancelOnDisconnect *CancelOnDisconnect `form:"cancel_on_disconnect,omitempty" json:"cancel_on_disconnect,omitempty"`
+
+	// LastEventID The id of the last event that arrived; only later ones are sent. `-1` asks for all.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// GetItemParams defines parameters for GetItem.
+type GetItemParams struct {
+	Key string `form:"key" json:"key"`
+
+	// Namespace The labels of the namespace, with periods between them, or as values of their own.
+	Namespace []string `form:"namespace" json:"namespace"`
+
+	// RefreshTTL Let the item live on as if it had been written now.
+	RefreshTTL *bool `form:"refresh_ttl,omitempty" json:"refresh_ttl,omitempty"`
+}
+
+// GetThreadParams defines parameters for GetThread.
+type GetThreadParams struct {
+	// Include `ttl` shows the thread's time to live. May be repeated, or hold a list with commas.
+	Include []string `form:"include,omitempty" json:"include,omitempty"`
+}
+
+// PatchThreadParams defines parameters for PatchThread.
+type PatchThreadParams struct {
+	// Prefer `return=minimal` answers 204 without a body.
+	Prefer *string `json:"Prefer,omitempty"`
+}
+
+// GetThreadHistoryParams defines parameters for GetThreadHistory.
+type GetThreadHistoryParams struct {
+	// Limit The most states to return.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Before The id of a checkpoint, or a checkpoint as JSON; only those before it are returned.
+	Before *string `form:"before,omitempty" json:"before,omitempty"`
+}
 
 // ListRunsParams defines parameters for ListRuns.
 type ListRunsParams struct {
@@ -413,6 +1276,18 @@ type ListRunsParams struct {
 
 	// Status Only runs in this status.
 	Status *RunStatus `form:"status,omitempty" json:"status,omitempty"`
+
+	// Select Only these members of each run. May be repeated.
+	Select []RunField `form:"select,omitempty" json:"select,omitempty"`
+}
+
+// CancelRunParams defines parameters for CancelRun.
+type CancelRunParams struct {
+	// Wait Answer when what the run leaves behind is settled.
+	Wait *bool `form:"wait,omitempty" json:"wait,omitempty"`
+
+	// Action `interrupt` keeps the run and what it did; `rollback` removes both.
+	Action *Action `form:"action,omitempty" json:"action,omitempty"`
 }
 
 // JoinRunParams defines parameters for JoinRun.
@@ -433,11 +1308,110 @@ type StreamRunParams struct {
 	LastEventID *string `json:"Last-Event-ID,omitempty"`
 }
 
+// GetThreadStateParams defines parameters for GetThreadState.
+type GetThreadStateParams struct {
+	// Subgraphs Show the states of the subgraphs that the tasks run.
+	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
+}
+
+// GetThreadStateAtParams defines parameters for GetThreadStateAt.
+type GetThreadStateAtParams struct {
+	// Subgraphs Show the states of the subgraphs that the tasks run.
+	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
+}
+
+// StreamThreadParams defines parameters for StreamThread.
+type StreamThreadParams struct {
+	// StreamModes Which events to send; `run_modes` unless given. May be repeated.
+	StreamModes []ThreadStreamMode `form:"stream_modes,omitempty" json:"stream_modes,omitempty"`
+
+	// StreamMode Another name of `stream_modes`.
+	StreamMode []ThreadStreamMode `form:"stream_mode,omitempty" json:"stream_mode,omitempty"`
+
+	// LastEventID The id of the last event that arrived; only later ones are sent. `-` asks for all.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// CreateAssistantJSONRequestBody defines body for CreateAssistant for application/json ContentType.
+type CreateAssistantJSONRequestBody = AssistantCreate
+
+// CountAssistantsJSONRequestBody defines body for CountAssistants for application/json ContentType.
+type CountAssistantsJSONRequestBody = AssistantCount
+
+// SearchAssistantsJSONRequestBody defines body for SearchAssistants for application/json ContentType.
+type SearchAssistantsJSONRequestBody = AssistantSearch
+
+// PatchAssistantJSONRequestBody defines body for PatchAssistant for application/json ContentType.
+type PatchAssistantJSONRequestBody = AssistantPatch
+
+// SetLatestAssistantVersionJSONRequestBody defines body for SetLatestAssistantVersion for application/json ContentType.
+type SetLatestAssistantVersionJSONRequestBody = AssistantLatest
+
+// ListAssistantVersionsJSONRequestBody defines body for ListAssistantVersions for application/json ContentType.
+type ListAssistantVersionsJSONRequestBody = AssistantVersionList
+
+// CreateStatelessRunJSONRequestBody defines body for CreateStatelessRun for application/json ContentType.
+type CreateStatelessRunJSONRequestBody = RunCreate
+
+// CreateStatelessRunsJSONRequestBody defines body for CreateStatelessRuns for application/json ContentType.
+type CreateStatelessRunsJSONRequestBody = CreateStatelessRunsJSONBody
+
+// CancelRunsJSONRequestBody defines body for CancelRuns for application/json ContentType.
+type CancelRunsJSONRequestBody = RunsCancel
+
+// CreateCronJSONRequestBody defines body for CreateCron for application/json ContentType.
+type CreateCronJSONRequestBody = CronCreate
+
+// CountCronsJSONRequestBody defines body for CountCrons for application/json ContentType.
+type CountCronsJSONRequestBody = CronCount
+
+// SearchCronsJSONRequestBody defines body for SearchCrons for application/json ContentType.
+type SearchCronsJSONRequestBody = CronSearch
+
+// PatchCronJSONRequestBody defines body for PatchCron for application/json ContentType.
+type PatchCronJSONRequestBody = CronPatch
+
+// CreateStatelessRunStreamJSONRequestBody defines body for CreateStatelessRunStream for application/json ContentType.
+type CreateStatelessRunStreamJSONRequestBody = RunCreate
+
+// CreateStatelessRunWaitJSONRequestBody defines body for CreateStatelessRunWait for application/json ContentType.
+type CreateStatelessRunWaitJSONRequestBody = RunCreate
+
+// DeleteItemJSONRequestBody defines body for DeleteItem for application/json ContentType.
+type DeleteItemJSONRequestBody = StoreItemDelete
+
+// PutItemJSONRequestBody defines body for PutItem for application/json ContentType.
+type PutItemJSONRequestBody = StoreItemPut
+
+// SearchItemsJSONRequestBody defines body for SearchItems for application/json ContentType.
+type SearchItemsJSONRequestBody = StoreSearch
+
+// ListNamespacesJSONRequestBody defines body for ListNamespaces for application/json ContentType.
+type ListNamespacesJSONRequestBody = StoreNamespaceList
+
 // CreateThreadJSONRequestBody defines body for CreateThread for application/json ContentType.
 type CreateThreadJSONRequestBody = ThreadCreate
 
+// CountThreadsJSONRequestBody defines body for CountThreads for application/json ContentType.
+type CountThreadsJSONRequestBody = ThreadCount
+
+// PruneThreadsJSONRequestBody defines body for PruneThreads for application/json ContentType.
+type PruneThreadsJSONRequestBody = ThreadPrune
+
+// SearchThreadsJSONRequestBody defines body for SearchThreads for application/json ContentType.
+type SearchThreadsJSONRequestBody = ThreadSearch
+
+// PatchThreadJSONRequestBody defines body for PatchThread for application/json ContentType.
+type PatchThreadJSONRequestBody = ThreadPatch
+
+// FindThreadHistoryJSONRequestBody defines body for FindThreadHistory for application/json ContentType.
+type FindThreadHistoryJSONRequestBody = ThreadHistoryFind
+
 // CreateRunJSONRequestBody defines body for CreateRun for application/json ContentType.
 type CreateRunJSONRequestBody = RunCreate
+
+// CreateThreadCronJSONRequestBody defines body for CreateThreadCron for application/json ContentType.
+type CreateThreadCronJSONRequestBody = CronCreate
 
 // CreateRunStreamJSONRequestBody defines body for CreateRunStream for application/json ContentType.
 type CreateRunStreamJSONRequestBody = RunCreate
@@ -445,35 +1419,164 @@ type CreateRunStreamJSONRequestBody = RunCreate
 // CreateRunWaitJSONRequestBody defines body for CreateRunWait for application/json ContentType.
 type CreateRunWaitJSONRequestBody = RunCreate
 
+// UpdateThreadStateJSONRequestBody defines body for UpdateThreadState for application/json ContentType.
+type UpdateThreadStateJSONRequestBody = ThreadStateUpdate
+
+// FindThreadStateJSONRequestBody defines body for FindThreadState for application/json ContentType.
+type FindThreadStateJSONRequestBody = ThreadStateFind
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// CreateAssistant Create an assistant.
+	// (POST /assistants)
+	CreateAssistant(w http.ResponseWriter, r *http.Request)
+	// CountAssistants Count assistants.
+	// (POST /assistants/count)
+	CountAssistants(w http.ResponseWriter, r *http.Request)
+	// SearchAssistants Search assistants.
+	// (POST /assistants/search)
+	SearchAssistants(w http.ResponseWriter, r *http.Request)
+	// DeleteAssistant Delete an assistant.
+	// (DELETE /assistants/{assistant_id})
+	DeleteAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params DeleteAssistantParams)
+	// GetAssistant Read an assistant.
+	// (GET /assistants/{assistant_id})
+	GetAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
+	// PatchAssistant Change an assistant, which makes a new version.
+	// (PATCH /assistants/{assistant_id})
+	PatchAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
+	// GetAssistantGraph Show an assistant's graph.
+	// (GET /assistants/{assistant_id}/graph)
+	GetAssistantGraph(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params GetAssistantGraphParams)
+	// SetLatestAssistantVersion Make a version of an assistant the one that runs take.
+	// (POST /assistants/{assistant_id}/latest)
+	SetLatestAssistantVersion(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
+	// GetAssistantSchemas Show the JSON schemas of an assistant's graph.
+	// (GET /assistants/{assistant_id}/schemas)
+	GetAssistantSchemas(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
+	// ListAssistantSubgraphs Show the schemas of the subgraphs of an assistant's graph.
+	// (GET /assistants/{assistant_id}/subgraphs)
+	ListAssistantSubgraphs(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params ListAssistantSubgraphsParams)
+	// GetAssistantSubgraph Show the schemas of a subgraph of an assistant's graph.
+	// (GET /assistants/{assistant_id}/subgraphs/{namespace})
+	GetAssistantSubgraph(w http.ResponseWriter, r *http.Request, assistantID AssistantID, namespace Namespace, params GetAssistantSubgraphParams)
+	// ListAssistantVersions List the versions of an assistant, newest first.
+	// (POST /assistants/{assistant_id}/versions)
+	ListAssistantVersions(w http.ResponseWriter, r *http.Request, assistantID AssistantID)
 	// GetInfo Say which server this is.
 	// (GET /info)
 	GetInfo(w http.ResponseWriter, r *http.Request)
+	// GetMetrics Show the deployment's own figures, as Prometheus reads them.
+	// (GET /metrics)
+	GetMetrics(w http.ResponseWriter, r *http.Request, params GetMetricsParams)
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
-	GetOK(w http.ResponseWriter, r *http.Request)
+	GetOK(w http.ResponseWriter, r *http.Request, params GetOKParams)
+	// CreateStatelessRun Create a run on a thread of its own and return at once.
+	// (POST /runs)
+	CreateStatelessRun(w http.ResponseWriter, r *http.Request)
+	// CreateStatelessRuns Create runs, each on a thread of its own, and return at once.
+	// (POST /runs/batch)
+	CreateStatelessRuns(w http.ResponseWriter, r *http.Request)
+	// CancelRuns End runs that have not ended: those of a status on all threads, or some of a thread.
+	// (POST /runs/cancel)
+	CancelRuns(w http.ResponseWriter, r *http.Request, params CancelRunsParams)
+	// CreateCron Run an assistant again and again, each time on a new thread.
+	// (POST /runs/crons)
+	CreateCron(w http.ResponseWriter, r *http.Request)
+	// CountCrons Count crons.
+	// (POST /runs/crons/count)
+	CountCrons(w http.ResponseWriter, r *http.Request)
+	// SearchCrons Search crons.
+	// (POST /runs/crons/search)
+	SearchCrons(w http.ResponseWriter, r *http.Request)
+	// DeleteCron Delete a cron; runs that it has begun go on.
+	// (DELETE /runs/crons/{cron_id})
+	DeleteCron(w http.ResponseWriter, r *http.Request, cronID CronID)
+	// GetCron Read a cron.
+	// (GET /runs/crons/{cron_id})
+	GetCron(w http.ResponseWriter, r *http.Request, cronID CronID)
+	// PatchCron Change a cron.
+	// (PATCH /runs/crons/{cron_id})
+	PatchCron(w http.ResponseWriter, r *http.Request, cronID CronID)
+	// CreateStatelessRunStream Create a run on a thread of its own and stream its events.
+	// (POST /runs/stream)
+	CreateStatelessRunStream(w http.ResponseWriter, r *http.Request)
+	// CreateStatelessRunWait Create a run on a thread of its own and return its final values.
+	// (POST /runs/wait)
+	CreateStatelessRunWait(w http.ResponseWriter, r *http.Request)
+	// TakeUpStatelessRun Take up the answer of a run on a thread of its own.
+	// (GET /runs/{run_id}/{part})
+	TakeUpStatelessRun(w http.ResponseWriter, r *http.Request, runID RunID, part string, params TakeUpStatelessRunParams)
+	// DeleteItem Delete an item.
+	// (DELETE /store/items)
+	DeleteItem(w http.ResponseWriter, r *http.Request)
+	// GetItem Read an item.
+	// (GET /store/items)
+	GetItem(w http.ResponseWriter, r *http.Request, params GetItemParams)
+	// PutItem Store an item.
+	// (PUT /store/items)
+	PutItem(w http.ResponseWriter, r *http.Request)
+	// SearchItems Search items below a namespace.
+	// (POST /store/items/search)
+	SearchItems(w http.ResponseWriter, r *http.Request)
+	// ListNamespaces List namespaces that have items.
+	// (POST /store/namespaces)
+	ListNamespaces(w http.ResponseWriter, r *http.Request)
 	// CreateThread Create a thread.
 	// (POST /threads)
 	CreateThread(w http.ResponseWriter, r *http.Request)
+	// CountThreads Count threads.
+	// (POST /threads/count)
+	CountThreads(w http.ResponseWriter, r *http.Request)
+	// PruneThreads Delete threads, or all but their newest states.
+	// (POST /threads/prune)
+	PruneThreads(w http.ResponseWriter, r *http.Request)
+	// SearchThreads Search threads.
+	// (POST /threads/search)
+	SearchThreads(w http.ResponseWriter, r *http.Request)
+	// DeleteThread Delete a thread, with its runs; one in flight is cancelled.
+	// (DELETE /threads/{thread_id})
+	DeleteThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// GetThread Read a thread.
 	// (GET /threads/{thread_id})
-	GetThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	GetThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadParams)
+	// PatchThread Change a thread.
+	// (PATCH /threads/{thread_id})
+	PatchThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params PatchThreadParams)
+	// CopyThread Make a thread with the state and history of another.
+	// (POST /threads/{thread_id}/copy)
+	CopyThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	// GetThreadHistory List a thread's states, newest first.
+	// (GET /threads/{thread_id}/history)
+	GetThreadHistory(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadHistoryParams)
+	// FindThreadHistory List a thread's states, newest first, as a body says.
+	// (POST /threads/{thread_id}/history)
+	FindThreadHistory(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// ListRuns List a thread's runs, newest first.
 	// (GET /threads/{thread_id}/runs)
 	ListRuns(w http.ResponseWriter, r *http.Request, threadID ThreadID, params ListRunsParams)
 	// CreateRun Create a run and return at once.
 	// (POST /threads/{thread_id}/runs)
 	CreateRun(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	// CreateThreadCron Run an assistant again and again on a thread.
+	// (POST /threads/{thread_id}/runs/crons)
+	CreateThreadCron(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// CreateRunStream Create a run and stream its events.
 	// (POST /threads/{thread_id}/runs/stream)
 	CreateRunStream(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// CreateRunWait Create a run and return its final values.
 	// (POST /threads/{thread_id}/runs/wait)
 	CreateRunWait(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	// DeleteRun Delete a run that has ended, with its events. What it did to the state stays.
+	// (DELETE /threads/{thread_id}/runs/{run_id})
+	DeleteRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID)
 	// GetRun Read a run.
 	// (GET /threads/{thread_id}/runs/{run_id})
 	GetRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID)
+	// CancelRun End a run that has not ended. The next queued one begins.
+	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
+	CancelRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params CancelRunParams)
 	// JoinRun Wait until a run has ended and return its final values.
 	// (GET /threads/{thread_id}/runs/{run_id}/join)
 	JoinRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params JoinRunParams)
@@ -482,7 +1585,19 @@ type ServerInterface interface {
 	StreamRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params StreamRunParams)
 	// GetThreadState Read a thread's newest state.
 	// (GET /threads/{thread_id}/state)
-	GetThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	GetThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadStateParams)
+	// UpdateThreadState Change a thread's state as if a node had.
+	// (POST /threads/{thread_id}/state)
+	UpdateThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	// FindThreadState Read a thread's state at a checkpoint.
+	// (POST /threads/{thread_id}/state/checkpoint)
+	FindThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID)
+	// GetThreadStateAt Read a thread's state at a checkpoint, given by its id.
+	// (GET /threads/{thread_id}/state/{checkpoint_id})
+	GetThreadStateAt(w http.ResponseWriter, r *http.Request, threadID ThreadID, checkpointID string, params GetThreadStateAtParams)
+	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
+	// (GET /threads/{thread_id}/stream)
+	StreamThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params StreamThreadParams)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -493,6 +1608,355 @@ type ServerInterfaceWrapper struct {
 }
 
 type MiddlewareFunc func(http.Handler) http.Handler
+
+// CreateAssistant operation middleware
+func (siw *ServerInterfaceWrapper) CreateAssistant(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateAssistant(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CountAssistants operation middleware
+func (siw *ServerInterfaceWrapper) CountAssistants(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CountAssistants(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SearchAssistants operation middleware
+func (siw *ServerInterfaceWrapper) SearchAssistants(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SearchAssistants(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteAssistant operation middleware
+func (siw *ServerInterfaceWrapper) DeleteAssistant(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteAssistantParams
+
+	// ------------- Optional query parameter "delete_threads" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "delete_threads", r.URL.Query(), &params.DeleteThreads, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "delete_threads"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "delete_threads", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteAssistant(w, r, assistantID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetAssistant operation middleware
+func (siw *ServerInterfaceWrapper) GetAssistant(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAssistant(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchAssistant operation middleware
+func (siw *ServerInterfaceWrapper) PatchAssistant(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchAssistant(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetAssistantGraph operation middleware
+func (siw *ServerInterfaceWrapper) GetAssistantGraph(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetAssistantGraphParams
+
+	// ------------- Optional query parameter "xray" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "xray", r.URL.Query(), &params.Xray, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "xray"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "xray", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAssistantGraph(w, r, assistantID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SetLatestAssistantVersion operation middleware
+func (siw *ServerInterfaceWrapper) SetLatestAssistantVersion(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SetLatestAssistantVersion(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetAssistantSchemas operation middleware
+func (siw *ServerInterfaceWrapper) GetAssistantSchemas(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAssistantSchemas(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAssistantSubgraphs operation middleware
+func (siw *ServerInterfaceWrapper) ListAssistantSubgraphs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAssistantSubgraphsParams
+
+	// ------------- Optional query parameter "recurse" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "recurse", r.URL.Query(), &params.Recurse, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "recurse"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "recurse", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAssistantSubgraphs(w, r, assistantID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetAssistantSubgraph operation middleware
+func (siw *ServerInterfaceWrapper) GetAssistantSubgraph(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "namespace" -------------
+	var namespace Namespace
+
+	err = runtime.BindStyledParameterWithOptions("simple", "namespace", r.PathValue("namespace"), &namespace, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "namespace", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetAssistantSubgraphParams
+
+	// ------------- Optional query parameter "recurse" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "recurse", r.URL.Query(), &params.Recurse, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "recurse"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "recurse", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAssistantSubgraph(w, r, assistantID, namespace, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAssistantVersions operation middleware
+func (siw *ServerInterfaceWrapper) ListAssistantVersions(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "assistant_id" -------------
+	var assistantID AssistantID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "assistant_id", r.PathValue("assistant_id"), &assistantID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "assistant_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAssistantVersions(w, r, assistantID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
 
 // GetInfo operation middleware
 func (siw *ServerInterfaceWrapper) GetInfo(w http.ResponseWriter, r *http.Request) {
@@ -508,11 +1972,472 @@ func (siw *ServerInterfaceWrapper) GetInfo(w http.ResponseWriter, r *http.Reques
 	handler.ServeHTTP(w, r)
 }
 
+// GetMetrics operation middleware
+func (siw *ServerInterfaceWrapper) GetMetrics(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetMetricsParams
+
+	// ------------- Optional query parameter "format" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "format", r.URL.Query(), &params.Format, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "format"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "format", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetMetrics(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetOK operation middleware
 func (siw *ServerInterfaceWrapper) GetOK(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetOKParams
+
+	// ------------- Optional query parameter "check_db" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "check_db", r.URL.Query(), &params.CheckDB, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "check_db"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "check_db", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetOK(w, r)
+		siw.Handler.GetOK(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateStatelessRun operation middleware
+func (siw *ServerInterfaceWrapper) CreateStatelessRun(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateStatelessRun(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateStatelessRuns operation middleware
+func (siw *ServerInterfaceWrapper) CreateStatelessRuns(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateStatelessRuns(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CancelRuns operation middleware
+func (siw *ServerInterfaceWrapper) CancelRuns(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelRunsParams
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelRuns(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateCron operation middleware
+func (siw *ServerInterfaceWrapper) CreateCron(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateCron(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CountCrons operation middleware
+func (siw *ServerInterfaceWrapper) CountCrons(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CountCrons(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SearchCrons operation middleware
+func (siw *ServerInterfaceWrapper) SearchCrons(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SearchCrons(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteCron operation middleware
+func (siw *ServerInterfaceWrapper) DeleteCron(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "cron_id" -------------
+	var cronID CronID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "cron_id", r.PathValue("cron_id"), &cronID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cron_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteCron(w, r, cronID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetCron operation middleware
+func (siw *ServerInterfaceWrapper) GetCron(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "cron_id" -------------
+	var cronID CronID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "cron_id", r.PathValue("cron_id"), &cronID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cron_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetCron(w, r, cronID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchCron operation middleware
+func (siw *ServerInterfaceWrapper) PatchCron(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "cron_id" -------------
+	var cronID CronID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "cron_id", r.PathValue("cron_id"), &cronID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cron_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchCron(w, r, cronID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateStatelessRunStream operation middleware
+func (siw *ServerInterfaceWrapper) CreateStatelessRunStream(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateStatelessRunStream(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateStatelessRunWait operation middleware
+func (siw *ServerInterfaceWrapper) CreateStatelessRunWait(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateStatelessRunWait(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// TakeUpStatelessRun operation middleware
+func (siw *ServerInterfaceWrapper) TakeUpStatelessRun(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "run_id" -------------
+	var runID RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "run_id", r.PathValue("run_id"), &runID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "run_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "part" -------------
+	var part string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "part", r.PathValue("part"), &part, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "part", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params TakeUpStatelessRunParams
+
+	// ------------- Optional query parameter "stream_mode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stream_mode", r.URL.Query(), &params.StreamMode, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "stream_mode"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "stream_mode", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cancel_on_disconnect" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cancel_on_disconnect", r.URL.Query(), &params.CancelOnDisconnect, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cancel_on_disconnect"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cancel_on_disconnect", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.TakeUpStatelessRun(w, r, runID, part, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteItem operation middleware
+func (siw *ServerInterfaceWrapper) DeleteItem(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteItem(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetItem operation middleware
+func (siw *ServerInterfaceWrapper) GetItem(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetItemParams
+
+	// ------------- Required query parameter "key" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "key", r.URL.Query(), &params.Key, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "key"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "key", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "namespace" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "namespace", r.URL.Query(), &params.Namespace, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "namespace"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "namespace", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "refresh_ttl" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "refresh_ttl", r.URL.Query(), &params.RefreshTTL, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "refresh_ttl"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "refresh_ttl", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetItem(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PutItem operation middleware
+func (siw *ServerInterfaceWrapper) PutItem(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PutItem(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SearchItems operation middleware
+func (siw *ServerInterfaceWrapper) SearchItems(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SearchItems(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListNamespaces operation middleware
+func (siw *ServerInterfaceWrapper) ListNamespaces(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListNamespaces(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -527,6 +2452,74 @@ func (siw *ServerInterfaceWrapper) CreateThread(w http.ResponseWriter, r *http.R
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CreateThread(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CountThreads operation middleware
+func (siw *ServerInterfaceWrapper) CountThreads(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CountThreads(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PruneThreads operation middleware
+func (siw *ServerInterfaceWrapper) PruneThreads(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PruneThreads(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// SearchThreads operation middleware
+func (siw *ServerInterfaceWrapper) SearchThreads(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SearchThreads(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteThread operation middleware
+func (siw *ServerInterfaceWrapper) DeleteThread(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteThread(w, r, threadID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -551,8 +2544,181 @@ func (siw *ServerInterfaceWrapper) GetThread(w http.ResponseWriter, r *http.Requ
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetThreadParams
+
+	// ------------- Optional query parameter "include" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "include", r.URL.Query(), &params.Include, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "include"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "include", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetThread(w, r, threadID)
+		siw.Handler.GetThread(w, r, threadID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchThread operation middleware
+func (siw *ServerInterfaceWrapper) PatchThread(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PatchThreadParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Prefer" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Prefer")]; found {
+		var Prefer string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Prefer", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Prefer", valueList[0], &Prefer, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Prefer", Err: err})
+			return
+		}
+
+		params.Prefer = &Prefer
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchThread(w, r, threadID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CopyThread operation middleware
+func (siw *ServerInterfaceWrapper) CopyThread(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CopyThread(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetThreadHistory operation middleware
+func (siw *ServerInterfaceWrapper) GetThreadHistory(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetThreadHistoryParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "before" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "before", r.URL.Query(), &params.Before, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "before"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "before", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetThreadHistory(w, r, threadID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FindThreadHistory operation middleware
+func (siw *ServerInterfaceWrapper) FindThreadHistory(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FindThreadHistory(w, r, threadID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -619,6 +2785,19 @@ func (siw *ServerInterfaceWrapper) ListRuns(w http.ResponseWriter, r *http.Reque
 		return
 	}
 
+	// ------------- Optional query parameter "select" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "select", r.URL.Query(), &params.Select, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "select"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "select", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListRuns(w, r, threadID, params)
 	}))
@@ -647,6 +2826,32 @@ func (siw *ServerInterfaceWrapper) CreateRun(w http.ResponseWriter, r *http.Requ
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.CreateRun(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateThreadCron operation middleware
+func (siw *ServerInterfaceWrapper) CreateThreadCron(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateThreadCron(w, r, threadID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -708,6 +2913,41 @@ func (siw *ServerInterfaceWrapper) CreateRunWait(w http.ResponseWriter, r *http.
 	handler.ServeHTTP(w, r)
 }
 
+// DeleteRun operation middleware
+func (siw *ServerInterfaceWrapper) DeleteRun(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "run_id" -------------
+	var runID RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "run_id", r.PathValue("run_id"), &runID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "run_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteRun(w, r, threadID, runID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetRun operation middleware
 func (siw *ServerInterfaceWrapper) GetRun(w http.ResponseWriter, r *http.Request) {
 
@@ -734,6 +2974,70 @@ func (siw *ServerInterfaceWrapper) GetRun(w http.ResponseWriter, r *http.Request
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetRun(w, r, threadID, runID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CancelRun operation middleware
+func (siw *ServerInterfaceWrapper) CancelRun(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "run_id" -------------
+	var runID RunID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "run_id", r.PathValue("run_id"), &runID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "run_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CancelRunParams
+
+	// ------------- Optional query parameter "wait" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait", r.URL.Query(), &params.Wait, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "wait"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "wait", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelRun(w, r, threadID, runID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -894,8 +3198,203 @@ func (siw *ServerInterfaceWrapper) GetThreadState(w http.ResponseWriter, r *http
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetThreadStateParams
+
+	// ------------- Optional query parameter "subgraphs" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subgraphs", r.URL.Query(), &params.Subgraphs, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "subgraphs"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subgraphs", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetThreadState(w, r, threadID)
+		siw.Handler.GetThreadState(w, r, threadID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// UpdateThreadState operation middleware
+func (siw *ServerInterfaceWrapper) UpdateThreadState(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UpdateThreadState(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FindThreadState operation middleware
+func (siw *ServerInterfaceWrapper) FindThreadState(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FindThreadState(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetThreadStateAt operation middleware
+func (siw *ServerInterfaceWrapper) GetThreadStateAt(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "checkpoint_id" -------------
+	var checkpointID string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "checkpoint_id", r.PathValue("checkpoint_id"), &checkpointID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "checkpoint_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetThreadStateAtParams
+
+	// ------------- Optional query parameter "subgraphs" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subgraphs", r.URL.Query(), &params.Subgraphs, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "subgraphs"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subgraphs", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetThreadStateAt(w, r, threadID, checkpointID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// StreamThread operation middleware
+func (siw *ServerInterfaceWrapper) StreamThread(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params StreamThreadParams
+
+	// ------------- Optional query parameter "stream_modes" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stream_modes", r.URL.Query(), &params.StreamModes, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "stream_modes"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "stream_modes", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "stream_mode" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "stream_mode", r.URL.Query(), &params.StreamMode, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "stream_mode"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "stream_mode", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StreamThread(w, r, threadID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -1025,18 +3524,63 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 		ErrorHandlerFunc:   options.ErrorHandlerFunc,
 	}
 
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants", wrapper.CreateAssistant)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/assistants/{assistant_id}", wrapper.DeleteAssistant)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/assistants/{assistant_id}", wrapper.GetAssistant)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/assistants/{assistant_id}", wrapper.PatchAssistant)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/assistants/{assistant_id}/graph", wrapper.GetAssistantGraph)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants/{assistant_id}/latest", wrapper.SetLatestAssistantVersion)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/assistants/{assistant_id}/schemas", wrapper.GetAssistantSchemas)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/assistants/{assistant_id}/subgraphs", wrapper.ListAssistantSubgraphs)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/assistants/{assistant_id}/subgraphs/{namespace}", wrapper.GetAssistantSubgraph)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants/{assistant_id}/versions", wrapper.ListAssistantVersions)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants/count", wrapper.CountAssistants)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/assistants/search", wrapper.SearchAssistants)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/info", wrapper.GetInfo)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/metrics", wrapper.GetMetrics)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ok", wrapper.GetOK)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs", wrapper.CreateStatelessRun)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/runs/{run_id}/{part}", wrapper.TakeUpStatelessRun)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/batch", wrapper.CreateStatelessRuns)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/cancel", wrapper.CancelRuns)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/crons", wrapper.CreateCron)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/runs/crons/{cron_id}", wrapper.DeleteCron)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/runs/crons/{cron_id}", wrapper.GetCron)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/runs/crons/{cron_id}", wrapper.PatchCron)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/crons/count", wrapper.CountCrons)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/crons/search", wrapper.SearchCrons)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/stream", wrapper.CreateStatelessRunStream)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/runs/wait", wrapper.CreateStatelessRunWait)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/store/items", wrapper.DeleteItem)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/store/items", wrapper.GetItem)
+	m.HandleFunc(http.MethodPut+" "+options.BaseURL+"/store/items", wrapper.PutItem)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/store/items/search", wrapper.SearchItems)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/store/namespaces", wrapper.ListNamespaces)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads", wrapper.CreateThread)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/threads/{thread_id}", wrapper.DeleteThread)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}", wrapper.GetThread)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/threads/{thread_id}", wrapper.PatchThread)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/copy", wrapper.CopyThread)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/history", wrapper.GetThreadHistory)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/history", wrapper.FindThreadHistory)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs", wrapper.ListRuns)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs", wrapper.CreateRun)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}", wrapper.DeleteRun)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}", wrapper.GetRun)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/cancel", wrapper.CancelRun)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/join", wrapper.JoinRun)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/runs/{run_id}/stream", wrapper.StreamRun)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs/crons", wrapper.CreateThreadCron)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs/stream", wrapper.CreateRunStream)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/runs/wait", wrapper.CreateRunWait)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/state", wrapper.GetThreadState)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/state", wrapper.UpdateThreadState)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/state/{checkpoint_id}", wrapper.GetThreadStateAt)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/state/checkpoint", wrapper.FindThreadState)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/stream", wrapper.StreamThread)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/count", wrapper.CountThreads)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/prune", wrapper.PruneThreads)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/search", wrapper.SearchThreads)
 
 	return m
 }
@@ -1062,6 +3606,286 @@ type FinalValuesJSONResponse struct {
 	Headers FinalValuesResponseHeaders
 }
 
+type CreateAssistantRequestObject struct {
+	Body *CreateAssistantJSONRequestBody
+}
+
+type CreateAssistantResponseObject interface {
+	VisitCreateAssistantResponse(w http.ResponseWriter) error
+}
+
+type CreateAssistant200JSONResponse Assistant
+
+func (response CreateAssistant200JSONResponse) VisitCreateAssistantResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CountAssistantsRequestObject struct {
+	Body *CountAssistantsJSONRequestBody
+}
+
+type CountAssistantsResponseObject interface {
+	VisitCountAssistantsResponse(w http.ResponseWriter) error
+}
+
+type CountAssistants200JSONResponse int
+
+func (response CountAssistants200JSONResponse) VisitCountAssistantsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchAssistantsRequestObject struct {
+	Body *SearchAssistantsJSONRequestBody
+}
+
+type SearchAssistantsResponseObject interface {
+	VisitSearchAssistantsResponse(w http.ResponseWriter) error
+}
+
+type SearchAssistants200ResponseHeaders struct {
+	XPaginationNext  *string
+	XPaginationTotal *string
+}
+
+type SearchAssistants200JSONResponse struct {
+	Body    []AssistantFound
+	Headers SearchAssistants200ResponseHeaders
+}
+
+func (response SearchAssistants200JSONResponse) VisitSearchAssistantsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XPaginationNext != nil {
+		w.Header().Set("X-Pagination-Next", fmt.Sprint(*response.Headers.XPaginationNext))
+	}
+	if response.Headers.XPaginationTotal != nil {
+		w.Header().Set("X-Pagination-Total", fmt.Sprint(*response.Headers.XPaginationTotal))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteAssistantRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Params      DeleteAssistantParams
+}
+
+type DeleteAssistantResponseObject interface {
+	VisitDeleteAssistantResponse(w http.ResponseWriter) error
+}
+
+type DeleteAssistant204Response struct {
+}
+
+func (response DeleteAssistant204Response) VisitDeleteAssistantResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetAssistantRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+}
+
+type GetAssistantResponseObject interface {
+	VisitGetAssistantResponse(w http.ResponseWriter) error
+}
+
+type GetAssistant200JSONResponse Assistant
+
+func (response GetAssistant200JSONResponse) VisitGetAssistantResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchAssistantRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Body        *PatchAssistantJSONRequestBody
+}
+
+type PatchAssistantResponseObject interface {
+	VisitPatchAssistantResponse(w http.ResponseWriter) error
+}
+
+type PatchAssistant200JSONResponse Assistant
+
+func (response PatchAssistant200JSONResponse) VisitPatchAssistantResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAssistantGraphRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Params      GetAssistantGraphParams
+}
+
+type GetAssistantGraphResponseObject interface {
+	VisitGetAssistantGraphResponse(w http.ResponseWriter) error
+}
+
+type GetAssistantGraph200JSONResponse DrawnGraph
+
+func (response GetAssistantGraph200JSONResponse) VisitGetAssistantGraphResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SetLatestAssistantVersionRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Body        *SetLatestAssistantVersionJSONRequestBody
+}
+
+type SetLatestAssistantVersionResponseObject interface {
+	VisitSetLatestAssistantVersionResponse(w http.ResponseWriter) error
+}
+
+type SetLatestAssistantVersion200JSONResponse Assistant
+
+func (response SetLatestAssistantVersion200JSONResponse) VisitSetLatestAssistantVersionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAssistantSchemasRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+}
+
+type GetAssistantSchemasResponseObject interface {
+	VisitGetAssistantSchemasResponse(w http.ResponseWriter) error
+}
+
+type GetAssistantSchemas200JSONResponse GraphSchemas
+
+func (response GetAssistantSchemas200JSONResponse) VisitGetAssistantSchemasResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAssistantSubgraphsRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Params      ListAssistantSubgraphsParams
+}
+
+type ListAssistantSubgraphsResponseObject interface {
+	VisitListAssistantSubgraphsResponse(w http.ResponseWriter) error
+}
+
+type ListAssistantSubgraphs200JSONResponse GraphSubgraphs
+
+func (response ListAssistantSubgraphs200JSONResponse) VisitListAssistantSubgraphsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAssistantSubgraphRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Namespace   Namespace   `json:"namespace"`
+	Params      GetAssistantSubgraphParams
+}
+
+type GetAssistantSubgraphResponseObject interface {
+	VisitGetAssistantSubgraphResponse(w http.ResponseWriter) error
+}
+
+type GetAssistantSubgraph200JSONResponse GraphSubgraphs
+
+func (response GetAssistantSubgraph200JSONResponse) VisitGetAssistantSubgraphResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAssistantVersionsRequestObject struct {
+	AssistantID AssistantID `json:"assistant_id"`
+	Body        *ListAssistantVersionsJSONRequestBody
+}
+
+type ListAssistantVersionsResponseObject interface {
+	VisitListAssistantVersionsResponse(w http.ResponseWriter) error
+}
+
+type ListAssistantVersions200JSONResponse []Assistant
+
+func (response ListAssistantVersions200JSONResponse) VisitListAssistantVersionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetInfoRequestObject struct {
 }
 
@@ -1083,7 +3907,27 @@ func (response GetInfo200JSONResponse) VisitGetInfoResponse(w http.ResponseWrite
 	return err
 }
 
+type GetMetricsRequestObject struct {
+	Params GetMetricsParams
+}
+
+type GetMetricsResponseObject interface {
+	VisitGetMetricsResponse(w http.ResponseWriter) error
+}
+
+type GetMetrics200TextResponse string
+
+func (response GetMetrics200TextResponse) VisitGetMetricsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(200)
+
+	_, err := w.Write([]byte(fmt.Sprint(response)))
+	return err
+}
+
 type GetOKRequestObject struct {
+	Params GetOKParams
 }
 
 type GetOKResponseObject interface {
@@ -1093,6 +3937,478 @@ type GetOKResponseObject interface {
 type GetOK200JSONResponse OK
 
 func (response GetOK200JSONResponse) VisitGetOKResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateStatelessRunRequestObject struct {
+	Body *CreateStatelessRunJSONRequestBody
+}
+
+type CreateStatelessRunResponseObject interface {
+	VisitCreateStatelessRunResponse(w http.ResponseWriter) error
+}
+
+type CreateStatelessRun200ResponseHeaders struct {
+	ContentLocation string
+}
+
+type CreateStatelessRun200JSONResponse struct {
+	Body    Run
+	Headers CreateStatelessRun200ResponseHeaders
+}
+
+func (response CreateStatelessRun200JSONResponse) VisitCreateStatelessRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateStatelessRunsRequestObject struct {
+	Body *CreateStatelessRunsJSONRequestBody
+}
+
+type CreateStatelessRunsResponseObject interface {
+	VisitCreateStatelessRunsResponse(w http.ResponseWriter) error
+}
+
+type CreateStatelessRuns200JSONResponse []Run
+
+func (response CreateStatelessRuns200JSONResponse) VisitCreateStatelessRunsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CancelRunsRequestObject struct {
+	Params CancelRunsParams
+	Body   *CancelRunsJSONRequestBody
+}
+
+type CancelRunsResponseObject interface {
+	VisitCancelRunsResponse(w http.ResponseWriter) error
+}
+
+type CancelRuns204Response struct {
+}
+
+func (response CancelRuns204Response) VisitCancelRunsResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type CreateCronRequestObject struct {
+	Body *CreateCronJSONRequestBody
+}
+
+type CreateCronResponseObject interface {
+	VisitCreateCronResponse(w http.ResponseWriter) error
+}
+
+type CreateCron200JSONResponse Cron
+
+func (response CreateCron200JSONResponse) VisitCreateCronResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CountCronsRequestObject struct {
+	Body *CountCronsJSONRequestBody
+}
+
+type CountCronsResponseObject interface {
+	VisitCountCronsResponse(w http.ResponseWriter) error
+}
+
+type CountCrons200JSONResponse int
+
+func (response CountCrons200JSONResponse) VisitCountCronsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchCronsRequestObject struct {
+	Body *SearchCronsJSONRequestBody
+}
+
+type SearchCronsResponseObject interface {
+	VisitSearchCronsResponse(w http.ResponseWriter) error
+}
+
+type SearchCrons200ResponseHeaders struct {
+	XPaginationNext  *string
+	XPaginationTotal *string
+}
+
+type SearchCrons200JSONResponse struct {
+	Body    []CronFound
+	Headers SearchCrons200ResponseHeaders
+}
+
+func (response SearchCrons200JSONResponse) VisitSearchCronsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XPaginationNext != nil {
+		w.Header().Set("X-Pagination-Next", fmt.Sprint(*response.Headers.XPaginationNext))
+	}
+	if response.Headers.XPaginationTotal != nil {
+		w.Header().Set("X-Pagination-Total", fmt.Sprint(*response.Headers.XPaginationTotal))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteCronRequestObject struct {
+	CronID CronID `json:"cron_id"`
+}
+
+type DeleteCronResponseObject interface {
+	VisitDeleteCronResponse(w http.ResponseWriter) error
+}
+
+type DeleteCron204Response struct {
+}
+
+func (response DeleteCron204Response) VisitDeleteCronResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetCronRequestObject struct {
+	CronID CronID `json:"cron_id"`
+}
+
+type GetCronResponseObject interface {
+	VisitGetCronResponse(w http.ResponseWriter) error
+}
+
+type GetCron200JSONResponse Cron
+
+func (response GetCron200JSONResponse) VisitGetCronResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchCronRequestObject struct {
+	CronID CronID `json:"cron_id"`
+	Body   *PatchCronJSONRequestBody
+}
+
+type PatchCronResponseObject interface {
+	VisitPatchCronResponse(w http.ResponseWriter) error
+}
+
+type PatchCron200JSONResponse Cron
+
+func (response PatchCron200JSONResponse) VisitPatchCronResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateStatelessRunStreamRequestObject struct {
+	Body *CreateStatelessRunStreamJSONRequestBody
+}
+
+type CreateStatelessRunStreamResponseObject interface {
+	VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error
+}
+
+type CreateStatelessRunStream200TextEventStreamResponse struct {
+	EventStreamTextEventStreamResponse
+}
+
+func (response CreateStatelessRunStream200TextEventStreamResponse) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type CreateStatelessRunWaitRequestObject struct {
+	Body *CreateStatelessRunWaitJSONRequestBody
+}
+
+type CreateStatelessRunWaitResponseObject interface {
+	VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error
+}
+
+type CreateStatelessRunWait200JSONResponse struct{ FinalValuesJSONResponse }
+
+func (response CreateStatelessRunWait200JSONResponse) VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TakeUpStatelessRunRequestObject struct {
+	RunID  RunID  `json:"run_id"`
+	Part   string `json:"part"`
+	Params TakeUpStatelessRunParams
+}
+
+type TakeUpStatelessRunResponseObject interface {
+	VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error
+}
+
+type TakeUpStatelessRun200ResponseHeaders struct {
+	ContentLocation string
+	Location        *string
+}
+
+type TakeUpStatelessRun200JSONResponse struct {
+	Body    interface{}
+	Headers TakeUpStatelessRun200ResponseHeaders
+}
+
+func (response TakeUpStatelessRun200JSONResponse) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TakeUpStatelessRun200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       TakeUpStatelessRun200ResponseHeaders
+	ContentLength int64
+}
+
+func (response TakeUpStatelessRun200TextEventStreamResponse) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type DeleteItemRequestObject struct {
+	Body *DeleteItemJSONRequestBody
+}
+
+type DeleteItemResponseObject interface {
+	VisitDeleteItemResponse(w http.ResponseWriter) error
+}
+
+type DeleteItem204Response struct {
+}
+
+func (response DeleteItem204Response) VisitDeleteItemResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetItemRequestObject struct {
+	Params GetItemParams
+}
+
+type GetItemResponseObject interface {
+	VisitGetItemResponse(w http.ResponseWriter) error
+}
+
+type GetItem200JSONResponse StoreItem
+
+func (response GetItem200JSONResponse) VisitGetItemResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PutItemRequestObject struct {
+	Body *PutItemJSONRequestBody
+}
+
+type PutItemResponseObject interface {
+	VisitPutItemResponse(w http.ResponseWriter) error
+}
+
+type PutItem204Response struct {
+}
+
+func (response PutItem204Response) VisitPutItemResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type SearchItemsRequestObject struct {
+	Body *SearchItemsJSONRequestBody
+}
+
+type SearchItemsResponseObject interface {
+	VisitSearchItemsResponse(w http.ResponseWriter) error
+}
+
+type SearchItems200JSONResponse StoreItems
+
+func (response SearchItems200JSONResponse) VisitSearchItemsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListNamespacesRequestObject struct {
+	Body *ListNamespacesJSONRequestBody
+}
+
+type ListNamespacesResponseObject interface {
+	VisitListNamespacesResponse(w http.ResponseWriter) error
+}
+
+type ListNamespaces200JSONResponse StoreNamespaces
+
+func (response ListNamespaces200JSONResponse) VisitListNamespacesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -1126,8 +4442,105 @@ func (response CreateThread200JSONResponse) VisitCreateThreadResponse(w http.Res
 	return err
 }
 
+type CountThreadsRequestObject struct {
+	Body *CountThreadsJSONRequestBody
+}
+
+type CountThreadsResponseObject interface {
+	VisitCountThreadsResponse(w http.ResponseWriter) error
+}
+
+type CountThreads200JSONResponse int
+
+func (response CountThreads200JSONResponse) VisitCountThreadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PruneThreadsRequestObject struct {
+	Body *PruneThreadsJSONRequestBody
+}
+
+type PruneThreadsResponseObject interface {
+	VisitPruneThreadsResponse(w http.ResponseWriter) error
+}
+
+type PruneThreads200JSONResponse ThreadsPruned
+
+func (response PruneThreads200JSONResponse) VisitPruneThreadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type SearchThreadsRequestObject struct {
+	Body *SearchThreadsJSONRequestBody
+}
+
+type SearchThreadsResponseObject interface {
+	VisitSearchThreadsResponse(w http.ResponseWriter) error
+}
+
+type SearchThreads200ResponseHeaders struct {
+	XPaginationNext  *string
+	XPaginationTotal *string
+}
+
+type SearchThreads200JSONResponse struct {
+	Body    []ThreadFound
+	Headers SearchThreads200ResponseHeaders
+}
+
+func (response SearchThreads200JSONResponse) VisitSearchThreadsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XPaginationNext != nil {
+		w.Header().Set("X-Pagination-Next", fmt.Sprint(*response.Headers.XPaginationNext))
+	}
+	if response.Headers.XPaginationTotal != nil {
+		w.Header().Set("X-Pagination-Total", fmt.Sprint(*response.Headers.XPaginationTotal))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteThreadRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+}
+
+type DeleteThreadResponseObject interface {
+	VisitDeleteThreadResponse(w http.ResponseWriter) error
+}
+
+type DeleteThread204Response struct {
+}
+
+func (response DeleteThread204Response) VisitDeleteThreadResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
 type GetThreadRequestObject struct {
 	ThreadID ThreadID `json:"thread_id"`
+	Params   GetThreadParams
 }
 
 type GetThreadResponseObject interface {
@@ -1137,6 +4550,106 @@ type GetThreadResponseObject interface {
 type GetThread200JSONResponse Thread
 
 func (response GetThread200JSONResponse) VisitGetThreadResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchThreadRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Params   PatchThreadParams
+	Body     *PatchThreadJSONRequestBody
+}
+
+type PatchThreadResponseObject interface {
+	VisitPatchThreadResponse(w http.ResponseWriter) error
+}
+
+type PatchThread200JSONResponse Thread
+
+func (response PatchThread200JSONResponse) VisitPatchThreadResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchThread204Response struct {
+}
+
+func (response PatchThread204Response) VisitPatchThreadResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type CopyThreadRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+}
+
+type CopyThreadResponseObject interface {
+	VisitCopyThreadResponse(w http.ResponseWriter) error
+}
+
+type CopyThread200JSONResponse Thread
+
+func (response CopyThread200JSONResponse) VisitCopyThreadResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetThreadHistoryRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Params   GetThreadHistoryParams
+}
+
+type GetThreadHistoryResponseObject interface {
+	VisitGetThreadHistoryResponse(w http.ResponseWriter) error
+}
+
+type GetThreadHistory200JSONResponse []ThreadState
+
+func (response GetThreadHistory200JSONResponse) VisitGetThreadHistoryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FindThreadHistoryRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Body     *FindThreadHistoryJSONRequestBody
+}
+
+type FindThreadHistoryResponseObject interface {
+	VisitFindThreadHistoryResponse(w http.ResponseWriter) error
+}
+
+type FindThreadHistory200JSONResponse []ThreadState
+
+func (response FindThreadHistory200JSONResponse) VisitFindThreadHistoryResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -1197,6 +4710,29 @@ func (response CreateRun200JSONResponse) VisitCreateRunResponse(w http.ResponseW
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Location", fmt.Sprint(response.Headers.ContentLocation))
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateThreadCronRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Body     *CreateThreadCronJSONRequestBody
+}
+
+type CreateThreadCronResponseObject interface {
+	VisitCreateThreadCronResponse(w http.ResponseWriter) error
+}
+
+type CreateThreadCron200JSONResponse Cron
+
+func (response CreateThreadCron200JSONResponse) VisitCreateThreadCronResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -1284,6 +4820,23 @@ func (response CreateRunWait200JSONResponse) VisitCreateRunWaitResponse(w http.R
 	return err
 }
 
+type DeleteRunRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	RunID    RunID    `json:"run_id"`
+}
+
+type DeleteRunResponseObject interface {
+	VisitDeleteRunResponse(w http.ResponseWriter) error
+}
+
+type DeleteRun204Response struct {
+}
+
+func (response DeleteRun204Response) VisitDeleteRunResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
 type GetRunRequestObject struct {
 	ThreadID ThreadID `json:"thread_id"`
 	RunID    RunID    `json:"run_id"`
@@ -1305,6 +4858,32 @@ func (response GetRun200JSONResponse) VisitGetRunResponse(w http.ResponseWriter)
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
+}
+
+type CancelRunRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	RunID    RunID    `json:"run_id"`
+	Params   CancelRunParams
+}
+
+type CancelRunResponseObject interface {
+	VisitCancelRunResponse(w http.ResponseWriter) error
+}
+
+type CancelRun202Response struct {
+}
+
+func (response CancelRun202Response) VisitCancelRunResponse(w http.ResponseWriter) error {
+	w.WriteHeader(202)
+	return nil
+}
+
+type CancelRun204Response struct {
+}
+
+func (response CancelRun204Response) VisitCancelRunResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
 }
 
 type JoinRunRequestObject struct {
@@ -1393,6 +4972,7 @@ func (response StreamRun200TextEventStreamResponse) VisitStreamRunResponse(w htt
 
 type GetThreadStateRequestObject struct {
 	ThreadID ThreadID `json:"thread_id"`
+	Params   GetThreadStateParams
 }
 
 type GetThreadStateResponseObject interface {
@@ -1413,35 +4993,288 @@ func (response GetThreadState200JSONResponse) VisitGetThreadStateResponse(w http
 	return err
 }
 
+type UpdateThreadStateRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Body     *UpdateThreadStateJSONRequestBody
+}
+
+type UpdateThreadStateResponseObject interface {
+	VisitUpdateThreadStateResponse(w http.ResponseWriter) error
+}
+
+type UpdateThreadState200JSONResponse ThreadStateUpdated
+
+func (response UpdateThreadState200JSONResponse) VisitUpdateThreadStateResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FindThreadStateRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Body     *FindThreadStateJSONRequestBody
+}
+
+type FindThreadStateResponseObject interface {
+	VisitFindThreadStateResponse(w http.ResponseWriter) error
+}
+
+type FindThreadState200JSONResponse ThreadState
+
+func (response FindThreadState200JSONResponse) VisitFindThreadStateResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetThreadStateAtRequestObject struct {
+	ThreadID     ThreadID `json:"thread_id"`
+	CheckpointID string   `json:"checkpoint_id"`
+	Params       GetThreadStateAtParams
+}
+
+type GetThreadStateAtResponseObject interface {
+	VisitGetThreadStateAtResponse(w http.ResponseWriter) error
+}
+
+type GetThreadStateAt200JSONResponse ThreadState
+
+func (response GetThreadStateAt200JSONResponse) VisitGetThreadStateAtResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type StreamThreadRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Params   StreamThreadParams
+}
+
+type StreamThreadResponseObject interface {
+	VisitStreamThreadResponse(w http.ResponseWriter) error
+}
+
+type StreamThread200ResponseHeaders struct {
+	Location *string
+}
+
+type StreamThread200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       StreamThread200ResponseHeaders
+	ContentLength int64
+}
+
+func (response StreamThread200TextEventStreamResponse) VisitStreamThreadResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// CreateAssistant Create an assistant.
+	// (POST /assistants)
+	CreateAssistant(ctx context.Context, request CreateAssistantRequestObject) (CreateAssistantResponseObject, error)
+	// CountAssistants Count assistants.
+	// (POST /assistants/count)
+	CountAssistants(ctx context.Context, request CountAssistantsRequestObject) (CountAssistantsResponseObject, error)
+	// SearchAssistants Search assistants.
+	// (POST /assistants/search)
+	SearchAssistants(ctx context.Context, request SearchAssistantsRequestObject) (SearchAssistantsResponseObject, error)
+	// DeleteAssistant Delete an assistant.
+	// (DELETE /assistants/{assistant_id})
+	DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error)
+	// GetAssistant Read an assistant.
+	// (GET /assistants/{assistant_id})
+	GetAssistant(ctx context.Context, request GetAssistantRequestObject) (GetAssistantResponseObject, error)
+	// PatchAssistant Change an assistant, which makes a new version.
+	// (PATCH /assistants/{assistant_id})
+	PatchAssistant(ctx context.Context, request PatchAssistantRequestObject) (PatchAssistantResponseObject, error)
+	// GetAssistantGraph Show an assistant's graph.
+	// (GET /assistants/{assistant_id}/graph)
+	GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error)
+	// SetLatestAssistantVersion Make a version of an assistant the one that runs take.
+	// (POST /assistants/{assistant_id}/latest)
+	SetLatestAssistantVersion(ctx context.Context, request SetLatestAssistantVersionRequestObject) (SetLatestAssistantVersionResponseObject, error)
+	// GetAssistantSchemas Show the JSON schemas of an assistant's graph.
+	// (GET /assistants/{assistant_id}/schemas)
+	GetAssistantSchemas(ctx context.Context, request GetAssistantSchemasRequestObject) (GetAssistantSchemasResponseObject, error)
+	// ListAssistantSubgraphs Show the schemas of the subgraphs of an assistant's graph.
+	// (GET /assistants/{assistant_id}/subgraphs)
+	ListAssistantSubgraphs(ctx context.Context, request ListAssistantSubgraphsRequestObject) (ListAssistantSubgraphsResponseObject, error)
+	// GetAssistantSubgraph Show the schemas of a subgraph of an assistant's graph.
+	// (GET /assistants/{assistant_id}/subgraphs/{namespace})
+	GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error)
+	// ListAssistantVersions List the versions of an assistant, newest first.
+	// (POST /assistants/{assistant_id}/versions)
+	ListAssistantVersions(ctx context.Context, request ListAssistantVersionsRequestObject) (ListAssistantVersionsResponseObject, error)
 	// GetInfo Say which server this is.
 	// (GET /info)
 	GetInfo(ctx context.Context, request GetInfoRequestObject) (GetInfoResponseObject, error)
+	// GetMetrics Show the deployment's own figures, as Prometheus reads them.
+	// (GET /metrics)
+	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
+	// CreateStatelessRun Create a run on a thread of its own and return at once.
+	// (POST /runs)
+	CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error)
+	// CreateStatelessRuns Create runs, each on a thread of its own, and return at once.
+	// (POST /runs/batch)
+	CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error)
+	// CancelRuns End runs that have not ended: those of a status on all threads, or some of a thread.
+	// (POST /runs/cancel)
+	CancelRuns(ctx context.Context, request CancelRunsRequestObject) (CancelRunsResponseObject, error)
+	// CreateCron Run an assistant again and again, each time on a new thread.
+	// (POST /runs/crons)
+	CreateCron(ctx context.Context, request CreateCronRequestObject) (CreateCronResponseObject, error)
+	// CountCrons Count crons.
+	// (POST /runs/crons/count)
+	CountCrons(ctx context.Context, request CountCronsRequestObject) (CountCronsResponseObject, error)
+	// SearchCrons Search crons.
+	// (POST /runs/crons/search)
+	SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error)
+	// DeleteCron Delete a cron; runs that it has begun go on.
+	// (DELETE /runs/crons/{cron_id})
+	DeleteCron(ctx context.Context, request DeleteCronRequestObject) (DeleteCronResponseObject, error)
+	// GetCron Read a cron.
+	// (GET /runs/crons/{cron_id})
+	GetCron(ctx context.Context, request GetCronRequestObject) (GetCronResponseObject, error)
+	// PatchCron Change a cron.
+	// (PATCH /runs/crons/{cron_id})
+	PatchCron(ctx context.Context, request PatchCronRequestObject) (PatchCronResponseObject, error)
+	// CreateStatelessRunStream Create a run on a thread of its own and stream its events.
+	// (POST /runs/stream)
+	CreateStatelessRunStream(ctx context.Context, request CreateStatelessRunStreamRequestObject) (CreateStatelessRunStreamResponseObject, error)
+	// CreateStatelessRunWait Create a run on a thread of its own and return its final values.
+	// (POST /runs/wait)
+	CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error)
+	// TakeUpStatelessRun Take up the answer of a run on a thread of its own.
+	// (GET /runs/{run_id}/{part})
+	TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessRunRequestObject) (TakeUpStatelessRunResponseObject, error)
+	// DeleteItem Delete an item.
+	// (DELETE /store/items)
+	DeleteItem(ctx context.Context, request DeleteItemRequestObject) (DeleteItemResponseObject, error)
+	// GetItem Read an item.
+	// (GET /store/items)
+	GetItem(ctx context.Context, request GetItemRequestObject) (GetItemResponseObject, error)
+	// PutItem Store an item.
+	// (PUT /store/items)
+	PutItem(ctx context.Context, request PutItemRequestObject) (PutItemResponseObject, error)
+	// SearchItems Search items below a namespace.
+	// (POST /store/items/search)
+	SearchItems(ctx context.Context, request SearchItemsRequestObject) (SearchItemsResponseObject, error)
+	// ListNamespaces List namespaces that have items.
+	// (POST /store/namespaces)
+	ListNamespaces(ctx context.Context, request ListNamespacesRequestObject) (ListNamespacesResponseObject, error)
 	// CreateThread Create a thread.
 	// (POST /threads)
 	CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error)
+	// CountThreads Count threads.
+	// (POST /threads/count)
+	CountThreads(ctx context.Context, request CountThreadsRequestObject) (CountThreadsResponseObject, error)
+	// PruneThreads Delete threads, or all but their newest states.
+	// (POST /threads/prune)
+	PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error)
+	// SearchThreads Search threads.
+	// (POST /threads/search)
+	SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error)
+	// DeleteThread Delete a thread, with its runs; one in flight is cancelled.
+	// (DELETE /threads/{thread_id})
+	DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error)
 	// GetThread Read a thread.
 	// (GET /threads/{thread_id})
 	GetThread(ctx context.Context, request GetThreadRequestObject) (GetThreadResponseObject, error)
+	// PatchThread Change a thread.
+	// (PATCH /threads/{thread_id})
+	PatchThread(ctx context.Context, request PatchThreadRequestObject) (PatchThreadResponseObject, error)
+	// CopyThread Make a thread with the state and history of another.
+	// (POST /threads/{thread_id}/copy)
+	CopyThread(ctx context.Context, request CopyThreadRequestObject) (CopyThreadResponseObject, error)
+	// GetThreadHistory List a thread's states, newest first.
+	// (GET /threads/{thread_id}/history)
+	GetThreadHistory(ctx context.Context, request GetThreadHistoryRequestObject) (GetThreadHistoryResponseObject, error)
+	// FindThreadHistory List a thread's states, newest first, as a body says.
+	// (POST /threads/{thread_id}/history)
+	FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error)
 	// ListRuns List a thread's runs, newest first.
 	// (GET /threads/{thread_id}/runs)
 	ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error)
 	// CreateRun Create a run and return at once.
 	// (POST /threads/{thread_id}/runs)
 	CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error)
+	// CreateThreadCron Run an assistant again and again on a thread.
+	// (POST /threads/{thread_id}/runs/crons)
+	CreateThreadCron(ctx context.Context, request CreateThreadCronRequestObject) (CreateThreadCronResponseObject, error)
 	// CreateRunStream Create a run and stream its events.
 	// (POST /threads/{thread_id}/runs/stream)
 	CreateRunStream(ctx context.Context, request CreateRunStreamRequestObject) (CreateRunStreamResponseObject, error)
 	// CreateRunWait Create a run and return its final values.
 	// (POST /threads/{thread_id}/runs/wait)
 	CreateRunWait(ctx context.Context, request CreateRunWaitRequestObject) (CreateRunWaitResponseObject, error)
+	// DeleteRun Delete a run that has ended, with its events. What it did to the state stays.
+	// (DELETE /threads/{thread_id}/runs/{run_id})
+	DeleteRun(ctx context.Context, request DeleteRunRequestObject) (DeleteRunResponseObject, error)
 	// GetRun Read a run.
 	// (GET /threads/{thread_id}/runs/{run_id})
 	GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error)
+	// CancelRun End a run that has not ended. The next queued one begins.
+	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
+	CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error)
 	// JoinRun Wait until a run has ended and return its final values.
 	// (GET /threads/{thread_id}/runs/{run_id}/join)
 	JoinRun(ctx context.Context, request JoinRunRequestObject) (JoinRunResponseObject, error)
@@ -1451,6 +5284,18 @@ type StrictServerInterface interface {
 	// GetThreadState Read a thread's newest state.
 	// (GET /threads/{thread_id}/state)
 	GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error)
+	// UpdateThreadState Change a thread's state as if a node had.
+	// (POST /threads/{thread_id}/state)
+	UpdateThreadState(ctx context.Context, request UpdateThreadStateRequestObject) (UpdateThreadStateResponseObject, error)
+	// FindThreadState Read a thread's state at a checkpoint.
+	// (POST /threads/{thread_id}/state/checkpoint)
+	FindThreadState(ctx context.Context, request FindThreadStateRequestObject) (FindThreadStateResponseObject, error)
+	// GetThreadStateAt Read a thread's state at a checkpoint, given by its id.
+	// (GET /threads/{thread_id}/state/{checkpoint_id})
+	GetThreadStateAt(ctx context.Context, request GetThreadStateAtRequestObject) (GetThreadStateAtResponseObject, error)
+	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
+	// (GET /threads/{thread_id}/stream)
+	StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -1492,6 +5337,359 @@ type strictHandler struct {
 	options     StrictHTTPServerOptions
 }
 
+// CreateAssistant operation middleware
+func (sh *strictHandler) CreateAssistant(w http.ResponseWriter, r *http.Request) {
+	var request CreateAssistantRequestObject
+
+	var body CreateAssistantJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateAssistant(ctx, request.(CreateAssistantRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateAssistant")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateAssistantResponseObject); ok {
+		if err := validResponse.VisitCreateAssistantResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CountAssistants operation middleware
+func (sh *strictHandler) CountAssistants(w http.ResponseWriter, r *http.Request) {
+	var request CountAssistantsRequestObject
+
+	var body CountAssistantsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CountAssistants(ctx, request.(CountAssistantsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CountAssistants")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CountAssistantsResponseObject); ok {
+		if err := validResponse.VisitCountAssistantsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SearchAssistants operation middleware
+func (sh *strictHandler) SearchAssistants(w http.ResponseWriter, r *http.Request) {
+	var request SearchAssistantsRequestObject
+
+	var body SearchAssistantsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchAssistants(ctx, request.(SearchAssistantsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchAssistants")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SearchAssistantsResponseObject); ok {
+		if err := validResponse.VisitSearchAssistantsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteAssistant operation middleware
+func (sh *strictHandler) DeleteAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params DeleteAssistantParams) {
+	var request DeleteAssistantRequestObject
+
+	request.AssistantID = assistantID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteAssistant(ctx, request.(DeleteAssistantRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteAssistant")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteAssistantResponseObject); ok {
+		if err := validResponse.VisitDeleteAssistantResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAssistant operation middleware
+func (sh *strictHandler) GetAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request GetAssistantRequestObject
+
+	request.AssistantID = assistantID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAssistant(ctx, request.(GetAssistantRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAssistant")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAssistantResponseObject); ok {
+		if err := validResponse.VisitGetAssistantResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchAssistant operation middleware
+func (sh *strictHandler) PatchAssistant(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request PatchAssistantRequestObject
+
+	request.AssistantID = assistantID
+
+	var body PatchAssistantJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchAssistant(ctx, request.(PatchAssistantRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchAssistant")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchAssistantResponseObject); ok {
+		if err := validResponse.VisitPatchAssistantResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAssistantGraph operation middleware
+func (sh *strictHandler) GetAssistantGraph(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params GetAssistantGraphParams) {
+	var request GetAssistantGraphRequestObject
+
+	request.AssistantID = assistantID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAssistantGraph(ctx, request.(GetAssistantGraphRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAssistantGraph")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAssistantGraphResponseObject); ok {
+		if err := validResponse.VisitGetAssistantGraphResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SetLatestAssistantVersion operation middleware
+func (sh *strictHandler) SetLatestAssistantVersion(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request SetLatestAssistantVersionRequestObject
+
+	request.AssistantID = assistantID
+
+	var body SetLatestAssistantVersionJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SetLatestAssistantVersion(ctx, request.(SetLatestAssistantVersionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SetLatestAssistantVersion")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SetLatestAssistantVersionResponseObject); ok {
+		if err := validResponse.VisitSetLatestAssistantVersionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAssistantSchemas operation middleware
+func (sh *strictHandler) GetAssistantSchemas(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request GetAssistantSchemasRequestObject
+
+	request.AssistantID = assistantID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAssistantSchemas(ctx, request.(GetAssistantSchemasRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAssistantSchemas")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAssistantSchemasResponseObject); ok {
+		if err := validResponse.VisitGetAssistantSchemasResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAssistantSubgraphs operation middleware
+func (sh *strictHandler) ListAssistantSubgraphs(w http.ResponseWriter, r *http.Request, assistantID AssistantID, params ListAssistantSubgraphsParams) {
+	var request ListAssistantSubgraphsRequestObject
+
+	request.AssistantID = assistantID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAssistantSubgraphs(ctx, request.(ListAssistantSubgraphsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAssistantSubgraphs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAssistantSubgraphsResponseObject); ok {
+		if err := validResponse.VisitListAssistantSubgraphsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAssistantSubgraph operation middleware
+func (sh *strictHandler) GetAssistantSubgraph(w http.ResponseWriter, r *http.Request, assistantID AssistantID, namespace Namespace, params GetAssistantSubgraphParams) {
+	var request GetAssistantSubgraphRequestObject
+
+	request.AssistantID = assistantID
+	request.Namespace = namespace
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAssistantSubgraph(ctx, request.(GetAssistantSubgraphRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAssistantSubgraph")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAssistantSubgraphResponseObject); ok {
+		if err := validResponse.VisitGetAssistantSubgraphResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAssistantVersions operation middleware
+func (sh *strictHandler) ListAssistantVersions(w http.ResponseWriter, r *http.Request, assistantID AssistantID) {
+	var request ListAssistantVersionsRequestObject
+
+	request.AssistantID = assistantID
+
+	var body ListAssistantVersionsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAssistantVersions(ctx, request.(ListAssistantVersionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAssistantVersions")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAssistantVersionsResponseObject); ok {
+		if err := validResponse.VisitListAssistantVersionsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetInfo operation middleware
 func (sh *strictHandler) GetInfo(w http.ResponseWriter, r *http.Request) {
 	var request GetInfoRequestObject
@@ -1516,9 +5714,37 @@ func (sh *strictHandler) GetInfo(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// GetMetrics operation middleware
+func (sh *strictHandler) GetMetrics(w http.ResponseWriter, r *http.Request, params GetMetricsParams) {
+	var request GetMetricsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMetrics(ctx, request.(GetMetricsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMetrics")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetMetricsResponseObject); ok {
+		if err := validResponse.VisitGetMetricsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetOK operation middleware
-func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request) {
+func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request, params GetOKParams) {
 	var request GetOKRequestObject
+
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.GetOK(ctx, request.(GetOKRequestObject))
@@ -1533,6 +5759,519 @@ func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetOKResponseObject); ok {
 		if err := validResponse.VisitGetOKResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateStatelessRun operation middleware
+func (sh *strictHandler) CreateStatelessRun(w http.ResponseWriter, r *http.Request) {
+	var request CreateStatelessRunRequestObject
+
+	var body CreateStatelessRunJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateStatelessRun(ctx, request.(CreateStatelessRunRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateStatelessRun")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateStatelessRunResponseObject); ok {
+		if err := validResponse.VisitCreateStatelessRunResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateStatelessRuns operation middleware
+func (sh *strictHandler) CreateStatelessRuns(w http.ResponseWriter, r *http.Request) {
+	var request CreateStatelessRunsRequestObject
+
+	var body CreateStatelessRunsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateStatelessRuns(ctx, request.(CreateStatelessRunsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateStatelessRuns")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateStatelessRunsResponseObject); ok {
+		if err := validResponse.VisitCreateStatelessRunsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CancelRuns operation middleware
+func (sh *strictHandler) CancelRuns(w http.ResponseWriter, r *http.Request, params CancelRunsParams) {
+	var request CancelRunsRequestObject
+
+	request.Params = params
+
+	var body CancelRunsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelRuns(ctx, request.(CancelRunsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelRuns")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CancelRunsResponseObject); ok {
+		if err := validResponse.VisitCancelRunsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateCron operation middleware
+func (sh *strictHandler) CreateCron(w http.ResponseWriter, r *http.Request) {
+	var request CreateCronRequestObject
+
+	var body CreateCronJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateCron(ctx, request.(CreateCronRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateCron")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateCronResponseObject); ok {
+		if err := validResponse.VisitCreateCronResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CountCrons operation middleware
+func (sh *strictHandler) CountCrons(w http.ResponseWriter, r *http.Request) {
+	var request CountCronsRequestObject
+
+	var body CountCronsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CountCrons(ctx, request.(CountCronsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CountCrons")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CountCronsResponseObject); ok {
+		if err := validResponse.VisitCountCronsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SearchCrons operation middleware
+func (sh *strictHandler) SearchCrons(w http.ResponseWriter, r *http.Request) {
+	var request SearchCronsRequestObject
+
+	var body SearchCronsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchCrons(ctx, request.(SearchCronsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchCrons")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SearchCronsResponseObject); ok {
+		if err := validResponse.VisitSearchCronsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteCron operation middleware
+func (sh *strictHandler) DeleteCron(w http.ResponseWriter, r *http.Request, cronID CronID) {
+	var request DeleteCronRequestObject
+
+	request.CronID = cronID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteCron(ctx, request.(DeleteCronRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteCron")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteCronResponseObject); ok {
+		if err := validResponse.VisitDeleteCronResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetCron operation middleware
+func (sh *strictHandler) GetCron(w http.ResponseWriter, r *http.Request, cronID CronID) {
+	var request GetCronRequestObject
+
+	request.CronID = cronID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetCron(ctx, request.(GetCronRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetCron")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetCronResponseObject); ok {
+		if err := validResponse.VisitGetCronResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchCron operation middleware
+func (sh *strictHandler) PatchCron(w http.ResponseWriter, r *http.Request, cronID CronID) {
+	var request PatchCronRequestObject
+
+	request.CronID = cronID
+
+	var body PatchCronJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchCron(ctx, request.(PatchCronRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchCron")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchCronResponseObject); ok {
+		if err := validResponse.VisitPatchCronResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateStatelessRunStream operation middleware
+func (sh *strictHandler) CreateStatelessRunStream(w http.ResponseWriter, r *http.Request) {
+	var request CreateStatelessRunStreamRequestObject
+
+	var body CreateStatelessRunStreamJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateStatelessRunStream(ctx, request.(CreateStatelessRunStreamRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateStatelessRunStream")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateStatelessRunStreamResponseObject); ok {
+		if err := validResponse.VisitCreateStatelessRunStreamResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateStatelessRunWait operation middleware
+func (sh *strictHandler) CreateStatelessRunWait(w http.ResponseWriter, r *http.Request) {
+	var request CreateStatelessRunWaitRequestObject
+
+	var body CreateStatelessRunWaitJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateStatelessRunWait(ctx, request.(CreateStatelessRunWaitRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateStatelessRunWait")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateStatelessRunWaitResponseObject); ok {
+		if err := validResponse.VisitCreateStatelessRunWaitResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// TakeUpStatelessRun operation middleware
+func (sh *strictHandler) TakeUpStatelessRun(w http.ResponseWriter, r *http.Request, runID RunID, part string, params TakeUpStatelessRunParams) {
+	var request TakeUpStatelessRunRequestObject
+
+	request.RunID = runID
+	request.Part = part
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.TakeUpStatelessRun(ctx, request.(TakeUpStatelessRunRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TakeUpStatelessRun")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(TakeUpStatelessRunResponseObject); ok {
+		if err := validResponse.VisitTakeUpStatelessRunResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteItem operation middleware
+func (sh *strictHandler) DeleteItem(w http.ResponseWriter, r *http.Request) {
+	var request DeleteItemRequestObject
+
+	var body DeleteItemJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteItem(ctx, request.(DeleteItemRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteItem")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteItemResponseObject); ok {
+		if err := validResponse.VisitDeleteItemResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetItem operation middleware
+func (sh *strictHandler) GetItem(w http.ResponseWriter, r *http.Request, params GetItemParams) {
+	var request GetItemRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetItem(ctx, request.(GetItemRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetItem")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetItemResponseObject); ok {
+		if err := validResponse.VisitGetItemResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PutItem operation middleware
+func (sh *strictHandler) PutItem(w http.ResponseWriter, r *http.Request) {
+	var request PutItemRequestObject
+
+	var body PutItemJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PutItem(ctx, request.(PutItemRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PutItem")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PutItemResponseObject); ok {
+		if err := validResponse.VisitPutItemResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SearchItems operation middleware
+func (sh *strictHandler) SearchItems(w http.ResponseWriter, r *http.Request) {
+	var request SearchItemsRequestObject
+
+	var body SearchItemsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchItems(ctx, request.(SearchItemsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchItems")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SearchItemsResponseObject); ok {
+		if err := validResponse.VisitSearchItemsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListNamespaces operation middleware
+func (sh *strictHandler) ListNamespaces(w http.ResponseWriter, r *http.Request) {
+	var request ListNamespacesRequestObject
+
+	var body ListNamespacesJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListNamespaces(ctx, request.(ListNamespacesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListNamespaces")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListNamespacesResponseObject); ok {
+		if err := validResponse.VisitListNamespacesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1574,11 +6313,131 @@ func (sh *strictHandler) CreateThread(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// CountThreads operation middleware
+func (sh *strictHandler) CountThreads(w http.ResponseWriter, r *http.Request) {
+	var request CountThreadsRequestObject
+
+	var body CountThreadsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CountThreads(ctx, request.(CountThreadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CountThreads")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CountThreadsResponseObject); ok {
+		if err := validResponse.VisitCountThreadsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PruneThreads operation middleware
+func (sh *strictHandler) PruneThreads(w http.ResponseWriter, r *http.Request) {
+	var request PruneThreadsRequestObject
+
+	var body PruneThreadsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PruneThreads(ctx, request.(PruneThreadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PruneThreads")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PruneThreadsResponseObject); ok {
+		if err := validResponse.VisitPruneThreadsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// SearchThreads operation middleware
+func (sh *strictHandler) SearchThreads(w http.ResponseWriter, r *http.Request) {
+	var request SearchThreadsRequestObject
+
+	var body SearchThreadsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SearchThreads(ctx, request.(SearchThreadsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SearchThreads")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SearchThreadsResponseObject); ok {
+		if err := validResponse.VisitSearchThreadsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteThread operation middleware
+func (sh *strictHandler) DeleteThread(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request DeleteThreadRequestObject
+
+	request.ThreadID = threadID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteThread(ctx, request.(DeleteThreadRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteThread")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteThreadResponseObject); ok {
+		if err := validResponse.VisitDeleteThreadResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetThread operation middleware
-func (sh *strictHandler) GetThread(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+func (sh *strictHandler) GetThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadParams) {
 	var request GetThreadRequestObject
 
 	request.ThreadID = threadID
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.GetThread(ctx, request.(GetThreadRequestObject))
@@ -1593,6 +6452,129 @@ func (sh *strictHandler) GetThread(w http.ResponseWriter, r *http.Request, threa
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetThreadResponseObject); ok {
 		if err := validResponse.VisitGetThreadResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchThread operation middleware
+func (sh *strictHandler) PatchThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params PatchThreadParams) {
+	var request PatchThreadRequestObject
+
+	request.ThreadID = threadID
+	request.Params = params
+
+	var body PatchThreadJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchThread(ctx, request.(PatchThreadRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchThread")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchThreadResponseObject); ok {
+		if err := validResponse.VisitPatchThreadResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CopyThread operation middleware
+func (sh *strictHandler) CopyThread(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request CopyThreadRequestObject
+
+	request.ThreadID = threadID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CopyThread(ctx, request.(CopyThreadRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CopyThread")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CopyThreadResponseObject); ok {
+		if err := validResponse.VisitCopyThreadResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetThreadHistory operation middleware
+func (sh *strictHandler) GetThreadHistory(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadHistoryParams) {
+	var request GetThreadHistoryRequestObject
+
+	request.ThreadID = threadID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetThreadHistory(ctx, request.(GetThreadHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetThreadHistory")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetThreadHistoryResponseObject); ok {
+		if err := validResponse.VisitGetThreadHistoryResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FindThreadHistory operation middleware
+func (sh *strictHandler) FindThreadHistory(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request FindThreadHistoryRequestObject
+
+	request.ThreadID = threadID
+
+	var body FindThreadHistoryJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		if !errors.Is(err, io.EOF) {
+			sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+			return
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FindThreadHistory(ctx, request.(FindThreadHistoryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FindThreadHistory")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FindThreadHistoryResponseObject); ok {
+		if err := validResponse.VisitFindThreadHistoryResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1653,6 +6635,39 @@ func (sh *strictHandler) CreateRun(w http.ResponseWriter, r *http.Request, threa
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(CreateRunResponseObject); ok {
 		if err := validResponse.VisitCreateRunResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateThreadCron operation middleware
+func (sh *strictHandler) CreateThreadCron(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request CreateThreadCronRequestObject
+
+	request.ThreadID = threadID
+
+	var body CreateThreadCronJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateThreadCron(ctx, request.(CreateThreadCronRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateThreadCron")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateThreadCronResponseObject); ok {
+		if err := validResponse.VisitCreateThreadCronResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1726,6 +6741,33 @@ func (sh *strictHandler) CreateRunWait(w http.ResponseWriter, r *http.Request, t
 	}
 }
 
+// DeleteRun operation middleware
+func (sh *strictHandler) DeleteRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID) {
+	var request DeleteRunRequestObject
+
+	request.ThreadID = threadID
+	request.RunID = runID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteRun(ctx, request.(DeleteRunRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteRun")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteRunResponseObject); ok {
+		if err := validResponse.VisitDeleteRunResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetRun operation middleware
 func (sh *strictHandler) GetRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID) {
 	var request GetRunRequestObject
@@ -1746,6 +6788,34 @@ func (sh *strictHandler) GetRun(w http.ResponseWriter, r *http.Request, threadID
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetRunResponseObject); ok {
 		if err := validResponse.VisitGetRunResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CancelRun operation middleware
+func (sh *strictHandler) CancelRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params CancelRunParams) {
+	var request CancelRunRequestObject
+
+	request.ThreadID = threadID
+	request.RunID = runID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelRun(ctx, request.(CancelRunRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelRun")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CancelRunResponseObject); ok {
+		if err := validResponse.VisitCancelRunResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1810,10 +6880,11 @@ func (sh *strictHandler) StreamRun(w http.ResponseWriter, r *http.Request, threa
 }
 
 // GetThreadState operation middleware
-func (sh *strictHandler) GetThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+func (sh *strictHandler) GetThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID, params GetThreadStateParams) {
 	var request GetThreadStateRequestObject
 
 	request.ThreadID = threadID
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.GetThreadState(ctx, request.(GetThreadStateRequestObject))
@@ -1828,6 +6899,127 @@ func (sh *strictHandler) GetThreadState(w http.ResponseWriter, r *http.Request, 
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetThreadStateResponseObject); ok {
 		if err := validResponse.VisitGetThreadStateResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// UpdateThreadState operation middleware
+func (sh *strictHandler) UpdateThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request UpdateThreadStateRequestObject
+
+	request.ThreadID = threadID
+
+	var body UpdateThreadStateJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UpdateThreadState(ctx, request.(UpdateThreadStateRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UpdateThreadState")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UpdateThreadStateResponseObject); ok {
+		if err := validResponse.VisitUpdateThreadStateResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FindThreadState operation middleware
+func (sh *strictHandler) FindThreadState(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request FindThreadStateRequestObject
+
+	request.ThreadID = threadID
+
+	var body FindThreadStateJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FindThreadState(ctx, request.(FindThreadStateRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FindThreadState")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FindThreadStateResponseObject); ok {
+		if err := validResponse.VisitFindThreadStateResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetThreadStateAt operation middleware
+func (sh *strictHandler) GetThreadStateAt(w http.ResponseWriter, r *http.Request, threadID ThreadID, checkpointID string, params GetThreadStateAtParams) {
+	var request GetThreadStateAtRequestObject
+
+	request.ThreadID = threadID
+	request.CheckpointID = checkpointID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetThreadStateAt(ctx, request.(GetThreadStateAtRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetThreadStateAt")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetThreadStateAtResponseObject); ok {
+		if err := validResponse.VisitGetThreadStateAtResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// StreamThread operation middleware
+func (sh *strictHandler) StreamThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params StreamThreadParams) {
+	var request StreamThreadRequestObject
+
+	request.ThreadID = threadID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.StreamThread(ctx, request.(StreamThreadRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StreamThread")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(StreamThreadResponseObject); ok {
+		if err := validResponse.VisitStreamThreadResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -42,10 +42,29 @@ func TestAnUnknownAssistantIsNotFound(t *testing.T) {
 	for _, assistant := range []string{"agents", "Agent", unknownID} {
 		for _, creation := range creations {
 			answer := f.call(t, "POST", thread+creation, with(hi(), "assistant_id", assistant))
-			wantDetail(t, answer, http.StatusNotFound, "Assistant "+assistant+" not found. The deployment's graphs are: agent, weather.")
+			want := "Assistant " + assistant + " not found."
+			if assistant != unknownID {
+				want += ` The deployment's graphs are: ["agent" "weather"].`
+			}
+			wantDetail(t, answer, http.StatusNotFound, want)
 		}
 	}
 	wantNoRuns(t, f, thread)
+}
+
+// TestTheGraphsOfAnImageAreKnownToItsAgent has a revision that says nothing of its graphs: the agent is asked.
+func TestTheGraphsOfAnImageAreKnownToItsAgent(t *testing.T) {
+	t.Parallel()
+	f := setUpUndeployed(t, nil, 0)
+	f.deploy(t)
+	thread := f.newThread(t)
+	for _, assistant := range []string{"agent", agentID} {
+		run := f.finish(t, thread, with(hi(), "assistant_id", assistant))
+		if got := f.call(t, "GET", run, nil).string("assistant_id"); got != agentID {
+			t.Errorf("%s: the assistant is %q", assistant, got)
+		}
+	}
+	wantStatus(t, f.call(t, "POST", thread+"/runs", with(hi(), "assistant_id", "any")), http.StatusNotFound)
 }
 
 // TestADeploymentWithoutARevisionIsUnavailableForRuns, but keeps threads already.

@@ -3,6 +3,7 @@ package agentserver_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -16,20 +17,26 @@ import (
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/agentserver"
 	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/assistant"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/cron"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/runner"
+	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/store"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 	"github.com/slipway-run/slipway/internal/workflow/local"
 	"github.com/slipway-run/slipway/internal/workspace"
@@ -50,9 +57,17 @@ type object = map[string]any
 type fixture struct {
 	*httptest.Server
 	deployments *deployment.Store
+	keys        *apikey.Store
+	crons       *cron.Store
+	threads     *thread.Store
+	runs        *run.Store
+	table       table.Table
+	hasher      secret.Hasher
 	// key is who calls unless a test says otherwise; stranger is the key of another workspace.
 	key, stranger string
 	deployment    deployment.Ref
+	// rescue looks for what was left behind as if it were much later.
+	rescue func(context.Context) error
 	// served gets the path of each request that the server is done with.
 	served chan string
 }
@@ -74,6 +89,20 @@ func setUpImpatient(t *testing.T, agent graphtest.Func, heartbeat time.Duration)
 // setUpUndeployed leaves the deployment without an active revision.
 func setUpUndeployed(t *testing.T, agent graphtest.Func, heartbeat time.Duration) *fixture {
 	t.Helper()
+	return setUpAt(t, graphtest.Start(t, agent), heartbeat)
+}
+
+// setUpKeeper deploys an agent that keeps checkpoints of its own.
+func setUpKeeper(t *testing.T) *fixture {
+	t.Helper()
+	f := setUpAt(t, graphtest.StartKeeper(t), 0)
+	f.deploy(t, "agent")
+	return f
+}
+
+// setUpAt has an agent that answers at an endpoint.
+func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fixture {
+	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	must(t, err)
@@ -88,11 +117,24 @@ func setUpUndeployed(t *testing.T, agent graphtest.Func, heartbeat time.Duration
 	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	threads := thread.NewStore(tb, clock.System)
-	runs := f.work(t, tb, threads, graphtest.Start(t, agent))
+	runs := f.work(t, tb, threads, agent)
+	hooks := webhook.NewStore(webhook.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	apiKeys := apikey.NewStore(tb, key, clock.System)
+	f.keys = apiKeys
+	assistants := assistant.NewStore(tb, clock.System)
+	f.crons = cron.NewStore(cron.Config{Table: tb, Assistants: assistants, Threads: threads, Runs: runs, Now: clock.System, Log: log})
+	f.threads, f.runs, f.table = threads, runs, tb
+	f.hasher = key
 	mux := web.NewMux(log)
 	must(t, agentserver.Register(mux, agentserver.Config{
+		Assistants: assistants, Store: store.New(tb, clock.System), Crons: f.crons, Metrics: counted{},
+		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
+		Webhooks: hooks, Answers: idempotency.NewStore(tb, key, clock.System),
+		Agents: &runner.Agents{
+			Deployments: f.deployments, Graph: graph.NewClient(nil),
+			Target: func(context.Context) (compute.Target, error) { return at{endpoint: agent}, nil },
+		},
 	}))
 	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		defer func() { f.served <- r.URL.Path }()
@@ -122,6 +164,10 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 	})
 	must(t, err)
 	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: clock.System})
+	later := func() time.Time { return clock.System().Add(time.Hour) }
+	f.rescue = func(ctx context.Context) error {
+		return run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: later}).Rescue(ctx, later())
+	}
 	work = runner.New(runner.Config{
 		Runs: runs, Deployments: f.deployments, Target: at{endpoint: agent}, Graph: graph.NewClient(transport), Log: slog.New(slog.DiscardHandler),
 	})
@@ -132,6 +178,17 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 		transport.CloseIdleConnections()
 	})
 	return runs
+}
+
+// counted is the Metrics of a server that shows that there are some.
+type counted struct{}
+
+func (counted) Count(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	next.ServeHTTP(w, r)
+}
+
+func (counted) Text(_ context.Context, _, deployment string) (string, error) {
+	return "requests_of_" + deployment + " 1\n", nil
 }
 
 // at is a compute.Target whose every release answers at one endpoint.
@@ -151,7 +208,7 @@ func (noRollouts) Start(context.Context, workflow.Machine, string, json.RawMessa
 
 func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) (id, key string) {
 	t.Helper()
-	w, err := workspaces.Create(t.Context(), "team")
+	w, err := workspaces.Create(t.Context(), rand.Text())
 	must(t, err)
 	key, err = apiKeys.Create(t.Context(), w.ID)
 	must(t, err)

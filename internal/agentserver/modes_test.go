@@ -74,7 +74,7 @@ func TestEachModeShowsItsEventsAndNoOthers(t *testing.T) {
 	f := setUp(t, nil)
 	for _, mode := range allModes {
 		for _, asked := range []any{mode, []any{mode}} {
-			path, events := f.stream(t, f.newThread(t), with(script(everything()...), "stream_mode", asked))
+			path, events := f.stream(t, f.newThread(t), with(with(script(everything()...), "stream_subgraphs", true), "stream_mode", asked))
 			want := append([]string{metadata(path, 1)}, shownIn[mode]...)
 			if diff := cmp.Diff(want, shown(events)); diff != "" {
 				t.Errorf("mode %v (-want +got):\n%s", asked, diff)
@@ -87,7 +87,7 @@ func TestEachModeShowsItsEventsAndNoOthers(t *testing.T) {
 func TestAModeCanBeChosenLater(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
-	path, events := f.stream(t, f.newThread(t), with(script(everything()...), "stream_mode", allModes))
+	path, events := f.stream(t, f.newThread(t), with(with(script(everything()...), "stream_subgraphs", true), "stream_mode", allModes))
 	for _, mode := range allModes {
 		got := f.follow(t, path+"/stream?stream_mode="+mode, "")
 		if diff := cmp.Diff(append([]string{metadata(path, 1)}, shownIn[mode]...), shown(got)); diff != "" {
@@ -117,7 +117,7 @@ func TestAModeCanBeChosenLater(t *testing.T) {
 func TestSeveralModesComeInOneStream(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
-	path, events := f.stream(t, f.newThread(t), with(script(everything()...), "stream_mode", []any{"messages", "messages-tuple", "updates", "values"}))
+	path, events := f.stream(t, f.newThread(t), with(with(script(everything()...), "stream_subgraphs", true), "stream_mode", []any{"messages", "messages-tuple", "updates", "values"}))
 	m, tuple, values, updates := shownIn["messages"], shownIn["messages-tuple"], shownIn["values"], shownIn["updates"]
 	want := []string{
 		metadata(path, 1), values[0], tuple[0], m[0], m[1], tuple[1], m[2], m[3], values[1], updates[0], m[4], tuple[2], m[5], updates[1], m[6], values[2],
@@ -143,12 +143,14 @@ func TestAFailureIsShownInEveryMode(t *testing.T) {
 	}
 }
 
-// TestAPauseIsAnUpdate of no node, which completes no message.
+// TestAPauseIsAnUpdate of no node, which completes no message, and stands beside the values.
 func TestAPauseIsAnUpdate(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
-	path, events := f.stream(t, f.newThread(t), with(script(pausing("q")), "stream_mode", []any{"updates", "messages"}))
-	want := []string{metadata(path, 1), `updates {"__interrupt__":[{"id":"q","value":"May I q?"}]}`}
+	const question = `{"__interrupt__":[{"id":"q","value":"May I q?"}]`
+	path, events := f.stream(t, f.newThread(t), with(script(pausing("q")), "stream_mode", []any{"updates", "messages", "values"}))
+	before := shownIn["values"][0]
+	want := []string{metadata(path, 1), before, "updates " + question + "}", strings.Replace(before, "{", question+",", 1)}
 	if diff := cmp.Diff(want, shown(events)); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -228,5 +230,42 @@ func TestAPartialMessageHasTheTypeOfItsClass(t *testing.T) {
 	}
 	if got, want := len(events), 1+3*len(want); got != want {
 		t.Errorf("there are %d events, want %d: %v", got, want, names(events))
+	}
+}
+
+// TestContentsOfBlocksAddUp by their indexes, as do the pieces of tool calls; a text and blocks may follow each other.
+func TestContentsOfBlocksAddUp(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	text := func(index int, text string) object { return object{"type": "text", "index": index, "text": text} }
+	call := func(members object) graphtest.Step {
+		piece := chunk("AIMessageChunk", "c", "")
+		piece[0].(object)["tool_call_chunks"] = []any{members}
+		return emit("messages", piece)
+	}
+	body := script(
+		emit("messages", chunk("AIMessageChunk", "b", []any{text(0, "Hel")})),
+		emit("messages", chunk("AIMessageChunk", "b", []any{text(0, "lo"), object{"type": "image", "index": 1, "url": "u"}})),
+		emit("messages", chunk("AIMessageChunk", "b", "!")),
+		emit("messages", chunk("AIMessageChunk", "b", []any{"?"})),
+		emit("messages", chunk("AIMessageChunk", "t", "A")), emit("messages", chunk("AIMessageChunk", "t", []any{text(0, "B")})),
+		call(object{"index": 0, "id": "1", "name": "weather", "args": ""}), call(object{"index": 0, "id": nil, "name": nil, "args": "{}"}),
+	)
+	_, events := f.stream(t, f.newThread(t), with(body, "stream_mode", "messages"))
+	last := map[string]string{}
+	for _, e := range events {
+		for _, id := range []string{"b", "t", "c"} {
+			if e.Name == "messages/partial" && strings.Contains(e.Data, `"id":"`+id+`"`) {
+				last[id] = e.Data
+			}
+		}
+	}
+	want := map[string]string{
+		"b": `[{"content":[{"index":0,"text":"Hello","type":"text"},{"index":1,"type":"image","url":"u"},{"text":"!?","type":"text"}],"id":"b","type":"ai"}]`,
+		"t": `[{"content":[{"text":"A","type":"text"},{"index":0,"text":"B","type":"text"}],"id":"t","type":"ai"}]`,
+		"c": `[{"content":"","id":"c","tool_call_chunks":[{"args":"{}","id":"1","index":0,"name":"weather"}],"type":"ai"}]`,
+	}
+	if diff := cmp.Diff(want, last); diff != "" {
+		t.Errorf("the messages at last (-want +got):\n%s", diff)
 	}
 }

@@ -1,13 +1,15 @@
 package agentserver_test
 
 import (
+	"cmp"
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/slipway-run/slipway/internal/auth"
@@ -19,46 +21,140 @@ type operation struct {
 	public bool
 	// located operations tell where the run is, resumable ones also where their answer can be taken up again.
 	located, resumable bool
-	body               object
+	// idle operations need a thread whose runs are over, reads only look although they have a body.
+	idle, reads bool
+	// stateless operations have no thread in their path; endless ones stream until their client goes. What is tested on its own is exempt from the tests of good answers.
+	stateless, endless, exempt bool
+	// status is that of the answer on a run that has ended; 200 unless set.
+	status int
+	// gone operations end what they are about, query is that of each request.
+	gone  bool
+	query string
+	body  any
 }
 
 // operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails when one is missing.
 var operations = map[string]operation{
-	"GET /ok":                                     {public: true},
-	"GET /info":                                   {},
-	"POST /threads":                               {body: object{"metadata": object{"a": 1}}},
-	"GET /threads/{thread_id}":                    {},
-	"GET /threads/{thread_id}/state":              {},
-	"GET /threads/{thread_id}/runs":               {},
-	"POST /threads/{thread_id}/runs":              {body: hi(), located: true},
-	"POST /threads/{thread_id}/runs/wait":         {body: hi(), located: true, resumable: true},
-	"POST /threads/{thread_id}/runs/stream":       {body: hi(), located: true, resumable: true},
-	"GET /threads/{thread_id}/runs/{run_id}":      {},
-	"GET /threads/{thread_id}/runs/{run_id}/join": {located: true, resumable: true},
+	"GET /ok":                                        {public: true},
+	"GET /info":                                      {},
+	"POST /threads":                                  {body: object{"metadata": object{"a": 1}}},
+	"GET /threads/{thread_id}":                       {},
+	"GET /threads/{thread_id}/state":                 {},
+	"POST /threads/{thread_id}/state":                {body: object{"values": object{"a": 1}}, idle: true},
+	"POST /threads/{thread_id}/state/checkpoint":     {body: object{"checkpoint": object{"checkpoint_map": nil}}, reads: true},
+	"GET /threads/{thread_id}/state/{checkpoint_id}": {},
+	"GET /threads/{thread_id}/history":               {},
+	"POST /threads/{thread_id}/history":              {body: object{"limit": 3}, reads: true},
+	"POST /threads/{thread_id}/copy":                 {idle: true},
+	"GET /threads/{thread_id}/runs":                  {},
+	"POST /threads/{thread_id}/runs":                 {body: hi(), located: true},
+	"POST /threads/{thread_id}/runs/wait":            {body: hi(), located: true, resumable: true},
+	"POST /threads/{thread_id}/runs/stream":          {body: hi(), located: true, resumable: true},
+	"GET /threads/{thread_id}/runs/{run_id}":         {},
+	"DELETE /threads/{thread_id}/runs/{run_id}":      {exempt: true},
+	"POST /threads/{thread_id}/runs/{run_id}/cancel": {status: http.StatusNotFound},
+	"GET /threads/{thread_id}/stream":                {endless: true, exempt: true},
+	"POST /runs":                                     {body: hi(), located: true, stateless: true},
+	"POST /runs/wait":                                {body: hi(), located: true, resumable: true, stateless: true},
+	"POST /runs/stream":                              {body: hi(), located: true, resumable: true, stateless: true},
+	"POST /runs/batch":                               {body: []any{hi()}},
+	"POST /runs/cancel":                              {body: object{"thread_id": unknownID, "run_ids": []any{unknownID}}, status: http.StatusNotFound},
+	"GET /runs/{run_id}/{part}":                      {status: http.StatusNotFound},
+	"GET /threads/{thread_id}/runs/{run_id}/join":    {located: true, resumable: true},
 	"GET /threads/{thread_id}/runs/{run_id}/stream": {
 		located: true, resumable: true,
 	},
+	"PATCH /threads/{thread_id}":                           {body: object{"metadata": object{"b": 2}}},
+	"DELETE /threads/{thread_id}":                          {status: http.StatusNoContent, gone: true},
+	"POST /threads/search":                                 {body: object{"limit": 3}, reads: true},
+	"POST /threads/count":                                  {body: object{"status": "idle"}, reads: true},
+	"POST /threads/prune":                                  {body: object{"thread_ids": []any{}}},
+	"POST /assistants":                                     {body: object{"graph_id": "agent"}},
+	"POST /assistants/search":                              {body: object{"graph_id": "agent"}, reads: true},
+	"POST /assistants/count":                               {body: object{}, reads: true},
+	"GET /assistants/{assistant_id}":                       {},
+	"PATCH /assistants/{assistant_id}":                     {body: object{"name": "Ann"}},
+	"DELETE /assistants/{assistant_id}":                    {status: http.StatusNoContent, gone: true},
+	"POST /assistants/{assistant_id}/versions":             {body: object{}, reads: true},
+	"POST /assistants/{assistant_id}/latest":               {body: object{"version": 1}},
+	"GET /assistants/{assistant_id}/schemas":               {},
+	"GET /assistants/{assistant_id}/graph":                 {},
+	"GET /assistants/{assistant_id}/subgraphs":             {},
+	"GET /assistants/{assistant_id}/subgraphs/{namespace}": {},
+	"GET /store/items":                                     {query: "?key=k&namespace=a.b"},
+	"PUT /store/items":                                     {body: object{"namespace": []string{"a", "b"}, "key": "k", "value": object{}}, status: http.StatusNoContent},
+	"DELETE /store/items":                                  {body: object{"namespace": []string{"a"}, "key": "none"}, status: http.StatusNoContent},
+	"POST /store/items/search":                             {body: object{"namespace_prefix": []string{"a"}}, reads: true},
+	"POST /store/namespaces":                               {body: object{}, reads: true},
+	"POST /runs/crons":                                     {body: yearly()},
+	"POST /threads/{thread_id}/runs/crons":                 {body: yearly()},
+	"POST /runs/crons/search":                              {body: object{}, reads: true},
+	"POST /runs/crons/count":                               {body: object{}, reads: true},
+	"GET /runs/crons/{cron_id}":                            {},
+	"PATCH /runs/crons/{cron_id}":                          {body: object{"enabled": true}},
+	"DELETE /runs/crons/{cron_id}":                         {status: http.StatusNoContent, gone: true},
+	"GET /metrics":                                         {},
 }
 
 // request returns the method and path of an operation on a run, given by its path.
 func request(name, run string) (method, path string) {
 	method, path, _ = strings.Cut(name, " ")
 	parts := strings.Split(run, "/")
-	return method, strings.NewReplacer("{thread_id}", parts[2], "{run_id}", parts[4]).Replace(path)
+	return method, strings.NewReplacer("{thread_id}", parts[2], "{run_id}", parts[4], "{part}", "join").Replace(path)
 }
 
 // send sends the operation's request with a key, "" for none.
 func (o operation) send(t *testing.T, f *fixture, method, path, key string) response {
 	t.Helper()
+	if of, ok := strings.CutSuffix(path, "/{checkpoint_id}"); ok { // that of the thread's newest state
+		newest := f.send(t, "GET", of, nil, map[string]string{auth.HeaderKey: f.key})
+		path = of + "/" + cmp.Or(newest.string("checkpoint", "checkpoint_id"), unknownID)
+	}
+	if o.idle {
+		f.settle(t, path[:strings.LastIndexByte(path, '/')])
+	}
+	path = f.fill(t, path)
+	path += o.query
 	headers := map[string]string{}
 	if key != "" {
 		headers[auth.HeaderKey] = key
 	}
-	var body any
-	if o.body != nil {
-		body = o.body
+	return f.send(t, method, path, o.body, headers)
+}
+
+// good is the status of the operation's answer on a run that has ended.
+func (o operation) good() int { return cmp.Or(o.status, http.StatusOK) }
+
+// yearly is a cron that does not fire in the time of a test.
+func yearly() object {
+	return object{"assistant_id": "agent", "schedule": "@yearly", "input": object{"messages": []any{message("human", "tick", "Tick")}}}
+}
+
+// fill puts what there is in the place of a path's parameters: an assistant, a cron and a subgraph of the workspace of the fixture's own, made for the request.
+func (f *fixture) fill(t *testing.T, path string) string {
+	t.Helper()
+	path = strings.Replace(path, "{namespace}", "inner", 1)
+	if strings.Contains(path, "{assistant_id}") {
+		made := f.call(t, "POST", "/assistants", object{"graph_id": "agent"})
+		path = strings.Replace(path, "{assistant_id}", cmp.Or(made.string("assistant_id"), unknownID), 1)
 	}
-	return f.send(t, method, path, body, headers)
+	if strings.Contains(path, "{cron_id}") {
+		made := f.call(t, "POST", "/runs/crons", yearly())
+		path = strings.Replace(path, "{cron_id}", cmp.Or(made.string("cron_id"), unknownID), 1)
+	}
+	if strings.HasSuffix(path, "/store/items") {
+		f.call(t, "PUT", "/store/items", object{"namespace": []string{"a", "b"}, "key": "k", "value": object{"v": 1}})
+	}
+	return path
+}
+
+// settle waits until the runs of a thread are over.
+func (f *fixture) settle(t *testing.T, thread string) {
+	t.Helper()
+	listed, _ := f.send(t, "GET", thread+"/runs?limit=1", nil, map[string]string{auth.HeaderKey: f.key}).body.([]any)
+	for _, newest := range listed {
+		f.send(t, "GET", thread+"/runs/"+newest.(map[string]any)["run_id"].(string)+"/join", nil, map[string]string{auth.HeaderKey: f.key})
+	}
 }
 
 // document is the contract as the server publishes it.
@@ -81,7 +177,7 @@ func TestEveryOperationIsExercised(t *testing.T) {
 		}
 	}
 	slices.Sort(got)
-	if diff := cmp.Diff(slices.Sorted(maps.Keys(operations)), got); diff != "" {
+	if diff := gocmp.Diff(slices.Sorted(maps.Keys(operations)), got); diff != "" {
 		t.Errorf("operations (-exercised +in the contract):\n%s", diff)
 	}
 }
@@ -98,12 +194,21 @@ func TestEveryOperationAnswersInTheShapeOfTheContract(t *testing.T) {
 	thread := f.newThread(t)
 	run := f.finish(t, thread, hi())
 	for name, o := range operations {
+		if o.exempt {
+			continue
+		}
 		method, path := request(name, run)
+		if o.gone {
+			_, path = request(name, f.newThread(t)+"/runs/"+unknownID)
+		}
 		answer := o.send(t, f, method, f.path(path), f.key)
-		wantStatus(t, answer, http.StatusOK)
+		wantStatus(t, answer, o.good())
 		checkLocations(t, name, o, thread, answer)
+		if o.status == http.StatusNoContent {
+			continue
+		}
 		_, template, _ := strings.Cut(name, " ")
-		definition := []string{"paths", template, strings.ToLower(method), "responses", "200"}
+		definition := []string{"paths", template, strings.ToLower(method), "responses", strconv.Itoa(o.good())}
 		if shared := document.string(append(definition, "$ref")...); shared != "" {
 			definition = strings.Split(strings.TrimPrefix(shared, "#/"), "/")
 		}
@@ -113,8 +218,10 @@ func TestEveryOperationAnswersInTheShapeOfTheContract(t *testing.T) {
 			t.Errorf("%s: Content-Type is %q, the contract has %v", name, media, slices.Sorted(maps.Keys(content)))
 			continue
 		}
-		if media != "application/json" {
+		if media == "text/event-stream" {
 			eventsOf(t, answer)
+		}
+		if media != "application/json" {
 			continue
 		}
 		schema, err := compiler.Compile("test:///contract#/" + pointer(append(definition, "content", media, "schema")))
@@ -136,6 +243,9 @@ func pointer(path []string) string {
 func checkLocations(t *testing.T, name string, o operation, thread string, answer response) {
 	t.Helper()
 	content, location := answer.Header.Get("Content-Location"), answer.Header.Get("Location")
+	if o.stateless {
+		thread = ""
+	}
 	if is := strings.HasPrefix(content, thread+"/runs/") && len(content) == len(thread+"/runs/"+unknownID); is != o.located {
 		t.Errorf("%s: Content-Location is %q", name, content)
 	}
@@ -187,7 +297,7 @@ func TestEveryOperationRefusesStrangers(t *testing.T) {
 		}
 	}
 	after := f.call(t, "GET", thread+"/runs", nil)
-	if diff := cmp.Diff(before.body, after.body); diff != "" {
+	if diff := gocmp.Diff(before.body, after.body); diff != "" {
 		t.Errorf("a refused request changed something (-before +after):\n%s", diff)
 	}
 }
@@ -197,7 +307,7 @@ func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 	f := setUp(t, nil)
 	for _, key := range []string{"", "guess"} {
 		answer := f.send(t, "GET", f.path("/ok"), nil, map[string]string{auth.HeaderKey: key})
-		if diff := cmp.Diff(any(object{"ok": true}), answer.body); diff != "" {
+		if diff := gocmp.Diff(any(object{"ok": true}), answer.body); diff != "" {
 			t.Errorf("ok (-want +got):\n%s", diff)
 		}
 	}

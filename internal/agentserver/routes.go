@@ -7,12 +7,17 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/assistant"
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/cron"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/store"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/webhook"
 )
 
 // maxBody is how large a request may be, in bytes.
@@ -23,36 +28,64 @@ const base = "/d/{deployment_id}"
 
 // Config is what the agent server works with.
 type Config struct {
-	Deployments   *deployment.Store
-	Threads       *thread.Store
-	Runs          *run.Store
-	Authenticator *auth.Authenticator
+	Deployments *deployment.Store
+	Threads     *thread.Store
+	Runs        *run.Store
+	Assistants  *assistant.Store
+	Store       *store.Store
+	Crons       *cron.Store
+	// Tokens knows the agents of deployments, which may use the store of their own; nil knows none.
+	Tokens AgentTokens
+	// Metrics counts requests and shows the figures of a deployment; nil does not.
+	Metrics Metrics
+	// Agents is asked for the graphs of an image, and when a state is changed; without it graphs that keep checkpoints of their own refuse that.
+	Agents        Agents
+	Authenticator auth.Authenticator
+	// Webhooks checks the addresses that runs name; without it none may be named.
+	Webhooks *webhook.Store
+	// Answers keeps the answers to requests that carry an Idempotency-Key; without it the header means nothing.
+	Answers *idempotency.Store
 	// Version is that of the server.
 	Version string
+	// Origins are whose pages may call the agent server from browsers; default web.AnyOrigin.
+	Origins []string
 	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
 	Heartbeat time.Duration
 }
 
 // server implements StrictServerInterface.
-type server struct{ Config }
+type server struct {
+	Config
+
+	described *descriptions
+}
 
 // Register adds the agent server's routes to the mux, under /d/{deployment_id}.
 func Register(mux *web.Mux, config Config) error {
 	if config.Heartbeat == 0 {
 		config.Heartbeat = web.HeartbeatInterval
 	}
+	if config.Origins == nil {
+		config.Origins = []string{web.AnyOrigin}
+	}
 	contract, err := web.Load(openapi.AgentServer, maxBody)
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
-	s := server{config}
+	s := server{config, &descriptions{}}
 	strict := NewStrictHandlerWithOptions(s, nil, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
+	routes := mux.Routes(contract, base, s.authenticate(mux))
+	if config.Answers != nil {
+		routes.Idempotent(answers{config.Answers})
+	}
 	HandlerWithOptions(strict, StdHTTPServerOptions{
-		BaseURL: base, BaseRouter: mux.Routes(contract, base, s.authenticate(mux)), ErrorHandlerFunc: mux.RequestError,
+		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
 	mux.Handle("GET "+base+"/openapi.json", contract)
+	mux.Handle("GET "+base+"/docs", web.Page(openapi.AgentServerDocs, openapi.DocsPolicy))
+	mux.AllowOrigins("/d/", config.Origins...)
 	return nil
 }
 
@@ -76,14 +109,22 @@ func (s server) authenticate(mux *web.Mux) web.Middleware {
 				mux.Error(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), deploymentKey{}, d)))
+			r = r.WithContext(context.WithValue(r.Context(), deploymentKey{}, d))
+			if s.Metrics != nil {
+				s.Metrics.Count(d.Deployment, w, r, next)
+				return
+			}
+			next.ServeHTTP(w, r)
 		})
 	}
 }
 
 func (s server) deployment(r *http.Request) (deployment.Deployment, error) {
-	principal, err := s.Authenticator.Key(r)
+	principal, err := s.caller(r)
 	if err != nil {
+		return deployment.Deployment{}, err
+	}
+	if err := authorize(principal, r); err != nil {
 		return deployment.Deployment{}, err
 	}
 	ref := deployment.Ref{Workspace: principal.Workspace, Deployment: r.PathValue("deployment_id")}
@@ -95,19 +136,4 @@ func (s server) deployment(r *http.Request) (deployment.Deployment, error) {
 		err = deployment.NotFound(ref)
 	}
 	return d, err
-}
-
-// GetOK answers that the server takes requests.
-func (s server) GetOK(context.Context, GetOKRequestObject) (GetOKResponseObject, error) {
-	return GetOK200JSONResponse{Ok: true}, nil
-}
-
-// GetInfo tells which server and which revision this is.
-func (s server) GetInfo(ctx context.Context, _ GetInfoRequestObject) (GetInfoResponseObject, error) {
-	d := served(ctx)
-	return GetInfo200JSONResponse{
-		Version:  s.Version,
-		Flags:    emptyObject,
-		Metadata: object(map[string]any{"deployment_id": d.Deployment, "revision_id": d.Active}),
-	}, nil
 }

@@ -4,13 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/run"
@@ -37,19 +33,16 @@ func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestO
 	if err != nil {
 		return nil, err
 	}
-	return finalValues{s, ctx, created.Ref}, nil
+	return finalValues{server: s, ctx: ctx, ref: created.Ref, cancel: cancels(request.Body)}, nil
 }
 
 // JoinRun answers with a run's final values, once it has ended.
 func (s server) JoinRun(ctx context.Context, request JoinRunRequestObject) (JoinRunResponseObject, error) {
-	if err := notServed(map[string]bool{"cancel_on_disconnect": isTrue(request.Params.CancelOnDisconnect)}); err != nil {
-		return nil, err
-	}
 	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
 	if err != nil {
 		return nil, err // before anything is sent
 	}
-	return finalValues{s, ctx, found.Ref}, nil
+	return finalValues{server: s, ctx: ctx, ref: found.Ref, cancel: isTrue(request.Params.CancelOnDisconnect)}, nil
 }
 
 // GetRun reads a run.
@@ -77,91 +70,120 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 	if err != nil {
 		return nil, err
 	}
-	shown := make(ListRuns200JSONResponse, len(found))
+	shown := make(runList, len(found))
 	for i, r := range found {
-		shown[i] = showRun(r)
+		shown[i] = record.Encode(showRun(r))
+		if len(request.Params.Select) > 0 {
+			shown[i] = selected(shown[i], request.Params.Select)
+		}
 	}
 	return shown, nil
 }
 
+// runList is a list of runs, whole or only in part.
+type runList []json.RawMessage
+
+// VisitListRunsResponse implements ListRunsResponseObject.
+func (l runList) VisitListRunsResponse(w http.ResponseWriter) error {
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(l)
+}
+
+// selected keeps some members of an object.
+func selected(whole json.RawMessage, fields []RunField) json.RawMessage {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(whole, &members); err != nil {
+		panic("agentserver: a run is shown as an object: " + err.Error())
+	}
+	kept := map[string]json.RawMessage{}
+	for _, field := range fields {
+		kept[string(field)] = members[string(field)]
+	}
+	return record.Encode(kept)
+}
+
 // create checks a request to run and creates the run.
 func (s server) create(ctx context.Context, threadID string, body *RunCreate) (run.Run, error) {
-	if err := refuse(body); err != nil {
-		return run.Run{}, err
-	}
-	graph, err := graphOf(served(ctx), body.AssistantID)
+	request, err := s.request(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
-	if err := state.CheckInput(body.Input); err != nil {
-		return run.Run{}, fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
-	}
 	ref := threadRef(ctx, threadID)
-	if body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate {
+	// A thread that is not there has no checkpoint to go on from.
+	if request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate {
 		if _, err := s.Threads.Create(ctx, ref, nil, true); err != nil {
 			return run.Run{}, err
+		}
+	}
+	return s.Runs.Create(ctx, ref, request)
+}
+
+// request checks a request to run.
+func (s server) request(ctx context.Context, body *RunCreate) (run.Request, error) {
+	named, err := s.runnable(ctx, body)
+	if err != nil {
+		return run.Request{}, err
+	}
+	if err := state.CheckInput(body.Input); err != nil {
+		return run.Request{}, fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
+	}
+	fork, err := forkOf(body)
+	if err != nil {
+		return run.Request{}, err
+	}
+	webhook := text(body.Webhook)
+	if webhook != "" {
+		if s.Webhooks == nil {
+			return run.Request{}, fault.New(fault.Invalid, "This server does not offer: webhook.")
+		}
+		if err := s.Webhooks.CheckURL("webhook", webhook); err != nil {
+			return run.Request{}, err
 		}
 	}
 	strategy := run.Enqueue
 	if body.MultitaskStrategy != nil {
 		strategy = run.Strategy(*body.MultitaskStrategy)
 	}
-	return s.Runs.Create(ctx, ref, run.Request{
-		AssistantID: assistantID(graph), Graph: graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
+	return run.Request{
+		AssistantID: named.Assistant, Graph: named.Graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
 		Input: present(body.Input), Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
-	})
+		Fork: fork, Durability: durability(body), StreamSubgraphs: isTrue(body.StreamSubgraphs),
+		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body),
+	}, nil
 }
 
-// refuse names what this server does not do, rather than leave it out silently.
-func refuse(body *RunCreate) error {
-	return notServed(map[string]bool{
-		"after_seconds":                body.AfterSeconds != nil && *body.AfterSeconds > 0,
-		"checkpoint":                   body.Checkpoint != nil,
-		"checkpoint_id":                body.CheckpointID != nil,
-		"multitask_strategy: rollback": body.MultitaskStrategy != nil && *body.MultitaskStrategy == MultitaskStrategyRollback,
-		"on_disconnect: cancel":        body.OnDisconnect != nil && *body.OnDisconnect == OnDisconnectCancel,
-		"webhook":                      body.Webhook != nil,
-		"feedback_keys":                len(body.FeedbackKeys) > 0,
-	})
+func durability(body *RunCreate) string {
+	if body.Durability == nil {
+		return ""
+	}
+	return string(*body.Durability)
 }
 
-func notServed(asked map[string]bool) error {
-	var names []string
-	for name, is := range asked {
-		if is {
-			names = append(names, name)
+// forkOf reads the checkpoint that a run is to go on from, which clients also send in the configuration; nil for the newest. The configuration names it to
+// the agent.
+func forkOf(body *RunCreate) (*run.Fork, error) {
+	var config struct {
+		Configurable *Checkpoint `json:"configurable"`
+	}
+	named := body.Checkpoint
+	if named == nil && text(body.CheckpointID) == "" && present(body.Config) != nil {
+		if err := json.Unmarshal(body.Config, &config); err == nil {
+			named = config.Configurable
 		}
 	}
-	if len(names) == 0 {
-		return nil
+	at, err := placeOf(named, body.CheckpointID)
+	if err != nil || (at.ID == "" && at.NS == "") {
+		return nil, err
 	}
-	slices.Sort(names)
-	return fault.New(fault.Invalid, "This server does not offer: %s.", strings.Join(names, ", "))
+	if at.ID == "" {
+		return nil, fault.New(fault.Invalid, "The checkpoint of the subgraph %s needs a checkpoint_map, which names that of the graph under \"\".", at.NS)
+	}
+	body.Config = withCheckpoint(present(body.Config), at)
+	return &run.Fork{ID: at.ID, NS: at.NS, Map: at.Map}, nil
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
-
-// graphOf finds the graph that an assistant runs: an assistant is named by its graph, or by the id of the graph's default assistant.
-func graphOf(d deployment.Deployment, assistant string) (string, error) {
-	if d.Active == "" {
-		return "", fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
-	}
-	for _, graph := range d.Graphs {
-		if assistant == graph || strings.EqualFold(assistant, assistantID(graph)) {
-			return graph, nil
-		}
-	}
-	return "", fault.New(fault.NotFound, "Assistant %s not found. The deployment's graphs are: %s.", assistant, strings.Join(d.Graphs, ", "))
-}
-
-// assistantNamespace is the UUID namespace of default assistants, which clients of the public service know (RFC 9562: OID namespace, with
-// one byte changed there).
-var assistantNamespace = uuid.MustParse("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
-
-func assistantID(graph string) string {
-	return uuid.NewSHA1(assistantNamespace, []byte(graph)).String()
-}
 
 func streamModes(asked web.OneOrMany[StreamMode]) []string {
 	modes := make([]string, 0, len(asked))
@@ -183,12 +205,9 @@ func showRun(r run.Run) Run {
 		Status:            RunStatus(r.Status),
 		Metadata:          orEmpty(r.Metadata),
 		MultitaskStrategy: MultitaskStrategy(r.Strategy),
-		Kwargs: object(map[string]any{
-			"input": r.Input, "command": r.Command, "config": orEmpty(r.Config), "context": orEmpty(r.Context), "stream_mode": r.StreamModes,
-			"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter,
-		}),
-		CreatedAt: clock.Format(r.Created),
-		UpdatedAt: clock.Format(r.Updated),
+		Kwargs:            r.Kwargs(),
+		CreatedAt:         clock.Format(r.Created),
+		UpdatedAt:         clock.Format(r.Updated),
 	}
 }
 
@@ -203,8 +222,13 @@ func runRef(ctx context.Context, threadID, runID string) run.Ref {
 	return run.Ref{Ref: threadRef(ctx, threadID), Run: strings.ToLower(runID)}
 }
 
-// location is the path of a run, relative to the agent server, as Content-Location has it.
-func location(ref run.Ref) string { return "/threads/" + ref.Thread + "/runs/" + ref.Run }
+// location is the path of a run, relative to the agent server, as Content-Location has it. One that has a thread of its own shares the id of that.
+func location(ref run.Ref) string {
+	if ref.Run == ref.Thread {
+		return "/runs/" + ref.Run
+	}
+	return "/threads/" + ref.Thread + "/runs/" + ref.Run
+}
 
 // takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append to the URL at which they have the agent
 // server, as they do with all others. A whole URL would not do: some clients append it too, others refuse it when they know the server by
@@ -216,6 +240,8 @@ type finalValues struct {
 	server
 	ctx context.Context
 	ref run.Ref
+	// cancel says that the run is to end when the connection is lost.
+	cancel bool
 }
 
 // VisitJoinRunResponse implements JoinRunResponseObject.
@@ -225,10 +251,14 @@ func (f finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return 
 func (f finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
 
 func (f finalValues) write(w http.ResponseWriter) error {
+	defer func() { f.leave(f.ctx, f.ref, f.cancel) }()
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join")
 	return web.Await(f.ctx, w, f.Heartbeat, func(ctx context.Context) (json.RawMessage, error) {
 		ended, err := f.Runs.Await(ctx, f.ref)
+		if fault.Is(err, fault.NotFound) {
+			return object(map[string]any{"__error__": run.Failure{Name: "RolledBack", Message: "The run was rolled back."}}), nil
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -89,6 +89,7 @@ func TestANewRunIsShownWhole(t *testing.T) {
 			"input": object{"n": 1.0, "text": "<&>"}, "command": object{"resume": true},
 			"config": object{"tags": []any{"a"}, "configurable": object{"k": 1.0}}, "context": object{"c": nil},
 			"stream_mode": []any{"updates", "custom"}, "interrupt_before": "*", "interrupt_after": []any{"tools"},
+			"subgraphs": false, "temporary": false, "feedback_keys": nil, "webhook": nil,
 		},
 	})
 	if got, want := created.Header.Get("Content-Location"), thread+"/runs/"+runID; got != want {
@@ -116,7 +117,7 @@ func TestAFinishedRunIsShownWhole(t *testing.T) {
 		"multitask_strategy": "enqueue", "created_at": at[0], "updated_at": at[1],
 		"kwargs": object{
 			"input": hi()["input"], "command": nil, "config": object{}, "context": object{}, "stream_mode": []any{"values"},
-			"interrupt_before": nil, "interrupt_after": nil,
+			"interrupt_before": nil, "interrupt_after": nil, "subgraphs": false, "temporary": false, "feedback_keys": nil, "webhook": nil,
 		},
 	})
 	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{got.body})
@@ -140,7 +141,10 @@ func wantStateOf(t *testing.T, f *fixture, thread, runID string) {
 	wantBody(t, state, object{
 		"values": values, "next": []any{}, "tasks": []any{}, "interrupts": []any{}, "created_at": at,
 		"checkpoint": checkpoint(checkpointID), "parent_checkpoint": checkpoint(parentID),
-		"metadata": object{"step": state.member("metadata", "step"), "source": "loop", "run_id": runID, "thread_id": threadID},
+		"metadata": object{
+			"step": state.member("metadata", "step"), "source": "loop", "run_id": runID, "thread_id": threadID,
+			"parents": object{}, "graph_id": "agent", "assistant_id": agentID,
+		},
 	})
 	if _, is := state.member("metadata", "step").(float64); !is {
 		t.Errorf("the step is %v", state.member("metadata", "step"))
@@ -148,7 +152,7 @@ func wantStateOf(t *testing.T, f *fixture, thread, runID string) {
 	read := f.call(t, "GET", thread, nil)
 	times(t, read, "created_at", "updated_at", "state_updated_at")
 	wantBody(t, read, object{
-		"thread_id": threadID, "status": "idle", "metadata": object{}, "config": object{}, "values": values, "interrupts": object{},
+		"thread_id": threadID, "status": "idle", "metadata": object{"graph_id": "agent", "assistant_id": agentID}, "config": object{}, "values": values, "interrupts": object{},
 		"error": nil, "state_updated_at": at, "created_at": read.member("created_at"), "updated_at": read.member("updated_at"),
 	})
 }
@@ -204,6 +208,6 @@ func TestInfoTellsTheServerAndTheRevision(t *testing.T) {
 	f := setUpUndeployed(t, nil, 0)
 	revisionID := f.deploy(t, "agent")
 	wantBody(t, f.call(t, "GET", "/info", nil), object{
-		"version": version, "flags": object{}, "metadata": object{"deployment_id": f.deployment.Deployment, "revision_id": revisionID},
+		"version": version, "flags": object{"assistants": true, "crons": true, "metrics": true, "store": true}, "metadata": object{"deployment_id": f.deployment.Deployment, "revision_id": revisionID},
 	})
 }

@@ -17,25 +17,29 @@ func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequ
 	if err != nil {
 		return nil, err
 	}
-	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes}, nil
+	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
 }
 
 // StreamRun streams a run's events, from the beginning or from where the client left off, while it goes on and after it has ended.
 func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error) {
-	if err := notServed(map[string]bool{"cancel_on_disconnect": isTrue(request.Params.CancelOnDisconnect)}); err != nil {
-		return nil, err
-	}
-	after, err := lastEventID(request.Params.LastEventID)
+	stream, err := s.takeUp(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.LastEventID, request.Params.StreamMode)
+	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
+	return stream, err
+}
+
+// takeUp is the stream of a run after an event.
+func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []StreamMode) (eventStream, error) {
+	after, err := lastEventID(last)
 	if err != nil {
-		return nil, err
+		return eventStream{}, err
 	}
-	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
+	found, err := s.Runs.Get(ctx, ref)
 	if err != nil {
-		return nil, err
+		return eventStream{}, err
 	}
 	stream := eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after}
-	if len(request.Params.StreamMode) > 0 {
-		stream.modes = streamModes(request.Params.StreamMode)
+	if len(modes) > 0 {
+		stream.modes = streamModes(modes)
 	}
 	return stream, nil
 }
@@ -61,6 +65,8 @@ type eventStream struct {
 	run   run.Run
 	modes []string
 	after int64
+	// cancel says that the run is to end when the connection is lost.
+	cancel bool
 }
 
 // VisitCreateRunStreamResponse implements CreateRunStreamResponseObject.
@@ -70,6 +76,7 @@ func (e eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error {
 func (e eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
 
 func (e eventStream) write(w http.ResponseWriter) error {
+	defer func() { e.leave(e.ctx, e.run.Ref, e.cancel) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
 	takeUpAt(w, location(e.run.Ref)+"/stream")
 	out := web.NewStream(w)
@@ -90,7 +97,7 @@ func (e eventStream) write(w http.ResponseWriter) error {
 // read hands the run's events to the connection, translated to what the client asked for.
 func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error {
 	t := newTranslator(e.server, e.run.Ref.Ref, e.modes, e.after)
-	return e.Runs.Stream(ctx, e.run.Ref, t.start(), func(events []run.Event) error {
+	err := e.Runs.Stream(ctx, e.run.Ref, t.start(), func(events []run.Event) error {
 		translated, err := t.translate(ctx, events)
 		if err != nil || len(translated) == 0 {
 			return err
@@ -102,4 +109,8 @@ func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error
 			return ctx.Err()
 		}
 	})
+	if fault.Is(err, fault.NotFound) {
+		return nil // it was rolled back: the stream ends as that of an interrupted run
+	}
+	return err
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/thread"
@@ -31,22 +32,53 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 	if id := asked.ThreadID; id != nil {
 		ref.Thread = strings.ToLower(*id)
 	}
+	if len(asked.Supersteps) > 0 {
+		if _, err := s.graphOfThread(ctx, "", present(asked.Metadata)); err != nil {
+			return nil, err
+		}
+	}
 	keep := asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing
-	t, err := s.Threads.Create(ctx, ref, present(asked.Metadata), keep)
+	ttl, err := ttlOf(asked.TTL)
 	if err != nil {
 		return nil, err
 	}
-	if t.Lock.Run == "" {
+	t, err := s.Threads.CreateFor(ctx, ref, present(asked.Metadata), ttl, keep)
+	if err != nil {
+		return nil, err
+	}
+	if len(asked.Supersteps) > 0 && t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
+		if _, err := s.update(ctx, t, -1, nil, supersteps(asked.Supersteps)); err != nil {
+			return nil, err
+		}
+	} else if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
 		return CreateThread200JSONResponse(showThread(t)), nil
 	}
-	found, err := s.thread(ctx, ref)
+	found, err := s.thread(ctx, t.Ref)
 	return CreateThread200JSONResponse(found), err
 }
 
 // GetThread reads a thread with its newest values.
 func (s server) GetThread(ctx context.Context, request GetThreadRequestObject) (GetThreadResponseObject, error) {
-	found, err := s.thread(ctx, threadRef(ctx, request.ThreadID))
+	ref := threadRef(ctx, request.ThreadID)
+	found, err := s.thread(ctx, ref)
+	if err == nil {
+		err = s.showTTL(ctx, ref, &found, request.Params.Include)
+	}
 	return GetThread200JSONResponse(found), err
+}
+
+// CopyThread makes a thread with the state and history of another.
+func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject) (CopyThreadResponseObject, error) {
+	t, err := s.Runs.Seal(ctx, threadRef(ctx, request.ThreadID))
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.Threads.Copy(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.thread(ctx, made.Ref)
+	return CopyThread200JSONResponse(found), err
 }
 
 func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
@@ -60,35 +92,27 @@ func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
 		updated := clock.Format(state.At.Created)
 		shown.StateUpdatedAt = &updated
 	}
-	if t.Status == thread.StatusError {
-		failed, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
-		if err != nil {
-			return Thread{}, err
-		}
-		shown.Error = record.Encode(failed.Failure)
-	}
-	return shown, nil
+	shown.Error, err = s.threadError(ctx, t)
+	return shown, err
 }
 
-// GetThreadState reads a thread's newest state.
-func (s server) GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error) {
-	t, state, err := s.Runs.State(ctx, threadRef(ctx, request.ThreadID))
-	if err != nil {
+// threadError tells why the thread's last run did not succeed; null when it did, and when it was deleted or rolled back.
+func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessage, error) {
+	if t.Lock.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
+		return null, nil
+	}
+	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return null, nil
+	case err != nil:
 		return nil, err
+	case last.Status == run.Interrupted:
+		return record.Encode(run.Failure{Name: "UserInterrupt", Message: "The run was cancelled."}), nil
+	case last.Failure == nil:
+		return null, nil
 	}
-	shown := ThreadState{
-		Values: state.Values.JSON(), Next: []string{}, Tasks: []ThreadTask{}, Interrupts: questions(t.Interrupts), Metadata: emptyObject,
-	}
-	if state.At.Number >= 0 {
-		created := clock.Format(state.At.Created)
-		shown.CreatedAt = &created
-		shown.Checkpoint = checkpoint(t.Thread, state.At.ID)
-		shown.ParentCheckpoint = checkpoint(t.Thread, state.At.ParentID)
-		shown.Metadata = object(map[string]any{
-			"step": state.At.Step(), "source": state.At.Source, "run_id": state.At.Run, "thread_id": t.Thread,
-		})
-	}
-	return GetThreadState200JSONResponse(shown), nil
+	return record.Encode(last.Failure), nil
 }
 
 // showThread is a thread as the interface has it, without its values.
@@ -122,14 +146,6 @@ func questions(raw json.RawMessage) []Interrupt {
 	}
 	slices.SortStableFunc(all, func(a, b Interrupt) int { return cmp.Compare(a.ID, b.ID) })
 	return all
-}
-
-func checkpoint(threadID, checkpointID string) *Checkpoint {
-	if checkpointID == "" {
-		return nil
-	}
-	namespace := ""
-	return &Checkpoint{ThreadID: &threadID, CheckpointNs: &namespace, CheckpointID: &checkpointID, CheckpointMap: null}
 }
 
 func threadRef(ctx context.Context, threadID string) thread.Ref {

@@ -80,7 +80,8 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 		if err != nil {
 			return nil, err
 		}
-		return []web.Event{{Name: event.Name, Data: state.Values.JSON()}}, nil
+		values, err := withMembers(state.Values.JSON(), event.Data)
+		return []web.Event{{Name: event.Name, Data: values}}, err
 	case run.EventMessages:
 		return t.chunk(event), nil
 	}
@@ -92,6 +93,19 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 		out = append(out, t.messages.complete(event.Data)...)
 	}
 	return out, nil
+}
+
+// withMembers is an object with the members of another, which may be absent.
+func withMembers(object, more json.RawMessage) (json.RawMessage, error) {
+	if len(more) == 0 {
+		return object, nil
+	}
+	all := map[string]json.RawMessage{}
+	err := json.Unmarshal(object, &all)
+	if err == nil {
+		err = json.Unmarshal(more, &all)
+	}
+	return record.Encode(all), err
 }
 
 func (t *translator) wants(mode StreamMode) bool { return slices.Contains(t.modes, string(mode)) }
@@ -109,14 +123,17 @@ func (t *translator) chunk(event run.Event) []web.Event {
 
 // accumulator makes the events of the stream mode "messages": each chunk shows the whole message so far.
 type accumulator struct {
-	// open holds the first chunk of each message that is not complete, text what its chunks add up to.
-	open map[string]map[string]json.RawMessage
-	text map[string]string
+	// open holds the first chunk of each message that is not complete, content what its chunks add up to.
+	open    map[string]map[string]json.RawMessage
+	content map[string]*content
 }
 
 func newAccumulator() *accumulator {
-	return &accumulator{open: map[string]map[string]json.RawMessage{}, text: map[string]string{}}
+	return &accumulator{open: map[string]map[string]json.RawMessage{}, content: map[string]*content{}}
 }
+
+// toolCalls is the member of a chunk that holds pieces of tool calls.
+const toolCalls = "tool_call_chunks"
 
 func (a *accumulator) add(data json.RawMessage) []web.Event {
 	var pair []json.RawMessage
@@ -124,6 +141,7 @@ func (a *accumulator) add(data json.RawMessage) []web.Event {
 		ID      string          `json:"id"`
 		Type    string          `json:"type"`
 		Content json.RawMessage `json:"content"`
+		Calls   json.RawMessage `json:"tool_call_chunks"`
 	}
 	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || json.Unmarshal(pair[0], &head) != nil {
 		return nil
@@ -135,14 +153,16 @@ func (a *accumulator) add(data json.RawMessage) []web.Event {
 			return nil
 		}
 		message["type"] = record.Encode(messageType(head.Type))
-		a.open[head.ID] = message
+		a.open[head.ID], a.content[head.ID] = message, new(content)
+		delete(message, toolCalls)
 		metadata := map[string]any{head.ID: map[string]json.RawMessage{"metadata": pair[1]}}
 		out = append(out, web.Event{Name: "messages/metadata", Data: record.Encode(metadata)})
 	}
-	var text string
-	if json.Unmarshal(head.Content, &text) == nil {
-		a.text[head.ID] += text
-		message["content"] = record.Encode(a.text[head.ID])
+	if a.content[head.ID].add(head.Content) {
+		message["content"] = a.content[head.ID].json()
+	}
+	if len(head.Calls) > 0 {
+		message[toolCalls] = mergeCalls(message[toolCalls], head.Calls)
 	}
 	return append(out, web.Event{Name: "messages/partial", Data: record.Encode([]any{message})})
 }
@@ -168,7 +188,7 @@ func (a *accumulator) complete(update json.RawMessage) []web.Event {
 			}
 			if json.Unmarshal(message, &head) == nil {
 				delete(a.open, head.ID)
-				delete(a.text, head.ID)
+				delete(a.content, head.ID)
 			}
 			out = append(out, web.Event{Name: "messages/complete", Data: record.Encode([]json.RawMessage{message})})
 		}

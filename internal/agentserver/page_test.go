@@ -1,0 +1,38 @@
+package agentserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestPagesMayCallAgents asks as a browser does before it lets a page send a request with a key.
+func TestPagesMayCallAgents(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	browser := map[string]string{"Origin": "https://app.test", "Access-Control-Request-Method": "POST", "Access-Control-Request-Headers": "x-api-key"}
+	asked := f.send(t, "OPTIONS", f.path("/threads"), nil, browser)
+	if asked.StatusCode != http.StatusNoContent || asked.Header.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(asked.Header.Get("Access-Control-Allow-Methods"), "POST") || asked.Header.Get("Access-Control-Allow-Headers") != "x-api-key" {
+		t.Errorf("preflight: got %d %v", asked.StatusCode, asked.Header)
+	}
+	// Also a refusal can be read.
+	refused := f.send(t, "POST", f.path("/threads"), map[string]any{}, map[string]string{"Origin": "https://app.test"})
+	if refused.StatusCode != http.StatusUnauthorized || refused.Header.Get("Access-Control-Allow-Origin") != "*" ||
+		!strings.Contains(refused.Header.Get("Access-Control-Expose-Headers"), "Content-Location") {
+		t.Errorf("refusal: got %d %v", refused.StatusCode, refused.Header)
+	}
+}
+
+func TestDocsArePublic(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	r, err := http.Get(f.URL + f.path("/docs"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = r.Body.Close() }()
+	if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Content-Security-Policy") == "" {
+		t.Errorf("got %d %v", r.StatusCode, r.Header)
+	}
+}
