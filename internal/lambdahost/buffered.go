@@ -1,0 +1,80 @@
+package lambdahost
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"time"
+	"unicode/utf8"
+
+	"github.com/aws/aws-lambda-go/events"
+)
+
+const (
+	// bufferedMargin is how long before its deadline a request is cut short; its answer needs no more than to be handed on.
+	bufferedMargin = time.Second
+	// maxResponse is how large a function's response may be, in bytes of JSON. A larger one costs the process.
+	maxResponse = 6 << 20
+	// maxGrowth is what a byte of a body may become in JSON: \u003c.
+	maxGrowth = 6
+)
+
+// BufferedFunc is the function behind routes of API Gateway that answer at once.
+type BufferedFunc func(context.Context, events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error)
+
+// Buffered returns the function that lets the handler answer.
+func Buffered(handler http.Handler, log *slog.Logger) BufferedFunc {
+	return func(ctx context.Context, event events.APIGatewayProxyRequest) (events.APIGatewayProxyResponse, error) {
+		ctx, cancel := withinDeadline(ctx, bufferedMargin)
+		defer cancel(nil)
+		r, err := newRequest(ctx, &event)
+		if err != nil {
+			log.WarnContext(ctx, "event is not a request", "error", err)
+			return instead(ctx, http.StatusBadRequest, "The request could not be read."), nil
+		}
+		var body bytes.Buffer
+		w := newResponse(r, &body, func() {})
+		if err := serve(handler, w, r, log); err != nil {
+			// Nothing of it has left this process.
+			body.Reset()
+			w = newResponse(r, &body, func() {})
+			fail(ctx, w)
+		}
+		answer := encode(w, body.Bytes())
+		if isTooLarge(answer) {
+			log.ErrorContext(ctx, "response is too large", "route", r.Pattern, "bytes", body.Len())
+			return instead(ctx, http.StatusRequestEntityTooLarge, "The answer is larger than 6 MB, the most that can be sent. Ask for less."), nil
+		}
+		return answer, nil
+	}
+}
+
+// instead is the answer in the place of one that cannot be given.
+func instead(ctx context.Context, status int, detail string) events.APIGatewayProxyResponse {
+	var body bytes.Buffer
+	w := &response{out: &body, begun: func() {}, header: http.Header{}}
+	refuse(ctx, w, status, detail)
+	return encode(w, body.Bytes())
+}
+
+func encode(w *response, body []byte) events.APIGatewayProxyResponse {
+	answer := events.APIGatewayProxyResponse{StatusCode: w.status, MultiValueHeaders: w.sent, Body: string(body)}
+	if !utf8.Valid(body) {
+		answer.Body, answer.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
+	}
+	return answer
+}
+
+func isTooLarge(answer events.APIGatewayProxyResponse) bool {
+	if len(answer.Body) < maxResponse/maxGrowth-headroom {
+		return false
+	}
+	encoded, err := json.Marshal(answer)
+	return err != nil || len(encoded) > maxResponse
+}
+
+// headroom is for what is around the body.
+const headroom = 16 << 10

@@ -1,0 +1,52 @@
+package lambdahost_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestTasks checks what a state machine gets: answers, names of errors, and no secrets, which are in the log.
+func TestTasks(t *testing.T) {
+	t.Parallel()
+	api := self(t, "task")
+	const failed = `{"errorMessage":"The function failed; its log says why (request ` + invocationID + `).","errorType":"TaskFailed"}`
+	for _, c := range []struct {
+		input, want string
+		isError     bool
+	}{
+		{`{"do": ""}`, `{"next":"Done"}`, false},
+		{`{"do": "deadline"}`, `{"left":true}`, false},
+		{`{"do": "name"}`, `{"errorMessage":"it is away","errorType":"AgentUnavailable"}`, true},
+		{`{"do": "fail"}`, failed, true},
+		{`[]`, failed, true},
+		{`{"do": "panic"}`, failed, true},
+	} {
+		answer := api.invoke(c.input, time.Minute)
+		if got := strings.TrimSpace(answer.rest(t)); got != c.want || answer.isError != c.isError {
+			t.Errorf("%s: got %s (error %v), want %s", c.input, got, answer.isError, c.want)
+		}
+	}
+	// A process that panicked serves nobody any more.
+	select {
+	case err := <-api.exited:
+		if err == nil {
+			t.Error("it ended as if all were well")
+		}
+	case <-time.After(patience):
+		t.Error("it did not end")
+	}
+	api.exited <- nil
+	wantLine(t, api.output, `"level":"ERROR"`, `"message":"task failed"`, `"error":"secret-cause"`, `"requestId":"`+invocationID+`"`)
+	wantLine(t, api.output, `"message":"task panicked"`, `"panic":"secret-panic"`, "function_test.go")
+}
+
+func TestASchedule(t *testing.T) {
+	t.Parallel()
+	api := self(t, "schedule")
+	answer := api.invoke(`{"source": "aws.events", "detail-type": "Scheduled Event"}`, time.Minute)
+	if got := answer.rest(t); !answer.isError || !strings.Contains(got, `"errorType":"TaskFailed"`) || strings.Contains(got, "secret") {
+		t.Errorf("got %s", got)
+	}
+	wantLine(t, api.output, `"message":"task failed"`, "secret-cause", invocationID)
+}
