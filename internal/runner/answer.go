@@ -1,13 +1,9 @@
 package runner
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/record"
@@ -28,10 +24,20 @@ type updateError struct{ err error }
 
 func (e *updateError) Error() string { return "The agent's update cannot be applied: " + e.err.Error() }
 
-// take handles one event. Events of subgraphs, whose names carry a namespace, are shown only: the parent's update holds their result.
+// take handles one event. Events of subgraphs, whose names carry a namespace, are shown only, to who asked for them: the parent's update holds their result.
 func (a *answer) take(event graph.Event) error {
+	if strings.Contains(event.Name, "|") && !a.attempt.Run.StreamSubgraphs {
+		return nil
+	}
 	var err error
 	switch event.Name {
+	case graph.EventCheckpoint:
+		var c graph.Checkpoint
+		if c, err = checkpointOf(event.Data); err == nil {
+			err = a.attempt.Checkpoint(c)
+		}
+	case graph.EventWrites:
+		err = into(event.Data, a.attempt.Writes)
 	case graph.EventUpdates:
 		err = a.attempt.Update(event.Name, event.Data)
 	case graph.EventValues:
@@ -47,6 +53,15 @@ func (a *answer) take(event graph.Event) error {
 		return &updateError{err}
 	}
 	return nil
+}
+
+// into decodes the data of an event for who takes it.
+func into[T any](data json.RawMessage, take func(T) error) error {
+	var value T
+	if err := json.Unmarshal(data, &value); err != nil {
+		return err
+	}
+	return take(value)
 }
 
 // What an agent says of its end is kept on the run itself, which must stay small.
@@ -93,7 +108,7 @@ func (a *answer) pause(data json.RawMessage) error {
 		}
 		a.interrupts[head.ID] = append(a.interrupts[head.ID], question)
 	}
-	a.attempt.Show(graph.EventUpdates, record.Encode(map[string]any{"__interrupt__": questions}))
+	a.attempt.Ask(record.Encode(map[string]any{"__interrupt__": questions}))
 	return nil
 }
 
@@ -105,76 +120,4 @@ func (a *answer) outcome() run.Outcome {
 		return run.Outcome{Status: run.Success, Interrupts: record.Encode(a.interrupts)}
 	}
 	return run.Outcome{Status: run.Success}
-}
-
-// received is one event, or what ended the stream.
-type received struct {
-	event graph.Event
-	err   error
-}
-
-// pump takes an agent's events until the clean end of its answer. Events that arrive close together are written together; the last ones are left for Finish.
-func (r *Runner) pump(ctx context.Context, a *answer, events <-chan received) error {
-	watcher := r.Runs.WatchAttempt(a.attempt)
-	defer watcher.Stop()
-	heartbeat := time.NewTicker(r.Heartbeat)
-	defer heartbeat.Stop()
-	flush := time.NewTimer(0)
-	flush.Stop()
-	for {
-		select {
-		case got, open := <-events:
-			if !open { // the reader saw the end of ctx first
-				return ctx.Err()
-			}
-			if errors.Is(got.err, io.EOF) {
-				return nil
-			}
-			if got.err != nil {
-				return got.err
-			}
-			if !a.attempt.Waiting() {
-				flush.Reset(r.FlushDelay)
-			}
-			if err := a.take(got.event); err != nil {
-				return err
-			}
-			if !a.attempt.Full() {
-				continue
-			}
-		case <-flush.C:
-		case <-heartbeat.C:
-		case <-watcher.C():
-			if err := r.Runs.Owned(ctx, a.attempt); err != nil {
-				return err
-			}
-			continue
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-		if err := a.attempt.Flush(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// receive reads the stream in the background, until its error or the end of ctx; then it closes the stream, and last the channel.
-func receive(ctx context.Context, stream *graph.Stream) <-chan received {
-	events := make(chan received, 64)
-	go func() {
-		defer close(events)
-		defer stream.Close()
-		for {
-			event, err := stream.Next()
-			select {
-			case events <- received{event, err}:
-			case <-ctx.Done():
-				return
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return events
 }

@@ -68,6 +68,7 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 		Graph: "weather", Strategy: run.Enqueue, Input: json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"<hi>"}],"n":1}`),
 		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`), Command: json.RawMessage(`{"resume":1}`),
 		StreamModes: []string{"values", "messages-tuple", "messages", "custom", "updates"}, InterruptBefore: json.RawMessage(`"*"`),
+		StreamSubgraphs: true, Durability: "exit",
 	})
 	f.must(err)
 	got := <-asked
@@ -75,11 +76,12 @@ func TestTheAgentIsAskedForTheRun(t *testing.T) {
 		Operation: graph.OperationRun, Graph: "weather", ThreadID: ref.Thread, RunID: r.Run, Attempt: 1,
 		Input: json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"\u003chi\u003e"}],"n":1}`), Command: json.RawMessage(`{"resume":1}`),
 		State: graph.State{
-			Values:     json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"\u003chi\u003e"}],"n":1}`),
-			Checkpoint: json.RawMessage(`null`), Pending: []json.RawMessage{},
+			Values:  json.RawMessage(`{"messages":[{"type":"human","id":"a","content":"\u003chi\u003e"}],"n":1}`),
+			Pending: []graph.StateUpdate{},
 		},
 		Config: json.RawMessage(`{"configurable":{"k":1}}`), Context: json.RawMessage(`{"c":1}`),
-		StreamMode: []string{"updates", "messages", "custom"}, InterruptBefore: json.RawMessage(`"*"`),
+		StreamMode: []string{"updates", "values", "messages", "custom"}, InterruptBefore: json.RawMessage(`"*"`),
+		StreamSubgraphs: true, Durability: "exit",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("invocation (-want +got):\n%s", diff)
@@ -140,8 +142,10 @@ func TestAPausedGraphAsksItsQuestions(t *testing.T) {
 		t.Errorf("the thread is %s with %s", got.Status, got.Interrupts)
 	}
 	events := f.events(r)
-	if last := events[len(events)-1]; last.Name != "updates" || string(last.Data) != `{"__interrupt__":[{"id":"task","value":"sure?"}]}` {
-		t.Errorf("the last event is %s %s", last.Name, last.Data)
+	for i, name := range []string{"updates", "values"} {
+		if e := events[len(events)-2+i]; e.Name != name || string(e.Data) != `{"__interrupt__":[{"id":"task","value":"sure?"}]}` {
+			t.Errorf("instead of %s there is the event %s %s", name, e.Name, e.Data)
+		}
 	}
 }
 

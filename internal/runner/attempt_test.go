@@ -12,9 +12,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/runner"
 	"github.com/slipway-run/slipway/internal/workflow"
@@ -59,6 +61,9 @@ func TestAConnectionThatBreaksEachTime(t *testing.T) {
 	if got.Status != run.Error || got.Attempt != 3 || attempts.Load() != 3 || got.Failure.Name != "AgentUnavailable" {
 		t.Errorf("got status %s, %v, after %d attempts of the run and %d of the agent", got.Status, got.Failure, got.Attempt, attempts.Load())
 	}
+	if cause := got.Failure.Message; !strings.Contains(cause, "at each attempt. The last time: agent is unavailable: ") {
+		t.Errorf("got message %q, want one with the last attempt's end", cause)
+	}
 	if diff := cmp.Diff([]string{"hi", "I was sayin..."}, f.messages(r)); diff != "" {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
@@ -93,11 +98,30 @@ func TestARestartingAgentIsWaitedFor(t *testing.T) {
 // TestAnAgentThatIsNotThere fails the run, visibly, with its input kept, and lets the next one have its turn.
 func TestAnAgentThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	tests := map[string]error{
-		"its release has failed": &compute.UnavailableError{Status: compute.Status{State: compute.Failed}},
-		"the target has trouble": errors.New("trouble"),
+	tests := map[string]struct {
+		trouble error
+		want    run.Failure
+	}{
+		"its release has failed": {
+			&compute.UnavailableError{
+				Ref:    compute.Ref{Revision: "v"},
+				Status: compute.Status{State: compute.Failed, Message: "it exited with status 1. Its last output:\nsecret stack trace"},
+			},
+			run.Failure{
+				Name: "AgentUnavailable",
+				Message: "The agent could not be reached, or ended before its answer did, at each attempt. " +
+					"The last time: revision v is failed: it exited with status 1. Its last output:",
+			},
+		},
+		"the target has trouble": {
+			errors.New("trouble of ours"),
+			run.Failure{
+				Name:    "InternalError",
+				Message: "The platform could not complete the run; its log says why. Try again, and tell its operator if it persists.",
+			},
+		},
 	}
-	for name, trouble := range tests {
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			endpoint := graphtest.Start(t, nothing)
@@ -105,7 +129,7 @@ func TestAnAgentThatIsNotThere(t *testing.T) {
 			var calls atomic.Int64
 			f.target.acquire = func(context.Context) (compute.Endpoint, error) {
 				if calls.Add(1) <= run.MaxAttempts {
-					return compute.Endpoint{}, trouble
+					return compute.Endpoint{}, test.trouble
 				}
 				return endpoint, nil
 			}
@@ -113,6 +137,9 @@ func TestAnAgentThatIsNotThere(t *testing.T) {
 			first, second := f.create(ref, "one", run.Enqueue), f.create(ref, "two", run.Enqueue)
 			if got := f.join(first); got.Status != run.Error || got.Attempt != 0 {
 				t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+			}
+			if diff := cmp.Diff(&test.want, f.join(first).Failure); diff != "" {
+				t.Errorf("failure (-want +got):\n%s", diff)
 			}
 			if got, want := names(f.events(first)), "values error"; got != want {
 				t.Errorf("got events %s, want %s", got, want)
@@ -144,7 +171,7 @@ func TestARunWithoutAttemptsLeft(t *testing.T) {
 		f.must(err)
 	}
 	close(release)
-	if got := f.join(r); got.Status != run.Error || got.Attempt != run.MaxAttempts || calls.Load() != 1 {
+	if got := f.join(r); got.Status != run.Error || got.Attempt != run.MaxAttempts || calls.Load() != 1 || got.Failure.Name != "AttemptsExhausted" {
 		t.Errorf("got status %s of attempt %d, the agent was acquired %d times", got.Status, got.Attempt, calls.Load())
 	}
 	if diff := cmp.Diff([]string{"hi"}, f.messages(r)); diff != "" {
@@ -289,17 +316,20 @@ func TestAWorkerWithoutARun(t *testing.T) {
 		return json.RawMessage(fmt.Sprintf(`{"step":%q,"workspace_id":"w","deployment_id":"d","thread_id":%q,"run_id":%q}`, step, r.Thread, r.Run))
 	}
 	before := f.table.transactions.Load()
+	removed := run.Ref{Ref: r.Ref.Ref, Run: id.New(clock.System())}
 	for _, step := range []string{"Work", "GiveUp"} {
-		output, err := task(t.Context(), input(step, r.Ref))
-		if err != nil || string(output) != `{"next":"Done"}` {
-			t.Errorf("%s: got %s, %v", step, output, err)
+		for _, of := range []run.Ref{r.Ref, removed} {
+			output, err := task(t.Context(), input(step, of))
+			if err != nil || string(output) != `{"next":"Done","due":""}` {
+				t.Errorf("%s: got %s, %v", step, output, err)
+			}
 		}
 	}
 	if after := f.table.transactions.Load(); after != before {
 		t.Errorf("a run that is over was written to %d times", after-before)
 	}
 	for name, wrong := range map[string]json.RawMessage{
-		"unknown step": input("Dance", r.Ref), "no JSON": json.RawMessage(`{`), "unknown run": input("Work", run.Ref{Ref: r.Ref.Ref, Run: "x"}),
+		"unknown step": input("Dance", r.Ref), "no JSON": json.RawMessage(`{`),
 	} {
 		var named *workflow.TaskError
 		if _, err := task(t.Context(), wrong); err == nil || errors.As(err, &named) {

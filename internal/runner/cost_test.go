@@ -3,8 +3,11 @@ package runner_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/graph/graphtest"
@@ -118,5 +121,76 @@ func TestASilentAgentKeepsItsLease(t *testing.T) {
 	close(end)
 	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 || got.Dispatches != 1 {
 		t.Errorf("got status %s of attempt %d after %d dispatches", got.Status, got.Attempt, got.Dispatches)
+	}
+}
+
+// TestAFlushIntervalSpreadsTheWrites of one attempt: the first event after a silence is written at once, those that follow wait, also for
+// heartbeats, until the interval is over, the batch is full or the run ends.
+func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		more int
+		want []int
+	}{"a few": {3, []int{2, 1, 3}}, "a batch": {300, []int{2, 1, 256, 44}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, emitted, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			f := newFixture(t, graphtest.Start(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+				if strings.Contains(string(invocation.Input), "other") {
+					return nil
+				}
+				emit(graph.EventCustom, "x")
+				<-first
+				for range test.more {
+					emit(graph.EventMessages, chunk("m", "x"))
+				}
+				close(emitted)
+				<-end
+				return nil
+			}), func(c *runner.Config) { c.FlushInterval, c.Heartbeat = never, time.Millisecond })
+			r := f.create(f.newThread(), "hi", run.Enqueue)
+			f.until(r, graph.EventCustom)
+			close(first)
+			<-emitted
+			for range 20 { // which gives it time to write too early
+				f.join(f.create(f.newThread(), "other", run.Enqueue))
+			}
+			close(end)
+			f.join(r)
+			if diff := cmp.Diff(test.want, f.batches(r)); diff != "" {
+				t.Errorf("events by batch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// batches are the numbers of events that were written together.
+func (f *fixture) batches(r run.Run) []int {
+	f.t.Helper()
+	var sizes []int
+	f.must(f.runs.Stream(f.t.Context(), r.Ref, 0, func(batch []run.Event) error {
+		sizes = append(sizes, len(batch))
+		return nil
+	}))
+	return sizes
+}
+
+// TestAFlushIntervalEnds though the agent says nothing more.
+func TestAFlushIntervalEnds(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventCustom, "x")
+		<-seen
+		emit(graph.EventMessages, chunk("m", "x"))
+		<-seen
+		return nil
+	}, func(c *runner.Config) { c.FlushInterval, c.Heartbeat = 20*time.Millisecond, never })
+	f.until(r, graph.EventCustom)
+	seen <- struct{}{}
+	f.until(r, graph.EventMessages)
+	seen <- struct{}{}
+	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
 	}
 }

@@ -18,12 +18,14 @@ func invocation(a *run.Attempt) graph.Invocation {
 		Attempt:         int(a.Run.Attempt),
 		Input:           orNull(a.Run.Input),
 		Command:         orNull(a.Run.Command),
-		State:           graph.State{Values: a.State.Values.JSON(), Checkpoint: null, Pending: []json.RawMessage{}},
+		State:           graph.State{Values: a.State.Values.JSON(), Checkpoint: a.Checkpoints(), Pending: a.Pending},
 		Config:          orNull(a.Run.Config),
 		Context:         orNull(a.Run.Context),
-		StreamMode:      agentModes(a.Run.StreamModes),
+		StreamMode:      agentModes(a.Run.StreamModes, a.Run.StreamSubgraphs),
 		InterruptBefore: a.Run.InterruptBefore,
 		InterruptAfter:  a.Run.InterruptAfter,
+		StreamSubgraphs: a.Run.StreamSubgraphs,
+		Durability:      a.Run.Durability,
 	}
 }
 
@@ -37,17 +39,19 @@ func orNull(raw json.RawMessage) json.RawMessage {
 }
 
 // agentModes translates what readers want to see into what the agent must send. Updates are always among it, as the state is made from them;
-// values are made from the state and not asked for.
-func agentModes(wanted []string) []string {
+// values are made from the state and not asked for, but those of subgraphs.
+func agentModes(wanted []string, subgraphs bool) []string {
 	modes := []string{graph.EventUpdates}
 	for _, mode := range wanted {
 		switch mode {
-		case "values", graph.EventUpdates:
-			continue
+		case graph.EventValues:
+			if !subgraphs {
+				continue
+			}
 		case "messages-tuple":
 			mode = graph.EventMessages
 		}
-		if !slices.Contains(modes, mode) {
+		if !slices.Contains(modes, mode) { // updates are there already
 			modes = append(modes, mode)
 		}
 	}

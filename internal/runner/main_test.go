@@ -34,10 +34,15 @@ type counted struct {
 	transactions atomic.Int64
 	// held, when it holds a channel, keeps a transaction that was applied from returning until the channel is closed.
 	held atomic.Pointer[chan struct{}]
+	// before, when not nil, is told of each transaction.
+	before atomic.Pointer[func([]table.Write)]
 }
 
 func (c *counted) Transact(ctx context.Context, writes ...table.Write) error {
 	c.transactions.Add(1)
+	if before := c.before.Load(); before != nil {
+		(*before)(writes)
+	}
 	err := c.Table.Transact(ctx, writes...)
 	if held := c.held.Load(); held != nil {
 		<-*held
@@ -76,6 +81,8 @@ type fixture struct {
 	config  runner.Config
 	engine  *engine
 	ahead   atomic.Int64 // of the clock
+	// slice, when not 0, is how long the agent's work may take in one task.
+	slice time.Duration
 }
 
 // engine stands for the workflow engine, which a test may replace as another process would.
@@ -89,6 +96,12 @@ type engine struct {
 
 func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Config)) *fixture {
 	t.Helper()
+	return newSlicedFixture(t, endpoint, 0, change)
+}
+
+// newSlicedFixture is a fixture whose workers have only so much time.
+func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
+	t.Helper()
 	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -98,12 +111,15 @@ func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Con
 			t.Error(err)
 		}
 	})
-	f := &fixture{t: t, table: &counted{Table: tb}}
+	f := &fixture{t: t, table: &counted{Table: tb}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
 	f.threads = thread.NewStore(f.table, f.now)
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now})
 	f.config = runner.Config{
 		Runs: f.runs, Deployments: f.target, Target: f.target, Graph: graph.NewClient(nil), Log: slog.New(slog.DiscardHandler),
+	}
+	if slice != 0 {
+		f.config.Margin = never
 	}
 	if change != nil {
 		change(&f.config)
@@ -128,6 +144,12 @@ func (f *fixture) startEngine() {
 		Functions: map[string]workflow.TaskFunc{"runner": func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 			e.tasks.Add(1)
 			defer e.tasks.Done()
+			if f.slice != 0 {
+				// The rest, which is for handing over, lasts longer than any test.
+				limited, cancel := context.WithTimeout(ctx, f.slice+f.config.Margin)
+				defer cancel()
+				ctx = limited
+			}
 			return task(ctx, input)
 		}},
 		Now: f.now,
@@ -193,7 +215,7 @@ func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run
 	f.t.Helper()
 	input := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
 	created, err := f.runs.Create(f.t.Context(), ref, run.Request{
-		Graph: "agent", Strategy: strategy, Input: json.RawMessage(input), StreamModes: []string{"messages-tuple"},
+		Graph: "agent", Strategy: strategy, Input: json.RawMessage(input), StreamModes: []string{"messages-tuple"}, StreamSubgraphs: true,
 	})
 	f.must(err)
 	return created

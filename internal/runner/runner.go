@@ -1,21 +1,30 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
-// Names of the failures that the run machine's Retry matches on.
-const errorAgentUnavailable = "AgentUnavailable"
+// Names of the failures of runs; the run machine's Retry matches on the first.
+const (
+	errorAgentUnavailable  = "AgentUnavailable"
+	errorAttemptsExhausted = "AttemptsExhausted"
+	errorNoProgress        = "NoProgress"
+	errorInternal          = "InternalError"
+	errorTimedOut          = "Timeout"
+)
 
 // Deployments tells which release of a deployment serves.
 type Deployments interface {
@@ -30,19 +39,41 @@ type Config struct {
 	Target      compute.Target
 	Graph       *graph.Client
 	Log         *slog.Logger
+	// ServerURL is where a deployment's agent server is, whose store its agent may use; nil where agents cannot reach it.
+	ServerURL func(deployment string) string
+	// Limits reads what a release's own environment says of its runs: how many may work at a time, and how long each may take; 0 where it says nothing. Nil
+	// stands for one that says nothing.
+	Limits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
+	// Jobs is how many runs of a deployment this runner works on at a time unless it says otherwise, the others wait; default 1024. Timeout is how long a run may
+	// take in all its attempts together; default an hour.
+	Jobs    int
+	Timeout time.Duration
 	// FlushDelay is how long events are collected before they are written; default 2 ms.
 	FlushDelay time.Duration
+	// FlushInterval is the least time between two writes of one attempt's events, where each costs money: the first event after a silence is
+	// written after FlushDelay, those that follow wait. It must be well below the lease of a run. Default none. The end of an attempt and a
+	// full batch do not wait.
+	FlushInterval time.Duration
 	// Heartbeat is how often a silent agent's lease is renewed; default 5 s.
 	Heartbeat time.Duration
 	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.
 	AgentWait time.Duration
+	// Margin is how long before the deadline of its task, if there is one, a worker hands its run over to the next slice; default 3 s.
+	Margin time.Duration
 }
 
 // Runner works on runs. It is safe for concurrent use: each task is one attempt at one run.
-type Runner struct{ Config }
+type Runner struct {
+	Config
+
+	gates gates
+	// known holds the limits of each deployment.
+	known sync.Map
+}
 
 // New returns a runner.
 func New(c Config) *Runner {
+	c.Jobs, c.Timeout = cmp.Or(c.Jobs, 1024), cmp.Or(c.Timeout, time.Hour)
 	if c.FlushDelay == 0 {
 		c.FlushDelay = 2 * time.Millisecond
 	}
@@ -52,19 +83,45 @@ func New(c Config) *Runner {
 	if c.AgentWait == 0 {
 		c.AgentWait = 30 * time.Second
 	}
-	return &Runner{c}
+	if c.Margin == 0 {
+		c.Margin = 3 * time.Second
+	}
+	return &Runner{Config: c}
 }
 
 // task is the input of a Task state: the step, and the run that it is about.
 type task struct {
 	Step string `json:"step"`
 	run.Task
+	// Error is, for GiveUp, what the last attempt ended with.
+	Error taskError `json:"error"`
+}
+
+// taskError is an error as the machine's Catch notes it.
+type taskError struct {
+	Name string `json:"Error"`
+	// Cause is the error's text, or JSON that holds it when a Lambda function was called.
+	Cause string `json:"Cause"`
 }
 
 // result is the output of a Task state.
 type result struct {
-	Next string `json:"next"`
+	Next next `json:"next"`
+	// Due is when the run may begin, for waitFor.
+	Due string `json:"due"`
 }
+
+// next is what the machine does after a step.
+type next string
+
+const (
+	// over: the run is over, or another worker's.
+	over next = "Done"
+	// nextSlice: the run goes on with another worker.
+	nextSlice next = "Work"
+	// waitFor: the run is delayed; a worker is called when it is due.
+	waitFor next = "Wait"
+)
 
 // Task is the workflow.TaskFunc of the run machine.
 func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
@@ -73,59 +130,107 @@ func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessa
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
 	var err error
+	answer := result{Next: over}
 	switch t.Step {
 	case "Work":
-		err = r.work(ctx, t.Ref())
+		answer, err = r.whenDue(ctx, t.Ref())
 	case "GiveUp":
-		err = r.giveUp(ctx, t.Ref())
+		err = r.Runs.Fail(ctx, t.Ref(), t.Error.failure())
 	default:
 		err = fmt.Errorf("the run machine has no step %q", t.Step)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(result{Next: "Done"})
+	return json.Marshal(answer)
 }
 
-// giveUp ends a run that the machine's retries could not complete.
-func (r *Runner) giveUp(ctx context.Context, ref run.Ref) error {
-	return r.Runs.Fail(ctx, ref, run.Failure{
-		Name:    errorAgentUnavailable,
-		Message: "The agent could not be reached, or ended before its answer did, at each attempt.",
-	})
-}
-
-// work is one attempt at a run.
-func (r *Runner) work(ctx context.Context, ref run.Ref) error {
-	endpoint, done, err := r.acquire(ctx, ref)
+// whenDue works on a run, or says when that is possible.
+func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
+	due, waits, err := r.Runs.Due(ctx, ref)
 	if err != nil {
-		return err
+		return result{}, err
+	}
+	if waits {
+		return result{Next: waitFor, Due: clock.Format(due)}, nil
+	}
+	answer, err := r.work(ctx, ref)
+	if early, ok := errors.AsType[*run.NotDueError](err); ok {
+		return result{Next: waitFor, Due: clock.Format(early.Due)}, nil
+	}
+	return result{Next: answer}, err
+}
+
+// work is one attempt at a run, or as much of it as this task has time for.
+func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
+	slice, end := r.slice(ctx)
+	defer end()
+	release, limits, leave, err := r.turn(ctx, slice, ref)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	endpoint, done, err := r.acquire(ctx, slice, release)
+	if err != nil {
+		return "", err
 	}
 	defer done()
+	// From here on a worker whose time is short still takes the run up, so that each slice is counted and none is for nothing for ever.
 	attempt, err := r.Runs.Claim(ctx, ref)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo):
-		return nil
+		return over, nil
 	case errors.Is(err, run.ErrAttemptsExhausted):
-		return r.giveUp(ctx, ref)
+		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: errorAttemptsExhausted, Message: fmt.Sprintf(
+			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
+	case errors.Is(err, run.ErrNoProgress):
+		return over, r.Runs.TimeOut(ctx, ref, run.Failure{Name: errorNoProgress, Message: fmt.Sprintf(
+			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
 	case err != nil:
-		return err
+		return "", err
 	}
-	err = r.invoke(ctx, attempt, endpoint)
+	limited, stop := r.within(slice, attempt, limits.timeout)
+	defer stop()
+	answer, err := r.invoke(ctx, limited, attempt, endpoint)
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
-		return nil
+		return over, nil
 	}
-	return err
+	return answer, err
 }
 
-// acquire returns the agent that serves the deployment now.
-func (r *Runner) acquire(ctx context.Context, ref run.Ref) (compute.Endpoint, func(), error) {
-	release, err := r.Deployments.Serving(ctx, ref.Workspace, ref.Deployment)
-	if err != nil {
-		return compute.Endpoint{}, nil, err
+// slice returns the context of the agent's work, which ends when what is left of the task's time is needed to hand the run over.
+func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, deadline.Add(-r.Margin))
 	}
-	wait, cancel := context.WithTimeout(ctx, r.AgentWait)
+	return context.WithCancel(ctx)
+}
+
+// turn waits until the deployment may work on one more run, and returns the release that serves it then.
+func (r *Runner) turn(ctx, slice context.Context, ref run.Ref) (release compute.Ref, found limits, leave func(), err error) {
+	for {
+		if release, err = r.Deployments.Serving(ctx, ref.Workspace, ref.Deployment); err != nil {
+			return release, found, nil, err
+		}
+		if found, err = r.limits(ctx, release); err != nil {
+			return release, found, nil, err
+		}
+		if leave != nil {
+			return release, found, leave, nil
+		}
+		var waited bool
+		if leave, waited, err = r.gates.enter(slice, release.Workspace+"/"+release.Deployment, found.jobs); err != nil || !waited {
+			return release, found, leave, err
+		}
+		// Another release may serve by now.
+	}
+}
+
+// acquire returns the agent of a release. An agent that does not come before the slice's end is unavailable: the machine asks
+// for it again, not endlessly.
+func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compute.Endpoint, func(), error) {
+	wait, cancel := context.WithTimeout(slice, r.AgentWait)
 	defer cancel()
 	endpoint, done, err := r.Target.Acquire(wait, release)
 	var unavailable *compute.UnavailableError
@@ -138,14 +243,18 @@ func (r *Runner) acquire(ctx context.Context, ref run.Ref) (compute.Endpoint, fu
 	return endpoint, done, nil
 }
 
-// invoke calls the agent and writes its answer until the run is over.
-func (r *Runner) invoke(ctx context.Context, attempt *run.Attempt, endpoint compute.Endpoint) error {
+// invoke calls the agent and writes its answer until the run is over or the slice is.
+func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, endpoint compute.Endpoint) (next, error) {
 	// Ending this context closes the connection, which is what tells the agent to stop.
-	call, stop := context.WithCancel(ctx)
+	call, stop := context.WithCancel(slice)
 	defer stop()
-	stream, err := r.Graph.Invoke(call, endpoint, invocation(attempt))
+	asked := invocation(attempt)
+	if r.ServerURL != nil {
+		asked.ServerURL = r.ServerURL(attempt.Run.Deployment)
+	}
+	stream, err := r.Graph.Invoke(call, endpoint, asked)
 	if err != nil {
-		return r.fail(ctx, attempt, err)
+		return r.cutShort(ctx, slice, attempt, err)
 	}
 	answer := &answer{attempt: attempt}
 	events := receive(call, stream)
@@ -153,37 +262,48 @@ func (r *Runner) invoke(ctx context.Context, attempt *run.Attempt, endpoint comp
 	stop()
 	for range events { // until the reader has let go of the stream
 	}
-	if err != nil {
-		return r.fail(ctx, attempt, err)
+	if !errors.Is(err, errAnswered) {
+		return r.cutShort(ctx, slice, attempt, err)
 	}
-	return attempt.Finish(ctx, answer.outcome())
+	return over, attempt.Finish(ctx, answer.outcome())
 }
 
-// fail handles what ended an attempt before the agent's answer was complete. What had arrived by then is kept, for the next attempt goes on from it.
-func (r *Runner) fail(ctx context.Context, attempt *run.Attempt, err error) error {
+// cutShort handles what ended an attempt before the agent's answer was complete. What had arrived by then is kept, for the next attempt goes on from it.
+func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (next, error) {
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
 	var invalid *updateError
 	switch {
 	case errors.Is(err, run.ErrFenced):
-		return err
+		return "", err
 	case errors.As(err, &refused):
-		return finishFailed(ctx, attempt, "AgentRefused", refused.Error())
+		return over, finishFailed(ctx, attempt, "AgentRefused", refused.Error())
 	case errors.As(err, &broken):
-		return finishFailed(ctx, attempt, "ContractViolation", broken.Error())
+		return over, finishFailed(ctx, attempt, "ContractViolation", broken.Error())
 	case errors.As(err, &invalid):
-		return finishFailed(ctx, attempt, "InvalidUpdate", invalid.Error())
+		return over, finishFailed(ctx, attempt, "InvalidUpdate", invalid.Error())
 	}
-	// The flush must also succeed when it is this process that is ending.
-	flush, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	// The last write must also succeed when it is this process that is ending.
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 	defer cancel()
-	if flushErr := attempt.Flush(flush); flushErr != nil {
-		return flushErr
+	if errors.Is(context.Cause(slice), errTimedOut) {
+		return over, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
+			Name: errorTimedOut, Message: "The run took longer than its deployment allows.",
+		}})
+	}
+	if errors.Is(slice.Err(), context.DeadlineExceeded) {
+		return nextSlice, attempt.HandOver(last)
+	}
+	if ctx.Err() != nil { // the process is ending: the next one goes on, and this attempt was no failure
+		return "", errors.Join(ctx.Err(), attempt.HandOver(last))
+	}
+	if flushErr := attempt.Flush(last); flushErr != nil {
+		return "", flushErr
 	}
 	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
-		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: unavailable.Error()}
+		return "", &workflow.TaskError{Name: errorAgentUnavailable, Cause: unavailable.Error()}
 	}
-	return err
+	return "", err
 }
 
 func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {

@@ -1,0 +1,117 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/graph"
+)
+
+// Agents asks deployed agents for what belongs to no run.
+type Agents struct {
+	Deployments Deployments
+	// Target returns where agents run, which some places know only when they are asked first.
+	Target func(context.Context) (compute.Target, error)
+	Graph  *graph.Client
+	// Wait is how long a request waits for an agent that is being restarted; default 10 s.
+	Wait time.Duration
+}
+
+// Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
+func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
+	endpoint, done, err := a.acquire(ctx, workspace, deployment)
+	if err != nil {
+		return graph.Description{}, err
+	}
+	defer done()
+	description, err := a.Graph.Describe(ctx, endpoint)
+	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.Status < 500 {
+		return graph.Description{}, nil // it does not describe itself
+	}
+	return description, unavailable(err)
+}
+
+// UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of it to take. A change that the graph refuses is a
+// fault.Invalid, an agent that does not answer a fault.Unavailable.
+func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
+	endpoint, done, err := a.acquire(ctx, workspace, deployment)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	invocation.Operation = graph.OperationUpdateState
+	stream, err := a.Graph.Invoke(ctx, endpoint, invocation)
+	if err != nil {
+		return unavailable(err)
+	}
+	defer stream.Close()
+	for {
+		event, err := stream.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return unavailable(err)
+		case event.Name == graph.EventError:
+			f := failure(event.Data)
+			return fault.New(fault.Invalid, "The graph refused the change: %s: %s", f.Name, f.Message)
+		case event.Name != graph.EventCheckpoint:
+			continue
+		}
+		c, err := checkpointOf(event.Data)
+		if err != nil {
+			return fault.New(fault.Unavailable, "The agent's answer breaks the contract: checkpoint: %v.", err)
+		}
+		if err := take(c); err != nil {
+			return err
+		}
+	}
+}
+
+func (a *Agents) acquire(ctx context.Context, workspace, deployment string) (compute.Endpoint, func(), error) {
+	release, err := a.Deployments.Serving(ctx, workspace, deployment)
+	if err != nil {
+		return compute.Endpoint{}, nil, err
+	}
+	target, err := a.Target(ctx)
+	if err != nil {
+		return compute.Endpoint{}, nil, fmt.Errorf("find agents: %w", err)
+	}
+	limit := a.Wait
+	if limit == 0 {
+		limit = 10 * time.Second
+	}
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	endpoint, done, err := target.Acquire(wait, release)
+	if err != nil {
+		if ctx.Err() == nil && (wait.Err() != nil || isUnavailable(err)) {
+			return compute.Endpoint{}, nil, fault.New(fault.Unavailable, "The agent does not answer at the moment.")
+		}
+		return compute.Endpoint{}, nil, fmt.Errorf("acquire release: %w", err)
+	}
+	return endpoint, done, nil
+}
+
+func isUnavailable(err error) bool {
+	_, ok := errors.AsType[*compute.UnavailableError](err)
+	return ok
+}
+
+// unavailable is the fault of an agent that broke off, refused what it is asked, or broke the contract.
+func unavailable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if refused, ok := errors.AsType[*graph.RefusedError](err); ok {
+		return fault.New(fault.Invalid, "The agent refused the change: %s", refused.Body)
+	}
+	return fault.New(fault.Unavailable, "The agent could not answer: %s", beginning(err.Error(), maxCause))
+}

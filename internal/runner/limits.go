@@ -1,0 +1,107 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/run"
+)
+
+// errTimedOut says that a run took longer than its deployment allows.
+var errTimedOut = errors.New("the run took too long")
+
+// limits are the bounds of a deployment's runs.
+type limits struct {
+	release compute.Ref
+	jobs    int
+	timeout time.Duration
+}
+
+// limits returns those of a release. They never change, so each deployment's are read once for each release that serves it.
+func (r *Runner) limits(ctx context.Context, release compute.Ref) (limits, error) {
+	deployment := release.Workspace + "/" + release.Deployment
+	if known, ok := r.known.Load(deployment); ok && known.(limits).release == release {
+		return known.(limits), nil
+	}
+	found := limits{release: release}
+	if r.Limits != nil {
+		var err error
+		if found.jobs, found.timeout, err = r.Limits(ctx, release); err != nil {
+			return limits{}, err
+		}
+	}
+	found.jobs, found.timeout = cmp.Or(found.jobs, r.Jobs), cmp.Or(found.timeout, r.Timeout)
+	r.known.Store(deployment, found)
+	return found, nil
+}
+
+// within returns the context of a run's work that ends when it has taken too long, in all its attempts together.
+func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
+}
+
+// gates let as many runs of each deployment work at a time as it is meant for; the others wait in the order in which they came.
+type gates struct {
+	mu sync.Mutex
+	of map[string]*gate
+}
+
+type gate struct {
+	inside  int
+	waiting []chan struct{}
+}
+
+// enter waits for a place. The caller must leave afterwards; waited says whether there was none at once.
+func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave func(), waited bool, err error) {
+	g.mu.Lock()
+	if g.of == nil {
+		g.of = map[string]*gate{}
+	}
+	at := g.of[deployment]
+	if at == nil {
+		at = new(gate)
+		g.of[deployment] = at
+	}
+	leave = func() { g.leave(deployment, at) }
+	if at.inside < jobs && len(at.waiting) == 0 {
+		at.inside++
+		g.mu.Unlock()
+		return leave, false, nil
+	}
+	turn := make(chan struct{})
+	at.waiting = append(at.waiting, turn)
+	g.mu.Unlock()
+	select {
+	case <-turn:
+		return leave, true, nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	before := len(at.waiting)
+	at.waiting = slices.DeleteFunc(at.waiting, func(other chan struct{}) bool { return other == turn })
+	had := len(at.waiting) == before // the turn came at the same time
+	g.mu.Unlock()
+	if had {
+		leave()
+	}
+	return nil, true, ctx.Err()
+}
+
+// leave gives a place to the next who waits.
+func (g *gates) leave(deployment string, at *gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(at.waiting) > 0 {
+		close(at.waiting[0])
+		at.waiting = at.waiting[1:]
+		return
+	}
+	if at.inside--; at.inside == 0 {
+		delete(g.of, deployment)
+	}
+}

@@ -1,0 +1,125 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/graph"
+)
+
+// received is one event, or what ended the stream.
+type received struct {
+	event graph.Event
+	err   error
+}
+
+// errAnswered says that the agent's answer is complete.
+var errAnswered = errors.New("the agent has answered")
+
+// errStopped says that the reader saw the end of its context, and nothing else.
+var errStopped = errors.New("the agent was stopped")
+
+// pump takes an agent's events until the clean end of its answer, or until the reader stops: it always returns an error that says why. Events that
+// arrive close together are written together; the last ones are left for who ends the attempt. Writes have all the time of ctx, as one that
+// is cut off leaves open whether it was applied.
+func (r *Runner) pump(ctx context.Context, a *answer, events <-chan received) error {
+	watcher := r.Runs.WatchAttempt(a.attempt)
+	defer watcher.Stop()
+	heartbeat := time.NewTicker(r.Heartbeat)
+	defer heartbeat.Stop()
+	pace := newPace(r.FlushDelay, r.FlushInterval)
+	defer pace.Stop()
+	for {
+		select {
+		case got, open := <-events:
+			if err := a.accept(got, open, pace); err != nil {
+				return err
+			}
+			if !a.attempt.Full() {
+				continue
+			}
+		case <-pace.C:
+		case <-heartbeat.C:
+			if pace.holds(a.attempt.Waiting()) {
+				continue
+			}
+		case <-watcher.C():
+			if err := r.Runs.Owned(ctx, a.attempt); err != nil {
+				return err
+			}
+			continue
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		pace.write(a.attempt.Waiting())
+		if err := a.attempt.Flush(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// accept takes what the reader has, if it has anything.
+func (a *answer) accept(got received, open bool, pace *pace) error {
+	switch {
+	case !open:
+		return errStopped
+	case errors.Is(got.err, io.EOF):
+		return errAnswered
+	case got.err != nil:
+		return got.err
+	}
+	if !a.attempt.Waiting() {
+		pace.begin()
+	}
+	return a.take(got.event)
+}
+
+// pace is the timer that decides when waiting events are written: a delay after the first of them, and an interval after the write before.
+type pace struct {
+	*time.Timer
+	delay, interval time.Duration
+	written         time.Time
+}
+
+func newPace(delay, interval time.Duration) *pace {
+	timer := time.NewTimer(0)
+	timer.Stop()
+	return &pace{Timer: timer, delay: delay, interval: interval}
+}
+
+// begin is called with the first event that waits.
+func (p *pace) begin() { p.Reset(max(p.delay, p.interval-time.Since(p.written))) }
+
+// holds reports whether a heartbeat must not write, as the write of what waits is to come; it renews the lease, too.
+func (p *pace) holds(waiting bool) bool { return waiting && p.interval > 0 }
+
+// write is called before each write, with whether it holds events.
+func (p *pace) write(waiting bool) {
+	if waiting {
+		p.Stop()
+		p.written = time.Now()
+	}
+}
+
+// receive reads the stream in the background, until its error or the end of ctx; then it closes the stream, and last the channel.
+func receive(ctx context.Context, stream *graph.Stream) <-chan received {
+	events := make(chan received, 64)
+	go func() {
+		defer close(events)
+		defer stream.Close()
+		for {
+			event, err := stream.Next()
+			select {
+			case events <- received{event, err}:
+			case <-ctx.Done():
+				return
+			}
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return events
+}
