@@ -1,0 +1,90 @@
+package integration
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+
+	api "github.com/google/go-github/v88/github"
+)
+
+// Repository is a repository that an installation may reach: the interface's GithubRepository.
+type Repository struct {
+	// Integration is the integration that it was found by: host_integration_id.
+	Integration string
+	// ID is GitHub's.
+	ID            int64
+	Name, Owner   string
+	URL           string
+	DefaultBranch string
+}
+
+const (
+	// MaxRepositories is how many Repositories returns at most.
+	MaxRepositories = 2000
+	// maxPage is how many GitHub returns at once.
+	maxPage = 100
+)
+
+// Repositories returns what an installation may reach, MaxRepositories at most: RepositoryPage has no end.
+func (s *Service) Repositories(ctx context.Context, ref Ref) ([]Repository, error) {
+	all, page := []Repository{}, 1
+	for page != 0 && len(all) < MaxRepositories {
+		found, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: maxPage})
+		if err != nil {
+			return nil, err
+		}
+		all, page = append(all, found...), next
+	}
+	return all, nil
+}
+
+// RepositoryPage returns up to size (100 at most) of the repositories, in GitHub's order, and the cursor of the next page, "" after the last.
+func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor string) ([]Repository, string, error) {
+	page := 1
+	if cursor != "" {
+		// A page is counted in pages of its own size.
+		var of int
+		text, err := base64.RawURLEncoding.DecodeString(cursor)
+		if _, scanErr := fmt.Sscanf(string(text), "%d of %d", &page, &of); err != nil || scanErr != nil || page < 2 || of != size {
+			return nil, "", badCursor()
+		}
+	}
+	found, next, err := s.repositories(ctx, ref, api.ListOptions{Page: page, PerPage: size})
+	if err != nil || next == 0 {
+		return found, "", err
+	}
+	return found, base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%d of %d", next, size)), nil
+}
+
+// repositories returns a page of GitHub's list and the number of the next, 0 after the last.
+func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOptions) ([]Repository, int, error) {
+	app, err := s.app(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	i, err := s.GetInstallation(ctx, ref)
+	if err != nil {
+		return nil, 0, err
+	}
+	value, err := s.token(ctx, i, repository{})
+	if err != nil {
+		return nil, 0, err
+	}
+	client, err := app.as(value)
+	if err != nil {
+		return nil, 0, err
+	}
+	page, answer, err := client.Apps.ListRepos(ctx, &options)
+	if err != nil {
+		s.Changed(i.InstallationID) // the token may have been taken back
+		return nil, 0, app.trouble(err, i.Name)
+	}
+	found := make([]Repository, 0, len(page.Repositories))
+	for _, r := range page.Repositories {
+		found = append(found, Repository{
+			Integration: i.Integration, ID: r.GetID(), Name: r.GetName(), Owner: r.GetOwner().GetLogin(), URL: r.GetHTMLURL(), DefaultBranch: r.GetDefaultBranch(),
+		})
+	}
+	return found, answer.NextPage, nil
+}
