@@ -2,7 +2,10 @@
 // key on AWS.
 package secret
 
-import "context"
+import (
+	"context"
+	"encoding/hex"
+)
 
 // Bound is what a sealed text belongs to. Opening it under another value fails, so that a sealed secret copied to another
 // workspace or deployment is useless there.
@@ -24,4 +27,10 @@ type Sealer interface {
 type Hasher interface {
 	// MAC returns the 32 byte fingerprint of data. The same data has unrelated fingerprints for different purposes.
 	MAC(purpose string, data []byte) []byte
+}
+
+// InvokeToken returns the bearer token of a revision's agent. It is derived, so that whoever holds the key can invoke the agent and nothing
+// has to store the token.
+func InvokeToken(h Hasher, revision string) string {
+	return hex.EncodeToString(h.MAC("invoke token", []byte(revision)))
 }

@@ -6,35 +6,85 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/secret/envelope"
 )
 
-// Load returns the key in the file at path, which it creates when there is none. A file that others than its owner may read is
+// mostKeys is how many keys a file may hold.
+const mostKeys = 1000
+
+// Load returns the keys in the file at path, which it creates with one when there is none. A file that others than its owner may read is
 // refused, and so is one of the wrong size: a key made anew in its place would make every sealed secret unreadable.
 func Load(path string) (*Key, error) {
-	root, err := read(path)
+	keyring, err := open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		root, err = create(path)
+		if err = create(path); err == nil {
+			keyring, err = open(path)
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load key file: %w", err)
 	}
-	key, err := newKey(root)
-	if err != nil {
-		return nil, fmt.Errorf("load key file: %w", err)
-	}
-	return key, nil
+	k := &Key{path: path}
+	k.keyring.Store(keyring)
+	return k, nil
 }
 
-func read(path string) ([]byte, error) {
+// Rotate adds a key to the file at path, which seals from then on, and returns how many there are now. All at once or not at all; of several that are called
+// together each adds one.
+func Rotate(path string) (int, error) {
+	count, err := rotate(path)
+	if err != nil {
+		return 0, fmt.Errorf("rotate key file: %w", err)
+	}
+	return count, nil
+}
+
+func rotate(path string) (count int, err error) {
+	// The directory is locked, as the file is replaced.
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return 0, err
+	}
+	roots, err := read(path)
+	if err != nil {
+		return 0, err
+	}
+	if len(roots) == mostKeys {
+		return 0, fmt.Errorf("%s holds %d keys already", path, mostKeys)
+	}
+	roots = append(roots, envelope.NewRoot())
+	temp, err := write(path, slices.Concat(roots...))
+	if err == nil {
+		err = os.Rename(temp, path)
+	}
+	return len(roots), errors.Join(err, dir.Sync())
+}
+
+func open(path string) (*envelope.Keyring, error) {
+	roots, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.NewKeyring(roots...)
+}
+
+func read(path string) ([][]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	root, err := readKey(file)
-	return root, errors.Join(err, file.Close())
+	roots, err := readKeys(file)
+	return roots, errors.Join(err, file.Close())
 }
 
-func readKey(file *os.File) ([]byte, error) {
+func readKeys(file *os.File) ([][]byte, error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, err
@@ -45,40 +95,46 @@ func readKey(file *os.File) ([]byte, error) {
 	if mode := info.Mode().Perm(); mode&0o077 != 0 {
 		return nil, fmt.Errorf("%s has mode %04o: others than its owner may use it; set it to 0600", file.Name(), mode)
 	}
-	root, err := io.ReadAll(io.LimitReader(file, keySize+1))
+	text, err := io.ReadAll(io.LimitReader(file, mostKeys*envelope.RootSize+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(root) != keySize {
-		return nil, fmt.Errorf("%s does not hold a key of %d bytes", file.Name(), keySize)
+	if len(text) == 0 || len(text)%envelope.RootSize != 0 {
+		return nil, fmt.Errorf("%s does not hold keys of %d bytes", file.Name(), envelope.RootSize)
 	}
-	return root, nil
+	return slices.Collect(slices.Chunk(text, envelope.RootSize)), nil
 }
 
-// create writes a new key. The file appears under its name whole and on disk, or not at all; when another server created one
+// create writes a file with a new key. It appears under its name whole and on disk, or not at all; when another server created one
 // meanwhile, that one is the key.
-func create(path string) ([]byte, error) {
+func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+		return err
 	}
-	// CreateTemp opens with O_EXCL and mode 0600.
-	temp, err := os.CreateTemp(dir, ".key-*")
+	temp, err := write(path, envelope.NewRoot())
 	if err != nil {
-		return nil, err
+		return err
 	}
-	_, err = temp.Write(newRoot())
-	err = errors.Join(err, temp.Sync(), temp.Close())
-	if err == nil {
-		err = os.Link(temp.Name(), path) // unlike a rename, a link never replaces a file
-	}
+	err = os.Link(temp, path) // unlike a rename, a link never replaces a file
 	if errors.Is(err, os.ErrExist) {
 		err = nil
 	}
-	if err = errors.Join(err, os.Remove(temp.Name()), syncDir(dir)); err != nil {
-		return nil, err
+	return errors.Join(err, os.Remove(temp), syncDir(dir))
+}
+
+// write writes a file beside the one at path, which only its owner may read, and returns its name.
+func write(path string, text []byte) (string, error) {
+	// CreateTemp opens with O_EXCL and mode 0600.
+	temp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
+	if err != nil {
+		return "", err
 	}
-	return read(path)
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(temp.Name()))
+	}
+	return temp.Name(), nil
 }
 
 // syncDir makes the names in a directory durable.

@@ -177,9 +177,11 @@ func TestLoadRefusesABadFile(t *testing.T) {
 	}{
 		"the group may read": {func(path string) error { return write(path, 32, 0o640) }, "mode 0640"},
 		"others may read":    {func(path string) error { return write(path, 32, 0o604) }, "mode 0604"},
-		"empty":              {func(path string) error { return write(path, 0, 0o600) }, "does not hold a key of 32 bytes"},
-		"short":              {func(path string) error { return write(path, 31, 0o600) }, "does not hold a key of 32 bytes"},
-		"long":               {func(path string) error { return write(path, 33, 0o600) }, "does not hold a key of 32 bytes"},
+		"empty":              {func(path string) error { return write(path, 0, 0o600) }, "does not hold keys of 32 bytes"},
+		"short":              {func(path string) error { return write(path, 31, 0o600) }, "does not hold keys of 32 bytes"},
+		"long":               {func(path string) error { return write(path, 33, 0o600) }, "does not hold keys of 32 bytes"},
+		"cut":                {func(path string) error { return write(path, 95, 0o600) }, "does not hold keys of 32 bytes"},
+		"one key twice":      {func(path string) error { return write(path, 64, 0o600) }, "the same id"},
 		"a directory":        {func(path string) error { return os.Mkdir(path, 0o700) }, "not a regular file"},
 		"below a file":       {func(path string) error { return write(filepath.Dir(path), 0, 0o600) }, "not a directory"},
 	} {
@@ -202,4 +204,122 @@ func write(path string, size int, mode os.FileMode) error {
 		return err
 	}
 	return os.Chmod(path, mode) // whatever the umask is
+}
+
+// TestRotation has a process that started before, and one that starts after.
+func TestRotation(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	before := load(t, path)
+	old, mac := seal(t, before, "older"), before.MAC("api key", []byte("sk-1"))
+	count, err := keyfile.Rotate(path)
+	must(t, err)
+	if count != 2 {
+		t.Errorf("there are %d keys, want 2", count)
+	}
+	after := load(t, path)
+	newer := seal(t, after, "newer")
+	for name, key := range map[string]*keyfile.Key{"before": before, "after": after} {
+		for want, sealed := range map[string][]byte{"older": old, "newer": newer} {
+			if got, err := key.Open(t.Context(), bound, sealed); err != nil || string(got) != want {
+				t.Errorf("%s: got %q (%v), want %q", name, got, err, want)
+			}
+		}
+		if sealed := seal(t, key, "x"); bytes.Equal(sealed[:5], old[:5]) || !bytes.Equal(sealed[:5], newer[:5]) {
+			t.Errorf("%s: the new key does not seal", name)
+		}
+		macs := key.MACs("api key", []byte("sk-1"))
+		if len(macs) != 2 || !bytes.Equal(macs[1], mac) || !bytes.Equal(key.MAC("api key", []byte("sk-1")), mac) {
+			t.Errorf("%s: got %x, want the newer one before %x", name, macs, mac)
+		}
+	}
+}
+
+// TestAProcessNoticesARotation in each way there is, one at a time.
+func TestAProcessNoticesARotation(t *testing.T) {
+	t.Parallel()
+	for name, notice := range map[string]func(*testing.T, *keyfile.Key, []byte){
+		"it seals": func(t *testing.T, key *keyfile.Key, newer []byte) {
+			if sealed := seal(t, key, "x"); !bytes.Equal(sealed[:5], newer[:5]) {
+				t.Error("with an older key")
+			}
+		},
+		"it opens": func(t *testing.T, key *keyfile.Key, newer []byte) {
+			if _, err := key.Open(t.Context(), bound, newer); err != nil {
+				t.Error(err)
+			}
+		},
+		"it looks": func(t *testing.T, key *keyfile.Key, _ []byte) {
+			for _, want := range []bool{true, false} {
+				if found, err := key.Refresh(t.Context()); err != nil || found != want {
+					t.Errorf("got %v (%v), want %v", found, err, want)
+				}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := filepath.Join(t.TempDir(), "key")
+			key := load(t, path)
+			_, err := keyfile.Rotate(path)
+			must(t, err)
+			notice(t, key, seal(t, load(t, path), "newer"))
+			if n := len(key.MACs("", nil)); n != 2 {
+				t.Errorf("it knows %d keys, want 2", n)
+			}
+		})
+	}
+}
+
+func TestRotationsAtTheSameTimeEachAddAKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "data", "key")
+	first := load(t, path)
+	sealed := seal(t, first, "older")
+	var work sync.WaitGroup
+	for range 8 {
+		work.Go(func() {
+			if _, err := keyfile.Rotate(path); err != nil {
+				t.Error(err)
+			}
+		})
+		work.Go(func() {
+			if _, err := first.Open(t.Context(), bound, seal(t, first, "x")); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	work.Wait()
+	last := load(t, path)
+	if n := len(last.MACs("", nil)); n != 9 {
+		t.Errorf("there are %d keys, want 9", n)
+	}
+	if got, err := last.Open(t.Context(), bound, sealed); err != nil || string(got) != "older" {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	entries, err := os.ReadDir(filepath.Dir(path))
+	must(t, err)
+	info, err := os.Stat(path)
+	must(t, err)
+	if len(entries) != 1 || info.Mode() != 0o600 {
+		t.Errorf("got files %v, mode %s", entries, info.Mode())
+	}
+}
+
+// TestWithoutItsFileNothingIsSealed takes the file away, and one with other keys is no rotation.
+func TestWithoutItsFileNothingIsSealed(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	key := load(t, path)
+	sealed := seal(t, key, "older")
+	must(t, os.Remove(path))
+	if _, err := key.Seal(t.Context(), bound, nil); err == nil {
+		t.Error("it sealed")
+	}
+	if got, err := key.Open(t.Context(), bound, sealed); err != nil || string(got) != "older" {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	if _, err := keyfile.Rotate(path); err == nil {
+		t.Error("it rotated what is not there")
+	}
 }
