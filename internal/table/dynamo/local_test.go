@@ -3,16 +3,14 @@
 package dynamo_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"hash/fnv"
 	"io"
-	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"strconv"
 	"testing"
 	"time"
 
@@ -21,7 +19,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.uber.org/goleak"
 
+	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/clock"
+	emulator "github.com/slipway-run/slipway/internal/emulator/dynamodb"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/dynamo"
 	"github.com/slipway-run/slipway/internal/table/tabletest"
@@ -40,70 +40,35 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	code := m.Run()
-	if err := errors.Join(stop(), goleak.Find()); err != nil {
+	if err := errors.Join(stop(), goleak.Find(goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/child.runStartThread"))); err != nil {
 		println(err.Error())
 		code = max(code, 1)
 	}
 	os.Exit(code)
 }
 
-// startLocal returns when DynamoDB Local answers. It ends with this process at the latest, since the script reads from it.
+// startLocal returns when DynamoDB Local answers.
 func startLocal() (stop func() error, err error) {
-	port, err := freePort()
+	dir, err := os.MkdirTemp("", "slipway-dynamodb-")
 	if err != nil {
 		return nil, err
 	}
-	log, err := os.CreateTemp("", "dynamodb-local-*.log")
+	registry, err := child.Open(dir)
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("testdata/dynamodb-local.sh", filepath.Join("..", "..", "..", ".tools", "dynamodb-local"), strconv.Itoa(port))
-	cmd.Stderr = log
-	stdin, err := cmd.StdinPipe()
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Minute) // the first time it is fetched
+	defer cancel()
+	server, err := emulator.Start(ctx, emulator.Config{Root: filepath.Join("..", "..", ".."), Registry: registry, Output: io.Discard})
 	if err != nil {
 		return nil, err
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, err
-	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	local.endpoint = fmt.Sprintf("http://127.0.0.1:%d", port)
-	if err := awaitServer(local.endpoint, ended); err != nil {
-		return nil, fmt.Errorf("%w (see %s)", err, log.Name())
-	}
+	local.endpoint = server.Endpoint()
 	local.http = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}
 	return func() error {
 		local.http.CloseIdleConnections()
-		return errors.Join(stdin.Close(), <-ended, log.Close(), os.Remove(log.Name()))
+		return errors.Join(server.Stop(context.Background()), registry.Close(), os.RemoveAll(dir))
 	}, nil
-}
-
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	return l.Addr().(*net.TCPAddr).Port, l.Close()
-}
-
-func awaitServer(endpoint string, ended <-chan error) error {
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	again := time.NewTicker(50 * time.Millisecond)
-	defer again.Stop()
-	late := time.After(3 * time.Minute) // the first time it is fetched
-	for {
-		if answer, err := client.Get(endpoint); err == nil {
-			return answer.Body.Close()
-		}
-		select {
-		case <-again.C:
-		case err := <-ended:
-			return errors.Join(errors.New("it ended"), err)
-		case <-late:
-			return errors.New("it does not answer")
-		}
-	}
 }
 
 // configure returns the configuration of a client of DynamoDB Local.

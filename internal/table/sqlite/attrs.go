@@ -17,6 +17,9 @@ const (
 	attrFalse  = 'f'
 )
 
+// averageAttr is about how many bytes an attribute takes. What is parsed has room for about as many as there are.
+const averageAttr = 24
+
 var errAttrs = errors.New("stored attributes are damaged")
 
 func appendAttrs(to []byte, attrs table.Attrs) ([]byte, error) {
@@ -46,7 +49,7 @@ func appendAttrs(to []byte, attrs table.Attrs) ([]byte, error) {
 
 // parseAttrs makes one copy of what is stored; names and text values are parts of it.
 func parseAttrs(stored []byte) (table.Attrs, error) {
-	attrs := make(table.Attrs, 8)
+	attrs := make(table.Attrs, len(stored)/averageAttr)
 	rest := attrReader{bytes: stored, text: string(stored)}
 	for len(rest.bytes) > 0 {
 		name, ok := rest.string()
