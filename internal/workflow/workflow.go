@@ -1,6 +1,6 @@
 // Package workflow is the seam to the engine that carries rollouts and runs to their end: Step Functions on AWS, package
 // workflow/local on one machine. Both execute the same Amazon States Language files (infra/statemachines), whose Task states call
-// the functions `rollout` and `runner` with ids only.
+// the functions `rollout`, `runner` and `webhook` with ids only.
 package workflow
 
 import (
@@ -20,6 +20,8 @@ const (
 	Teardown Machine = "teardown"
 	// Run carries one run to its final status.
 	Run Machine = "run"
+	// Webhook carries one message to the address that is told.
+	Webhook Machine = "webhook"
 )
 
 // ErrNotFound is returned by Describe and Stop for an execution that the engine does not know.

@@ -24,8 +24,8 @@ func BenchmarkRun(b *testing.B) {
 	e, err := local.New(local.Config{
 		Table:         openTable(b, filepath.Join(b.TempDir(), "table.db")),
 		Definitions:   statemachines.Files,
-		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner"},
-		Functions:     map[string]workflow.TaskFunc{"rollout": done, "runner": done},
+		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
+		Functions:     map[string]workflow.TaskFunc{"rollout": done, "runner": done, "webhook": done},
 		Log:           slog.New(slog.DiscardHandler),
 		Observer: func(event local.Event) {
 			if event.Type == local.ExecutionSucceeded {

@@ -61,9 +61,6 @@ func New(config Config) (*Engine, error) {
 	if e.now == nil {
 		e.now = clock.System
 	}
-	if e.observe == nil {
-		e.observe = func(Event) {}
-	}
 	return e, nil
 }
 

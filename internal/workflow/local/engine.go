@@ -25,7 +25,8 @@ type Engine struct {
 	functions map[string]workflow.TaskFunc
 	now       clock.Clock
 	log       *slog.Logger
-	observe   func(Event)
+	// observe is nil when nobody observes.
+	observe func(Event)
 
 	// ctx is the parent of all executions'; cut ends it when Close waits no longer.
 	ctx context.Context
@@ -41,6 +42,13 @@ type Engine struct {
 
 var _ workflow.Engine = (*Engine)(nil)
 
+// Reasons for which Start refuses an execution.
+var (
+	ErrNoMachine = errors.New("there is no such machine")
+	ErrName      = errors.New("invalid name")
+	ErrInput     = errors.New("invalid input")
+)
+
 // Start begins an execution; see workflow.Engine. A name is remembered until 24 hours after the execution has ended. Names that Step
 // Functions would refuse are refused.
 func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
@@ -52,14 +60,14 @@ func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name strin
 
 func (e *Engine) start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
 	if e.machines[machine] == nil {
-		return errors.New("there is no such machine")
+		return ErrNoMachine
 	}
 	if err := checkName(name); err != nil {
 		return err
 	}
 	data, err := asl.Decode(input)
 	if err != nil {
-		return err
+		return fmt.Errorf("%w: %w", ErrInput, err)
 	}
 	for {
 		c, mine, err := e.claim(keys.Execution(string(machine), name))
@@ -83,7 +91,7 @@ func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	var taken *table.ConditionFailed
 	switch {
 	case err == nil:
-		x.tell(Event{Type: ExecutionStarted})
+		x.tellOf(Event{Type: ExecutionStarted}, x.input)
 		e.launch(c, x)
 	case !errors.As(err, &taken):
 		e.release(c, err)
@@ -105,13 +113,13 @@ func (e *Engine) insert(ctx context.Context, x *execution) error {
 // checkName applies the service's rules for the names of executions.
 func checkName(name string) error {
 	if n := utf8.RuneCountInString(name); n == 0 || n > 80 {
-		return errors.New("a name has 1 to 80 characters")
+		return fmt.Errorf("%w: a name has 1 to 80 characters", ErrName)
 	}
 	forbidden := func(r rune) bool {
 		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>{}[]?*\"#%\\^|~`$&,;:/", r)
 	}
 	if !utf8.ValidString(name) || strings.ContainsFunc(name, forbidden) {
-		return errors.New("the name has a character that is not allowed")
+		return fmt.Errorf("%w: it has a character that is not allowed", ErrName)
 	}
 	return nil
 }
@@ -137,7 +145,7 @@ func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
 			continue
 		}
 		if err == nil {
-			e.abort(key, Event{Machine: r.Machine, Name: r.Name, Type: ExecutionAborted, Time: r.Stopped})
+			e.abort(key, Event{Machine: r.Machine, Name: r.Name, Type: ExecutionAborted, Time: r.Stopped, Cause: cause})
 		}
 		return err
 	}

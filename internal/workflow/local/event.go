@@ -1,6 +1,7 @@
 package local
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/workflow"
@@ -36,6 +37,9 @@ type Event struct {
 	Time    time.Time
 	// State is the state concerned; "" for events of the execution itself.
 	State string
-	// Error is the error's name in events that tell of a failure.
-	Error string
+	// Data is the input of the execution, of the state that was entered or of the call, or the output of the call, of the state that was
+	// left or of the execution. Nil in other events.
+	Data json.RawMessage
+	// Error is the error's name in events that tell of a failure, Cause says more about it.
+	Error, Cause string
 }

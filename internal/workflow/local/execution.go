@@ -97,7 +97,7 @@ func (x *execution) advance(ctx context.Context) error {
 			return &asl.Error{Name: asl.ErrorRuntime, Cause: fmt.Sprintf("The machine has no state '%s'.", x.at.State)}
 		}
 		if x.at.RetryAt.IsZero() {
-			x.tell(Event{Type: stateEntered(state.Type), State: state.Name})
+			x.tellOf(Event{Type: stateEntered(state.Type), State: state.Name}, x.data)
 		}
 		var err error
 		if done, err = x.step(ctx, state); err != nil {
@@ -163,7 +163,7 @@ func (x *execution) choose(state *asl.State) (done bool, err error) {
 
 // move leaves a state for the next one, "" for the end.
 func (x *execution) move(from *asl.State, next string, output any, now time.Time) (done bool) {
-	x.tell(Event{Type: stateExited(from.Type), State: from.Name})
+	x.tellOf(Event{Type: stateExited(from.Type), State: from.Name}, output)
 	x.data = output
 	x.at = position{State: next, Entered: now}
 	return next == ""
@@ -240,5 +240,20 @@ func (x *execution) retryCount() int {
 
 func (x *execution) tell(event Event) {
 	event.Machine, event.Name, event.Time = x.record.Machine, x.record.Name, x.engine.now()
-	x.engine.observe(event)
+	x.engine.tell(event)
+}
+
+// tellOf tells an event with its data, which are encoded only when somebody observes.
+func (x *execution) tellOf(event Event, data any) {
+	if x.engine.observe == nil {
+		return
+	}
+	event.Data, _ = asl.Encode(data) // what cannot be encoded fails the execution where it is used
+	x.tell(event)
+}
+
+func (e *Engine) tell(event Event) {
+	if e.observe != nil {
+		e.observe(event)
+	}
 }

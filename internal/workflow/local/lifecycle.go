@@ -78,7 +78,7 @@ func (e *Engine) free(c *claim) {
 	aborted := c.aborted
 	e.mu.Unlock()
 	if aborted != nil {
-		e.observe(*aborted)
+		e.tell(*aborted)
 	}
 	e.claimed.Done()
 }
@@ -92,7 +92,7 @@ func (e *Engine) abort(key table.Key, event Event) {
 	}
 	e.mu.Unlock()
 	if c == nil {
-		e.observe(event)
+		e.tell(event)
 		return
 	}
 	c.cancel(errAborted)

@@ -48,35 +48,6 @@ func works(function workflow.TaskFunc) map[string]workflow.TaskFunc {
 	return map[string]workflow.TaskFunc{"work": function}
 }
 
-func TestStartIsIdempotent(t *testing.T) {
-	t.Parallel()
-	var calls atomic.Int64
-	e, h := setup{table: fileTable(t), definition: oneTask, functions: works(counting(&calls))}.engine(t)
-	startTogether(t, e, 20)
-	h.await("e1")
-	ended := describe(t, e, "e1")
-	startTogether(t, e, 20)
-	if got := calls.Load(); got != 1 {
-		t.Errorf("got %d calls, want 1", got)
-	}
-	if diff := cmp.Diff(ended, describe(t, e, "e1")); diff != "" {
-		t.Errorf("starting an ended execution changed it (-before +after):\n%s", diff)
-	}
-}
-
-func startTogether(t *testing.T, e *local.Engine, n int) {
-	t.Helper()
-	var starts sync.WaitGroup
-	for range n {
-		starts.Go(func() {
-			if err := e.Start(t.Context(), "m", "e1", []byte(`{}`)); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	starts.Wait()
-}
-
 // failingTable refuses the next transactions.
 type failingTable struct {
 	table.Table
@@ -117,58 +88,12 @@ func TestStartTogetherWithAFailingOne(t *testing.T) {
 	}
 }
 
-func TestStartRefuses(t *testing.T) {
+// TestStartRefusesANameThatIsNotUTF8 is not in the suite: a client of Step Functions would mend such a name.
+func TestStartRefusesANameThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	e, _ := setup{table: fileTable(t), definition: waits}.engine(t)
-	for name, c := range map[string]struct {
-		machine     workflow.Machine
-		name, input string
-	}{
-		"unknown machine":  {"n", "e1", `{}`},
-		"no name":          {"m", "", `{}`},
-		"long name":        {"m", strings.Repeat("x", 81), `{}`},
-		"name with space":  {"m", "a b", `{}`},
-		"name with slash":  {"m", "a/b", `{}`},
-		"name with sharp":  {"m", "a#b", `{}`},
-		"name not UTF-8":   {"m", "a\xff", `{}`},
-		"no input":         {"m", "e1", ``},
-		"input not JSON":   {"m", "e1", `{`},
-		"two JSON values":  {"m", "e1", `{} {}`},
-		"name with a bell": {"m", "a\a", `{}`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			if err := e.Start(t.Context(), c.machine, c.name, []byte(c.input)); err == nil {
-				t.Error("got no error")
-			}
-		})
-	}
-}
-
-func TestStartKeepsItsInput(t *testing.T) {
-	t.Parallel()
-	g := newGate()
-	e, h := setup{table: fileTable(t), definition: oneTask, functions: works(g.call)}.engine(t)
-	input := []byte(`{"a":1}`)
-	if err := e.Start(t.Context(), "m", "e1", input); err != nil {
-		t.Fatal(err)
-	}
-	clear(input) // the caller may use its memory again
-	g.through <- struct{}{}
-	h.await("e1")
-	if got := describe(t, e, "e1"); string(got.Input) != `{"a":1}` {
-		t.Errorf("got input %s and error %s, want what it was started with", got.Input, got.Error)
-	}
-}
-
-func TestUnknownExecution(t *testing.T) {
-	t.Parallel()
-	e, _ := setup{table: fileTable(t), definition: waits}.engine(t)
-	if _, err := e.Describe(t.Context(), "m", "e1"); !errors.Is(err, workflow.ErrNotFound) {
-		t.Errorf("Describe: got %v, want ErrNotFound", err)
-	}
-	if err := e.Stop(t.Context(), "m", "e1", ""); !errors.Is(err, workflow.ErrNotFound) {
-		t.Errorf("Stop: got %v, want ErrNotFound", err)
+	if err := e.Start(t.Context(), "m", "a\xff", []byte(`{}`)); !errors.Is(err, local.ErrName) {
+		t.Errorf("got %v, want %v", err, local.ErrName)
 	}
 }
 
@@ -337,5 +262,25 @@ func TestChoicesWithoutAnEnd(t *testing.T) {
 	h.await("e1")
 	if got := describe(t, e, "e1"); got.Status != workflow.Failed || got.Error != "States.Runtime" {
 		t.Errorf("got %s with %s, want FAILED with States.Runtime", got.Status, got.Error)
+	}
+}
+
+// TestList shows executions of one machine, those that run and those that have ended.
+func TestList(t *testing.T) {
+	t.Parallel()
+	e, h := setup{table: fileTable(t), definition: `{"StartAt": "A", "States": {"A": {"Type": "Wait", "SecondsPath": "$", "End": true}}}`}.engine(t)
+	start(t, e, "e2", `3600`)
+	start(t, e, "e1", `0`)
+	h.await("e1")
+	got, err := e.List(t.Context(), "m")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []workflow.Execution{describe(t, e, "e1"), describe(t, e, "e2")}
+	if diff := cmp.Diff(want, got); diff != "" || want[0].Status != workflow.Succeeded || want[1].Status != workflow.Running {
+		t.Errorf("executions (-want +got):\n%s", diff)
+	}
+	if none, err := e.List(t.Context(), "n"); err != nil || len(none) != 0 {
+		t.Errorf("another machine: got %v and %v", none, err)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"maps"
@@ -35,15 +36,22 @@ type drive struct {
 var drives = map[string]drive{
 	"run: done":                  {workflow.Run, nil, "Work Worked Done", 1, workflow.Succeeded, ""},
 	"run: three slices":          {workflow.Run, answers{"Work": "Work Work Done"}, "Work Worked Work Worked Work Worked Done", 3, workflow.Succeeded, ""},
+	"run: delayed":               {workflow.Run, answers{"Work": "Wait Wait Done"}, "Work Worked Wait Work Worked Wait Work Worked Done", 3, workflow.Succeeded, ""},
 	"run: agent comes back":      {workflow.Run, answers{"Work": "!AgentUnavailable !AgentUnavailable Done"}, "Work Worked Done", 3, workflow.Succeeded, ""},
 	"run: agent stays away":      {workflow.Run, answers{"Work": "!AgentUnavailable"}, "Work GiveUp Done", 4, workflow.Succeeded, ""},
 	"run: worker fails":          {workflow.Run, answers{"Work": "!"}, "Work GiveUp Done", 4, workflow.Succeeded, ""},
 	"run: both kinds of failure": {workflow.Run, answers{"Work": "!AgentUnavailable ! !AgentUnavailable ! !"}, "Work GiveUp Done", 6, workflow.Succeeded, ""},
 	"run: failures then a slice": {workflow.Run, answers{"Work": "! ! Work ! ! Done"}, "Work Worked Work Worked Done", 6, workflow.Succeeded, ""},
+	"run: no function is free":   {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException !Lambda.TooManyRequestsException !Lambda.ServiceException !Lambda.TooManyRequestsException ! Done"}, "Work Worked Done", 6, workflow.Succeeded, ""},
+	"run: none becomes free":     {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException"}, "Work GiveUp Done", 14, workflow.Succeeded, ""},
 	"run: giving up fails":       {workflow.Run, answers{"Work": "!", "GiveUp": "!"}, "Work GiveUp", 9, workflow.Failed, "States.TaskFailed"},
 
-	"rollout: from an image":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "AwaitHealthy", "AwaitHealthy": "Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Done", 5, workflow.Succeeded, ""},
-	"rollout: from a repository":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "AwaitBuild AwaitBuild Deploy", "AwaitHealthy": "AwaitHealthy Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited PauseHealth AwaitHealthy HealthAwaited Promote Done", 10, workflow.Succeeded, ""},
+	"webhook: at the first attempt": {workflow.Webhook, nil, "Attempt Attempted Done", 1, workflow.Succeeded, ""},
+	"webhook: at the third attempt": {workflow.Webhook, answers{"Attempt": "Wait Wait Done"}, "Attempt Attempted Wait Attempt Attempted Wait Attempt Attempted Done", 3, workflow.Succeeded, ""},
+	"webhook: the platform fails":   {workflow.Webhook, answers{"Attempt": "!"}, "Attempt", 6, workflow.Failed, "States.TaskFailed"},
+
+	"rollout: from an image":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "AwaitHealthy", "AwaitHealthy": "Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 5, workflow.Succeeded, ""},
+	"rollout: from a repository":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "AwaitBuild AwaitBuild Deploy", "AwaitHealthy": "AwaitHealthy Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited PauseHealth AwaitHealthy HealthAwaited Promote Promoted Done", 10, workflow.Succeeded, ""},
 	"rollout: over at Prepare":       {workflow.Rollout, nil, "Prepare Prepared Done", 1, workflow.Succeeded, ""},
 	"rollout: over at Provision":     {workflow.Rollout, answers{"Prepare": "Provision"}, "Prepare Prepared Provision Provisioned Done", 2, workflow.Succeeded, ""},
 	"rollout: over at AwaitBuild":    {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Done", 4, workflow.Succeeded, ""},
@@ -57,6 +65,8 @@ var drives = map[string]drive{
 	"rollout: Deploy breaks":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "!"}, "Prepare Prepared Provision Provisioned Deploy Fail Failed", 9, workflow.Failed, "RevisionFailed"},
 	"rollout: AwaitHealthy breaks":   {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy Fail Failed", 10, workflow.Failed, "RevisionFailed"},
 	"rollout: Promote breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Fail Failed", 11, workflow.Failed, "RevisionFailed"},
+	"rollout: stays healthy":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "Observe Done"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Observed PauseObserving Observe Observed Done", 7, workflow.Succeeded, ""},
+	"rollout: Observe breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Done", 11, workflow.Succeeded, ""},
 	"rollout: Fail breaks":           {workflow.Rollout, answers{"Prepare": "!", "Fail": "!"}, "Prepare Fail", 12, workflow.Failed, "States.TaskFailed"},
 	"rollout: a step mends itself":   {workflow.Rollout, answers{"Prepare": "! ! ! ! ! Done"}, "Prepare Prepared Done", 6, workflow.Succeeded, ""},
 	"rollout: longer than two hours": {workflow.Rollout, answers{"Prepare": "..."}, "Prepare", 1, workflow.TimedOut, "States.Timeout"},
@@ -94,18 +104,24 @@ func TestRealMachines(t *testing.T) { //nolint:tparallel // its part returns whe
 	}
 }
 
-// check takes the drive and compares where it led.
-func (d drive) check(t *testing.T, tb *outsideTable) {
+func (d drive) functions(t *testing.T) *answering {
 	t.Helper()
-	h, functions := newHistory(), &answering{t: t, left: map[string][]string{}}
+	functions := &answering{t: t, left: map[string][]string{}}
 	for step, list := range d.answers {
 		functions.left[step] = strings.Fields(list)
 	}
+	return functions
+}
+
+// check takes the drive and compares where it led.
+func (d drive) check(t *testing.T, tb *outsideTable) {
+	t.Helper()
+	h, functions := newHistory(), d.functions(t)
 	e, err := local.New(local.Config{
 		Table:         tb,
 		Definitions:   statemachines.Files,
-		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner"},
-		Functions:     map[string]workflow.TaskFunc{"rollout": functions.call, "runner": functions.call},
+		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
+		Functions:     map[string]workflow.TaskFunc{"rollout": functions.call, "runner": functions.call, "webhook": functions.call},
 		Log:           slog.New(slog.DiscardHandler),
 		Observer:      h.observe,
 	})
@@ -143,7 +159,7 @@ func TestRunCostsTwoTransactions(t *testing.T) {
 	})
 }
 
-const ids = `{"workspace_id": "w", "deployment_id": "d", "revision_id": "v", "thread_id": "t", "run_id": "r"}`
+const ids = `{"workspace_id": "w", "deployment_id": "d", "revision_id": "v", "thread_id": "t", "run_id": "r", "log_id": "l", "delivery_id": "m"}`
 
 // path lists the states that were entered.
 func (h *history) path() string {
@@ -158,7 +174,7 @@ func (h *history) path() string {
 	return strings.Join(states, " ")
 }
 
-// answering is both functions. It checks that their payload holds the ids and nothing else.
+// answering is both functions. It checks that their payload holds the ids and nothing else, but for the error that the run machine gives up with.
 type answering struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -177,20 +193,29 @@ func (a *answering) call(ctx context.Context, payload json.RawMessage) (json.Raw
 	} else if failed {
 		return nil, errors.New("broken")
 	}
-	return json.Marshal(map[string]string{"next": answer})
+	return answerJSON(answer), nil
+}
+
+// answerJSON is what a function returns, also in testdata/referee. The machines that wait read until when.
+func answerJSON(next string) json.RawMessage {
+	return fmt.Appendf(nil, `{"next": %q, "due": "2026-03-01T12:00:00.000001Z"}`, next)
 }
 
 func (a *answering) next(payload json.RawMessage) string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.calls++
-	var got, want map[string]string
+	var got, want map[string]any
 	if err := errors.Join(json.Unmarshal(payload, &got), json.Unmarshal([]byte(ids), &want)); err != nil {
 		a.t.Error(err)
 	}
-	step := got["step"]
+	step, _ := got["step"].(string)
 	for name, id := range got {
-		if name != "step" && id != want[name] {
+		if step == "GiveUp" && name == "error" {
+			if caught, _ := id.(map[string]any); caught["Error"] == nil || caught["Cause"] == nil {
+				a.t.Errorf("step %s: got error %v, want its name and cause", step, id)
+			}
+		} else if name != "step" && id != want[name] {
 			a.t.Errorf("step %s: got %s %q, want %q", step, name, id, want[name])
 		}
 	}
@@ -229,7 +254,7 @@ func allTransitions(t *testing.T) []string {
 		Choices, Catch []struct{ Next string }
 	}
 	found := map[string]bool{}
-	for _, machine := range []workflow.Machine{workflow.Rollout, workflow.Run, workflow.Teardown} {
+	for _, machine := range []workflow.Machine{workflow.Rollout, workflow.Run, workflow.Teardown, workflow.Webhook} {
 		text, err := fs.ReadFile(statemachines.Files, string(machine)+".asl.json")
 		if err != nil {
 			t.Fatal(err)

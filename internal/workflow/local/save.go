@@ -86,7 +86,7 @@ func (x *execution) succeed() {
 	r.end(x.engine.now(), "", "")
 	r.Output = output
 	if x.write(&r, workflow.Succeeded) == nil {
-		x.tell(Event{Type: ExecutionSucceeded})
+		x.tell(Event{Type: ExecutionSucceeded, Data: output})
 	}
 }
 
@@ -97,7 +97,7 @@ func (x *execution) fail(status workflow.Status, event EventType, failure *asl.E
 		return
 	}
 	x.engine.log.Warn("execution failed", "machine", r.Machine, "name", r.Name, "status", string(status), "error", failure.Name)
-	x.tell(Event{Type: event, Error: failure.Name})
+	x.tell(Event{Type: event, Error: failure.Name, Cause: failure.Cause})
 }
 
 // end turns the record of a running execution into that of one that is over.

@@ -40,7 +40,7 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	if err != nil {
 		return nil, err
 	}
-	x.tell(Event{Type: TaskScheduled, State: state.Name})
+	x.tellOf(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Task.Function, "Payload": arguments})
 	x.tell(Event{Type: TaskStarted, State: state.Name})
 	text, err := x.call(ctx, state, payload)
 	if err != nil {
@@ -50,8 +50,9 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	if err != nil {
 		return nil, x.failed(state, failureOf(err))
 	}
-	x.tell(Event{Type: TaskSucceeded, State: state.Name})
-	return state.TaskOutput(x.data, asl.LambdaResult(result), c)
+	answer := asl.LambdaResult(result)
+	x.tellOf(Event{Type: TaskSucceeded, State: state.Name}, answer)
+	return state.TaskOutput(x.data, answer, c)
 }
 
 // call invokes the function within the time that is left of the attempt, which began when the state was entered or retried.
@@ -85,7 +86,7 @@ func (x *execution) failed(state *asl.State, failure *asl.Error) error {
 	if failure.Name == asl.ErrorTimeout {
 		event = TaskTimedOut
 	}
-	x.tell(Event{Type: event, State: state.Name, Error: failure.Name})
+	x.tell(Event{Type: event, State: state.Name, Error: failure.Name, Cause: failure.Cause})
 	return failure
 }
 

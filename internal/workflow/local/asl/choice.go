@@ -49,7 +49,8 @@ func (s *State) Choose(data any, c *Context) (string, error) {
 		}
 	}
 	if s.defaultNext == "" {
-		return "", &Error{Name: ErrorNoChoiceMatched, Cause: "No rule holds and there is no Default."}
+		// The language names this States.NoChoiceMatched; the service reports it so.
+		return "", runtimeError("Failed to transition out of the state. The state does not point to a next state.")
 	}
 	return s.defaultNext, nil
 }

@@ -17,8 +17,6 @@ const (
 	ErrorRuntime = "States.Runtime"
 	// ErrorResultPathMatchFailure is reported when a result cannot be placed in the state's input.
 	ErrorResultPathMatchFailure = "States.ResultPathMatchFailure"
-	// ErrorNoChoiceMatched is reported by a Choice without Default, none of whose rules holds.
-	ErrorNoChoiceMatched = "States.NoChoiceMatched"
 )
 
 // catchable are the reserved names that ErrorEquals may hold: those that a Task can report, and the two that match many.
