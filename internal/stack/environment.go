@@ -1,0 +1,94 @@
+package stack
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Names of the variables that more than one place must know.
+const (
+	variableRegion        = "AWS_REGION"
+	variableAccessKey     = "AWS_ACCESS_KEY_ID"
+	variableSecretKey     = "AWS_SECRET_ACCESS_KEY"
+	variableSessionToken  = "AWS_SESSION_TOKEN"
+	variableEndpoint      = "AWS_ENDPOINT_URL"
+	variableTable         = "SLIPWAY_TABLE"
+	variableKey           = "SLIPWAY_KMS_KEY"
+	variableStateMachines = "SLIPWAY_STATE_MACHINES"
+	variableBaseURL       = "SLIPWAY_BASE_URL"
+	variableVersion       = "SLIPWAY_VERSION"
+	variableRedact        = "SLIPWAY_REDACT_SECRETS"
+	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
+)
+
+// Environment is what the template says to the functions.
+type Environment struct {
+	getenv func(string) string
+
+	// Table is the name of the DynamoDB table.
+	Table string
+	// Key is the id or ARN of the KMS key that wraps the data keys.
+	Key string
+	// StateMachines is the ARN of a state machine without the machine's name.
+	StateMachines string
+	// BaseURL is the public address of the API; when it is empty, that of each request is taken.
+	BaseURL string
+	// Version is shown by /info, and is the image_version of what is deployed.
+	Version string
+	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
+	RedactSecrets bool
+}
+
+// Need names the variables that a part of the stack cannot do without.
+type Need func(Environment) []string
+
+// NeedTable is the need of functions that read or write, which all do.
+func NeedTable(Environment) []string {
+	return []string{variableTable, variableRegion, variableAccessKey, variableSecretKey}
+}
+
+// NeedKey is the need of functions that open secrets, check API keys or invoke agents.
+func NeedKey(Environment) []string { return []string{variableKey} }
+
+// NeedEngine is the need of functions that start workflows.
+func NeedEngine(Environment) []string { return []string{variableStateMachines} }
+
+// ReadEnvironment reads the variables and names all that are missing.
+func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, error) {
+	env := Environment{
+		getenv:        getenv,
+		Table:         getenv(variableTable),
+		Key:           getenv(variableKey),
+		StateMachines: getenv(variableStateMachines),
+		BaseURL:       getenv(variableBaseURL),
+		Version:       getenv(variableVersion),
+		RedactSecrets: getenv(variableRedact) == "true",
+	}
+	var missing []string
+	for _, need := range needs {
+		for _, name := range need(env) {
+			if env.Get(name) == "" && !slices.Contains(missing, name) {
+				missing = append(missing, name)
+			}
+		}
+	}
+	if len(missing) > 0 {
+		return Environment{}, fmt.Errorf("these variables are not set: %s", strings.Join(missing, ", "))
+	}
+	return env, nil
+}
+
+// Get returns any variable.
+func (e Environment) Get(name string) string { return e.getenv(name) }
+
+// List returns a variable that holds a list with commas.
+func (e Environment) List(name string) []string {
+	var list []string
+	for entry := range strings.SplitSeq(e.getenv(name), ",") {
+		if entry = strings.TrimSpace(entry); entry != "" {
+			list = append(list, entry)
+		}
+	}
+	return list
+}

@@ -1,0 +1,37 @@
+// Package logs is what functions read the output of builds and agents with. It is apart from package stack, so that only those link it who do.
+package logs
+
+import (
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/revisionlog/cloudwatch"
+	"github.com/slipway-run/slipway/internal/revisionlog/remote"
+	"github.com/slipway-run/slipway/internal/stack"
+)
+
+// Names of the variables.
+const (
+	variableHost      = "SLIPWAY_AGENT_HOST"
+	variableHostToken = "SLIPWAY_AGENT_HOST_TOKEN"
+	variableAgentLog  = "SLIPWAY_ECS_LOG_GROUP"
+	variableBuildLog  = "SLIPWAY_CODEBUILD_LOG_GROUP"
+)
+
+// Of returns the logs of a stack's deployments: in CloudWatch, or at the machine whose processes the agents are.
+func Of(s *stack.Stack) *deployment.Logs {
+	logs := &deployment.Logs{Deployments: s.Deployments(), Now: clock.System}
+	if host := s.Get(variableHost); host != "" {
+		logs.Reader = remote.New(host, s.Get(variableHostToken), nil)
+	} else {
+		logs.Reader = cloudwatch.New(cloudwatch.Config{AWS: s.AWS, Builds: s.Get(variableBuildLog), Agents: s.Get(variableAgentLog)})
+	}
+	return logs
+}
+
+// Need is the need of functions that read logs.
+func Need(env stack.Environment) []string {
+	if env.Get(variableHost) != "" {
+		return nil
+	}
+	return []string{variableAgentLog, variableBuildLog}
+}
