@@ -15,6 +15,9 @@ type Spec struct {
 	Ref string
 	// ConfigPath is where the framework configuration file is, from the repository's root.
 	ConfigPath string
+	// InstallCommand and BuildCommand are for JavaScript repositories: what to run, from the root and from the directory of the configuration file. Without
+	// an install command the package manager is the one whose lock file is there; without a build command none is run.
+	InstallCommand, BuildCommand string
 }
 
 // Artifact is what a target runs. It is stored on the revision as JSON.
@@ -23,6 +26,9 @@ type Artifact struct {
 	Dir string `json:"dir,omitempty"`
 	// Start is the argument list that starts the agent.
 	Start []string `json:"start,omitempty"`
+	// Own are the directories that belong to the revision, Shared those that it has in common with others and only reads (process target).
+	Own    []string `json:"own,omitempty"`
+	Shared []string `json:"shared,omitempty"`
 	// Env is the environment that the framework configuration file asks for.
 	Env map[string]string `json:"env,omitempty"`
 	// Image is a container image (docker and ecs targets).
@@ -77,6 +83,10 @@ const (
 	ReasonConfigInvalid = "CONFIG_INVALID"
 	// ReasonBuildCommandFailed: the build command ended with an error.
 	ReasonBuildCommandFailed = "BUILD_COMMAND_FAILED"
+	// ReasonDependenciesFailed: the repository's dependencies could not be resolved or installed.
+	ReasonDependenciesFailed = "DEPENDENCIES_FAILED"
+	// ReasonRuntimeMissing: the language, or its version, that the repository asks for is not there.
+	ReasonRuntimeMissing = "RUNTIME_MISSING"
 	// ReasonBuildTimeout: the build took longer than is allowed.
 	ReasonBuildTimeout = "BUILD_TIMEOUT"
 )

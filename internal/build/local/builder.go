@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/id"
-	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
 )
 
 // Config is what a Builder needs. Values that are zero get the default named at each.
@@ -28,8 +28,10 @@ type Config struct {
 	// Dir holds the trees of all revisions, the caches of all workspaces and the records of running commands.
 	Dir string
 	// Logs get the output of builds, Log what the builder itself has to say.
-	Logs *revisionlog.Logs
+	Logs *files.Logs
 	Log  *slog.Logger
+	// Private is the server's directory, of which a repository's commands reach only what is their build's; "" keeps nothing from them.
+	Private string
 	// Timeout is how long a build may take once it has a place (15 min).
 	Timeout time.Duration
 	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
@@ -45,6 +47,8 @@ type Builder struct {
 	// release lets another server use the directory; calling it again does nothing.
 	release func() error
 	running sync.WaitGroup
+	// tools is held while something is installed that all builds use.
+	tools sync.Mutex
 
 	mu      sync.Mutex
 	closed  bool

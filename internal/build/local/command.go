@@ -18,6 +18,8 @@ import (
 // registries. Nothing else of it is passed on but PATH.
 var network = []string{
 	"GOPROXY", "GOFLAGS", "GOTOOLCHAIN", "GOSUMDB", "GONOSUMDB", "GOPRIVATE",
+	"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_PYTHON_INSTALL_MIRROR",
+	"NPM_CONFIG_REGISTRY", "npm_config_registry", "NODE_EXTRA_CA_CERTS",
 	"SSL_CERT_FILE", "SSL_CERT_DIR", "GIT_SSL_CAINFO",
 	"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
 }
@@ -33,30 +35,61 @@ func passOn(names []string) []string {
 	return env
 }
 
-// runBuildCommand runs the command of the configuration, if it has one, in the directory of the configuration file.
-func (j *job) runBuildCommand(ctx context.Context, config config) error {
-	if config.build == nil {
-		return nil
+// step is a command of a build.
+type step struct {
+	// what the step does ("the build command"), text what to call the command.
+	what, text string
+	args       []string
+	dir        string
+	// env is added to what every command gets.
+	env []string
+	// reason is that of a failure.
+	reason string
+	// platform tells that the command is not the repository's and changes what all builds share.
+	platform bool
+}
+
+// shared are the directories that all builds read.
+func (b *Builder) shared() []string {
+	return []string{filepath.Join(b.cfg.Dir, "runtimes"), filepath.Join(b.cfg.Dir, "tools")}
+}
+
+// confinement keeps a command of the repository from all that is not its build's.
+func (j *job) confinement(s step) child.Confinement {
+	if s.platform {
+		return child.Confinement{}
 	}
-	if err := j.note(revisionlog.Info, "running the build command %s", config.buildText); err != nil {
+	return child.Confinement{
+		Private: j.builder.cfg.Private, Read: j.builder.shared(),
+		Write: []string{j.builder.dirOf(j.spec.Revision), j.builder.cacheOf(j.spec.Workspace)},
+	}
+}
+
+// runStep runs a command to its end. One that fails is the repository's fault.
+func (j *job) runStep(ctx context.Context, s step) error {
+	if err := j.note(revisionlog.Info, "running %s %s", s.what, s.text); err != nil {
 		return err
 	}
-	env := append(passOn(slices.Concat(network, []string{"PATH"})),
-		"HOME="+j.builder.cacheOf(j.spec.Workspace),
-		"TMPDIR="+filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp"),
-		"CI=true",
-	)
-	ran, err := j.exec(ctx, child.Command{Args: config.build, Dir: config.dir, Env: env})
+	ran, err := j.exec(ctx, child.Command{Args: s.args, Dir: s.dir, Env: append(j.environment(), s.env...), Confine: j.confinement(s)})
 	switch {
 	case err != nil:
 		return err
 	case context.Cause(ctx) == errTimeout:
-		return fail(build.ReasonBuildTimeout, "the build was stopped after %s, while the build command %s was running. %s",
-			j.builder.cfg.Timeout, config.buildText, ran.lastWords())
+		return fail(build.ReasonBuildTimeout, "the build was stopped after %s, while %s %s was running. %s",
+			j.builder.cfg.Timeout, s.what, s.text, ran.lastWords())
 	case ran.failed():
-		return fail(build.ReasonBuildCommandFailed, "the build command %s %s. %s", config.buildText, ran.exit, ran.lastWords())
+		return fail(s.reason, "%s %s %s. %s", s.what, s.text, ran.exit, ran.lastWords())
 	}
 	return nil
+}
+
+// environment is what every command of a build gets.
+func (j *job) environment() []string {
+	return append(passOn(slices.Concat(network, []string{"PATH"})),
+		"HOME="+j.builder.cacheOf(j.spec.Workspace),
+		"TMPDIR="+filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp"),
+		"CI=true",
+	)
 }
 
 // outcome is how a command ended and what it printed last.

@@ -32,7 +32,13 @@ type config struct {
 	build     []string
 	buildText string
 	start     []string
-	env       map[string]string
+	// runtime hosts the graphs of a repository without a start command; files are theirs, from the directory.
+	runtime runtime
+	files   []string
+	// version is of the runtime's language, "" for the one that is there; dependencies are those of a Python repository.
+	version      string
+	dependencies []string
+	env          map[string]string
 	// remarks go to the build log.
 	remarks []string
 }
@@ -135,6 +141,8 @@ func (p *parser) graphs() {
 			p.problem(`graphs.%s: must be "path/to/file:variable"`, id)
 		} else if !filepath.IsLocal(filepath.Join(p.dir, path[:at])) || filepath.IsAbs(path) {
 			p.problem("graphs.%s: the path %q leaves the repository", id, path[:at])
+		} else {
+			p.config.files = append(p.config.files, filepath.Clean(path[:at]))
 		}
 	}
 }
@@ -150,7 +158,7 @@ func graphPath(value json.RawMessage) (string, bool) {
 	return graph.Path, json.Unmarshal(value, &graph) == nil
 }
 
-// commands wants start, and takes build.
+// commands wants start or graphs in the language of a runtime, and takes build.
 func (p *parser) commands() {
 	if p.has("build") {
 		p.config.build, p.config.buildText = p.command("build")
@@ -160,24 +168,7 @@ func (p *parser) commands() {
 		p.config.start = replaceShell(p.config.start)
 		return
 	}
-	if runtime, field := p.wantedRuntime(); runtime != "" {
-		p.problem("start: is missing; the field %s asks for the %s runtime, which is not installed on this server, "+
-			"so the command that starts the agent must be given", field, runtime)
-		return
-	}
-	p.problem("start: is missing; it must be the command that starts the agent")
-}
-
-// wantedRuntime says which runtime a repository without a start command relies on, and by which field.
-func (p *parser) wantedRuntime() (runtime, field string) {
-	for _, known := range []struct{ field, runtime string }{
-		{"node_version", "Node"}, {"python_version", "Python"}, {"dependencies", "Python"},
-	} {
-		if p.has(known.field) {
-			return known.runtime, known.field
-		}
-	}
-	return "", ""
+	p.wantedRuntime()
 }
 
 // replaceShell lets the shell become the agent where the text is one simple command. The agent then is the process that the target started, and

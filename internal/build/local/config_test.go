@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/buildtest"
 )
 
 func TestConfigInvalid(t *testing.T) {
@@ -18,23 +19,29 @@ func TestConfigInvalid(t *testing.T) {
 	}{
 		"not JSON":         {"{\n  \"graphs\": oops\n}", []string{"framework.json is not a JSON object", "(line 2, column 13)"}},
 		"not an object":    {`[]`, []string{"framework.json is not a JSON object"}},
-		"all at once":      {`{"build": 5, "env": {"A": 1}}`, []string{"- graphs: is missing", "- start: is missing", "- build: must be a command", "- env.A: must be a string"}},
+		"all at once":      {`{"build": 5, "env": {"A": 1}}`, []string{"- graphs: is missing", "- build: must be a command", "- env.A: must be a string"}},
 		"no graphs":        {`{"graphs": {}, "start": "x"}`, []string{"graphs: must be an object with at least one graph"}},
 		"graphs is a list": {`{"graphs": ["a:b"], "start": "x"}`, []string{"graphs: must be an object"}},
 		"a bare path":      {`{"graphs": {"a": "agent.py"}, "start": "x"}`, []string{`graphs.a: must be "path/to/file:variable"`}},
 		"no variable":      {`{"graphs": {"a": "agent.py:"}, "start": "x"}`, []string{`graphs.a: must be "path/to/file:variable"`}},
 		"graph is a number": {`{"graphs": {"a": 1}, "start": "x"}`,
 			[]string{`graphs.a: must be "path/to/file:variable"`}},
-		"graph without id":   {`{"graphs": {"": "a:b"}, "start": "x"}`, []string{"the id of a graph must not be empty"}},
-		"graph outside":      {`{"graphs": {"a": "../up.py:a"}, "start": "x"}`, []string{`graphs.a: the path "../up.py" leaves the repository`}},
-		"graph absolute":     {`{"graphs": {"a": "/etc/x:a"}, "start": "x"}`, []string{"leaves the repository"}},
-		"a Python agent":     {`{"graphs": {"a": "a.py:a"}, "dependencies": ["."]}`, []string{"dependencies asks for the Python runtime, which is not installed on this server"}},
-		"a Node agent":       {`{"graphs": {"a": "a.ts:a"}, "node_version": "20"}`, []string{"node_version asks for the Node runtime, which is not installed on this server"}},
-		"start is null":      {`{"graphs": {"a": "a:a"}, "start": null}`, []string{"start: is missing; it must be the command that starts the agent"}},
-		"start is empty":     {`{"graphs": {"a": "a:a"}, "start": " "}`, []string{"start: must not be empty"}},
-		"start without args": {`{"graphs": {"a": "a:a"}, "start": []}`, []string{"start: must be a command"}},
-		"start has a NUL":    {`{"graphs": {"a": "a:a"}, "start": ["a", "\u0000"]}`, []string{"start: must not contain a NUL"}},
-		"env is a list":      {`{"graphs": {"a": "a:a"}, "start": "x", "env": ["A=1"]}`, []string{"env: must be an object of strings"}},
+		"graph without id":     {`{"graphs": {"": "a:b"}, "start": "x"}`, []string{"the id of a graph must not be empty"}},
+		"graph outside":        {`{"graphs": {"a": "../up.py:a"}, "start": "x"}`, []string{`graphs.a: the path "../up.py" leaves the repository`}},
+		"graph absolute":       {`{"graphs": {"a": "/etc/x:a"}, "start": "x"}`, []string{"leaves the repository"}},
+		"an unknown language":  {`{"graphs": {"a": "a.rb:a"}}`, []string{`start: is missing; it must be the command that starts the agent, as the file "a.rb" is neither Python nor JavaScript`}},
+		"two languages":        {`{"graphs": {"a": "a.py:a", "b": "b.ts:b"}}`, []string{"graphs: must be all Python or all JavaScript"}},
+		"Python too old":       {`{"graphs": {"a": "a.py:a"}, "python_version": "3.9"}`, []string{`python_version: must be "3.11" or newer`}},
+		"Node too old":         {`{"graphs": {"a": "a.ts:a"}, "node_version": 18}`, []string{`node_version: must be "20" or newer`}},
+		"version is a list":    {`{"graphs": {"a": "a.ts:a"}, "node_version": []}`, []string{"node_version: must be a string"}},
+		"dependencies text":    {`{"graphs": {"a": "a.py:a"}, "dependencies": "."}`, []string{"dependencies: must be a list of requirements and directories"}},
+		"dependency outside":   {`{"graphs": {"a": "a.py:a"}, "dependencies": ["x", "../.."]}`, []string{`dependencies[1]: the directory "../.." leaves the repository`}},
+		"dependency is a flag": {`{"graphs": {"a": "a.py:a"}, "dependencies": ["--index-url=x", " ", "a\nb"]}`, []string{"dependencies[0]: must be a requirement", "dependencies[1]: must be", "dependencies[2]: must be"}},
+		"start is null":        {`{"graphs": {"a": "a:a"}, "start": null}`, []string{"start: is missing; it must be the command that starts the agent"}},
+		"start is empty":       {`{"graphs": {"a": "a:a"}, "start": " "}`, []string{"start: must not be empty"}},
+		"start without args":   {`{"graphs": {"a": "a:a"}, "start": []}`, []string{"start: must be a command"}},
+		"start has a NUL":      {`{"graphs": {"a": "a:a"}, "start": ["a", "\u0000"]}`, []string{"start: must not contain a NUL"}},
+		"env is a list":        {`{"graphs": {"a": "a:a"}, "start": "x", "env": ["A=1"]}`, []string{"env: must be an object of strings"}},
 		"bad names": {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"1A": "", "HOST": "0.0.0.0", "SLIPWAY_INVOKE_TOKEN": "x", "N": null, "Z": "\u0000"}}`,
 			[]string{"env.1A: is not a name", "env.HOST: is set by the platform", "env.SLIPWAY_INVOKE_TOKEN: is set by the platform", "env.N: must be a string", "env.Z: must not contain a NUL"}},
 		"bad port":        {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"PORT": "65536"}}`, []string{"env.PORT: must be a number from 1 to 65535"}},
@@ -45,10 +52,10 @@ func TestConfigInvalid(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := newRepo(t, map[string]string{
+			r := buildtest.NewRepo(t, map[string]string{
 				"framework.json": c.config, "bad.env": "A=1\nno assignment\nB=\"open\n", "link.env": "-> /etc/passwd",
 			})
-			m.wantFailure(t, newSpec(r.url()), build.ReasonConfigInvalid, c.words...)
+			m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonConfigInvalid, c.words...)
 		})
 	}
 }
@@ -56,8 +63,8 @@ func TestConfigInvalid(t *testing.T) {
 func TestConfigPath(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{
-		"sub/framework.json": framework("true"), "away": "-> /etc", "here": "-> sub", "large.json": strings.Repeat(" ", 1<<20+1),
+	r := buildtest.NewRepo(t, map[string]string{
+		"sub/framework.json": buildtest.Framework("true"), "away": "-> /etc", "here": "-> sub", "large.json": strings.Repeat(" ", 1<<20+1),
 	})
 	for path, c := range map[string]struct{ reason, words string }{
 		"":                    {build.ReasonConfigNotFound, `has no framework configuration file "framework.json"`},
@@ -71,7 +78,7 @@ func TestConfigPath(t *testing.T) {
 		"here/framework.json": {},
 		"./sub/../sub/./x/../../sub/framework.json": {},
 	} {
-		spec := newSpec(r.url())
+		spec := buildtest.NewSpec(r.URL())
 		spec.ConfigPath = path
 		if c.reason != "" {
 			m.wantFailure(t, spec, c.reason, c.words)
@@ -84,7 +91,7 @@ func TestConfigPath(t *testing.T) {
 func TestEnvFile(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{
+	r := buildtest.NewRepo(t, map[string]string{
 		"sub/framework.json": `{"graphs": {"a": "a:a"}, "start": "x", "env": "conf/.env"}`,
 		"sub/conf/.env": `# settings
 PLAIN=one two # a comment
@@ -95,7 +102,7 @@ SINGLE='$kept "as" is\n'  # a comment
 DOUBLE="line\nnext \"quoted\" \$5 \\"
 PORT=9000` + "\r\n",
 	})
-	spec := newSpec(r.url())
+	spec := buildtest.NewSpec(r.URL())
 	spec.ConfigPath = "sub/framework.json"
 	want := map[string]string{
 		"PLAIN": "one two", "EXPORTED": "yes", "EMPTY": "", "HASH": "a#b", "SINGLE": `$kept "as" is\n`,
@@ -109,8 +116,8 @@ PORT=9000` + "\r\n",
 func TestEnvFileThatIsNotInTheRepository(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": "x", "env": ".env"}`})
-	spec := newSpec(r.url())
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": "x", "env": ".env"}`})
+	spec := buildtest.NewSpec(r.URL())
 	if env := m.build(t, spec).Artifact.Env; len(env) > 0 {
 		t.Errorf("environment is %v, want none", env)
 	}
@@ -131,8 +138,8 @@ func TestStartCommandReplacesTheShell(t *testing.T) {
 		`"./agent > /dev/null"`:    {"sh", "-c", "./agent > /dev/null"},
 		`["./agent", "a; b", "c"]`: {"./agent", "a; b", "c"},
 	} {
-		r := newRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": ` + start + `}`})
-		if diff := cmp.Diff(want, m.build(t, newSpec(r.url())).Artifact.Start); diff != "" {
+		r := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "a:a"}, "start": ` + start + `}`})
+		if diff := cmp.Diff(want, m.build(t, buildtest.NewSpec(r.URL())).Artifact.Start); diff != "" {
 			t.Errorf("start %s (-want +got):\n%s", start, diff)
 		}
 	}

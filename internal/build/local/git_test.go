@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/buildtest"
 	"github.com/slipway-run/slipway/internal/build/local"
 )
 
@@ -25,7 +26,7 @@ const (
 // serveGit serves the repositories under dir over HTTP. With private, it wants the credentials.
 func serveGit(t *testing.T, dir string, private bool) (url string) {
 	t.Helper()
-	libexec, err := exec.Command(realGit, "--exec-path").Output()
+	libexec, err := exec.Command(buildtest.Git, "--exec-path").Output()
 	must(t, err)
 	backend := &cgi.Handler{
 		Stderr: io.Discard,
@@ -47,24 +48,24 @@ func serveGit(t *testing.T, dir string, private bool) (url string) {
 func TestRefs(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{"framework.json": framework("true")})
-	tagged := r.git("rev-parse", "HEAD")
-	r.git("tag", "light")
-	r.git("tag", "-a", "-m", "release", "annotated")
-	r.git("branch", "feature/x")
-	r.git("branch", "deep/refs/heads/main")
-	head := r.commit(nil)
-	r.git("tag", "tree", "HEAD^{tree}")
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	tagged := r.Git("rev-parse", "HEAD")
+	r.Git("tag", "light")
+	r.Git("tag", "-a", "-m", "release", "annotated")
+	r.Git("branch", "feature/x")
+	r.Git("branch", "deep/refs/heads/main")
+	head := r.Commit(nil)
+	r.Git("tag", "tree", "HEAD^{tree}")
 	for ref, want := range map[string]string{
 		"main": head, "refs/heads/main": head, "feature/x": tagged, "refs/tags/light": tagged, "refs/tags/annotated": tagged,
 	} {
-		spec := newSpec(r.url())
+		spec := buildtest.NewSpec(r.URL())
 		spec.Ref = ref
 		got := m.build(t, spec)
 		if got.CommitSHA != want {
 			t.Errorf("%s: commit %s, want %s", ref, got.CommitSHA, want)
 		}
-		if history := (repo{t, got.Artifact.Dir}).git("rev-list", "--count", "HEAD"); history != "1" {
+		if history := buildtest.OpenRepo(t, got.Artifact.Dir).Git("rev-list", "--count", "HEAD"); history != "1" {
 			t.Errorf("%s: %s commits were cloned, want 1", ref, history)
 		}
 	}
@@ -77,7 +78,7 @@ func TestRefs(t *testing.T) {
 		"--upload-pack=x": `has no branch named "--upload-pack=x"`,
 		"refs/tags/tree":  "does not name a commit",
 	} {
-		spec := newSpec(r.url())
+		spec := buildtest.NewSpec(r.URL())
 		spec.Ref = ref
 		m.wantFailure(t, spec, build.ReasonRefNotFound, words)
 	}
@@ -86,9 +87,9 @@ func TestRefs(t *testing.T) {
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{"framework.json": framework("true")})
-	for _, url := range []string{r.url(), r.dir, serveGit(t, filepath.Dir(r.dir), false) + "/repo.git"} {
-		if got := m.build(t, newSpec(url)); got.CommitSHA != r.git("rev-parse", "HEAD") {
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	for _, url := range []string{r.URL(), r.Dir, serveGit(t, filepath.Dir(r.Dir), false) + "/repo.git"} {
+		if got := m.build(t, buildtest.NewSpec(url)); got.CommitSHA != r.Git("rev-parse", "HEAD") {
 			t.Errorf("%s: commit %s", url, got.CommitSHA)
 		}
 	}
@@ -97,8 +98,8 @@ func TestAddresses(t *testing.T) {
 func TestRepositoryCannotBeReached(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{"framework.json": framework("true")})
-	public, private := serveGit(t, filepath.Dir(r.dir), false), serveGit(t, filepath.Dir(r.dir), true)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	public, private := serveGit(t, filepath.Dir(r.Dir), false), serveGit(t, filepath.Dir(r.Dir), true)
 	for name, c := range map[string]struct {
 		url, credentials string
 		words            []string
@@ -118,7 +119,7 @@ func TestRepositoryCannotBeReached(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			spec := newSpec(c.url)
+			spec := buildtest.NewSpec(c.url)
 			spec.Credentials = c.credentials
 			got := m.wantFailure(t, spec, build.ReasonRepoUnreachable, c.words...)
 			if strings.Contains(got.Message, "open-sesame") {
@@ -135,18 +136,18 @@ func TestRepositoryDoesNotAnswer(t *testing.T) {
 	t.Cleanup(func() { must(t, silent.Close()) })
 	m := newMachine(t, func(c *local.Config) { c.ReachLimit = 300 * time.Millisecond })
 	for _, scheme := range []string{"http", "https", "ssh", "git"} {
-		m.wantFailure(t, newSpec(scheme+"://"+silent.Addr().String()+"/repo.git"), build.ReasonRepoUnreachable, "did not answer within 300ms")
+		m.wantFailure(t, buildtest.NewSpec(scheme+"://"+silent.Addr().String()+"/repo.git"), build.ReasonRepoUnreachable, "did not answer within 300ms")
 	}
 }
 
 func TestCredentialsStaySecret(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	r := newRepo(t, map[string]string{"framework.json": framework("env; cat .git/config")})
-	url := serveGit(t, filepath.Dir(r.dir), true) + "/repo.git"
-	given := newSpec(url)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("env; cat .git/config")})
+	url := serveGit(t, filepath.Dir(r.Dir), true) + "/repo.git"
+	given := buildtest.NewSpec(url)
 	given.Credentials = username + ":" + password
-	inURL := newSpec(strings.Replace(url, "://", "://"+username+":p%2520ss%3Aword's@", 1))
+	inURL := buildtest.NewSpec(strings.Replace(url, "://", "://"+username+":p%2520ss%3Aword's@", 1))
 	for _, spec := range []build.Spec{given, inURL} {
 		got := m.build(t, spec)
 		if got.CommitSHA == "" {
@@ -182,33 +183,33 @@ func wantNowhere(t *testing.T, dir, text string) {
 func TestSubmodules(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	inner := newRepo(t, map[string]string{"data.txt": "inner"})
-	outer := newRepo(t, map[string]string{"framework.json": framework("cat lib/data.txt")})
-	outer.git("submodule", "add", "-q", inner.url(), "lib")
-	inner.commit(map[string]string{"data.txt": "newer"})
-	outer.commit(nil)
+	inner := buildtest.NewRepo(t, map[string]string{"data.txt": "inner"})
+	outer := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("cat lib/data.txt")})
+	outer.Git("submodule", "add", "-q", inner.URL(), "lib")
+	inner.Commit(map[string]string{"data.txt": "newer"})
+	outer.Commit(nil)
 
-	spec := newSpec(outer.url())
+	spec := buildtest.NewSpec(outer.URL())
 	m.build(t, spec)
 	if log := m.log(t, spec); !strings.Contains(log, "\ninner") {
 		t.Errorf("log %q has not the submodule's file at its commit", log)
 	}
 
 	// A repository on the network cannot make the server read files of its own.
-	url := serveGit(t, filepath.Dir(outer.dir), false) + "/repo.git"
-	m.wantFailure(t, newSpec(url), build.ReasonRepoUnreachable, "a submodule", "transport 'file' not allowed")
+	url := serveGit(t, filepath.Dir(outer.Dir), false) + "/repo.git"
+	m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "a submodule", "transport 'file' not allowed")
 }
 
 func TestSubmoduleOfAnotherHostGetsNoCredentials(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
-	inner := newRepo(t, map[string]string{"data.txt": "inner"})
-	outer := newRepo(t, map[string]string{"framework.json": framework("true")})
-	outer.git("submodule", "add", "-q", inner.url(), "lib")
-	other := serveGit(t, filepath.Dir(inner.dir), true)
-	outer.git("config", "-f", ".gitmodules", "submodule.lib.url", other+"/repo.git")
-	outer.commit(nil)
-	spec := newSpec(serveGit(t, filepath.Dir(outer.dir), true) + "/repo.git")
+	inner := buildtest.NewRepo(t, map[string]string{"data.txt": "inner"})
+	outer := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	outer.Git("submodule", "add", "-q", inner.URL(), "lib")
+	other := serveGit(t, filepath.Dir(inner.Dir), true)
+	outer.Git("config", "-f", ".gitmodules", "submodule.lib.url", other+"/repo.git")
+	outer.Commit(nil)
+	spec := buildtest.NewSpec(serveGit(t, filepath.Dir(outer.Dir), true) + "/repo.git")
 	spec.Credentials = username + ":" + password
 	m.wantFailure(t, spec, build.ReasonRepoUnreachable, "a submodule", "could not read Username")
 }

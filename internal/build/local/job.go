@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
 )
 
 // job is one build that waits or runs.
@@ -94,11 +96,45 @@ func (j *job) build() (build.Result, error) {
 			return result, err
 		}
 	}
-	if err := j.runBuildCommand(ctx, config); err != nil {
+	result.Artifact, err = j.prepare(ctx, tree, config)
+	if err != nil {
 		return result, err
 	}
-	result.Artifact = build.Artifact{Dir: config.dir, Start: config.start, Env: config.env, Graphs: config.graphs}
 	return result, child.RemoveFiles(filepath.Join(dir, "tmp"))
+}
+
+// prepare makes the tree ready to start, in the way that the configuration asks for.
+func (j *job) prepare(ctx context.Context, tree string, config config) (build.Artifact, error) {
+	artifact := build.Artifact{
+		Dir: config.dir, Start: config.start, Env: config.env, Graphs: config.graphs,
+		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.builder.cacheOf(j.spec.Workspace)),
+	}
+	if config.build != nil {
+		command := step{what: "the build command", text: config.buildText, args: config.build, dir: config.dir, reason: build.ReasonBuildCommandFailed}
+		if err := j.runStep(ctx, command); err != nil {
+			return artifact, err
+		}
+	}
+	var started launch
+	var err error
+	switch config.runtime {
+	case "":
+		return artifact, nil
+	case python:
+		started, err = j.installPython(ctx, tree, config)
+	case node:
+		started, err = j.installNode(ctx, tree, config)
+	}
+	artifact.Start = started.args
+	artifact.Env = maps.Clone(started.env)
+	maps.Copy(artifact.Env, config.env)
+	return artifact, err
+}
+
+// launch is how a runtime is started: its arguments, and what it needs in its environment.
+type launch struct {
+	args []string
+	env  map[string]string
 }
 
 var errTimeout = errors.New("the build's time is over")
@@ -121,6 +157,6 @@ func (j *job) note(level revisionlog.Level, format string, args ...any) error {
 }
 
 // openLog returns a writer for the output of one command.
-func (j *job) openLog() (*revisionlog.Writer, error) {
+func (j *job) openLog() (*files.Writer, error) {
 	return j.builder.cfg.Logs.Writer(j.spec.Revision, revisionlog.Build, credentialsOf(j.spec).password)
 }

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -16,9 +15,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/buildtest"
 	"github.com/slipway-run/slipway/internal/build/local"
 	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
 )
 
 // The test binary is also the programs that the tests run; MODE says which.
@@ -50,7 +50,7 @@ func plant() (dir string) {
 	check(err)
 	gitCalls = filepath.Join(dir, "calls")
 	check(os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte("[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = file://\n\tinsteadOf = http://\n"), 0o600))
-	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>%q\nexec %q \"$@\"\n", gitCalls, realGit)
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>%q\nexec %q \"$@\"\n", gitCalls, buildtest.Git)
 	check(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700))
 	for name, value := range map[string]string{
 		"HOME": dir, "PATH": dir + ":" + os.Getenv("PATH"), "PLANTED_SERVER_SECRET": "planted-server-secret",
@@ -72,7 +72,7 @@ func call() {
 // serve is a server that builds what SPEC says until it is killed.
 func serve() {
 	dir := os.Getenv("DIR")
-	logs, err := revisionlog.Open(filepath.Join(dir, "logs"), clock.System)
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	check(err)
 	b, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default()})
 	check(err)
@@ -87,13 +87,6 @@ func check(err error) {
 		panic(err)
 	}
 }
-
-// realGit is the git that the tests make repositories with.
-var realGit = func() string {
-	path, err := exec.LookPath("git")
-	check(err)
-	return path
-}()
 
 func program() string {
 	path, err := os.Executable()

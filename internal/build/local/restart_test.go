@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/buildtest"
 	"github.com/slipway-run/slipway/internal/build/local"
 )
 
@@ -17,8 +18,8 @@ func TestResultOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m := openMachine(t, dir)
-	good := newSpec(newRepo(t, map[string]string{"framework.json": framework("true")}).url())
-	bad := newSpec(newRepo(t, map[string]string{"framework.json": framework("false")}).url())
+	good := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
+	bad := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("false")}).URL())
 	want := m.build(t, good)
 	wantBad := m.wantFailure(t, bad, build.ReasonBuildCommandFailed)
 	must(t, m.Close())
@@ -35,8 +36,8 @@ func TestClosedBuilderForgetsUnfinishedBuilds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	m, calls := openMachine(t, dir, func(c *local.Config) { c.Places = 1 }), newSwitchboard(t)
-	running := newSpec(newRepo(t, map[string]string{"framework.json": framework(calls.caller())}).url())
-	waiting := newSpec(newRepo(t, map[string]string{"framework.json": framework("true")}).url())
+	running := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(calls.caller())}).URL())
+	waiting := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
 	m.start(t, running)
 	m.start(t, waiting)
 	wantDeath := calls.accept(t)
@@ -56,8 +57,8 @@ func TestClosedBuilderForgetsUnfinishedBuilds(t *testing.T) {
 func TestKilledServer(t *testing.T) {
 	t.Parallel()
 	dir, calls := t.TempDir(), newSwitchboard(t)
-	r := newRepo(t, map[string]string{"framework.json": framework("test ! -e left && touch left && " + calls.caller() + " & wait")})
-	spec := newSpec(r.url())
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("test ! -e left && touch left && " + calls.caller() + " & wait")})
+	spec := buildtest.NewSpec(r.URL())
 	data, err := json.Marshal(spec)
 	must(t, err)
 	server := exec.Command(program())
@@ -74,6 +75,6 @@ func TestKilledServer(t *testing.T) {
 	if got := m.await(t, spec); got.State != build.Absent {
 		t.Errorf("got %s, want absent", got.State)
 	}
-	r.commit(map[string]string{"framework.json": framework("test ! -e left")})
+	r.Commit(map[string]string{"framework.json": buildtest.Framework("test ! -e left")})
 	m.build(t, spec)
 }

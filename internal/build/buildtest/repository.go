@@ -1,0 +1,94 @@
+package buildtest
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Repo is a git repository of a test.
+type Repo struct {
+	t *testing.T
+	// Dir is where it is.
+	Dir string
+}
+
+// Git is the git that the tests make repositories with, whatever they put in front of it later.
+var Git = func() string {
+	path, err := exec.LookPath("git")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}()
+
+// NewRepo makes a repository with one commit on the branch main that has the files.
+func NewRepo(t *testing.T, files map[string]string) Repo {
+	t.Helper()
+	r := OpenRepo(t, filepath.Join(t.TempDir(), "repo.git"))
+	must(t, os.MkdirAll(r.Dir, 0o700))
+	r.Git("init", "-q", "-b", "main")
+	r.Commit(files)
+	return r
+}
+
+// OpenRepo returns the repository in a directory.
+func OpenRepo(t *testing.T, dir string) Repo { return Repo{t, dir} }
+
+// URL is what git can clone from.
+func (r Repo) URL() string { return "file://" + r.Dir }
+
+// Git runs git in the repository, with an author of its own and no other configuration.
+func (r Repo) Git(args ...string) string {
+	r.t.Helper()
+	cmd := exec.Command(Git, args...)
+	cmd.Dir = r.Dir
+	cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + r.Dir, "GIT_CONFIG_NOSYSTEM=1", "GIT_ALLOW_PROTOCOL=file",
+		"GIT_AUTHOR_NAME=Ada", "GIT_AUTHOR_EMAIL=ada@example.com", "GIT_AUTHOR_DATE=2026-01-01T00:00:00Z",
+		"GIT_COMMITTER_NAME=Ada", "GIT_COMMITTER_EMAIL=ada@example.com", "GIT_COMMITTER_DATE=2026-01-01T00:00:00Z",
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		r.t.Fatalf("git %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// Commit adds files and returns the commit's id. A content "-> target" makes a symbolic link.
+func (r Repo) Commit(files map[string]string) string {
+	r.t.Helper()
+	for name, content := range files {
+		path := filepath.Join(r.Dir, name)
+		must(r.t, os.MkdirAll(filepath.Dir(path), 0o700))
+		if target, ok := strings.CutPrefix(content, "-> "); ok {
+			must(r.t, os.Symlink(target, path))
+		} else {
+			must(r.t, os.WriteFile(path, []byte(content), 0o600))
+		}
+	}
+	r.Git("add", "-A")
+	r.Git("commit", "-q", "--allow-empty", "-m", "change")
+	return r.Git("rev-parse", "HEAD")
+}
+
+// Framework is a configuration file with a build command.
+func Framework(command string) string {
+	data, err := json.Marshal(map[string]any{
+		"graphs": map[string]string{"agent": "agent.go:agent"}, "build": command, "start": []string{"./agent"},
+	})
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

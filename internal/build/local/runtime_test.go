@@ -1,0 +1,257 @@
+//go:build runtimes
+
+package local_test
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/buildtest"
+)
+
+// Packages come over the network.
+func init() { patience = 3 * time.Minute }
+
+// example returns the files of an agent of infra/examples.
+func example(t *testing.T, name string) map[string]string {
+	t.Helper()
+	dir := filepath.Join("..", "..", "..", "infra", "examples", name)
+	files := map[string]string{}
+	must(t, filepath.WalkDir(dir, func(path string, entry os.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if name := entry.Name(); name == "node_modules" || name == "__pycache__" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(dir, path)
+		files[relative] = string(text)
+		return err
+	}))
+	return files
+}
+
+// with returns the files with some replaced.
+func with(files map[string]string, more ...string) map[string]string {
+	for i := 0; i < len(more); i += 2 {
+		files[more[i]] = more[i+1]
+	}
+	return files
+}
+
+// wantAgent starts what was built and waits until it says that it is healthy.
+func wantAgent(t *testing.T, artifact build.Artifact) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	_, port, err := net.SplitHostPort(listener.Addr().String())
+	must(t, err)
+	must(t, listener.Close())
+	cmd := exec.CommandContext(t.Context(), artifact.Start[0], artifact.Start[1:]...)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = artifact.Dir, t.Output(), t.Output()
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir(), "HOST=127.0.0.1", "PORT=" + port, "SLIPWAY_INVOKE_TOKEN=token"}
+	for name, value := range artifact.Env {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	must(t, cmd.Start())
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	ctx, cancel := context.WithDeadline(t.Context(), deadline(t))
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:"+port+"/ping", nil)
+		must(t, err)
+		response, err := http.DefaultClient.Do(request)
+		if err == nil {
+			must(t, response.Body.Close())
+			if response.StatusCode != http.StatusOK {
+				t.Fatalf("ping answered %s", response.Status)
+			}
+			break
+		}
+		select {
+		case err := <-ended:
+			t.Fatalf("the agent ended: %v", err)
+		case <-ctx.Done():
+			t.Fatal("the agent does not answer")
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+	must(t, cmd.Process.Kill())
+	<-ended
+}
+
+// TestRuntimesBuildExamples builds an example, and then a second revision in which only its code has changed.
+func TestRuntimesBuildExamples(t *testing.T) {
+	for name, changed := range map[string]string{"python-react": "agent.py", "node-react": "agent.ts"} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			files := example(t, name)
+			repository := buildtest.NewRepo(t, files)
+			first := buildtest.NewSpec(repository.URL())
+			begun := time.Now()
+			wantAgent(t, m.build(t, first).Artifact)
+			t.Logf("first build and start: %s", time.Since(begun))
+			repository.Commit(with(files, changed, files[changed]+"\n"))
+			second := buildtest.NewSpec(repository.URL())
+			second.Workspace = first.Workspace
+			begun = time.Now()
+			built := m.build(t, second)
+			t.Logf("second build: %s", time.Since(begun))
+			wantAgent(t, built.Artifact)
+			if !strings.Contains(m.log(t, second), "the dependencies are as in an earlier build") {
+				t.Errorf("the second build looked for its dependencies again:\n%s", m.log(t, second))
+			}
+		})
+	}
+}
+
+func TestRuntimesInstallWhatARepositoryNeeds(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	const uses = "import greeting, shared.words, six\nfrom langgraph.graph import StateGraph, MessagesState, START\n" +
+		"b = StateGraph(MessagesState)\nb.add_node('a', lambda s: {'messages': [greeting.HELLO + shared.words.WORLD]})\nb.add_edge(START, 'a')\ngraph = b.compile()\n"
+	r := buildtest.NewRepo(t, map[string]string{
+		"services/agent/framework.json":  `{"dependencies": [".", "../../lib", "six==1.16.0"], "graphs": {"agent": "./src/agent.py:graph"}, "python_version": "3.11"}`,
+		"services/agent/src/agent.py":    uses,
+		"services/agent/pyproject.toml":  "[project]\nname = 'agent'\nversion = '1'\ndependencies = ['langgraph>=1.1']\n[build-system]\nrequires = ['setuptools>=77']\nbuild-backend = 'setuptools.build_meta'\n[tool.setuptools]\npackage-dir = {'' = 'src'}\npy-modules = ['greeting']\n",
+		"services/agent/src/greeting.py": "HELLO = 'hello '\n",
+		"lib/shared/words.py":            "WORLD = 'world'\n",
+		"lib/requirements.txt":           "idna\n",
+	})
+	spec := buildtest.NewSpec(r.URL())
+	spec.ConfigPath = "services/agent/framework.json"
+	wantAgent(t, m.build(t, spec).Artifact)
+}
+
+func TestRuntimesSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	config := func(more string) string {
+		return `{"graphs": {"agent": "./agent.py:graph"}` + more + `}`
+	}
+	for name, c := range map[string]struct {
+		files  map[string]string
+		reason string
+		words  []string
+	}{
+		"unknown package": {map[string]string{"framework.json": config(`, "dependencies": ["no-such-package-anywhere-4711"]`)},
+			build.ReasonDependenciesFailed, []string{"no-such-package-anywhere-4711", "not found"}},
+		"conflict": {map[string]string{"framework.json": config(`, "dependencies": ["."]`), "requirements.txt": "six==1.15.0\nsix==1.16.0\n"},
+			build.ReasonDependenciesFailed, []string{"six==1.15.0", "six==1.16.0"}},
+		"no such directory": {map[string]string{"framework.json": config(`, "dependencies": ["./lib"]`)},
+			build.ReasonConfigInvalid, []string{`the repository has no directory "lib"`}},
+		"no package.json": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agent.mjs": "export const graph = null"},
+			build.ReasonConfigInvalid, []string{"no package.json"}},
+		"broken package.json": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "package.json": "{\n oops }"},
+			build.ReasonConfigInvalid, []string{"package.json is not a JSON object", "line 2"}},
+		"unknown npm package": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`,
+			"package.json": `{"dependencies": {"no-such-package-anywhere-4711": "1"}}`},
+			build.ReasonDependenciesFailed, []string{"no-such-package-anywhere-4711"}},
+		"lock file of another state": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`,
+			"package.json": `{"name": "a", "dependencies": {"is-number": "7.0.0"}}`, "package-lock.json": `{"name": "a", "lockfileVersion": 3, "packages": {"": {"name": "a"}}}`},
+			build.ReasonDependenciesFailed, []string{`the install command "npm ci --no-audit --no-fund" exited with code 1`}},
+		"Node too new": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}, "node_version": "99"}`},
+			build.ReasonRuntimeMissing, []string{"node_version asks for Node 99"}},
+		"no such Python": {map[string]string{"framework.json": config(`, "python_version": "3.99"`)},
+			build.ReasonRuntimeMissing, []string{"3.99"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := buildtest.NewRepo(t, with(map[string]string{"agent.py": "graph = None\n"}, flatten(c.files)...))
+			m.wantFailure(t, buildtest.NewSpec(r.URL()), c.reason, c.words...)
+		})
+	}
+}
+
+func flatten(files map[string]string) []string {
+	var list []string
+	for name, text := range files {
+		list = append(list, name, text)
+	}
+	return list
+}
+
+// TestRuntimesUseThePackageManagerOfTheLockFile has each install one package, offline as far as its own program is here.
+func TestRuntimesUseThePackageManagerOfTheLockFile(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	const manifest = `{"name": "a", "version": "1.0.0", "dependencies": {"is-number": "7.0.0"}}`
+	for tool, c := range map[string]struct{ lock, text string }{
+		"pnpm": {"pnpm-lock.yaml", `lockfileVersion: '9.0'
+
+settings:
+  autoInstallPeers: true
+  excludeLinksFromLockfile: false
+
+importers:
+
+  .:
+    dependencies:
+      is-number:
+        specifier: 7.0.0
+        version: 7.0.0
+
+packages:
+
+  is-number@7.0.0:
+    resolution: {integrity: sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng==}
+    engines: {node: '>=0.12.0'}
+
+snapshots:
+
+  is-number@7.0.0: {}
+`},
+		"yarn": {"yarn.lock", "# yarn lockfile v1\n\n\nis-number@7.0.0:\n  version \"7.0.0\"\n" +
+			"  integrity sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng==\n"},
+	} {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			r := buildtest.NewRepo(t, map[string]string{
+				"agents/one/framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agents/one/agent.mjs": "export const graph = null",
+				"package.json": manifest, c.lock: c.text,
+			})
+			spec := buildtest.NewSpec(r.URL())
+			spec.ConfigPath, spec.BuildCommand = "agents/one/framework.json", `node -p "require.resolve('is-number')"`
+			m.build(t, spec)
+			if log := m.log(t, spec); !strings.Contains(log, `running the install command "`+tool) || !strings.Contains(log, "is-number/index.js") {
+				t.Errorf("the log does not show that %s has installed the package:\n%s", tool, log)
+			}
+		})
+	}
+}
+
+func TestRuntimesRunTheCommandsOfTheDeployment(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := buildtest.NewRepo(t, map[string]string{
+		"sub/framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "sub/agent.mjs": "export const graph = null", "here.txt": "", "sub/there.txt": "",
+	})
+	spec := buildtest.NewSpec(r.URL())
+	spec.ConfigPath, spec.InstallCommand, spec.BuildCommand = "sub/framework.json", "ls here.txt", "ls there.txt"
+	m.build(t, spec)
+	if log := m.log(t, spec); !strings.Contains(log, "\nhere.txt\n") || !strings.Contains(log, "\nthere.txt\n") {
+		t.Errorf("the commands have not run in their directories:\n%s", log)
+	}
+	spec = buildtest.NewSpec(r.URL())
+	spec.ConfigPath, spec.InstallCommand = "sub/framework.json", "false"
+	m.wantFailure(t, spec, build.ReasonDependenciesFailed, `the install command "false" exited with code 1`)
+	spec = buildtest.NewSpec(r.URL())
+	spec.ConfigPath, spec.InstallCommand, spec.BuildCommand = "sub/framework.json", "true", "ls nowhere.txt"
+	m.wantFailure(t, spec, build.ReasonBuildCommandFailed, "nowhere.txt")
+}
