@@ -6,7 +6,9 @@ package compute
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/build"
 )
@@ -25,6 +27,58 @@ type Release struct {
 	Env map[string]string
 	// Token is the bearer token that the agent expects on each invocation (SLIPWAY_INVOKE_TOKEN).
 	Token string
+	// Resources is what the agent gets to run on. A target that cannot give out resources, as that of processes, ignores it.
+	Resources Resources
+	// ResourceSpec is the interface's ResourceSpec with its defaults filled in, for targets that know more of it than Resources says; nil when there is none.
+	ResourceSpec json.RawMessage `json:",omitempty"`
+	// Placement is where it is to run when that is not the target's own choice.
+	Placement Placement
+}
+
+// Placement is a place at a listener, a party that runs releases elsewhere; zero for all other releases.
+type Placement struct {
+	// Listener is the listener's id, Namespace one of its namespaces.
+	Listener, Namespace string
+}
+
+// platformPrefix begins the names of the platform's own settings, which are no secrets.
+const platformPrefix = "SLIPWAY_"
+
+// SecretValues are the values that must not appear in a log: the token, and the release's environment but for the platform's settings.
+func (r Release) SecretValues() []string {
+	values := []string{r.Token}
+	for name, value := range r.Env {
+		if !strings.HasPrefix(name, platformPrefix) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// Resources is what one release runs on. A target rounds up to what it has, and gives the most that it has to who wants more.
+type Resources struct {
+	// CPU is in cores, MemoryMB in MiB, both for each replica; 0 is DefaultCPU, and twice as many GiB as cores.
+	CPU      float64
+	MemoryMB int
+	// MinScale and MaxScale bound the number of replicas; MinScale 0 is one, as nothing would start a release that sleeps, and a MaxScale below
+	// MinScale is MinScale.
+	MinScale, MaxScale int
+}
+
+// DefaultCPU is how many cores a replica gets that asks for none.
+const DefaultCPU = 0.5
+
+// OrDefaults returns the resources with what is meant by zeros.
+func (r Resources) OrDefaults() Resources {
+	if r.CPU <= 0 {
+		r.CPU = DefaultCPU
+	}
+	if r.MemoryMB <= 0 {
+		r.MemoryMB = int(r.CPU * 2048)
+	}
+	r.MinScale = max(r.MinScale, 1)
+	r.MaxScale = max(r.MaxScale, r.MinScale)
+	return r
 }
 
 // State is how far a release is.
@@ -46,6 +100,9 @@ type Status struct {
 	State State
 	// Reason is a constant for machines, Message a sentence for people that may hold the agent's last output lines.
 	Reason, Message string
+	// Image is the image of a Healthy release by its digest, "" where the target does not resolve tags: applied again with it, the release runs the same image
+	// whatever its tag names by then.
+	Image string
 }
 
 // Endpoint is where a healthy release answers.
@@ -54,6 +111,8 @@ type Endpoint struct {
 	URL string
 	// Token goes into the Authorization header of each invocation.
 	Token string
+	// Revision goes into the X-Slipway-Revision header, by which a load balancer that many releases share knows which one is meant.
+	Revision string
 }
 
 // Target runs releases. All methods may be called concurrently.
@@ -70,6 +129,13 @@ type Target interface {
 	// Remove takes no new callers, lets the present ones finish within the target's drain limit, then stops the release. It returns as
 	// soon as the work is accepted. Removing an absent release does nothing.
 	Remove(ctx context.Context, ref Ref) error
+}
+
+// Minder is a Target that goes on looking at its releases when they have been healthy.
+type Minder interface {
+	// AwaitRelapse returns, in a sentence, why a release that was healthy cannot be relied on: it ends time and again, or does not answer its health check any
+	// more. The target tries to keep it running all the same. It waits until there is such a reason; when ctx ends before, it returns "" without an error.
+	AwaitRelapse(ctx context.Context, ref Ref) (reason string, err error)
 }
 
 // UnavailableError is returned by Acquire when the release is absent, failed, or not healthy in time.
@@ -90,4 +156,14 @@ const (
 	ReasonNotReady = "NOT_READY"
 	// ReasonPortTaken: the address that the agent must listen on belongs to another process.
 	ReasonPortTaken = "PORT_TAKEN"
+	// ReasonImageUnavailable: the image does not exist, or may not be pulled.
+	ReasonImageUnavailable = "IMAGE_UNAVAILABLE"
+	// ReasonNoContract: what was started runs, but does not know GET /ping.
+	ReasonNoContract = "NO_CONTRACT"
+	// ReasonOutOfMemory: the agent was ended because it used more memory than it may.
+	ReasonOutOfMemory = "OUT_OF_MEMORY"
+	// ReasonNoContainerEngine: nothing here can run a container image.
+	ReasonNoContainerEngine = "NO_CONTAINER_ENGINE"
+	// ReasonNoCapacity: there was no room to run the agent on.
+	ReasonNoCapacity = "NO_CAPACITY"
 )

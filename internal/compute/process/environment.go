@@ -5,7 +5,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/slipway-run/slipway/internal/compute"
 )
@@ -14,8 +13,6 @@ const (
 	host    = "127.0.0.1"
 	homeDir = "home"
 	tempDir = "tmp"
-	// platformPrefix begins the names of the platform's own settings, which are no secrets.
-	platformPrefix = "SLIPWAY_"
 )
 
 // environment is all that the agent gets. Of the server's own environment that is PATH only; what the platform promises an agent cannot
@@ -36,15 +33,4 @@ func environment(spec compute.Release, dir, port string) []string {
 		entries = append(entries, name+"="+env[name])
 	}
 	return entries
-}
-
-// secretsOf are the values that must not appear in a log: the token, and the release's environment but for the platform's settings.
-func secretsOf(spec compute.Release) []string {
-	values := []string{spec.Token}
-	for name, value := range spec.Env {
-		if !strings.HasPrefix(name, platformPrefix) {
-			values = append(values, value)
-		}
-	}
-	return values
 }

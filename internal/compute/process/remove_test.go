@@ -1,9 +1,8 @@
 package process_test
 
 import (
-	"bufio"
 	"context"
-	"errors"
+	"encoding/json"
 	"net"
 	"os"
 	"os/exec"
@@ -14,71 +13,26 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/computetest"
 	"github.com/slipway-run/slipway/internal/compute/process"
 )
 
-func TestRemoveLetsCallersFinish(t *testing.T) {
+func TestRemoveErasesFiles(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t), newRelease("serve")
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	m.apply(t, r)
-	m.want(t, r, compute.Healthy, "")
 	endpoint, done := m.acquire(t, r)
 	must(t, m.Remove(t.Context(), r.Ref))
-	m.want(t, r, compute.Absent, "")
-	m.wantUnavailable(t, t.Context(), r, compute.Absent)
-	if get(t, endpoint.URL+"/pid") == "" {
-		t.Error("the agent does not answer the caller that was counted in")
-	}
 	done()
 	done()
 	wantSilence(t, endpoint)
 	wantErased(t, filepath.Join(m.dir, "releases", r.Revision))
-	must(t, m.Remove(t.Context(), r.Ref))
 }
 
-func TestRemoveStopsCallersThatStayTooLong(t *testing.T) {
+func TestAppliedAgainWhileItDrainsKeepsItsFiles(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t, func(c *process.Config) { c.DrainLimit, c.StopGrace = time.Millisecond, time.Millisecond }), newRelease("serve", "STUBBORN=1")
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	m.apply(t, r)
-	m.want(t, r, compute.Healthy, "")
-	endpoint, done := m.acquire(t, r)
-	defer done()
-	must(t, m.Remove(t.Context(), r.Ref))
-	wantSilence(t, endpoint)
-}
-
-func TestRemoveWakesThoseWhoWait(t *testing.T) {
-	t.Parallel()
-	m, r := newMachine(t), newRelease("deaf")
-	m.apply(t, r)
-	acquired, awaited := make(chan error, 1), make(chan compute.Status, 1)
-	ctx := patience(t)
-	go func() {
-		_, _, err := m.Acquire(ctx, r.Ref)
-		acquired <- err
-	}()
-	go func() {
-		status, err := m.Await(ctx, r.Ref)
-		if err != nil {
-			status.Message = err.Error()
-		}
-		awaited <- status
-	}()
-	must(t, m.Remove(t.Context(), r.Ref))
-	var unavailable *compute.UnavailableError
-	if err := <-acquired; !errors.As(err, &unavailable) || unavailable.Status.State != compute.Absent {
-		t.Errorf("Acquire: got %v, want absent", err)
-	}
-	if got := <-awaited; got.State != compute.Absent {
-		t.Errorf("Await: got %v, want absent", got)
-	}
-}
-
-func TestAppliedAgainWhileItDrains(t *testing.T) {
-	t.Parallel()
-	m, r := newMachine(t), newRelease("serve")
-	m.apply(t, r)
-	m.want(t, r, compute.Healthy, "")
 	before, done := m.acquire(t, r)
 	must(t, m.Remove(t.Context(), r.Ref))
 	m.apply(t, r)
@@ -87,9 +41,20 @@ func TestAppliedAgainWhileItDrains(t *testing.T) {
 	wantSilence(t, before)
 	after, done := m.acquire(t, r)
 	defer done()
-	if !slices.Contains(homes(t, m), r.Revision) || get(t, after.URL+"/pid") == "" {
+	if !slices.Contains(homes(t, m), r.Revision) || ask(t, after, "pid") == "" {
 		t.Error("the end of the first release took the second's files or process")
 	}
+}
+
+func TestRemoveStopsCallersThatStayTooLong(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t, func(c *process.Config) { c.DrainLimit, c.StopGrace = time.Millisecond, time.Millisecond }), computetest.NewRelease(computetest.Serve, "STUBBORN=1")
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	endpoint, done := m.acquire(t, r)
+	defer done()
+	must(t, m.Remove(t.Context(), r.Ref))
+	wantSilence(t, endpoint)
 }
 
 func homes(t *testing.T, m machine) (names []string) {
@@ -104,7 +69,7 @@ func homes(t *testing.T, m machine) (names []string) {
 
 func TestCloseStopsEverything(t *testing.T) {
 	t.Parallel()
-	m, calm, stubborn, failed := newMachine(t), newRelease("serve"), newRelease("serve", "STUBBORN=1"), newRelease("exit")
+	m, calm, stubborn, failed := newMachine(t), computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve, "STUBBORN=1"), computetest.NewRelease(computetest.Exit)
 	for _, r := range []compute.Release{calm, stubborn, failed} {
 		m.apply(t, r)
 	}
@@ -124,7 +89,7 @@ func TestCloseStopsEverything(t *testing.T) {
 		}
 	}
 	m.wantUnavailable(t, t.Context(), calm, compute.Absent)
-	if err := m.Apply(t.Context(), newRelease("serve")); err == nil {
+	if err := m.Apply(t.Context(), computetest.NewRelease(computetest.Serve)); err == nil {
 		t.Error("Apply after Close: got no error")
 	}
 	must(t, m.Remove(t.Context(), calm.Ref))
@@ -139,10 +104,9 @@ func TestAgentsDoNotOutliveAKilledServer(t *testing.T) {
 	stdout, err := server.StdoutPipe()
 	must(t, err)
 	must(t, server.Start())
-	url, err := bufio.NewReader(stdout).ReadString('\n')
-	must(t, err)
-	endpoint := compute.Endpoint{URL: strings.TrimSpace(url)}
-	if get(t, endpoint.URL+"/pid") == "" {
+	var endpoint compute.Endpoint
+	must(t, json.NewDecoder(stdout).Decode(&endpoint))
+	if ask(t, endpoint, "pid") == "" {
 		t.Fatal("the agent does not answer")
 	}
 	must(t, server.Process.Kill())

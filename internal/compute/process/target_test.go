@@ -4,39 +4,38 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/computetest"
 	"github.com/slipway-run/slipway/internal/compute/process"
-	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/compute/replica"
 	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
 )
 
 // machine is a target with its logs.
 type machine struct {
 	*process.Target
-	logs *revisionlog.Logs
+	logs *files.Logs
 	dir  string
 }
 
 func newMachine(t *testing.T, adjust ...func(*process.Config)) machine {
 	t.Helper()
 	dir := t.TempDir()
-	logs, err := revisionlog.Open(filepath.Join(dir, "logs"), clock.System)
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	must(t, err)
 	cfg := process.Config{
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond,
+		Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
 	}
 	for _, change := range adjust {
 		change(&cfg)
@@ -47,19 +46,12 @@ func newMachine(t *testing.T, adjust ...func(*process.Config)) machine {
 	return machine{target, logs, cfg.Dir}
 }
 
-// newRelease returns a release of one of the agents of the test binary.
-func newRelease(agent string, env ...string) compute.Release {
-	r := compute.Release{
-		Ref:      compute.Ref{Workspace: id.New(time.Now()), Deployment: id.New(time.Now()), Revision: id.New(time.Now())},
-		Artifact: build.Artifact{Dir: os.TempDir(), Start: []string{program()}, Env: map[string]string{"AGENT": agent}},
-		Env:      map[string]string{},
-		Token:    "token-of-the-release",
-	}
-	for _, variable := range env {
-		name, value, _ := strings.Cut(variable, "=")
-		r.Artifact.Env[name] = value
-	}
-	return r
+// ask invokes the agent.
+func ask(t *testing.T, endpoint compute.Endpoint, words string) string {
+	t.Helper()
+	answer, err := computetest.Ask(patience(t), endpoint, words)
+	must(t, err)
+	return answer
 }
 
 func must(t *testing.T, err error) {
@@ -109,58 +101,21 @@ func (m machine) wantUnavailable(t *testing.T, ctx context.Context, r compute.Re
 	}
 }
 
-func get(t *testing.T, url string) string {
-	t.Helper()
-	response, err := http.Get(url)
-	must(t, err)
-	body, err := io.ReadAll(response.Body)
-	must(t, errors.Join(err, response.Body.Close()))
-	http.DefaultClient.CloseIdleConnections()
-	return string(body)
-}
-
-// crash makes the agent end; there is no answer to wait for.
-func crash(t *testing.T, url string) {
-	t.Helper()
-	response, err := http.Post(url+"/crash", "", nil)
-	if err == nil {
-		must(t, response.Body.Close())
-		t.Fatal("the agent answered instead of ending")
-	}
-}
-
-func TestHealthyReleaseAnswers(t *testing.T) {
+func TestTarget(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t), newRelease("serve")
-	if got, err := m.Await(t.Context(), r.Ref); err != nil || got.State != compute.Absent {
-		t.Errorf("before Apply: got %v, %v; want absent", got, err)
-	}
-	began := time.Now()
-	m.apply(t, r)
-	m.want(t, r, compute.Healthy, "")
-	t.Logf("healthy after %s", time.Since(began))
-	endpoint, done := m.acquire(t, r)
-	defer done()
-	if endpoint.Token != r.Token || !strings.HasPrefix(endpoint.URL, "http://127.0.0.1:") {
-		t.Errorf("got endpoint %+v", endpoint)
-	}
-	pid := get(t, endpoint.URL+"/pid")
-	m.apply(t, r)
-	if again := get(t, endpoint.URL+"/pid"); again != pid {
-		t.Errorf("a second Apply replaced process %s by %s", pid, again)
-	}
+	computetest.Run(t, func(t *testing.T) compute.Target { return newMachine(t) })
 }
 
 func TestAgentGetsACleanEnvironment(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t), newRelease("serve", "FROM=artifact", "BOTH=artifact", "SLIPWAY_INVOKE_TOKEN=forged")
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve, "FROM=artifact", "BOTH=artifact", "SLIPWAY_INVOKE_TOKEN=forged")
 	r.Env = map[string]string{"BOTH": "release", "PORT": "1", "HOST": "0.0.0.0"}
 	m.apply(t, r)
 	m.want(t, r, compute.Healthy, "")
 	endpoint, done := m.acquire(t, r)
 	defer done()
 	var environ []string
-	must(t, json.Unmarshal([]byte(get(t, endpoint.URL+"/environment")), &environ))
+	must(t, json.Unmarshal([]byte(ask(t, endpoint, "environment")), &environ))
 	got := map[string]string{}
 	for _, variable := range environ {
 		name, value, _ := strings.Cut(variable, "=")
@@ -190,77 +145,24 @@ func TestAgentGetsACleanEnvironment(t *testing.T) {
 
 func TestOutputGoesToTheRuntimeLogWithoutSecrets(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t), newRelease("serve")
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
 	r.Env["SECRET"] = "open-sesame"
 	m.apply(t, r)
 	m.want(t, r, compute.Healthy, "")
 	must(t, m.Close(t.Context()))
-	lines, err := m.logs.Tail(r.Revision, revisionlog.Deploy, 10)
+	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: r.Revision, Kind: revisionlog.Deploy}, revisionlog.Query{Limit: 10})
 	must(t, err)
+	lines := page.Lines
 	if len(lines) != 1 || lines[0].Message != "serving with ***" {
 		t.Errorf("got %+v, want one line without the secret", lines)
 	}
 }
 
-func TestAwaitReportsProgressWhenItsTimeIsOver(t *testing.T) {
-	t.Parallel()
-	m, r := newMachine(t), newRelease("deaf")
-	m.apply(t, r)
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got, err := m.Await(ctx, r.Ref); err != nil || got.State != compute.Progressing {
-		t.Errorf("got %v, %v; want progressing", got, err)
-	}
-	m.wantUnavailable(t, ctx, r, compute.Progressing)
-}
-
 func TestPortTakenMeanwhileIsTriedOnceMore(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t), newRelease("rival")
+	m, r := newMachine(t), computetest.NewRelease("rival")
 	m.apply(t, r)
 	m.want(t, r, compute.Healthy, "")
-}
-
-func TestFailedReleaseIsTriedAnew(t *testing.T) {
-	t.Parallel()
-	m, r := newMachine(t), newRelease("serve", "CRASH_ONCE=1")
-	m.apply(t, r)
-	m.want(t, r, compute.Failed, compute.ReasonStartFailed)
-	m.apply(t, r)
-	m.want(t, r, compute.Healthy, "")
-}
-
-func TestCrashedAgentIsRestarted(t *testing.T) {
-	t.Parallel()
-	m, r := newMachine(t), newRelease("serve")
-	m.apply(t, r)
-	m.want(t, r, compute.Healthy, "")
-	for range 3 {
-		endpoint, done := m.acquire(t, r)
-		pid := get(t, endpoint.URL+"/pid")
-		crash(t, endpoint.URL)
-		done()
-		// The target may not have seen the end yet; it is seen when an invocation finds nobody.
-		for restarted := false; !restarted; {
-			endpoint, done = m.acquire(t, r)
-			response, err := http.Get(endpoint.URL + "/pid")
-			if err == nil {
-				body, err := io.ReadAll(response.Body)
-				must(t, errors.Join(err, response.Body.Close()))
-				restarted = string(body) != pid
-			}
-			done()
-		}
-	}
-}
-
-func TestApplyRefusesWhatIsNotAnID(t *testing.T) {
-	t.Parallel()
-	m, r := newMachine(t), newRelease("serve")
-	r.Revision = "../up"
-	if err := m.Apply(t.Context(), r); err == nil {
-		t.Error("got no error")
-	}
 }
 
 // wantSilence waits until nobody listens where the agent did.

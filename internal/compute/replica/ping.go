@@ -1,9 +1,8 @@
-package process
+package replica
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 )
@@ -23,15 +22,16 @@ func newProbeClient() *http.Client {
 	}
 }
 
-var errEnded = errors.New("the process ended")
+var errEnded = errors.New("it ended")
 
 // awaitPing returns nil as soon as the agent is healthy. Otherwise, when the process or ctx has ended, it returns what a probe met last.
-func (t *Target) awaitPing(ctx context.Context, a *agent) error {
+func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 	last := errors.New("it was not asked")
+	var unknownSince time.Time
 	for pause := pingPauseMin; ; pause = min(pause*3/2, pingPauseMax) {
-		answer := t.ping(ctx, a.url)
+		answer := t.ping(ctx, a.URL())
 		select {
-		case <-a.process.Done():
+		case <-a.Done():
 			return errEnded // if something answered, it was not the agent
 		default:
 		}
@@ -42,10 +42,17 @@ func (t *Target) awaitPing(ctx context.Context, a *agent) error {
 			return last
 		}
 		last = answer
+		if said, ok := errors.AsType[*answerError](answer); !ok || !said.unknown() {
+			unknownSince = time.Time{}
+		} else if unknownSince.IsZero() {
+			unknownSince = time.Now()
+		} else if time.Since(unknownSince) > t.limits.ContractLimit {
+			return last
+		}
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
-		case <-a.process.Done():
+		case <-a.Done():
 		case <-ctx.Done():
 		}
 		timer.Stop()
@@ -66,7 +73,20 @@ func (t *Target) ping(ctx context.Context, url string) error {
 		return err
 	}
 	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("it answered %s", response.Status)
+		return &answerError{response.StatusCode, response.Status}
 	}
 	return nil
+}
+
+// answerError is an answer that is not a healthy one's.
+type answerError struct {
+	code   int
+	status string
+}
+
+func (e *answerError) Error() string { return "it answered " + e.status }
+
+// unknown tells that the answer is one of a program that listens and knows nothing of GET /ping.
+func (e *answerError) unknown() bool {
+	return e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed || e.code == http.StatusNotImplemented
 }

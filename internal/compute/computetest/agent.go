@@ -1,0 +1,169 @@
+package computetest
+
+import (
+	"bufio"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// Kinds of agents, which the environment variable AGENT names.
+const (
+	// Serve is a healthy agent. With STUBBORN it ignores SIGTERM, with ASK=address it ends before it listens unless who is there says "go on", and with
+	// CALL=address it keeps a connection to there as long as it lives.
+	Serve = "serve"
+	// Exit prints many lines and ends at once.
+	Exit = "exit"
+	// Deaf never listens.
+	Deaf = "deaf"
+	// Sick answers its health check with an error.
+	Sick = "sick"
+)
+
+// Main makes the test binary one of the agents if AGENT names one; it then does not return. TestMain calls it before anything else.
+func Main() {
+	switch os.Getenv("AGENT") {
+	case Serve:
+		RunAgent()
+	case Exit:
+		for i := range 60 {
+			fmt.Printf("line %d\n", i)
+		}
+		fmt.Print("cannot import the graph ", os.Getenv("SECRET"))
+		os.Exit(7)
+	case Deaf:
+		fmt.Println("loading")
+		<-time.After(time.Hour) // not select {}: without a C runtime that is taken for a deadlock
+	case Sick:
+		listen(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) }))
+	}
+}
+
+// RunAgent is the agent Serve. It does what the body of an invocation asks for.
+func RunAgent() {
+	fmt.Println("serving with", os.Getenv("SECRET"))
+	if os.Getenv("STUBBORN") != "" {
+		signal.Ignore(syscall.SIGTERM)
+	}
+	if address := os.Getenv("ASK"); address != "" {
+		if word, err := bufio.NewReader(call(address)).ReadString('\n'); err != nil || word != "go on\n" {
+			os.Exit(1)
+		}
+	}
+	if address := os.Getenv("CALL"); address != "" {
+		fmt.Fprintln(call(address), self)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ping", ping)
+	mux.HandleFunc("POST /invocations", invoke)
+	listen(mux)
+}
+
+// self tells a process from all others, also from those that have the same id in other containers.
+var self = fmt.Sprint(os.Getpid(), "-", rand.Text())
+
+// deaf is what an agent becomes that is told to.
+var deaf atomic.Bool
+
+// ping answers the health check. With LATER the agent ends, or is deaf, a moment after it was first seen to be healthy.
+func ping(w http.ResponseWriter, _ *http.Request) {
+	if deaf.Load() {
+		w.WriteHeader(http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprint(w, `{"status":"Healthy"}`)
+	switch os.Getenv("LATER") {
+	case "exit":
+		time.AfterFunc(20*time.Millisecond, func() {
+			fmt.Println("crashing soon after", os.Getenv("SECRET"))
+			os.Exit(9)
+		})
+	case "deaf":
+		deaf.Store(true)
+	}
+}
+
+func listen(handler http.Handler) {
+	panic(http.ListenAndServe(net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")), handler))
+}
+
+func invoke(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Authorization") != "Bearer "+os.Getenv("SLIPWAY_INVOKE_TOKEN") {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	check(err)
+	word, argument, _ := strings.Cut(string(body), " ")
+	switch word {
+	case "pid":
+		fmt.Fprint(w, self)
+	case "environment":
+		check(json.NewEncoder(w).Encode(os.Environ()))
+	case "header":
+		fmt.Fprint(w, r.Header.Get(argument))
+	case "deafen":
+		deaf.Store(true)
+	case "crash":
+		fmt.Println("crashing as asked")
+		os.Exit(9)
+	case "hold":
+		hold(w, r, argument)
+	default:
+		w.WriteHeader(http.StatusBadRequest)
+	}
+}
+
+// hold answers "held", then "done" when the one at the address says so. A caller that leaves before is reported there.
+func hold(w http.ResponseWriter, r *http.Request, address string) {
+	fmt.Fprintln(w, "held")
+	check(http.NewResponseController(w).Flush())
+	conn := call(address)
+	released := make(chan string, 1)
+	go func() {
+		word, _ := bufio.NewReader(conn).ReadString('\n')
+		released <- word
+	}()
+	select {
+	case word := <-released:
+		if word == "crash\n" {
+			os.Exit(9)
+		}
+		fmt.Fprintln(w, "done")
+	case <-r.Context().Done():
+		fmt.Fprintln(conn, "the caller left")
+	}
+	conn.Close()
+}
+
+func call(address string) net.Conn {
+	conn, err := net.Dial("tcp", address)
+	check(err)
+	return conn
+}
+
+// Mark makes a file in the agent's home and reports whether it was there.
+func Mark(name string) bool {
+	path := os.Getenv("HOME") + "/" + name
+	_, err := os.Stat(path)
+	if err == nil {
+		return true
+	}
+	check(os.WriteFile(path, nil, 0o600))
+	return false
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}

@@ -1,0 +1,167 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/replica"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
+)
+
+// Config is what a Target needs.
+type Config struct {
+	// Dir holds the name under which the engine knows this server's containers.
+	Dir string
+	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the engine's usual one.
+	Host string
+	// Logs get the containers' output, Log what the target itself has to say.
+	Logs *files.Logs
+	Log  *slog.Logger
+	replica.Limits
+	// EngineLimit is how long a release waits for an engine that does not answer (10 s).
+	EngineLimit time.Duration
+}
+
+// Target implements compute.Target.
+type Target struct {
+	*replica.Target
+	engine *engine
+}
+
+var (
+	_ compute.Target = (*Target)(nil)
+	_ compute.Minder = (*Target)(nil)
+)
+
+// engine is the replica.Host of containers.
+type engine struct {
+	cfg    Config
+	client *client.Client
+	// server is the value of labelServer on all that this target has made.
+	server string
+
+	mu sync.Mutex
+	// size is what the engine has; nil until it has answered and what an earlier server left there was removed.
+	size *size
+	// pods are the releases that were prepared, by revision.
+	pods map[string]pod
+}
+
+// New returns a target. There need not be an engine yet.
+func New(cfg Config) (*Target, error) {
+	cfg.Limits, cfg.EngineLimit = cfg.OrDefaults(), cmp.Or(cfg.EngineLimit, 10*time.Second)
+	options := []client.Opt{client.FromEnv}
+	if cfg.Host != "" {
+		options = append(options, client.WithHost(cfg.Host))
+	}
+	api, err := client.New(options...)
+	if err != nil {
+		return nil, fmt.Errorf("open docker target: %w", err)
+	}
+	e := &engine{cfg: cfg, client: api, pods: map[string]pod{}}
+	if err := e.remember(); err != nil {
+		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
+	}
+	return &Target{replica.New(e, cfg.Limits, cfg.Log), e}, nil
+}
+
+// remember reads the server's name. One that it has from an earlier start has perhaps left something at the engine, which is removed if the engine answers; otherwise
+// that is done when it does. A new name is not written before the engine is first used.
+func (e *engine) remember() error {
+	text, err := os.ReadFile(e.nameFile())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		e.server = id.New(time.Now())
+		return nil
+	case err != nil:
+		return err
+	}
+	if e.server = strings.TrimSpace(string(text)); !id.Valid(e.server) {
+		return fmt.Errorf("%s holds no id", e.nameFile())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	if err := e.sweepAll(ctx); err != nil {
+		e.cfg.Log.Warn("containers of an earlier start cannot be looked for yet", "error", err)
+	}
+	return nil
+}
+
+func (e *engine) nameFile() string { return filepath.Join(e.cfg.Dir, "server") }
+
+// keepName writes the server's name down, so that the next start knows what belongs to it.
+func (e *engine) keepName() error {
+	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(e.nameFile(), []byte(e.server+"\n"), 0o600)
+}
+
+// Close stops all containers and returns when they are gone. Those that have not ended when ctx ends are killed. Closing again does nothing.
+func (t *Target) Close(ctx context.Context) error {
+	t.Target.Close(ctx)
+	return errors.Join(t.engine.leave(), t.engine.client.Close())
+}
+
+// Prepare makes the release's images be there, and tells them by their digests.
+func (e *engine) Prepare(ctx context.Context, spec compute.Release) (compute.Release, *compute.Status) {
+	if err := e.meet(ctx); err != nil {
+		return spec, noEngine(err)
+	}
+	p, err := newPod(spec)
+	if err != nil {
+		return spec, replica.Failed(compute.ReasonStartFailed, err.Error())
+	}
+	var failure *compute.Status
+	if spec.Artifact.Image, failure = e.resolve(ctx, spec.Artifact.Image, pullTag, p.keys); failure != nil {
+		return spec, failure
+	}
+	for _, containers := range [][]containerSpec{p.InitContainers, p.Sidecars} {
+		for i, c := range containers {
+			if containers[i].Image, failure = e.resolve(ctx, c.Image, cmp.Or(c.ImagePullPolicy, pullIfNotPresent), p.keys); failure != nil {
+				return spec, failure
+			}
+		}
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.pods[spec.Revision] = p
+	return spec, nil
+}
+
+func noEngine(err error) *compute.Status {
+	return replica.Failed(compute.ReasonNoContainerEngine, fmt.Sprintf(
+		"This server has no container engine, so it cannot run an image. Deploy from a git repository, or start Docker on its machine. (%v)", err))
+}
+
+func (e *engine) pod(revision string) (pod, size) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.pods[revision], *e.size
+}
+
+// Erase removes what a release's replicas could not remove themselves.
+func (e *engine) Erase(spec compute.Release) error {
+	e.mu.Lock()
+	met := e.size != nil
+	delete(e.pods, spec.Revision)
+	e.mu.Unlock()
+	if !met {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	return e.sweep(ctx, labelRevision+"="+spec.Revision)
+}

@@ -1,0 +1,141 @@
+package ecs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	secrettypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+
+	"github.com/slipway-run/slipway/internal/compute"
+)
+
+const (
+	// container is what Express Mode wants the container to be called.
+	container = "Main"
+	port      = 8080
+	// platformPrefix begins the names of the platform's own settings, which are no secrets.
+	platformPrefix = "SLIPWAY_"
+	invokeToken    = "SLIPWAY_INVOKE_TOKEN"
+	// stopTimeout is how long a container may take to end, in seconds; Fargate allows no more.
+	stopTimeout = 120
+)
+
+// environment is all that the agent gets; what the platform promises it cannot be set by the release.
+type environment struct{ plain, secret map[string]string }
+
+func environmentOf(release compute.Release) environment {
+	env := environment{plain: map[string]string{}, secret: maps.Clone(release.Artifact.Env)}
+	if env.secret == nil {
+		env.secret = map[string]string{}
+	}
+	for name, value := range release.Env {
+		if strings.HasPrefix(name, platformPrefix) {
+			env.plain[name] = value
+		} else {
+			env.secret[name] = value
+		}
+	}
+	for name, value := range map[string]string{"HOST": "0.0.0.0", "PORT": strconv.Itoa(port)} {
+		env.plain[name] = value
+		delete(env.secret, name)
+	}
+	delete(env.plain, invokeToken)
+	env.secret[invokeToken] = release.Token
+	return env
+}
+
+// storeSecret makes the release's secret, or gives it its value again, and returns its ARN.
+func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[string]string) (string, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return "", err
+	}
+	name := aws.String(t.names.of(ref))
+	created, err := t.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: name, SecretString: aws.String(string(text)), Description: aws.String("The environment of an agent."),
+		Tags: tagsAs(t.names.tags(ref), func(key, value *string) secrettypes.Tag { return secrettypes.Tag{Key: key, Value: value} }),
+	})
+	if err == nil {
+		return aws.ToString(created.ARN), nil
+	}
+	if _, exists := errors.AsType[*secrettypes.ResourceExistsException](err); !exists {
+		return "", err
+	}
+	put, err := t.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String(string(text))})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(put.ARN), nil
+}
+
+// defineTask registers the release's task definition, unless it is there, and returns its ARN.
+func (t *Target) defineTask(ctx context.Context, release compute.Release, env environment, secretARN string) (string, error) {
+	family := aws.String(t.names.of(release.Ref))
+	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: family})
+	if err == nil && found.TaskDefinition.Status == types.TaskDefinitionStatusActive && refersTo(found.TaskDefinition, secretARN) {
+		return aws.ToString(found.TaskDefinition.TaskDefinitionArn), nil
+	}
+	// ECS has no error of its own for a family that is not there.
+	if _, missing := errors.AsType[*types.ClientException](err); err != nil && !missing {
+		return "", err
+	}
+	cpu, memory := fit(release.Resources.CPU, release.Resources.MemoryMB).texts()
+	input := &ecs.RegisterTaskDefinitionInput{
+		Family: family, Cpu: &cpu, Memory: &memory,
+		NetworkMode:             types.NetworkModeAwsvpc,
+		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
+		RuntimePlatform:         &types.RuntimePlatform{CpuArchitecture: types.CPUArchitecture(t.cfg.Architecture), OperatingSystemFamily: types.OSFamilyLinux},
+		ExecutionRoleArn:        aws.String(t.cfg.ExecutionRole),
+		ContainerDefinitions:    []types.ContainerDefinition{t.containerOf(release, env, secretARN)},
+		Tags:                    t.tags(release.Ref),
+	}
+	if t.cfg.TaskRole != "" {
+		input.TaskRoleArn = aws.String(t.cfg.TaskRole)
+	}
+	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+}
+
+// refersTo tells whether the definition's secrets are those of the secret that is there now: one that was deleted and made again has another ARN.
+func refersTo(definition *types.TaskDefinition, secretARN string) bool {
+	return len(definition.ContainerDefinitions) == 1 &&
+		slices.ContainsFunc(definition.ContainerDefinitions[0].Secrets, func(s types.Secret) bool {
+			return strings.HasPrefix(aws.ToString(s.ValueFrom), secretARN+":")
+		})
+}
+
+func (t *Target) containerOf(release compute.Release, env environment, secretARN string) types.ContainerDefinition {
+	made := types.ContainerDefinition{
+		Name: aws.String(container), Image: aws.String(release.Artifact.Image), Essential: aws.Bool(true),
+		PortMappings: []types.PortMapping{{Name: aws.String("http"), ContainerPort: aws.Int32(port), Protocol: types.TransportProtocolTcp}},
+		StopTimeout:  aws.Int32(stopTimeout),
+		// A process that is not the agent itself, as a shell, reaps no children and hands on no signals.
+		LinuxParameters: &types.LinuxParameters{InitProcessEnabled: aws.Bool(true)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(env.plain)) {
+		made.Environment = append(made.Environment, types.KeyValuePair{Name: aws.String(name), Value: aws.String(env.plain[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(env.secret)) {
+		made.Secrets = append(made.Secrets, types.Secret{Name: aws.String(name), ValueFrom: aws.String(secretARN + ":" + name + "::")})
+	}
+	if t.cfg.LogGroup != "" {
+		made.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
+			"awslogs-group": t.cfg.LogGroup, "awslogs-region": t.cfg.AWS.Region, "awslogs-stream-prefix": release.Revision,
+			// An agent must not wait for its logs.
+			"mode": "non-blocking",
+		}}
+	}
+	return made
+}

@@ -1,0 +1,44 @@
+package replica
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/compute"
+)
+
+// Host starts replicas. All methods may be called concurrently.
+type Host interface {
+	// Prepare readies what all replicas of a release need, and returns the release with what was found out; or says why it cannot run.
+	Prepare(ctx context.Context, spec compute.Release) (compute.Release, *compute.Status)
+	// Start starts a replica, or says why it cannot be. Of one that could not be started nothing is left.
+	Start(ctx context.Context, spec compute.Release) (Replica, *compute.Status)
+	// Erase removes what a release has left behind when its last replica has ended.
+	Erase(spec compute.Release) error
+}
+
+// Replica is one running process or container of a release, or what a host has of the kind.
+type Replica interface {
+	// URL is where it listens.
+	URL() string
+	// Done is closed when it has ended and all that it printed was handed over.
+	Done() <-chan struct{}
+	// Ended says why one that is Done has ended. before tells that it had not been healthy.
+	Ended(before bool) *compute.Status
+	// Failure is a Failed status with the replica's last output.
+	Failure(reason, what string) *compute.Status
+	// End stops it, within its grace or until kill ends, and clears it away. It is called once, also for one that is Done.
+	End(kill context.Context)
+}
+
+// Failed returns the status of a release that will not become healthy.
+func Failed(reason, message string) *compute.Status {
+	return &compute.Status{State: compute.Failed, Reason: reason, Message: message}
+}
+
+// Said appends a program's last output to a sentence about it.
+func Said(what, last string) string {
+	if last == "" {
+		return what + ". It printed nothing."
+	}
+	return what + ". Its last output:\n" + last
+}

@@ -1,0 +1,224 @@
+package replica
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/compute"
+)
+
+// release is one revision that the target runs, and the state that its supervisors publish.
+type release struct {
+	target   *Target
+	revision string
+	// spec is as it was applied until the host has prepared it; the first supervisor starts after that.
+	spec compute.Release
+	// lowest and highest bound the number of replicas, once the host has prepared them.
+	lowest, highest int
+	// ctx ends when the replicas must stop.
+	ctx  context.Context
+	stop context.CancelFunc
+	// ended is closed when the replicas have stopped for good.
+	ended chan struct{}
+	// supervised counts the replicas' supervisors.
+	supervised sync.WaitGroup
+
+	mu     sync.Mutex
+	status compute.Status
+	slots  []*slot
+	// turn is the slot that gets the next caller where several have equally few.
+	turn int
+	// callers are in, waiting wait for a replica to be healthy.
+	callers, waiting int
+	// ends counts how often replicas had to be started again since the release was first healthy; relapse is why it cannot be relied on, "" while it can.
+	ends     int
+	relapse  string
+	draining bool
+	// changed is closed, and replaced, at each change of the fields above.
+	changed chan struct{}
+}
+
+func newRelease(t *Target, spec compute.Release) *release {
+	r := &release{
+		target: t, revision: spec.Revision, spec: spec,
+		ended:   make(chan struct{}),
+		status:  compute.Status{State: compute.Progressing, Message: "it is starting"},
+		changed: make(chan struct{}),
+	}
+	r.ctx, r.stop = context.WithCancel(t.stop)
+	return r
+}
+
+// run keeps the release running from its first start until it is to stop. It gives up only while no replica has ever been healthy.
+func (r *release) run() {
+	defer close(r.ended)
+	defer r.stop()
+	spec, failure := r.target.host.Prepare(r.ctx, r.spec)
+	if failure != nil {
+		r.fail(*failure)
+		return
+	}
+	r.prepared(spec)
+	first := r.add()
+	running, failure := first.start()
+	if failure != nil {
+		r.fail(*failure)
+		return
+	}
+	r.supervised.Go(func() { first.supervise(running) })
+	r.scale()
+	r.supervised.Wait()
+	r.publish(stopping)
+}
+
+// prepared notes what the host has found out. A release is of no size before.
+func (r *release) prepared(spec compute.Release) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.spec = spec
+	size := spec.Resources.OrDefaults()
+	r.lowest, r.highest = size.MinScale, size.MaxScale
+}
+
+// add makes room for one more replica.
+func (r *release) add() *slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &slot{release: r}
+	s.ctx, s.stop = context.WithCancel(r.ctx)
+	r.slots = append(r.slots, s)
+	return s
+}
+
+// stopping is the status of a release that takes no more callers.
+var stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
+
+// fail publishes why the release will not become healthy.
+func (r *release) fail(why compute.Status) {
+	if r.ctx.Err() != nil {
+		why = stopping
+	}
+	r.publish(why)
+}
+
+// publish makes a new status known, except that a draining release stays absent for callers.
+func (r *release) publish(status compute.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(status)
+}
+
+// set is publish for who holds r.mu. A release with a healthy replica is healthy, whatever became of another one.
+func (r *release) set(status compute.Status) {
+	for _, s := range r.slots {
+		if s.url != "" && !s.closing && status.State == compute.Progressing {
+			status = compute.Status{State: compute.Healthy}
+		}
+	}
+	if status.State == compute.Healthy {
+		status.Image = r.spec.Artifact.Image
+	}
+	if !r.draining {
+		r.status = status
+	}
+	r.announce()
+}
+
+// announce wakes those who wait for a change. The caller holds r.mu.
+func (r *release) announce() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *release) report() compute.Status {
+	status, _ := r.watch()
+	return status
+}
+
+// watch returns the status and a channel that is closed when it may have changed.
+func (r *release) watch() (compute.Status, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status, r.changed
+}
+
+// enter counts a caller in at the healthy replica that has the fewest, in turn where several have equally few. leave is nil when none is healthy.
+func (r *release) enter() (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var chosen *slot
+	for i := range r.slots {
+		s := r.slots[(r.turn+i)%len(r.slots)]
+		if s.url != "" && !s.closing && (chosen == nil || s.callers < chosen.callers) {
+			chosen = s
+		}
+	}
+	if chosen == nil || r.status.State != compute.Healthy {
+		return compute.Endpoint{}, nil, r.status, r.changed
+	}
+	r.turn = (r.turn + 1) % len(r.slots)
+	chosen.callers++
+	r.callers++
+	if r.highest > r.lowest {
+		r.announce() // to the scaler
+	}
+	endpoint = compute.Endpoint{URL: chosen.url, Token: r.spec.Token, Revision: r.revision}
+	return endpoint, sync.OnceFunc(chosen.leave), r.status, r.changed
+}
+
+// wait counts somebody who waits to enter, until there is a change or ctx ends; it reports whether there is a change.
+func (r *release) wait(ctx context.Context, changed <-chan struct{}) bool {
+	r.count(1)
+	defer r.count(-1)
+	select {
+	case <-changed:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (r *release) count(waiting int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waiting += waiting
+}
+
+// drain lets no more callers in.
+func (r *release) drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.draining = true
+	r.status = stopping
+	r.announce()
+}
+
+// finish waits for the callers of a draining release, within the limit, and stops it.
+func (r *release) finish() {
+	r.awaitLeave("release", func() int { return r.callers }, r.ended)
+	r.stop()
+	<-r.ended
+}
+
+// awaitLeave waits until a count of callers is 0, within the limit, or until ended. count is called with r.mu held.
+func (r *release) awaitLeave(what string, count func() int, ended <-chan struct{}) {
+	limit := time.NewTimer(r.target.limits.DrainLimit)
+	defer limit.Stop()
+	for {
+		r.mu.Lock()
+		callers, changed := count(), r.changed
+		r.mu.Unlock()
+		if callers == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-limit.C:
+			r.target.log.Warn("stopped before its callers had left", "what", what, "revision", r.revision, "callers", callers)
+			return
+		case <-ended:
+			return
+		}
+	}
+}

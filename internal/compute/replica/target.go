@@ -1,0 +1,185 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/id"
+)
+
+// Limits are the times that a Target allows. Those that are zero get the default named at each.
+type Limits struct {
+	// ReadyLimit is how long a replica may take to answer GET /ping (300 s).
+	ReadyLimit time.Duration
+	// DrainLimit is how long callers may finish with a replica that is to stop (10 min).
+	DrainLimit time.Duration
+	// StopGrace is the time between SIGTERM and SIGKILL (10 s).
+	StopGrace time.Duration
+	// RestartMin and RestartMax bound the pause before a replica that crashed is started again; it doubles from one (100 ms) to the
+	// other (30 s), and begins anew when the replica was healthy for longer than RestartMax.
+	RestartMin, RestartMax time.Duration
+	// ContractLimit is how long a replica that answers may say that it knows no GET /ping, before it counts as one that will not (10 s).
+	ContractLimit time.Duration
+	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while nobody calls it, before it is stopped and started again (60 s).
+	// One that has callers may be too busy to answer.
+	LiveLimit time.Duration
+	// IdleLimit is how long there must have been work for fewer replicas before one is taken away (5 min).
+	IdleLimit time.Duration
+}
+
+// OrDefaults returns the limits with what is meant by zeros.
+func (l Limits) OrDefaults() Limits {
+	l.ReadyLimit = cmp.Or(l.ReadyLimit, 300*time.Second)
+	l.DrainLimit = cmp.Or(l.DrainLimit, 10*time.Minute)
+	l.StopGrace = cmp.Or(l.StopGrace, 10*time.Second)
+	l.RestartMin = cmp.Or(l.RestartMin, 100*time.Millisecond)
+	l.RestartMax = cmp.Or(l.RestartMax, 30*time.Second)
+	l.ContractLimit = cmp.Or(l.ContractLimit, 10*time.Second)
+	l.LiveLimit = cmp.Or(l.LiveLimit, time.Minute)
+	l.IdleLimit = cmp.Or(l.IdleLimit, 5*time.Minute)
+	return l
+}
+
+// Target implements compute.Target with the replicas of a Host.
+type Target struct {
+	host   Host
+	limits Limits
+	log    *slog.Logger
+	probes *http.Client
+
+	// stop ends all releases, kill ends their grace too.
+	stop, kill              context.Context
+	stopRelease, killAgents context.CancelFunc
+	// supervised counts the goroutines of releases, also of those that are being removed.
+	supervised sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	releases map[string]*release // by revision
+}
+
+var (
+	_ compute.Target = (*Target)(nil)
+	_ compute.Minder = (*Target)(nil)
+)
+
+// New returns a target without releases.
+func New(host Host, limits Limits, log *slog.Logger) *Target {
+	t := &Target{host: host, limits: limits.OrDefaults(), log: log, probes: newProbeClient(), releases: map[string]*release{}}
+	t.stop, t.stopRelease = context.WithCancel(context.Background())
+	t.kill, t.killAgents = context.WithCancel(context.Background())
+	return t
+}
+
+// Apply makes the release run and keeps it running until Remove or Close.
+func (t *Target) Apply(_ context.Context, spec compute.Release) error {
+	if !id.Valid(spec.Revision) {
+		return fmt.Errorf("apply release: revision %q is not an id", spec.Revision)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return fmt.Errorf("apply release %s: the server is shutting down", spec.Revision)
+	}
+	if r := t.releases[spec.Revision]; r != nil && r.report().State != compute.Failed {
+		return nil
+	}
+	r := newRelease(t, spec)
+	t.releases[spec.Revision] = r
+	t.supervised.Go(r.run)
+	return nil
+}
+
+// Await returns the release's status, once it is not Progressing.
+func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+	r := t.find(ref)
+	if r == nil {
+		return absent, nil
+	}
+	for {
+		status, changed := r.watch()
+		if status.State != compute.Progressing {
+			return status, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return status, nil
+		}
+	}
+}
+
+// Acquire returns where the release answers and counts the caller in until it calls done.
+func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
+	r := t.find(ref)
+	if r == nil {
+		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: absent}
+	}
+	for {
+		endpoint, leave, status, changed := r.enter()
+		if leave != nil {
+			return endpoint, leave, nil
+		}
+		unavailable := &compute.UnavailableError{Ref: ref, Status: status}
+		if status.State != compute.Progressing || !r.wait(ctx, changed) {
+			return compute.Endpoint{}, nil, unavailable
+		}
+	}
+}
+
+// Remove takes the release out at once and stops its replicas when their callers have left.
+func (t *Target) Remove(_ context.Context, ref compute.Ref) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.releases[ref.Revision]
+	if r == nil || t.closed {
+		return nil
+	}
+	delete(t.releases, ref.Revision)
+	r.drain()
+	t.supervised.Go(func() {
+		r.finish()
+		t.erase(r.spec)
+	})
+	return nil
+}
+
+// Close stops all replicas and returns when they have ended. Those that have not ended when ctx ends are killed. Closing again does
+// nothing.
+func (t *Target) Close(ctx context.Context) {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.stopRelease()
+	defer context.AfterFunc(ctx, t.killAgents)()
+	t.supervised.Wait()
+	t.killAgents()
+	t.probes.CloseIdleConnections()
+}
+
+func (t *Target) find(ref compute.Ref) *release {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.releases[ref.Revision]
+}
+
+// erase removes what a release that has stopped left behind, unless it was applied again meanwhile.
+func (t *Target) erase(spec compute.Release) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.releases[spec.Revision] != nil {
+		return
+	}
+	if err := t.host.Erase(spec); err != nil {
+		t.log.Error("erase release", "revision", spec.Revision, "error", err)
+	}
+}
+
+// absent is the status of a release that was never applied here, or removed.
+var absent = compute.Status{State: compute.Absent, Message: "it does not run on this server"}
