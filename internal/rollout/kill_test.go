@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/revision"
-	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -100,7 +99,8 @@ func (s *server) carried(ctx context.Context, revisionID string) bool {
 // live does what is left of the life of two revisions.
 func (s *server) live(t *testing.T) deployment.Ref {
 	t.Helper()
-	found, err := s.deployments.List(t.Context(), workspace, table.Window{Limit: 10})
+	page, err := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 10})
+	found := page.Items
 	if err != nil || len(found) > 1 {
 		t.Fatalf("deployments: got %v (%v), want one at most", found, err)
 	}

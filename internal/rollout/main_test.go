@@ -46,6 +46,8 @@ type machine struct {
 	patience time.Duration
 	// sources are those that there is a target for.
 	sources []revision.Source
+	// credentials answers for the integrations.
+	credentials integrations
 }
 
 func newMachine(t *testing.T) *machine {
@@ -123,20 +125,21 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 	var err error
 	s.workflow, err = local.New(local.Config{
 		Table: tb, Definitions: statemachines.Files, Now: m.engine, Log: log, Observer: s.observe,
-		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner"},
-		Functions:     map[string]workflow.TaskFunc{"rollout": s.task, "runner": s.task},
+		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
+		Functions:     map[string]workflow.TaskFunc{"rollout": s.task, "runner": s.task, "webhook": s.task},
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.threads = thread.NewStore(tb, clock.System)
-	s.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: clock.System, Log: log})
+	s.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: clock.System, Log: log, Integrations: m.credentials})
 	targets := map[revision.Source]compute.Target{}
 	for _, source := range m.sources {
 		targets[source] = m.target
 	}
 	s.rollout = rollout.New(rollout.Config{
-		Deployments: s.deployments, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Targets: targets, Logs: m.logs,
+		Integrations: m.credentials,
+		Deployments:  s.deployments, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Targets: targets, Logs: m.logs, Hasher: m.key,
 		Now: clock.System, Log: log, Patience: m.patience,
 	})
 	t.Cleanup(s.kill)
@@ -247,14 +250,12 @@ func (s *server) revision(t *testing.T, ref deployment.Ref, id string) revision.
 // revisions are all of a deployment's, newest first.
 func (s *server) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
 	t.Helper()
-	found, err := s.deployments.ListRevisions(t.Context(), ref, table.Window{Limit: 1000})
+	found, err := s.deployments.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found
+	return found.Items
 }
-
-//go:fix inline
 
 // fromGit is a request for a deployment from a git repository.
 func fromGit(name string) deployment.NewDeployment {

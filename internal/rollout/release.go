@@ -2,31 +2,28 @@ package rollout
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/secret"
 )
 
 // deploy hands the release to the compute target.
 func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
-	target, ok := r.Targets[at.revision.Source]
+	target, ok := r.target(at.deployment)
 	if !ok {
 		return awaitHealthy, nil // which says so
 	}
 	if at.revision.Status == revision.AwaitingDeploy {
-		token, err := r.Deployments.Seal(ctx, owner(at.revision.Ref), []byte(rand.Text()))
-		if err != nil {
-			return "", fmt.Errorf("seal token: %w", err)
-		}
-		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now(), token)); err != nil {
+		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now())); err != nil {
 			return "", err
 		}
-		at.revision.Token = token
 	}
 	return awaitHealthy, r.apply(ctx, target, at.deployment, at.revision)
 }
@@ -48,41 +45,95 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	if err != nil {
 		return compute.Release{}, err
 	}
-	token, err := r.Deployments.Open(ctx, owner(rev.Ref), rev.Token)
+	env := environment(d, rev, secrets)
+	artifact := rev.Artifact
+	if rev.Source == revision.ExternalDocker && artifact.Image == "" {
+		artifact.Image = text(rev.Config.ImageURI)
+	}
+	resources, err := resourcesOf(rev)
 	if err != nil {
 		return compute.Release{}, err
 	}
-	env := make(map[string]string, len(secrets)+4)
+	release := compute.Release{
+		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
+	}
+	if release.ResourceSpec, err = rev.Effective(); err != nil {
+		return compute.Release{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
+	}
+	if d.Remote() {
+		release.Placement = compute.Placement{Listener: *d.SourceConfig.ListenerID, Namespace: d.Namespace()}
+	}
+	return release, nil
+}
+
+// environment is what the platform tells the agent, and the agent's secrets. Requests cannot set what the platform sets.
+func environment(d deployment.Deployment, rev revision.Revision, secrets []deployment.Secret) map[string]string {
+	env := make(map[string]string, len(secrets)+16)
 	for _, s := range secrets {
 		env[s.Name] = s.Value
 	}
-	env["SLIPWAY_DEPLOYMENT_ID"] = rev.Deployment
-	env["SLIPWAY_DEPLOYMENT_NAME"] = d.Name
-	env["SLIPWAY_REVISION_ID"] = rev.Revision
-	artifact := rev.Artifact
-	if rev.Source == revision.ExternalDocker {
-		artifact.Image = text(rev.Config.ImageURI)
+	// Traces are sent by the agent, to the service that it has a key of; they belong to the project of the deployment's name.
+	traces := strconv.FormatBool(env["PLATFORM_API_KEY"] != "")
+	for name, value := range map[string]string{
+		"SLIPWAY_DEPLOYMENT_ID": rev.Deployment, "SLIPWAY_DEPLOYMENT_NAME": d.Name, "SLIPWAY_REVISION_ID": rev.Revision,
+		"PLATFORM_PROJECT": d.Name, "VENDOR_PROJECT": d.Name, "PLATFORM_TRACING_V2": traces, "VENDOR_TRACING_V2": traces,
+		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
+		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
+		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
+		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.CommitSHA, "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
+	} {
+		if value != "" {
+			env[name] = value
+		}
 	}
-	return compute.Release{Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Token: string(token)}, nil
+	return env
+}
+
+// resourcesOf reads what the agent is to get from the revision's ResourceSpec, defaults included. It is what a replica may use: the limits, which a target of one
+// size gives it from the start. A limit below its request counts for nothing.
+func resourcesOf(rev revision.Revision) (compute.Resources, error) {
+	effective, err := rev.Effective()
+	if err != nil {
+		return compute.Resources{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
+	}
+	if effective == nil {
+		return compute.Resources{}, nil
+	}
+	var spec struct {
+		CPU           float64 `json:"cpu"`
+		CPULimit      float64 `json:"cpu_limit"`
+		MemoryMB      int     `json:"memory_mb"`
+		MemoryLimitMB int     `json:"memory_limit_mb"`
+		MinScale      int     `json:"min_scale"`
+		MaxScale      int     `json:"max_scale"`
+	}
+	if err := json.Unmarshal(effective, &spec); err != nil {
+		return compute.Resources{}, fmt.Errorf("decode resource_spec of revision %s: %w", rev.Revision, err)
+	}
+	return compute.Resources{
+		CPU: max(spec.CPU, spec.CPULimit), MemoryMB: max(spec.MemoryMB, spec.MemoryLimitMB), MinScale: spec.MinScale, MaxScale: spec.MaxScale,
+	}, nil
 }
 
 func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	if at.revision.Reason != "" {
 		return fail, nil // an earlier delivery of this step has noted why
 	}
-	target, ok := r.Targets[at.revision.Source]
+	target, ok := r.target(at.deployment)
 	if !ok {
-		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine,
-			"This server has no container engine, so it cannot run an image. Deploy from a git repository, or let a server with Docker run it."))
+		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
 	}
-	wait, cancel := context.WithTimeout(ctx, r.Patience)
-	defer cancel()
+	wait, stop := r.wait(ctx, at)
+	defer stop()
 	status, err := target.Await(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
 		return "", fmt.Errorf("await release: %w", err)
 	}
 	switch status.State {
 	case compute.Healthy:
+		if rev := at.revision; rev.Source == revision.ExternalDocker && rev.Status == revision.Deploying && status.Image != "" && status.Image != rev.Artifact.Image {
+			return promote, r.Deployments.Advance(ctx, at.deployment, rev.Pinned(r.Now(), status.Image))
+		}
 		return promote, nil
 	case compute.Failed:
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), status.Reason, status.Message))
@@ -91,6 +142,14 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	default:
 		return awaitHealthy, nil
 	}
+}
+
+// noTarget says why a source's releases cannot run here.
+func noTarget(source revision.Source) string {
+	if source == revision.ExternalDocker {
+		return "This server has no container engine, so it cannot run an image. Deploy from a git repository, or let a server with Docker run it."
+	}
+	return "This server has no container engine, so it cannot run what it has built. Its operator must give it one, or a network for agents."
 }
 
 // promote makes the revision the active one, then lets the release before it drain. A repetition finishes what is left to do.
@@ -102,7 +161,8 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	case at.revision.Status == revision.Deploying:
 		err = r.Deployments.Promote(ctx, at.deployment, at.revision)
 	default:
-		return done, r.startNext(ctx, at.deployment)
+		answer, err := r.afterPromotion(ctx, at)
+		return answer, errors.Join(err, r.startNext(ctx, at.deployment))
 	}
 	if err != nil {
 		return "", err
@@ -111,10 +171,8 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 }
 
 func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionID string) error {
-	if target, ok := r.Targets[d.Source]; ok {
-		if err := target.Remove(ctx, compute.Ref(d.Revision(revisionID))); err != nil {
-			return fmt.Errorf("remove release: %w", err)
-		}
+	if err := r.remove(ctx, d, d.Revision(revisionID)); err != nil {
+		return err
 	}
 	return r.Deployments.Retired(ctx, d, revisionID)
 }
@@ -145,7 +203,7 @@ func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
 	if d.Status == deployment.AwaitingDelete || (ref.Revision != d.Active && rev.Status != revision.Deploying) {
 		return r.retire(ctx, d, ref.Revision)
 	}
-	target, ok := r.Targets[rev.Source]
+	target, ok := r.target(d)
 	if !ok {
 		return nil
 	}

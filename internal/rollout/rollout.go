@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -23,7 +24,7 @@ const (
 	// ReasonInternal: a fault of the platform, which its log explains.
 	ReasonInternal = "INTERNAL_ERROR"
 	// ReasonNoContainerEngine: this server cannot run container images.
-	ReasonNoContainerEngine = "NO_CONTAINER_ENGINE"
+	ReasonNoContainerEngine = compute.ReasonNoContainerEngine
 )
 
 // next is the answer of a step: the state that the machine goes to.
@@ -36,6 +37,7 @@ const (
 	deploy          next = "Deploy"
 	awaitHealthy    next = "AwaitHealthy"
 	promote         next = "Promote"
+	observe         next = "Observe"
 	fail            next = "Fail"
 	done            next = "Done"
 	eraseThreads    next = "EraseThreads"
@@ -47,19 +49,42 @@ type Forgetter interface {
 	Remove(revision string) error
 }
 
+// Integrations has the credentials of repositories. *integration.Service is one.
+type Integrations interface {
+	// CloneCredentials returns "user:password". A fault.Unavailable may go away by itself; any other fault says to people what to do.
+	CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error)
+	// CloneRefused says why a clone with such credentials may have been refused, as a fault like those of CloneCredentials; nil if it knows nothing.
+	CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error
+}
+
+// Eraser removes everything that it keeps of a deployment.
+type Eraser interface {
+	Erase(ctx context.Context, workspace, deployment string) error
+}
+
 // Config is what a Rollout works with.
 type Config struct {
 	Deployments *deployment.Store
 	Threads     *thread.Store
-	Workflow    workflow.Engine
-	Builder     build.Builder
+	// Kept are the stores of what else a deployment keeps, crons first.
+	Kept     []Eraser
+	Workflow workflow.Engine
+	Builder  build.Builder
+	// Integrations are asked for credentials when a revision names one of them.
+	Integrations Integrations
 	// Targets run the releases of each source; a source without one cannot be deployed here.
 	Targets map[revision.Source]compute.Target
-	Logs    Forgetter
-	Now     clock.Clock
-	Log     *slog.Logger
+	// Listeners runs the releases of deployments that are placed at a listener, whatever their source.
+	Listeners compute.Target
+	Logs      Forgetter
+	// Hasher derives the token of each release.
+	Hasher secret.Hasher
+	Now    clock.Clock
+	Log    *slog.Logger
 	// Patience is how long one step waits for a build or a release before it lets the machine ask again; default 20 s.
 	Patience time.Duration
+	// Probation is how long a revision is observed after its promotion, where its deployment asks for automatic rollback; default 10 min.
+	Probation time.Duration
 }
 
 // Rollout performs the steps. It is safe for concurrent use.
@@ -69,6 +94,9 @@ type Rollout struct{ Config }
 func New(c Config) *Rollout {
 	if c.Patience == 0 {
 		c.Patience = 20 * time.Second
+	}
+	if c.Probation == 0 {
+		c.Probation = 10 * time.Minute
 	}
 	return &Rollout{c}
 }
@@ -108,7 +136,7 @@ func (r *Rollout) step(ctx context.Context, t task) (next, error) {
 	}
 	step, ok := map[string]func(context.Context, position) (next, error){
 		"Prepare": r.prepare, "Provision": r.provision, "Build": r.build, "AwaitBuild": r.awaitBuild,
-		"Deploy": r.deploy, "AwaitHealthy": r.awaitHealthy, "Promote": r.promote, "Fail": r.fail,
+		"Deploy": r.deploy, "AwaitHealthy": r.awaitHealthy, "Promote": r.promote, "Observe": r.observe, "Fail": r.fail,
 	}[t.Step]
 	if !ok {
 		return "", errors.New("there is no such step")
@@ -124,7 +152,7 @@ func (r *Rollout) step(ctx context.Context, t task) (next, error) {
 }
 
 // contention is how often a step is tried anew because a request changed the deployment meanwhile.
-const contention = 100
+const contention = 1000
 
 func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context, position) (next, error)) (next, error) {
 	at, err := r.read(ctx, t)
@@ -134,7 +162,15 @@ func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context
 	if err != nil {
 		return "", err
 	}
-	if at.revision.Status.Terminal() && t.Step != "Promote" {
+	if at.deployment.Slot == at.revision.Revision && !at.revision.HadSlot() {
+		if err := r.Deployments.Skip(ctx, at.deployment.Ref, at.revision.Revision); err != nil {
+			return "", err
+		}
+	}
+	if at.revision.Status == revision.Interrupted {
+		return r.interrupted(ctx, at)
+	}
+	if at.revision.Status.Terminal() && t.Step != "Promote" && t.Step != "Observe" {
 		return done, r.startNext(ctx, at.deployment)
 	}
 	answer, err := step(ctx, at)
@@ -147,7 +183,7 @@ func (r *Rollout) takeBack(ctx context.Context, at position) error {
 	ctx = context.WithoutCancel(ctx)
 	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
 	if fault.Is(err, fault.NotFound) || (err == nil && d.Status == deployment.AwaitingDelete) {
-		return r.forget(ctx, at.deployment.Source, at.revision.Ref)
+		return r.forget(ctx, at.deployment, at.revision.Ref)
 	}
 	return err
 }
@@ -171,10 +207,11 @@ func (r *Rollout) prepare(_ context.Context, at position) (next, error) {
 	return provision, nil
 }
 
-// provision makes what the deployment needs once. Its tracing project was created with it; its threads need no database of their own.
+// provision makes what the deployment needs once. Its tracing project was created with it; its threads need no database of their own. An image needs no build,
+// nor does a revision that was made from one that was built.
 func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 	status, answer := revision.AwaitingBuild, startBuild
-	if at.revision.Source == revision.ExternalDocker {
+	if at.revision.IsBuilt() {
 		status, answer = revision.AwaitingDeploy, deploy
 	}
 	if at.revision.Status != revision.Creating && at.revision.Status != revision.Queued {
@@ -185,6 +222,10 @@ func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 
 func (r *Rollout) build(ctx context.Context, at position) (next, error) {
 	spec, err := r.buildSpec(ctx, at.revision)
+	if f, known := errors.AsType[*fault.Error](err); known && f.Kind != fault.Unavailable {
+		// It is for a person to mend: AwaitBuild finds the reason.
+		return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), build.ReasonRepoUnreachable, f.Message))
+	}
 	if err != nil {
 		return "", err
 	}
@@ -201,26 +242,33 @@ func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.S
 	spec := build.Spec{
 		Workspace: rev.Workspace, Deployment: rev.Deployment, Revision: rev.Revision,
 		RepoURL: text(rev.RepoURL), Ref: text(rev.Config.RepoRef), ConfigPath: text(rev.Config.ConfigPath),
+		InstallCommand: text(rev.InstallCommand), BuildCommand: text(rev.BuildCommand),
 	}
-	if len(rev.Credentials) > 0 {
+	switch {
+	case len(rev.Credentials) > 0:
 		credentials, err := r.Deployments.Open(ctx, owner(rev.Ref), rev.Credentials)
 		if err != nil {
 			return build.Spec{}, err
 		}
 		spec.Credentials = string(credentials)
+	case rev.IntegrationID != nil:
+		var err error
+		if spec.Credentials, err = r.Integrations.CloneCredentials(ctx, rev.Workspace, *rev.IntegrationID, spec.RepoURL); err != nil {
+			return build.Spec{}, fmt.Errorf("credentials of integration %s: %w", *rev.IntegrationID, err)
+		}
 	}
 	return spec, nil
 }
 
 func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
+	if at.revision.Reason != "" {
+		return fail, nil // it was noted why
+	}
 	if at.revision.Status != revision.Building {
 		return deploy, nil // an earlier delivery of this step has moved it on
 	}
-	if at.revision.Reason != "" {
-		return fail, nil // or has noted why it fails
-	}
-	wait, cancel := context.WithTimeout(ctx, r.Patience)
-	defer cancel()
+	wait, stop := r.wait(ctx, at)
+	defer stop()
 	result, err := r.Builder.Await(wait, at.revision.Revision)
 	if err != nil {
 		return "", fmt.Errorf("await build: %w", err)
@@ -229,11 +277,32 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	case build.Succeeded:
 		return deploy, r.Deployments.Built(ctx, at.deployment, at.revision, result)
 	case build.Failed:
-		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), result.Reason, result.Message))
+		message, err := r.whyFailed(ctx, at.revision, result)
+		if err != nil {
+			return "", err
+		}
+		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), result.Reason, message))
 	case build.Absent: // lost with the process that did it
 		return r.build(ctx, at)
 	default:
 		return awaitBuild, nil
+	}
+}
+
+// whyFailed is what a person is told of a build that failed. Of a clone, the integration may know better than git what was wrong.
+func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result build.Result) (string, error) {
+	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil || len(rev.Credentials) > 0 {
+		return result.Message, nil
+	}
+	err := r.Integrations.CloneRefused(ctx, rev.Workspace, *rev.IntegrationID, text(rev.RepoURL))
+	f, known := errors.AsType[*fault.Error](err)
+	switch {
+	case known && f.Kind != fault.Unavailable:
+		return f.Message, nil
+	case err != nil && !known:
+		return "", fmt.Errorf("ask integration %s about a clone: %w", *rev.IntegrationID, err)
+	default: // nothing is wrong with it, or nobody answers
+		return result.Message, nil
 	}
 }
 
@@ -243,10 +312,8 @@ func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if reason == "" {
 		reason, message = ReasonInternal, "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
 	}
-	if target, ok := r.Targets[at.revision.Source]; ok {
-		if err := target.Remove(ctx, compute.Ref(at.revision.Ref)); err != nil {
-			return "", fmt.Errorf("remove release: %w", err)
-		}
+	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
+		return "", err
 	}
 	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
 		return "", fmt.Errorf("remove build: %w", err)
@@ -255,6 +322,43 @@ func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 		return "", err
 	}
 	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+}
+
+// interrupted takes away what the rollout of a cancelled revision has begun, and passes the slot on.
+func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
+	if at.deployment.Slot != at.revision.Revision || !at.deployment.Busy {
+		return done, r.startNext(ctx, at.deployment)
+	}
+	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
+		return "", err
+	}
+	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
+		return "", fmt.Errorf("remove build: %w", err)
+	}
+	if err := r.Deployments.PassOn(ctx, at.deployment); err != nil {
+		return "", err
+	}
+	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+}
+
+// wait returns a context for a wait within a step. It ends when the step's patience does, and as soon as the revision is cancelled, which is the only change of
+// it by others.
+func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	changes, ended := r.Deployments.Watch(at.revision.Ref), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-changes.C():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+		changes.Stop()
+	}
 }
 
 // startNext starts the rollout of the revision that the slot was passed on to, if there is one.

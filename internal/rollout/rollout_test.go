@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/rollout"
+	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -155,9 +156,11 @@ func TestAReleaseGetsItsOwnSecretsAndToken(t *testing.T) {
 	m := newMachine(t)
 	s := m.start(t, m.table)
 	tokens := map[string]bool{}
-	for _, name := range []string{"weather", "travel"} {
+	for name, traces := range map[string]string{"weather": "false", "travel": "true"} {
 		request := fromGit(name)
 		request.Secrets = []deployment.Secret{{Name: "KEY_OF_" + name, Value: "value of " + name}}
+		key := map[string]string{"true": "key of the tracing service"}[traces]
+		request.Secrets = append(request.Secrets, deployment.Secret{Name: "PLATFORM_API_KEY", Value: key})
 		d := s.settle(t, s.create(t, request).Ref)
 		got, _ := m.target.release(d.Active)
 		want := compute.Release{
@@ -165,10 +168,15 @@ func TestAReleaseGetsItsOwnSecretsAndToken(t *testing.T) {
 			Artifact: built(build.Spec{Revision: d.Active}).Artifact,
 			Env: map[string]string{
 				"KEY_OF_" + name: "value of " + name, "SLIPWAY_DEPLOYMENT_ID": d.Deployment, "SLIPWAY_DEPLOYMENT_NAME": name, "SLIPWAY_REVISION_ID": d.Active,
+				"PLATFORM_API_KEY": key, "PLATFORM_TRACING_V2": traces, "VENDOR_TRACING_V2": traces,
+				"PLATFORM_PROJECT": name, "VENDOR_PROJECT": name, "PLATFORM_HOST_PROJECT_NAME": name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject,
+				"PLATFORM_HOST_REVISION_ID": d.Active, "PLATFORM_DEPLOYMENT_NAME": name, "PLATFORM_TENANT_ID": workspace,
+				"PLATFORM_FRAMEWORK_GIT_REPO": "https://git.test/team/agent", "PLATFORM_FRAMEWORK_GIT_REF": "main",
+				"PLATFORM_FRAMEWORK_GIT_REF_SHA": "commit-of-main", "FRAMEWORK_GIT_REPO_PATH": "framework.json",
 			},
-			Token: got.Token,
+			Token: secret.InvokeToken(m.key, d.Active),
 		}
-		if diff := cmp.Diff(want, got); diff != "" || len(got.Token) < 20 || tokens[got.Token] {
+		if diff := cmp.Diff(want, got); diff != "" || d.TracingProject == "" || len(got.Token) < 20 || tokens[got.Token] {
 			t.Errorf("release with token %q (-want +got):\n%s", got.Token, diff)
 		}
 		tokens[got.Token] = true

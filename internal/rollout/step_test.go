@@ -145,7 +145,7 @@ func TestEveryStepMayBeRepeated(t *testing.T) {
 			s.settle(t, d.Ref)
 			s.wantAtRest(t, d.Ref, revision.Deployed)
 			for _, r := range s.revisions(t, d.Ref) {
-				if r.Reason != "" {
+				if r.Reason != "" && r.Status != revision.Skipped {
 					t.Errorf("revision %s is %s: %s", r.Revision, r.Status, r.Reason)
 				}
 			}

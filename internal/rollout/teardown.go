@@ -29,15 +29,24 @@ func (r *Rollout) stopReleases(ctx context.Context, ref deployment.Ref) error {
 		}
 	}
 	for _, id := range []string{d.Slot, d.Active, d.Retiring} {
-		if err := r.remove(ctx, d.Source, ref.Revision(id)); err != nil {
+		if err := r.remove(ctx, d, ref.Revision(id)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *Rollout) remove(ctx context.Context, source revision.Source, ref revision.Ref) error {
-	target, ok := r.Targets[source]
+// target is what runs a deployment's releases; not ok when nothing does here.
+func (r *Rollout) target(d deployment.Deployment) (_ compute.Target, ok bool) {
+	if d.Remote() {
+		return r.Listeners, true
+	}
+	target, ok := r.Targets[d.Source]
+	return target, ok
+}
+
+func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	target, ok := r.target(d)
 	if !ok || ref.Revision == "" {
 		return nil
 	}
@@ -48,6 +57,12 @@ func (r *Rollout) remove(ctx context.Context, source revision.Source, ref revisi
 }
 
 func (r *Rollout) eraseThreads(ctx context.Context, ref deployment.Ref) (next, error) {
+	// What creates threads goes first.
+	for _, kept := range r.Kept {
+		if err := kept.Erase(ctx, ref.Workspace, ref.Deployment); err != nil {
+			return "", err
+		}
+	}
 	more, err := r.Threads.Erase(ctx, ref.Workspace, ref.Deployment)
 	if more {
 		return eraseThreads, err
@@ -63,7 +78,7 @@ func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref) (next
 	if err != nil {
 		return "", err
 	}
-	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error { return r.forget(ctx, d.Source, rev) })
+	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error { return r.forget(ctx, d, rev) })
 	if more {
 		return eraseDeployment, err
 	}
@@ -71,20 +86,24 @@ func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref) (next
 }
 
 // forget removes all that a revision has outside of the table.
-func (r *Rollout) forget(ctx context.Context, source revision.Source, ref revision.Ref) error {
-	return errors.Join(r.remove(ctx, source, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
+func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
 }
 
 // Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
-// ending its revision is made good.
+// ending its revision is made good. What is left when ctx ends, a step that was begun included, is for the next Rescue, and no error.
 func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
 	deployments, err := r.Deployments.Overdue(ctx, dueBy)
-	if err != nil {
+	if err != nil && ctx.Err() == nil {
 		return err
 	}
 	var problems []error
 	for _, d := range deployments {
-		if err := r.rescue(ctx, d); err != nil {
+		err := r.rescue(ctx, d)
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
 			problems = append(problems, fmt.Errorf("rescue deployment %s: %w", d.Deployment, err))
 		}
 	}

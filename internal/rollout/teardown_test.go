@@ -32,10 +32,10 @@ func (s *server) wantGone(t *testing.T, d deployment.Deployment) {
 			t.Errorf("%s are left: %v", what, left)
 		}
 	}
-	for _, query := range []table.Query{
-		{PK: d.Key().PK}, keys.DeploymentList(d.Workspace), keys.Rollouts(farFuture), keys.Releases(), keys.ThreadList(d.Workspace, d.Deployment),
-		{PK: keys.DeploymentName(d.Workspace, d.Name).PK}, {PK: keys.TracingProject(d.Workspace, d.Name).PK},
-	} {
+	for _, query := range append(keys.ThreadLists(d.Workspace, d.Deployment),
+		table.Query{PK: d.Key().PK}, keys.DeploymentList(d.Workspace), keys.Rollouts(farFuture), keys.Releases(),
+		table.Query{PK: keys.DeploymentName(d.Workspace, d.Name).PK},
+	) {
 		page, err := s.table.Query(t.Context(), query)
 		if err != nil || len(page.Items) != 0 {
 			t.Errorf("%s %s: %d items are left (%v)", query.Index, query.PK, len(page.Items), err)
@@ -245,11 +245,15 @@ func TestATeardownStopsTheAgentFirst(t *testing.T) {
 	s.fillWithThreads(t, d.Ref, 3)
 	left := make(chan int, 1)
 	m.target.entered = once("Remove", func() {
-		page, err := m.table.Query(context.Background(), keys.ThreadList(d.Workspace, d.Deployment))
-		if err != nil {
-			t.Error(err)
+		threads := 0
+		for _, query := range keys.ThreadLists(d.Workspace, d.Deployment) {
+			page, err := m.table.Query(context.Background(), query)
+			if err != nil {
+				t.Error(err)
+			}
+			threads += len(page.Items)
 		}
-		left <- len(page.Items)
+		left <- threads
 	})
 	s.deleteAndAwait(t, d)
 	if got := <-left; got != 3 {
