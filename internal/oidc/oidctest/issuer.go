@@ -1,0 +1,112 @@
+// Package oidctest is an OpenID Connect issuer for tests: a real HTTP server with a discovery document and a set of keys, which signs tokens with real
+// keys that it can change.
+package oidctest
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// Audience is whom the tokens are for.
+const Audience = "https://slipway.test"
+
+// Issuer is an issuer.
+type Issuer struct {
+	*httptest.Server
+	t *testing.T
+
+	mu sync.Mutex
+	// keys are those that it has had, the newest last. Published are those from here on.
+	keys  []*ecdsa.PrivateKey
+	first int
+}
+
+// New starts an issuer with one key.
+func New(t *testing.T) *Issuer {
+	t.Helper()
+	i := &Issuer{t: t}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		i.answer(w, map[string]string{"issuer": i.URL, "jwks_uri": i.URL + "/keys"})
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) { i.answer(w, i.published()) })
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+	i.Rotate()
+	return i
+}
+
+func (i *Issuer) answer(w http.ResponseWriter, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(body); err != nil {
+		i.t.Error(err)
+	}
+}
+
+func (i *Issuer) published() jose.JSONWebKeySet {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	var set jose.JSONWebKeySet
+	for n := i.first; n < len(i.keys); n++ {
+		set.Keys = append(set.Keys, jose.JSONWebKey{Key: i.keys[n].Public(), KeyID: strconv.Itoa(n), Algorithm: string(jose.ES256), Use: "sig"})
+	}
+	return set
+}
+
+// Rotate signs with a new key from now on, and publishes it beside those before.
+func (i *Issuer) Rotate() {
+	i.t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keys = append(i.keys, key)
+}
+
+// Withdraw publishes the newest key alone from now on.
+func (i *Issuer) Withdraw() {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.first = len(i.keys) - 1
+}
+
+// Token is a bearer token that is good for some minutes from a time on. The claims are added to those that every token has.
+func (i *Issuer) Token(now time.Time, claims map[string]any) string {
+	i.t.Helper()
+	all := map[string]any{"iss": i.URL, "aud": Audience, "sub": "subject", "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+	maps.Copy(all, claims)
+	i.mu.Lock()
+	newest := len(i.keys) - 1
+	key := jose.JSONWebKey{Key: i.keys[newest], KeyID: strconv.Itoa(newest)}
+	i.mu.Unlock()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: key}, nil)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	text, err := json.Marshal(all)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	signed, err := signer.Sign(text)
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	token, err := signed.CompactSerialize()
+	if err != nil {
+		i.t.Fatal(err)
+	}
+	return "Bearer " + token
+}
