@@ -8,10 +8,44 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 
 	"github.com/oapi-codegen/runtime"
 )
+
+// Defines values for AuditOutcome.
+const (
+	Refused   AuditOutcome = "refused"
+	Succeeded AuditOutcome = "succeeded"
+)
+
+// Valid indicates whether the value is a known member of the AuditOutcome enum.
+func (e AuditOutcome) Valid() bool {
+	switch e {
+	case Refused:
+		return true
+	case Succeeded:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ComputeType.
+const (
+	ComputeTypeK8S ComputeType = "k8s"
+)
+
+// Valid indicates whether the value is a known member of the ComputeType enum.
+func (e ComputeType) Valid() bool {
+	switch e {
+	case ComputeTypeK8S:
+		return true
+	default:
+		return false
+	}
+}
 
 // Defines values for DeploymentStatus.
 const (
@@ -55,6 +89,129 @@ func (e DeploymentType) Valid() bool {
 	case DeploymentTypeDevFree:
 		return true
 	case DeploymentTypeProd:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListenerReportState.
+const (
+	ListenerAbsent      ListenerReportState = "absent"
+	ListenerFailed      ListenerReportState = "failed"
+	ListenerHealthy     ListenerReportState = "healthy"
+	ListenerProgressing ListenerReportState = "progressing"
+)
+
+// Valid indicates whether the value is a known member of the ListenerReportState enum.
+func (e ListenerReportState) Valid() bool {
+	switch e {
+	case ListenerAbsent:
+		return true
+	case ListenerFailed:
+		return true
+	case ListenerHealthy:
+		return true
+	case ListenerProgressing:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for ListenerWorkVerb.
+const (
+	ListenerApply  ListenerWorkVerb = "apply"
+	ListenerRemove ListenerWorkVerb = "remove"
+)
+
+// Valid indicates whether the value is a known member of the ListenerWorkVerb enum.
+func (e ListenerWorkVerb) Valid() bool {
+	switch e {
+	case ListenerApply:
+		return true
+	case ListenerRemove:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogKind.
+const (
+	Build  LogKind = "build"
+	Deploy LogKind = "deploy"
+)
+
+// Valid indicates whether the value is a known member of the LogKind enum.
+func (e LogKind) Valid() bool {
+	switch e {
+	case Build:
+		return true
+	case Deploy:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogLevel.
+const (
+	CRITICAL LogLevel = "CRITICAL"
+	DEBUG    LogLevel = "DEBUG"
+	ERROR    LogLevel = "ERROR"
+	INFO     LogLevel = "INFO"
+	WARNING  LogLevel = "WARNING"
+)
+
+// Valid indicates whether the value is a known member of the LogLevel enum.
+func (e LogLevel) Valid() bool {
+	switch e {
+	case CRITICAL:
+		return true
+	case DEBUG:
+		return true
+	case ERROR:
+		return true
+	case INFO:
+		return true
+	case WARNING:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogOrder.
+const (
+	Asc  LogOrder = "asc"
+	Desc LogOrder = "desc"
+)
+
+// Valid indicates whether the value is a known member of the LogOrder enum.
+func (e LogOrder) Valid() bool {
+	switch e {
+	case Asc:
+		return true
+	case Desc:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for LogType.
+const (
+	BUILD  LogType = "BUILD"
+	DEPLOY LogType = "DEPLOY"
+)
+
+// Valid indicates whether the value is a known member of the LogType enum.
+func (e LogType) Valid() bool {
+	switch e {
+	case BUILD:
+		return true
+	case DEPLOY:
 		return true
 	default:
 		return false
@@ -112,6 +269,27 @@ func (e RevisionStatus) Valid() bool {
 	}
 }
 
+// Defines values for Role.
+const (
+	Admin  Role = "admin"
+	Editor Role = "editor"
+	Viewer Role = "viewer"
+)
+
+// Valid indicates whether the value is a known member of the Role enum.
+func (e Role) Valid() bool {
+	switch e {
+	case Admin:
+		return true
+	case Editor:
+		return true
+	case Viewer:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for Source.
 const (
 	SourceExternalDocker Source = "external_docker"
@@ -130,8 +308,350 @@ func (e Source) Valid() bool {
 	}
 }
 
+// APIKey defines model for APIKey.
+type APIKey struct {
+	CreatedAt string `json:"created_at"`
+
+	// ExpiresAt When the key is good no longer.
+	ExpiresAt *string `json:"expires_at"`
+	ID        string  `json:"id"`
+
+	// LastUsedAt To the minute.
+	LastUsedAt *string `json:"last_used_at"`
+	Name       string  `json:"name"`
+
+	// Prefix How the key begins, by which people recognize it.
+	Prefix string `json:"prefix"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// APIKeyCreateRequest defines model for APIKeyCreateRequest.
+type APIKeyCreateRequest struct {
+	// ExpiresInSeconds After what time the key is good no longer; never when it is absent.
+	ExpiresInSeconds *int `json:"expires_in_seconds,omitempty"`
+
+	// Name What the key is for.
+	Name *string `json:"name,omitempty"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// APIKeyCreated defines model for APIKeyCreated.
+type APIKeyCreated struct {
+	CreatedAt string  `json:"created_at"`
+	ExpiresAt *string `json:"expires_at"`
+	ID        string  `json:"id"`
+
+	// Key The key. It is not stored.
+	Key        string  `json:"key"`
+	LastUsedAt *string `json:"last_used_at"`
+	Name       string  `json:"name"`
+	Prefix     string  `json:"prefix"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// APIKeysList defines model for APIKeysList.
+type APIKeysList struct {
+	Resources []APIKey `json:"resources"`
+}
+
+// AgentConnection An agent's leave to use a token that was not made for it.
+type AgentConnection struct {
+	AgentID   string `json:"agent_id"`
+	CreatedAt string `json:"created_at"`
+
+	// CreatedBy The token's owner.
+	CreatedBy            string   `json:"created_by"`
+	ExpiresAt            *string  `json:"expires_at"`
+	ID                   string   `json:"id"`
+	OauthTokenID         string   `json:"oauth_token_id"`
+	ProviderAccountLabel *string  `json:"provider_account_label"`
+	ProviderID           string   `json:"provider_id"`
+	Scopes               []string `json:"scopes"`
+}
+
+// AgentConnectionCreateRequest defines model for AgentConnectionCreateRequest.
+type AgentConnectionCreateRequest struct {
+	OauthTokenID string `json:"oauth_token_id"`
+
+	// UserID The token's owner; the caller when it is left out.
+	UserID *string `json:"user_id,omitempty"`
+}
+
+// AgentConnectionList defines model for AgentConnectionList.
+type AgentConnectionList struct {
+	Data []AgentConnection `json:"data"`
+}
+
 // Amount defines model for Amount.
 type Amount = *int
+
+// AuditEntry defines model for AuditEntry.
+type AuditEntry struct {
+	Action string `json:"action"`
+
+	// Detail More, for a person.
+	Detail *string `json:"detail"`
+	ID     string  `json:"id"`
+
+	// KeyID The API key it was done with.
+	KeyID     *string      `json:"key_id"`
+	Outcome   AuditOutcome `json:"outcome"`
+	RequestID *string      `json:"request_id"`
+
+	// Resource The id of what it was done to.
+	Resource string `json:"resource"`
+
+	// Subject Who it was that had another credential.
+	Subject *string `json:"subject"`
+	Time    string  `json:"time"`
+}
+
+// AuditLog defines model for AuditLog.
+type AuditLog struct {
+	// Cursor Asks for the next page.
+	Cursor    *string      `json:"cursor"`
+	Resources []AuditEntry `json:"resources"`
+}
+
+// AuditOutcome defines model for AuditOutcome.
+type AuditOutcome string
+
+// AuthClientMethod How the client names itself at `token_url`; `client_secret_post` when it is left out.
+type AuthClientMethod = *string
+
+// AuthFinishRequest defines model for AuthFinishRequest.
+type AuthFinishRequest struct {
+	Code  string `json:"code"`
+	State string `json:"state"`
+}
+
+// AuthFinishResponse defines model for AuthFinishResponse.
+type AuthFinishResponse struct {
+	AuthID           string  `json:"auth_id"`
+	Error            *string `json:"error"`
+	ErrorDescription *string `json:"error_description"`
+	ProviderID       string  `json:"provider_id"`
+	Status           string  `json:"status"`
+}
+
+// AuthProvider An OAuth authorization server, and the client that the workspace has there.
+type AuthProvider struct {
+	AuthURL             string  `json:"auth_url"`
+	ClientID            string  `json:"client_id"`
+	CodeChallengeMethod *string `json:"code_challenge_method"`
+	CreatedAt           string  `json:"created_at"`
+	ID                  string  `json:"id"`
+
+	// IsDynamicClient Whether the client was registered by the service itself.
+	IsDynamicClient bool `json:"is_dynamic_client"`
+
+	// McpServerURL The MCP server that it was found behind.
+	McpServerURL *string `json:"mcp_server_url"`
+	Name         string  `json:"name"`
+
+	// OrganizationID The workspace.
+	OrganizationID string `json:"organization_id"`
+
+	// ProviderID By which it is addressed.
+	ProviderID              string  `json:"provider_id"`
+	ProviderType            *string `json:"provider_type"`
+	RevocationURL           *string `json:"revocation_url"`
+	TokenEndpointAuthMethod string  `json:"token_endpoint_auth_method"`
+	TokenURL                string  `json:"token_url"`
+	UpdatedAt               string  `json:"updated_at"`
+	UsesPkce                bool    `json:"uses_pkce"`
+}
+
+// AuthProviderCreateRequest defines model for AuthProviderCreateRequest.
+type AuthProviderCreateRequest struct {
+	// AuthURL Where the user consents.
+	AuthURL  string `json:"auth_url"`
+	ClientID string `json:"client_id"`
+
+	// ClientSecret Null for a public client, which must use PKCE. It is sealed, and never shown.
+	ClientSecret        *string        `json:"client_secret,omitempty"`
+	CodeChallengeMethod *string        `json:"code_challenge_method,omitempty"`
+	Name                string         `json:"name"`
+	ProviderID          AuthProviderID `json:"provider_id"`
+
+	// ProviderType A provider with manners of its own.
+	ProviderType AuthProviderType `json:"provider_type,omitempty"`
+
+	// RevocationURL Where tokens are revoked (RFC 7009).
+	RevocationURL *string `json:"revocation_url,omitempty"`
+
+	// TokenEndpointAuthMethod How the client names itself at `token_url`; `client_secret_post` when it is left out.
+	TokenEndpointAuthMethod AuthClientMethod `json:"token_endpoint_auth_method,omitempty"`
+
+	// TokenURL Where codes and refresh tokens become tokens.
+	TokenURL string `json:"token_url"`
+	UsesPkce *bool  `json:"uses_pkce,omitempty"`
+}
+
+// AuthProviderDiscoverRequest defines model for AuthProviderDiscoverRequest.
+type AuthProviderDiscoverRequest struct {
+	McpServerURL string         `json:"mcp_server_url"`
+	Name         string         `json:"name"`
+	ProviderID   AuthProviderID `json:"provider_id"`
+}
+
+// AuthProviderID defines model for AuthProviderID.
+type AuthProviderID = string
+
+// AuthProviderPatchRequest defines model for AuthProviderPatchRequest.
+type AuthProviderPatchRequest struct {
+	AuthURL  *string `json:"auth_url,omitempty"`
+	ClientID *string `json:"client_id,omitempty"`
+
+	// ClientSecret Empty text removes it.
+	ClientSecret        *string `json:"client_secret,omitempty"`
+	CodeChallengeMethod *string `json:"code_challenge_method,omitempty"`
+	Name                *string `json:"name,omitempty"`
+
+	// ProviderType A provider with manners of its own.
+	ProviderType AuthProviderType `json:"provider_type,omitempty"`
+
+	// RevocationURL Empty text removes it.
+	RevocationURL *string `json:"revocation_url,omitempty"`
+
+	// TokenEndpointAuthMethod How the client names itself at `token_url`; `client_secret_post` when it is left out.
+	TokenEndpointAuthMethod AuthClientMethod `json:"token_endpoint_auth_method,omitempty"`
+	TokenURL                *string          `json:"token_url,omitempty"`
+	UsesPkce                *bool            `json:"uses_pkce,omitempty"`
+}
+
+// AuthProviderType A provider with manners of its own.
+type AuthProviderType = *string
+
+// AuthTokenImportRequest defines model for AuthTokenImportRequest.
+type AuthTokenImportRequest struct {
+	AccessToken string `json:"access_token"`
+
+	// AgentID The agent that it is for.
+	AgentID              *string         `json:"agent_id,omitempty"`
+	ExpiresInSeconds     *int            `json:"expires_in_seconds,omitempty"`
+	IsDefault            *bool           `json:"is_default,omitempty"`
+	Metadata             json.RawMessage `json:"metadata,omitempty"`
+	ProviderAccountLabel *string         `json:"provider_account_label,omitempty"`
+	ProviderID           string          `json:"provider_id"`
+	RefreshToken         *string         `json:"refresh_token,omitempty"`
+	Scopes               []string        `json:"scopes,omitempty"`
+
+	// UserID Whose token it is; the caller's own when it is left out.
+	UserID *string `json:"user_id,omitempty"`
+}
+
+// AuthTokenImported defines model for AuthTokenImported.
+type AuthTokenImported struct {
+	TokenID string `json:"token_id"`
+}
+
+// AuthTokenPatchRequest defines model for AuthTokenPatchRequest.
+type AuthTokenPatchRequest struct {
+	IsDefault *bool `json:"is_default,omitempty"`
+
+	// Metadata Replaced as a whole.
+	Metadata             json.RawMessage `json:"metadata,omitempty"`
+	ProviderAccountLabel *string         `json:"provider_account_label,omitempty"`
+}
+
+// AuthTokenStatus defines model for AuthTokenStatus.
+type AuthTokenStatus struct {
+	HasToken bool `json:"has_token"`
+}
+
+// AuthTokenSummary A token without its value.
+type AuthTokenSummary struct {
+	// AgentID The agent that it was made for.
+	AgentID   *string         `json:"agent_id"`
+	CreatedAt string          `json:"created_at"`
+	ExpiresAt *string         `json:"expires_at"`
+	ID        string          `json:"id"`
+	IsDefault bool            `json:"is_default"`
+	Metadata  json.RawMessage `json:"metadata"`
+
+	// ProviderAccountLabel The account at the provider.
+	ProviderAccountLabel *string  `json:"provider_account_label"`
+	ProviderID           string   `json:"provider_id"`
+	Scopes               []string `json:"scopes"`
+	Status               string   `json:"status"`
+	UpdatedAt            string   `json:"updated_at"`
+}
+
+// AuthTokensDeleted defines model for AuthTokensDeleted.
+type AuthTokensDeleted struct {
+	// Deleted How many there were.
+	Deleted int    `json:"deleted"`
+	Message string `json:"message"`
+}
+
+// AuthWaitResponse defines model for AuthWaitResponse.
+type AuthWaitResponse struct {
+	Error            *string `json:"error"`
+	ErrorDescription *string `json:"error_description"`
+
+	// Status `completed`: there is a token. `timeout`: the user has not decided. `pending`: neither has the time passed; ask again. `not_found`: nothing
+	// will come under this id; when the user or the provider refused, `error` says so.
+	Status string  `json:"status"`
+	Token  *string `json:"token"`
+	UserID *string `json:"user_id"`
+}
+
+// AuthenticateRequest defines model for AuthenticateRequest.
+type AuthenticateRequest struct {
+	// AgentID The agent that the token is for. Without a user, it uses what is connected to it.
+	AgentID *string `json:"agent_id,omitempty"`
+
+	// ForceNew Ask for consent whatever tokens there are.
+	ForceNew *bool `json:"force_new,omitempty"`
+
+	// IsDefault Whether what comes of it is taken from then on.
+	IsDefault *bool `json:"is_default,omitempty"`
+
+	// LsUserID The same; `user_id` goes first.
+	LsUserID *string `json:"ls_user_id,omitempty"`
+
+	// Provider The `provider_id`.
+	Provider string   `json:"provider"`
+	Scopes   []string `json:"scopes"`
+
+	// TokenID One of the tokens; the default one when it is left out.
+	TokenID *string `json:"token_id,omitempty"`
+
+	// UserID Whose token it is; the caller's own when there is neither this nor an `agent_id`.
+	UserID *string `json:"user_id,omitempty"`
+}
+
+// AuthenticateResponse defines model for AuthenticateResponse.
+type AuthenticateResponse struct {
+	// AuthID To wait for.
+	AuthID    *string         `json:"auth_id"`
+	ExpiresAt *string         `json:"expires_at"`
+	Metadata  json.RawMessage `json:"metadata"`
+
+	// Status `completed`: there is a token. `pending`: the user must visit `url`. `token_expired`: so too, to mend the token that was named.
+	// `connection_required`: no token is connected to the agent.
+	Status  string  `json:"status"`
+	Token   *string `json:"token"`
+	TokenID *string `json:"token_id"`
+	URL     *string `json:"url"`
+	UserID  *string `json:"user_id"`
+}
+
+// ComputeConfig defines model for ComputeConfig.
+type ComputeConfig struct {
+	// K8SNamespaces Where in the cluster the listener may run deployments, 100 at most.
+	K8SNamespaces *[]string `json:"k8s_namespaces"`
+}
+
+// ComputeType defines model for ComputeType.
+type ComputeType string
 
 // Container defines model for Container.
 type Container struct {
@@ -156,13 +676,25 @@ type Container struct {
 // Cores Cores in steps of a tenth.
 type Cores = *float64
 
+// Count defines model for Count.
+type Count struct {
+	Count int `json:"count"`
+}
+
 // Deployment defines model for Deployment.
 type Deployment struct {
 	// ActiveRevisionID The revision that serves requests.
 	ActiveRevisionID *string `json:"active_revision_id"`
-	CreatedAt        string  `json:"created_at"`
-	ID               string  `json:"id"`
-	ImageVersion     *string `json:"image_version"`
+
+	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
+	// unless it is true.
+	AutoRollback *bool  `json:"auto_rollback,omitempty"`
+	CreatedAt    string `json:"created_at"`
+
+	// DisplayName What people call it, where that is not `name`. Can be changed.
+	DisplayName  *string `json:"display_name,omitempty"`
+	ID           string  `json:"id"`
+	ImageVersion *string `json:"image_version"`
 
 	// LatestRevisionID The newest revision, whatever became of it.
 	LatestRevisionID *string `json:"latest_revision_id"`
@@ -185,8 +717,14 @@ type Deployment struct {
 
 // DeploymentCreateRequest defines model for DeploymentCreateRequest.
 type DeploymentCreateRequest struct {
-	Name    DeploymentName `json:"name"`
-	Secrets []Secret       `json:"secrets"`
+	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
+	// unless it is true.
+	AutoRollback *bool `json:"auto_rollback,omitempty"`
+
+	// DisplayName What people call it, where that is not `name`.
+	DisplayName *string        `json:"display_name,omitempty"`
+	Name        DeploymentName `json:"name"`
+	Secrets     []Secret       `json:"secrets"`
 
 	// Source Where a deployment's code comes from. Cannot be changed.
 	Source Source `json:"source"`
@@ -203,6 +741,13 @@ type DeploymentName = string
 
 // DeploymentPatchRequest defines model for DeploymentPatchRequest.
 type DeploymentPatchRequest struct {
+	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
+	// unless it is true.
+	AutoRollback *bool `json:"auto_rollback,omitempty"`
+
+	// DisplayName What people call it, where that is not `name`. Changing it makes no revision.
+	DisplayName *string `json:"display_name,omitempty"`
+
 	// Name Accepted when it is the name that the deployment has.
 	Name *string `json:"name,omitempty"`
 
@@ -221,8 +766,29 @@ type DeploymentStatus string
 // DeploymentType defines model for DeploymentType.
 type DeploymentType string
 
+// DeploymentsDeleted defines model for DeploymentsDeleted.
+type DeploymentsDeleted struct {
+	// DeploymentIds Those that are being removed.
+	DeploymentIds []string               `json:"deployment_ids"`
+	Failed        []DeploymentNotDeleted `json:"failed"`
+}
+
+// DeploymentNotDeleted defines model for DeploymentsDeleted.failed.
+type DeploymentNotDeleted struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Detail The same, as a sentence for people.
+	Detail string `json:"detail"`
+
+	// Reason Why, as a constant for programs, for example `not_found`.
+	Reason string `json:"reason"`
+}
+
 // DeploymentsList defines model for DeploymentsList.
 type DeploymentsList struct {
+	// Cursor The `cursor` of the next page, null at the end.
+	Cursor *string `json:"cursor"`
+
 	// Offset The `offset` of the next page.
 	Offset    int          `json:"offset"`
 	Resources []Deployment `json:"resources"`
@@ -237,13 +803,304 @@ type EnvVar struct {
 	ValueFrom FreeForm `json:"valueFrom,omitempty"`
 }
 
+// Event defines model for Event.
+type Event struct {
+	Data      EventData `json:"data"`
+	ID        string    `json:"id"`
+	Timestamp string    `json:"timestamp"`
+
+	// Type What happened. `revision.` and a status say that a revision came to it.
+	Type EventType `json:"type"`
+}
+
+// EventData defines model for EventData.
+type EventData struct {
+	DeploymentID   string `json:"deployment_id"`
+	DeploymentName string `json:"deployment_name"`
+
+	// RevisionID The revision, for events of one.
+	RevisionID *string `json:"revision_id"`
+
+	// Status The status that it came to.
+	Status        *string `json:"status"`
+	StatusMessage *string `json:"status_message"`
+	StatusReason  *string `json:"status_reason"`
+}
+
+// EventType What happened. `revision.` and a status say that a revision came to it.
+type EventType = string
+
+// EventsList defines model for EventsList.
+type EventsList struct {
+	// Cursor The position after the page; null when there is no event yet.
+	Cursor    *string `json:"cursor"`
+	Resources []Event `json:"resources"`
+}
+
 // FreeForm Handed to Kubernetes as it is.
 type FreeForm = json.RawMessage
+
+// GitCredential What https URLs of a git host are cloned with.
+type GitCredential struct {
+	CreatedAt string `json:"created_at"`
+
+	// Host In lower case, with its port unless that is https's own.
+	Host string `json:"host"`
+
+	// ID What `integration_id` takes.
+	ID        string `json:"id"`
+	UpdatedAt string `json:"updated_at"`
+	User      string `json:"user"`
+}
+
+// GitCredentialCreateRequest defines model for GitCredentialCreateRequest.
+type GitCredentialCreateRequest struct {
+	Host string `json:"host"`
+
+	// Token A token or password. It is sealed, and never shown.
+	Token string `json:"token"`
+	User  string `json:"user"`
+}
+
+// GitCredentialPage defines model for GitCredentialPage.
+type GitCredentialPage struct {
+	Items []GitCredential `json:"items"`
+
+	// NextCursor The `cursor` of the next page; null after the last.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// GitCredentialPatchRequest defines model for GitCredentialPatchRequest.
+type GitCredentialPatchRequest struct {
+	// Token It is sealed, and never shown.
+	Token *string `json:"token,omitempty"`
+	User  *string `json:"user,omitempty"`
+}
+
+// GithubIntegration The workspace's use of an installation of the GitHub App.
+type GithubIntegration struct {
+	// ID What `integration_id` takes.
+	ID string `json:"id"`
+
+	// InstallationID GitHub's id of it.
+	InstallationID int64 `json:"installation_id"`
+
+	// Name The account that it is installed at.
+	Name string `json:"name"`
+}
+
+// GithubIntegrationPage defines model for GithubIntegrationPage.
+type GithubIntegrationPage struct {
+	Items []GithubIntegration `json:"items"`
+
+	// NextCursor The `cursor` of the next page; null after the last.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// GithubRepository defines model for GithubRepository.
+type GithubRepository struct {
+	DefaultBranch string `json:"default_branch"`
+
+	// HostIntegrationID The integration that reaches it.
+	HostIntegrationID string `json:"host_integration_id"`
+
+	// ID GitHub's id of it.
+	ID    int64  `json:"id"`
+	Name  string `json:"name"`
+	Owner string `json:"owner"`
+
+	// URL What `repo_url` takes.
+	URL string `json:"url"`
+}
+
+// GithubRepositoryPage defines model for GithubRepositoryPage.
+type GithubRepositoryPage struct {
+	Items []GithubRepository `json:"items"`
+
+	// NextCursor The `cursor` of the next page; null after the last.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// InstallationLink defines model for InstallationLink.
+type InstallationLink struct {
+	// InstallURL Where a person installs the App.
+	InstallURL string `json:"install_url"`
+
+	// OauthReuseURL Always null; `install_url` connects installations that there are
+	OauthReuseURL *string `json:"oauth_reuse_url"`
+}
+
+// Listener Who runs deployments in a cluster of the user's.
+type Listener struct {
+	ComputeConfig ComputeConfig `json:"compute_config"`
+
+	// ComputeID What the user calls the cluster. Cannot be changed.
+	ComputeID   string      `json:"compute_id"`
+	ComputeType ComputeType `json:"compute_type"`
+	CreatedAt   string      `json:"created_at"`
+	ID          string      `json:"id"`
+
+	// LastSeenAt When a process last spoke for the listener; null when none ever did.
+	LastSeenAt *string `json:"last_seen_at"`
+
+	// Online Whether a process holds the listener's session.
+	Online    bool   `json:"online"`
+	UpdatedAt string `json:"updated_at"`
+
+	// Version That of the listener's program, as a user or the listener itself gave it last.
+	Version *string `json:"version"`
+}
+
+// ListenerClaim defines model for ListenerClaim.
+type ListenerClaim struct {
+	// Session One process's hold on a listener.
+	Session ListenerSession `json:"session"`
+	Work    []ListenerWork  `json:"work"`
+}
+
+// ListenerClaimRequest defines model for ListenerClaimRequest.
+type ListenerClaimRequest struct {
+	// Holder What the process calls itself, another name each time that it starts.
+	Holder ListenerHolder `json:"holder"`
+
+	// Version That of the listener's program; null or empty leaves it as it is.
+	Version *ListenerVersion `json:"version,omitempty"`
+
+	// Wait How long to wait for work, in seconds; 0 looks once.
+	Wait *int `json:"wait,omitempty"`
+}
 
 // ListenerConfig defines model for ListenerConfig.
 type ListenerConfig struct {
 	// K8SNamespace Kubernetes namespace of the deployment. Cannot be changed.
 	K8SNamespace *string `json:"k8s_namespace"`
+}
+
+// ListenerCreateRequest defines model for ListenerCreateRequest.
+type ListenerCreateRequest struct {
+	ComputeConfig ComputeConfig `json:"compute_config"`
+	ComputeID     string        `json:"compute_id"`
+	ComputeType   ComputeType   `json:"compute_type"`
+	Version       *string       `json:"version,omitempty"`
+}
+
+// ListenerHeartbeat defines model for ListenerHeartbeat.
+type ListenerHeartbeat struct {
+	// Session One process's hold on a listener.
+	Session ListenerSession `json:"session"`
+
+	// Version That of the listener's program; null or empty leaves it as it is.
+	Version *ListenerVersion `json:"version,omitempty"`
+}
+
+// ListenerHolder What the process calls itself, another name each time that it starts.
+type ListenerHolder = string
+
+// ListenerLeave defines model for ListenerLeave.
+type ListenerLeave struct {
+	// Session One process's hold on a listener.
+	Session ListenerSession `json:"session"`
+}
+
+// ListenerPatchRequest defines model for ListenerPatchRequest.
+type ListenerPatchRequest struct {
+	ComputeConfig *ComputeConfig `json:"compute_config,omitempty"`
+	ComputeID     *string        `json:"compute_id,omitempty"`
+	ComputeType   *ComputeType   `json:"compute_type,omitempty"`
+	Version       *string        `json:"version,omitempty"`
+}
+
+// ListenerRelease defines model for ListenerRelease.
+type ListenerRelease struct {
+	// Env The agent's environment, apart from `HOST` and `PORT`. It holds secrets.
+	Env   map[string]string `json:"env"`
+	Image string            `json:"image"`
+
+	// ResourceSpec The deployment's, with the limits that it leaves out; null when it has none.
+	ResourceSpec *json.RawMessage `json:"resource_spec"`
+}
+
+// ListenerReleases defines model for ListenerReleases.
+type ListenerReleases struct {
+	Resources []ListenerWork `json:"resources"`
+}
+
+// ListenerReleasesRequest defines model for ListenerReleasesRequest.
+type ListenerReleasesRequest struct {
+	// After The last revision of the page before; null at first.
+	After *string `json:"after,omitempty"`
+
+	// Session One process's hold on a listener.
+	Session ListenerSession `json:"session"`
+}
+
+// ListenerReport defines model for ListenerReport.
+type ListenerReport struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Message A sentence for people, with the agent's last output perhaps. The last 16 KiB are kept. `failed` needs one.
+	Message *string `json:"message,omitempty"`
+	Number  int64   `json:"number"`
+	Order   string  `json:"order"`
+
+	// Reason A constant, such as `IMAGE_UNAVAILABLE`. `failed` needs one.
+	Reason     *string `json:"reason,omitempty"`
+	RevisionID string  `json:"revision_id"`
+
+	// Session One process's hold on a listener.
+	Session ListenerSession     `json:"session"`
+	State   ListenerReportState `json:"state"`
+
+	// URL Where the control plane reaches the agent, without a query. `healthy` needs one.
+	URL *string `json:"url,omitempty"`
+}
+
+// ListenerReportState defines model for ListenerReport.State.
+type ListenerReportState string
+
+// ListenerSession One process's hold on a listener.
+type ListenerSession struct {
+	// Epoch One more than that of the session before.
+	Epoch int64 `json:"epoch"`
+
+	// ExpiresAt When it is over unless it is renewed. The server's clock counts; requests need not have it.
+	ExpiresAt *string `json:"expires_at,omitempty"`
+
+	// Holder What the process calls itself, another name each time that it starts.
+	Holder ListenerHolder `json:"holder"`
+}
+
+// ListenerVersion That of the listener's program; null or empty leaves it as it is.
+type ListenerVersion = string
+
+// ListenerWork One order.
+type ListenerWork struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Labels For whatever is made for the release.
+	Labels    map[string]string `json:"labels"`
+	Namespace string            `json:"namespace"`
+
+	// Order Those of a revision sort as text; a greater one supersedes a smaller one.
+	Order string `json:"order"`
+
+	// Release What is to run; null for `remove`.
+	Release    *ListenerRelease `json:"release"`
+	RevisionID string           `json:"revision_id"`
+	Verb       ListenerWorkVerb `json:"verb"`
+}
+
+// ListenerWorkVerb defines model for ListenerWork.Verb.
+type ListenerWorkVerb string
+
+// ListenersList defines model for ListenersList.
+type ListenersList struct {
+	// Cursor The `cursor` of the next page, null at the end.
+	Cursor *string `json:"cursor"`
+
+	// Offset The `offset` of the next page.
+	Offset    int        `json:"offset"`
+	Resources []Listener `json:"resources"`
 }
 
 // LocalObjectReference defines model for LocalObjectReference.
@@ -252,9 +1109,98 @@ type LocalObjectReference struct {
 	Name string `json:"name"`
 }
 
+// LogEntry defines model for LogEntry.
+type LogEntry struct {
+	// ID Names the line in its log.
+	ID string `json:"id"`
+
+	// Level What the program said of a line; INFO when it said nothing.
+	Level     LogLevel `json:"level"`
+	Message   string   `json:"message"`
+	Timestamp string   `json:"timestamp"`
+}
+
+// LogItems defines model for LogItems.
+type LogItems struct {
+	Items []LogEntry `json:"items"`
+
+	// NextCursor The `cursor` of the next page, null at the end.
+	NextCursor *string `json:"next_cursor"`
+}
+
+// LogKind defines model for LogKind.
+type LogKind string
+
+// LogLevel What the program said of a line; INFO when it said nothing.
+type LogLevel string
+
+// LogOrder defines model for LogOrder.
+type LogOrder string
+
+// LogPage defines model for LogPage.
+type LogPage struct {
+	Logs []LogEntry `json:"logs"`
+
+	// NextOffset The `offset` of the next page, null at the end.
+	NextOffset *string `json:"next_offset"`
+}
+
+// LogType defines model for LogType.
+type LogType string
+
+// Member defines model for Member.
+type Member struct {
+	CreatedAt string `json:"created_at"`
+	ID        string `json:"id"`
+
+	// Issuer Whose subject it is.
+	Issuer *string `json:"issuer"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role      Role   `json:"role"`
+	UpdatedAt string `json:"updated_at"`
+
+	// User An email address in small letters
+	User string `json:"user"`
+}
+
+// MemberCreateRequest defines model for MemberCreateRequest.
+type MemberCreateRequest struct {
+	// Issuer The issuer (`iss`) of a subject. With an email address there is none.
+	Issuer *string `json:"issuer,omitempty"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+
+	// User An email address, or the subject (`sub`) of the person's tokens.
+	User string `json:"user"`
+}
+
+// MemberPatchRequest defines model for MemberPatchRequest.
+type MemberPatchRequest struct {
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// MembersList defines model for MembersList.
+type MembersList struct {
+	Resources []Member `json:"resources"`
+}
+
+// Message defines model for Message.
+type Message struct {
+	Message string `json:"message"`
+}
+
 // OK defines model for OK.
 type OK struct {
 	Ok bool `json:"ok"`
+}
+
+// PushHook defines model for PushHook.
+type PushHook struct {
+	Secret string `json:"secret"`
+	URL    string `json:"url"`
 }
 
 // Replicas defines model for Replicas.
@@ -338,6 +1284,9 @@ type Revision struct {
 	CreatedAt string `json:"created_at"`
 	ID        string `json:"id"`
 
+	// PhaseTimestamps When the revision came to each status that it had.
+	PhaseTimestamps map[string]string `json:"phase_timestamps"`
+
 	// Source Where a deployment's code comes from. Cannot be changed.
 	Source Source `json:"source"`
 
@@ -360,10 +1309,16 @@ type RevisionStatus string
 
 // RevisionsList defines model for RevisionsList.
 type RevisionsList struct {
+	// Cursor The `cursor` of the next page, null at the end.
+	Cursor *string `json:"cursor"`
+
 	// Offset The `offset` of the next page.
 	Offset    int        `json:"offset"`
 	Resources []Revision `json:"resources"`
 }
+
+// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+type Role string
 
 // Secret An environment variable of the deployment's container.
 type Secret struct {
@@ -448,6 +1403,68 @@ type SourceRevisionConfigRequest struct {
 // StringMap defines model for StringMap.
 type StringMap = map[string]string
 
+// TokenEvent defines model for TokenEvent.
+type TokenEvent struct {
+	// AgentID Whom it was made for
+	AgentID   *string `json:"agent_id"`
+	CreatedAt string  `json:"created_at"`
+
+	// EventType `token.created`, `token.imported`, `token.refreshed`, `token.expired`, `token.updated`, `token.deleted`, `token.connected` or
+	// `token.disconnected`.
+	EventType  string `json:"event_type"`
+	ID         string `json:"id"`
+	ProviderID string `json:"provider_id"`
+
+	// Reason The provider's error code.
+	Reason  *string `json:"reason"`
+	TokenID *string `json:"token_id"`
+}
+
+// TracingProject Where the traces of a deployment's agent belong.
+type TracingProject struct {
+	CreatedAt string `json:"created_at"`
+
+	// DeploymentID The deployment; null when it was deleted.
+	DeploymentID *string `json:"deployment_id"`
+	ID           string  `json:"id"`
+
+	// Name The deployment's name.
+	Name      string `json:"name"`
+	UpdatedAt string `json:"updated_at"`
+}
+
+// TrustRule defines model for TrustRule.
+type TrustRule struct {
+	Claims    map[string]string `json:"claims"`
+	CreatedAt string            `json:"created_at"`
+	ID        string            `json:"id"`
+	Issuer    string            `json:"issuer"`
+	Name      string            `json:"name"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// TrustRuleCreateRequest defines model for TrustRuleCreateRequest.
+type TrustRuleCreateRequest struct {
+	// Claims Up to 20 claims and their values; numbers and truth values as text.
+	Claims map[string]string `json:"claims"`
+
+	// Issuer The issuer (`iss`) of the tokens.
+	Issuer string `json:"issuer"`
+
+	// Name For people.
+	Name *string `json:"name,omitempty"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// TrustRulesList defines model for TrustRulesList.
+type TrustRulesList struct {
+	Resources []TrustRule `json:"resources"`
+}
+
 // Volume defines model for Volume.
 type Volume struct {
 	// ConfigMap Handed to Kubernetes as it is.
@@ -491,17 +1508,357 @@ type VolumeMount struct {
 	SubPathExpr *string `json:"subPathExpr,omitempty"`
 }
 
+// Webhook An address that is told of events, as Standard Webhooks (standardwebhooks.com) says: by POST of the event, with the headers `webhook-id`,
+// `webhook-timestamp` and `webhook-signature`. An answer of 2xx within 15 seconds is success. Otherwise the message is sent again 5 s, 5 min,
+// 30 min, 2 h, 5 h, 10 h and 10 h later. After an answer of 410, and after five days without a success, the webhook is disabled.
+type Webhook struct {
+	CreatedAt   string `json:"created_at"`
+	Description string `json:"description"`
+
+	// DisabledReason Why the server has disabled it, `GONE` or `FAILING`.
+	DisabledReason *string `json:"disabled_reason"`
+	Enabled        bool    `json:"enabled"`
+
+	// EventTypes The types of events that it is told of; none stands for all.
+	EventTypes []EventType `json:"event_types"`
+
+	// FailingSince Since when nothing has got through.
+	FailingSince *string `json:"failing_since"`
+	ID           string  `json:"id"`
+
+	// Secret What signs, `whsec_` and base64. It is shown when the webhook is created and when its secret is replaced.
+	Secret    *string `json:"secret,omitempty"`
+	UpdatedAt string  `json:"updated_at"`
+	URL       string  `json:"url"`
+}
+
+// WebhookCreateRequest defines model for WebhookCreateRequest.
+type WebhookCreateRequest struct {
+	Description *string     `json:"description,omitempty"`
+	Enabled     *bool       `json:"enabled,omitempty"`
+	EventTypes  []EventType `json:"event_types,omitempty"`
+
+	// URL An https URL of a public address, unless the server allows others.
+	URL string `json:"url"`
+}
+
+// WebhookDeliveriesList defines model for WebhookDeliveriesList.
+type WebhookDeliveriesList struct {
+	// Cursor The `cursor` of the next page, null at the end.
+	Cursor    *string           `json:"cursor"`
+	Resources []WebhookDelivery `json:"resources"`
+}
+
+// WebhookDelivery defines model for WebhookDelivery.
+type WebhookDelivery struct {
+	// Attempts How often it was sent since it was created or replayed.
+	Attempts  int    `json:"attempts"`
+	CreatedAt string `json:"created_at"`
+
+	// EventType The type of the event, or `webhook.test`.
+	EventType string `json:"event_type"`
+
+	// Failure Why the last attempt was no success.
+	Failure *string `json:"failure"`
+	ID      string  `json:"id"`
+
+	// MessageID The `webhook-id` that it is sent with.
+	MessageID     string  `json:"message_id"`
+	NextAttemptAt *string `json:"next_attempt_at"`
+
+	// Payload What is sent.
+	Payload json.RawMessage `json:"payload"`
+
+	// ResponseStatus The status of the last answer.
+	ResponseStatus *int   `json:"response_status"`
+	Status         string `json:"status"`
+	UpdatedAt      string `json:"updated_at"`
+}
+
+// WebhookPatchRequest defines model for WebhookPatchRequest.
+type WebhookPatchRequest struct {
+	Description *string     `json:"description,omitempty"`
+	Enabled     *bool       `json:"enabled,omitempty"`
+	EventTypes  []EventType `json:"event_types,omitempty"`
+	URL         *string     `json:"url,omitempty"`
+}
+
+// WebhooksList defines model for WebhooksList.
+type WebhooksList struct {
+	Resources []Webhook `json:"resources"`
+}
+
+// Workspace defines model for Workspace.
+type Workspace struct {
+	CreatedAt string `json:"created_at"`
+	ID        string `json:"id"`
+
+	// Name No other workspace's.
+	Name string `json:"name"`
+
+	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
+	Role Role `json:"role"`
+}
+
+// WorkspacePatchRequest defines model for WorkspacePatchRequest.
+type WorkspacePatchRequest struct {
+	// Name No id, and no other workspace's name.
+	Name string `json:"name"`
+}
+
+// AgentFilter defines model for agent_filter.
+type AgentFilter = string
+
+// AgentID defines model for agent_id.
+type AgentID = string
+
+// Cursor defines model for cursor.
+type Cursor = string
+
+// DeleteTracingProject defines model for delete_tracing_project.
+type DeleteTracingProject = bool
+
+// DeliveryID defines model for delivery_id.
+type DeliveryID = string
+
 // DeploymentID defines model for deployment_id.
 type DeploymentID = string
+
+// EventCursor defines model for event_cursor.
+type EventCursor = string
+
+// EventFrom defines model for event_from.
+type EventFrom = string
+
+// Force defines model for force.
+type Force = bool
+
+// IntegrationID defines model for integration_id.
+type IntegrationID = string
+
+// KeyID defines model for key_id.
+type KeyID = string
+
+// LastEventID defines model for last_event_id.
+type LastEventID = string
 
 // Limit defines model for limit.
 type Limit = int
 
+// ListenerID defines model for listener_id.
+type ListenerID = string
+
+// LogQuery defines model for log_query.
+type LogQuery = string
+
+// LogRun defines model for log_run.
+type LogRun = string
+
+// MemberID defines model for member_id.
+type MemberID = string
+
 // Offset defines model for offset.
 type Offset = int
 
+// PageCursor defines model for page_cursor.
+type PageCursor = string
+
+// PageSize defines model for page_size.
+type PageSize = int
+
+// ProviderFilter defines model for provider_filter.
+type ProviderFilter = string
+
+// ProviderID defines model for provider_id.
+type ProviderID = string
+
+// ProviderQuery defines model for provider_query.
+type ProviderQuery = string
+
+// RemoteReconciled defines model for remote_reconciled.
+type RemoteReconciled = bool
+
 // RevisionID defines model for revision_id.
 type RevisionID = string
+
+// RuleID defines model for rule_id.
+type RuleID = string
+
+// TokenID defines model for token_id.
+type TokenID = string
+
+// UserID defines model for user_id.
+type UserID = string
+
+// ValidateOnly defines model for validate_only.
+type ValidateOnly = bool
+
+// WebhookID defines model for webhook_id.
+type WebhookID = string
+
+// ReceiveGithubWebhookParams defines parameters for ReceiveGithubWebhook.
+type ReceiveGithubWebhookParams struct {
+	XGitHubEvent    *string `json:"X-GitHub-Event,omitempty"`
+	XGitHubDelivery *string `json:"X-GitHub-Delivery,omitempty"`
+
+	// XHubSignature256 `sha256=` and the HMAC of the body.
+	XHubSignature256 *string `json:"X-Hub-Signature-256,omitempty"`
+}
+
+// ListAuditLogParams defines parameters for ListAuditLog.
+type ListAuditLogParams struct {
+	// Limit The most items to return.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `cursor` of the page before, of the same filters.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Action What was done, as `create_deployment`.
+	Action *string `form:"action,omitempty" json:"action,omitempty"`
+
+	// Resource The id of what it was done to.
+	Resource *string `form:"resource,omitempty" json:"resource,omitempty"`
+
+	// KeyID The API key it was done with.
+	KeyID *string `form:"key_id,omitempty" json:"key_id,omitempty"`
+
+	// Subject Who it was that had another credential.
+	Subject *string       `form:"subject,omitempty" json:"subject,omitempty"`
+	Outcome *AuditOutcome `form:"outcome,omitempty" json:"outcome,omitempty"`
+
+	// Since Entries of this time or later.
+	Since *string `form:"since,omitempty" json:"since,omitempty"`
+
+	// Until Entries before this time.
+	Until *string `form:"until,omitempty" json:"until,omitempty"`
+}
+
+// AuthCallbackParams defines parameters for AuthCallback.
+type AuthCallbackParams struct {
+	Code             *string `form:"code,omitempty" json:"code,omitempty"`
+	State            *string `form:"state,omitempty" json:"state,omitempty"`
+	Error            *string `form:"error,omitempty" json:"error,omitempty"`
+	ErrorDescription *string `form:"error_description,omitempty" json:"error_description,omitempty"`
+
+	// Iss Who answers (RFC 9207).
+	Iss *string `form:"iss,omitempty" json:"iss,omitempty"`
+}
+
+// AuthSetupParams defines parameters for AuthSetup.
+type AuthSetupParams struct {
+	Code             *string `form:"code,omitempty" json:"code,omitempty"`
+	State            *string `form:"state,omitempty" json:"state,omitempty"`
+	Error            *string `form:"error,omitempty" json:"error,omitempty"`
+	ErrorDescription *string `form:"error_description,omitempty" json:"error_description,omitempty"`
+	SetupAction      *string `form:"setup_action,omitempty" json:"setup_action,omitempty"`
+	InstallationID   *int    `form:"installation_id,omitempty" json:"installation_id,omitempty"`
+}
+
+// ListTokenEventsParams defines parameters for ListTokenEvents.
+type ListTokenEventsParams struct {
+	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
+	// themselves alone.
+	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
+
+	// ProviderID Only of this OAuth provider.
+	ProviderID *ProviderFilter `form:"provider_id,omitempty" json:"provider_id,omitempty"`
+
+	// Limit The most events to return.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+}
+
+// DeleteAuthTokensParams defines parameters for DeleteAuthTokens.
+type DeleteAuthTokensParams struct {
+	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
+	// themselves alone.
+	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
+
+	// ProviderID The OAuth provider.
+	ProviderID ProviderQuery `form:"provider_id" json:"provider_id"`
+}
+
+// ListAuthTokensParams defines parameters for ListAuthTokens.
+type ListAuthTokensParams struct {
+	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
+	// themselves alone.
+	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
+
+	// ProviderID Only of this OAuth provider.
+	ProviderID *ProviderFilter `form:"provider_id,omitempty" json:"provider_id,omitempty"`
+
+	// AgentID Only those that were made for this agent.
+	AgentID *AgentFilter `form:"agent_id,omitempty" json:"agent_id,omitempty"`
+}
+
+// CheckAuthTokenParams defines parameters for CheckAuthToken.
+type CheckAuthTokenParams struct {
+	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
+	// themselves alone.
+	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
+
+	// ProviderID The OAuth provider.
+	ProviderID ProviderQuery `form:"provider_id" json:"provider_id"`
+
+	// AgentID Only those that were made for this agent.
+	AgentID *AgentFilter `form:"agent_id,omitempty" json:"agent_id,omitempty"`
+}
+
+// DeleteAuthTokenParams defines parameters for DeleteAuthToken.
+type DeleteAuthTokenParams struct {
+	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
+	// themselves alone.
+	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
+}
+
+// PatchAuthTokenParams defines parameters for PatchAuthToken.
+type PatchAuthTokenParams struct {
+	// UserID Whose tokens are meant; the caller's own when it is left out. API keys, and the bearer tokens of admins, may name anybody; other callers
+	// themselves alone.
+	UserID *UserID `form:"user_id,omitempty" json:"user_id,omitempty"`
+}
+
+// WaitForAuthParams defines parameters for WaitForAuth.
+type WaitForAuthParams struct {
+	// Timeout How long to wait at most, in seconds; 0 looks once.
+	Timeout *int `form:"timeout,omitempty" json:"timeout,omitempty"`
+}
+
+// ListDeploymentLogsParams defines parameters for ListDeploymentLogs.
+type ListDeploymentLogsParams struct {
+	DeploymentID string   `form:"deployment_id" json:"deployment_id"`
+	RevisionID   *string  `form:"revision_id,omitempty" json:"revision_id,omitempty"`
+	LogType      *LogType `form:"log_type,omitempty" json:"log_type,omitempty"`
+
+	// SortOrder Whether the oldest lines come first, or the newest, as they do unless told otherwise.
+	SortOrder *LogOrder `form:"sort_order,omitempty" json:"sort_order,omitempty"`
+
+	// PageSize The most lines to return.
+	PageSize *int `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// Cursor The `next_cursor` of the page before, or the `id` of a line to go on behind.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Query Only lines that hold this text; capitals make no difference.
+	Query *LogQuery `form:"query,omitempty" json:"query,omitempty"`
+
+	// Level Only lines of this level, or of a more serious one.
+	Level *LogLevel `form:"level,omitempty" json:"level,omitempty"`
+
+	// RunID Only lines that name this run.
+	RunID *LogRun `form:"run_id,omitempty" json:"run_id,omitempty"`
+}
+
+// DeleteDeploymentsParams defines parameters for DeleteDeployments.
+type DeleteDeploymentsParams struct {
+	DeploymentIds []string `form:"deployment_ids" json:"deployment_ids"`
+
+	// DeleteTracingProject Delete the tracing project too.
+	DeleteTracingProject *DeleteTracingProject `form:"delete_tracing_project,omitempty" json:"delete_tracing_project,omitempty"`
+
+	// Force Erase a deployment that was deleted before without waiting until what it runs on is gone. What is left of that is up to
+	// the caller.
+	Force *Force `form:"force,omitempty" json:"force,omitempty"`
+}
 
 // ListDeploymentsParams defines parameters for ListDeployments.
 type ListDeploymentsParams struct {
@@ -510,6 +1867,62 @@ type ListDeploymentsParams struct {
 
 	// Offset How many items to pass over; the `offset` of the page before.
 	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
+	// `offset` is ignored.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// NameContains A part of the name; capitals make no difference.
+	NameContains *string `form:"name_contains,omitempty" json:"name_contains,omitempty"`
+
+	// Status One status, or several with commas between them.
+	Status         *string         `form:"status,omitempty" json:"status,omitempty"`
+	ImageVersion   *string         `form:"image_version,omitempty" json:"image_version,omitempty"`
+	DeploymentType *DeploymentType `form:"deployment_type,omitempty" json:"deployment_type,omitempty"`
+	DeploymentIds  []string        `form:"deployment_ids,omitempty" json:"deployment_ids,omitempty"`
+
+	// TagValueIds Deployments have no tags, so that none has one of these.
+	TagValueIds []string `form:"tag_value_ids,omitempty" json:"tag_value_ids,omitempty"`
+
+	// RemoteReconciled Whether a listener runs it.
+	RemoteReconciled *RemoteReconciled `form:"remote_reconciled,omitempty" json:"remote_reconciled,omitempty"`
+}
+
+// CreateDeploymentParams defines parameters for CreateDeployment.
+type CreateDeploymentParams struct {
+	// ValidateOnly Only check the request, and answer what would be.
+	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
+}
+
+// DeleteDeploymentParams defines parameters for DeleteDeployment.
+type DeleteDeploymentParams struct {
+	// DeleteTracingProject Delete the tracing project too.
+	DeleteTracingProject *DeleteTracingProject `form:"delete_tracing_project,omitempty" json:"delete_tracing_project,omitempty"`
+
+	// Force Erase a deployment that was deleted before without waiting until what it runs on is gone. What is left of that is up to
+	// the caller.
+	Force *Force `form:"force,omitempty" json:"force,omitempty"`
+}
+
+// PatchDeploymentParams defines parameters for PatchDeployment.
+type PatchDeploymentParams struct {
+	// ValidateOnly Only check the request, and answer what would be.
+	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
+}
+
+// ListDeploymentEventsParams defines parameters for ListDeploymentEvents.
+type ListDeploymentEventsParams struct {
+	// Limit The most items to return.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor A position; only later events are returned. `Last-Event-ID` goes before it.
+	Cursor *EventCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// From Where to begin without a position, at the oldest event that is kept or at what happens from now on.
+	From *EventFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// LastEventID The position after the last event that arrived; only later events are sent.
+	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
@@ -519,7 +1932,177 @@ type ListRevisionsParams struct {
 
 	// Offset How many items to pass over; the `offset` of the page before.
 	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
+	// `offset` is ignored.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// Status One status, or several with commas between them.
+	Status *string `form:"status,omitempty" json:"status,omitempty"`
+
+	// RemoteReconciled Whether a listener runs it.
+	RemoteReconciled *RemoteReconciled `form:"remote_reconciled,omitempty" json:"remote_reconciled,omitempty"`
 }
+
+// GetRevisionParams defines parameters for GetRevision.
+type GetRevisionParams struct {
+	// Wait Wait for the end of the revision, for up to so many seconds; a server may answer earlier, after 25 s for example. The
+	// answer is the revision as it is then.
+	Wait *int `form:"wait,omitempty" json:"wait,omitempty"`
+}
+
+// ListRevisionLogsParams defines parameters for ListRevisionLogs.
+type ListRevisionLogsParams struct {
+	// Type Whether the output of the build is meant, or that of the agent.
+	Type LogKind `form:"type" json:"type"`
+
+	// StartTime Only lines from then on.
+	StartTime *string `form:"start_time,omitempty" json:"start_time,omitempty"`
+
+	// EndTime Only lines until then.
+	EndTime *string `form:"end_time,omitempty" json:"end_time,omitempty"`
+
+	// Order Whether the oldest lines come first, as they do unless told otherwise, or the newest.
+	Order *LogOrder `form:"order,omitempty" json:"order,omitempty"`
+
+	// Limit The most lines to return.
+	Limit *int `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Offset The `next_offset` of the page before, or the `id` of a line to go on behind.
+	Offset *string `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Query Only lines that hold this text; capitals make no difference.
+	Query *LogQuery `form:"query,omitempty" json:"query,omitempty"`
+
+	// Level Only lines of this level, or of a more serious one.
+	Level *LogLevel `form:"level,omitempty" json:"level,omitempty"`
+
+	// RunID Only lines that name this run.
+	RunID *LogRun `form:"run_id,omitempty" json:"run_id,omitempty"`
+
+	// LastEventID The `id` of the last line that arrived; a stream goes on behind it.
+	LastEventID *string `json:"Last-Event-ID,omitempty"`
+}
+
+// ListEventsParams defines parameters for ListEvents.
+type ListEventsParams struct {
+	// Limit The most items to return.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor A position; only later events are returned. `Last-Event-ID` goes before it.
+	Cursor *EventCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+
+	// From Where to begin without a position, at the oldest event that is kept or at what happens from now on.
+	From *EventFrom `form:"from,omitempty" json:"from,omitempty"`
+
+	// LastEventID The position after the last event that arrived; only later events are sent.
+	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
+}
+
+// ListGitCredentialsParams defines parameters for ListGitCredentials.
+type ListGitCredentialsParams struct {
+	// PageSize The most items to return.
+	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ReceivePushHookParams defines parameters for ReceivePushHook.
+type ReceivePushHookParams struct {
+	XGitHubEvent    *string `json:"X-GitHub-Event,omitempty"`
+	XGitHubDelivery *string `json:"X-GitHub-Delivery,omitempty"`
+
+	// XHubSignature256 `sha256=` and the HMAC of the body.
+	XHubSignature256 *string `json:"X-Hub-Signature-256,omitempty"`
+}
+
+// AskAboutInstallationParams defines parameters for AskAboutInstallation.
+type AskAboutInstallationParams struct {
+	State            *string `form:"state,omitempty" json:"state,omitempty"`
+	Code             *string `form:"code,omitempty" json:"code,omitempty"`
+	InstallationID   *int64  `form:"installation_id,omitempty" json:"installation_id,omitempty"`
+	SetupAction      *string `form:"setup_action,omitempty" json:"setup_action,omitempty"`
+	Error            *string `form:"error,omitempty" json:"error,omitempty"`
+	ErrorDescription *string `form:"error_description,omitempty" json:"error_description,omitempty"`
+}
+
+// ConfirmInstallationParams defines parameters for ConfirmInstallation.
+type ConfirmInstallationParams struct {
+	State          *string `form:"state,omitempty" json:"state,omitempty"`
+	Code           *string `form:"code,omitempty" json:"code,omitempty"`
+	InstallationID *int64  `form:"installation_id,omitempty" json:"installation_id,omitempty"`
+
+	// SecFetchSite Browsers say whose page has sent it.
+	SecFetchSite *string `json:"Sec-Fetch-Site,omitempty"`
+}
+
+// ListInstallationsParams defines parameters for ListInstallations.
+type ListInstallationsParams struct {
+	// PageSize The most items to return.
+	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListInstallationRepositoriesParams defines parameters for ListInstallationRepositories.
+type ListInstallationRepositoriesParams struct {
+	// PageSize The most items to return.
+	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListListenersParams defines parameters for ListListeners.
+type ListListenersParams struct {
+	// Limit The most items to return.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Offset How many items to pass over; the `offset` of the page before.
+	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
+	// `offset` is ignored.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
+type ListWebhookDeliveriesParams struct {
+	// Limit The most items to return.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Cursor The `cursor` of the page before.
+	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
+type CreateAPIKeyJSONRequestBody = APIKeyCreateRequest
+
+// CreateAgentConnectionJSONRequestBody defines body for CreateAgentConnection for application/json ContentType.
+type CreateAgentConnectionJSONRequestBody = AgentConnectionCreateRequest
+
+// AuthenticateJSONRequestBody defines body for Authenticate for application/json ContentType.
+type AuthenticateJSONRequestBody = AuthenticateRequest
+
+// FinishAuthJSONRequestBody defines body for FinishAuth for application/json ContentType.
+type FinishAuthJSONRequestBody = AuthFinishRequest
+
+// CreateAuthProviderJSONRequestBody defines body for CreateAuthProvider for application/json ContentType.
+type CreateAuthProviderJSONRequestBody = AuthProviderCreateRequest
+
+// DiscoverAuthProviderJSONRequestBody defines body for DiscoverAuthProvider for application/json ContentType.
+type DiscoverAuthProviderJSONRequestBody = AuthProviderDiscoverRequest
+
+// PatchAuthProviderJSONRequestBody defines body for PatchAuthProvider for application/json ContentType.
+type PatchAuthProviderJSONRequestBody = AuthProviderPatchRequest
+
+// ImportAuthTokenJSONRequestBody defines body for ImportAuthToken for application/json ContentType.
+type ImportAuthTokenJSONRequestBody = AuthTokenImportRequest
+
+// PatchAuthTokenJSONRequestBody defines body for PatchAuthToken for application/json ContentType.
+type PatchAuthTokenJSONRequestBody = AuthTokenPatchRequest
 
 // CreateDeploymentJSONRequestBody defines body for CreateDeployment for application/json ContentType.
 type CreateDeploymentJSONRequestBody = DeploymentCreateRequest
@@ -527,32 +2110,332 @@ type CreateDeploymentJSONRequestBody = DeploymentCreateRequest
 // PatchDeploymentJSONRequestBody defines body for PatchDeployment for application/json ContentType.
 type PatchDeploymentJSONRequestBody = DeploymentPatchRequest
 
+// CreateRevisionJSONRequestBody defines body for CreateRevision for application/json ContentType.
+type CreateRevisionJSONRequestBody = DeploymentPatchRequest
+
+// CreateGitCredentialJSONRequestBody defines body for CreateGitCredential for application/json ContentType.
+type CreateGitCredentialJSONRequestBody = GitCredentialCreateRequest
+
+// PatchGitCredentialJSONRequestBody defines body for PatchGitCredential for application/json ContentType.
+type PatchGitCredentialJSONRequestBody = GitCredentialPatchRequest
+
+// CreateListenerJSONRequestBody defines body for CreateListener for application/json ContentType.
+type CreateListenerJSONRequestBody = ListenerCreateRequest
+
+// PatchListenerJSONRequestBody defines body for PatchListener for application/json ContentType.
+type PatchListenerJSONRequestBody = ListenerPatchRequest
+
+// ClaimListenerWorkJSONRequestBody defines body for ClaimListenerWork for application/json ContentType.
+type ClaimListenerWorkJSONRequestBody = ListenerClaimRequest
+
+// RenewListenerSessionJSONRequestBody defines body for RenewListenerSession for application/json ContentType.
+type RenewListenerSessionJSONRequestBody = ListenerHeartbeat
+
+// EndListenerSessionJSONRequestBody defines body for EndListenerSession for application/json ContentType.
+type EndListenerSessionJSONRequestBody = ListenerLeave
+
+// ListListenerReleasesJSONRequestBody defines body for ListListenerReleases for application/json ContentType.
+type ListListenerReleasesJSONRequestBody = ListenerReleasesRequest
+
+// ReportListenerReleaseJSONRequestBody defines body for ReportListenerRelease for application/json ContentType.
+type ReportListenerReleaseJSONRequestBody = ListenerReport
+
+// CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
+type CreateWebhookJSONRequestBody = WebhookCreateRequest
+
+// PatchWebhookJSONRequestBody defines body for PatchWebhook for application/json ContentType.
+type PatchWebhookJSONRequestBody = WebhookPatchRequest
+
+// PatchWorkspaceJSONRequestBody defines body for PatchWorkspace for application/json ContentType.
+type PatchWorkspaceJSONRequestBody = WorkspacePatchRequest
+
+// AddMemberJSONRequestBody defines body for AddMember for application/json ContentType.
+type AddMemberJSONRequestBody = MemberCreateRequest
+
+// PatchMemberJSONRequestBody defines body for PatchMember for application/json ContentType.
+type PatchMemberJSONRequestBody = MemberPatchRequest
+
+// CreateTrustRuleJSONRequestBody defines body for CreateTrustRule for application/json ContentType.
+type CreateTrustRuleJSONRequestBody = TrustRuleCreateRequest
+
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request)
+	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
+	// (GET /v1/integrations/github/install)
+	ListGithubIntegrations(w http.ResponseWriter, r *http.Request)
+	// ReceiveGithubWebhook Take an event of the GitHub App.
+	// (POST /v1/integrations/github/webhook)
+	ReceiveGithubWebhook(w http.ResponseWriter, r *http.Request, params ReceiveGithubWebhookParams)
+	// ListGithubRepositories List the repositories that an installation may reach, 2000 at most.
+	// (GET /v1/integrations/github/{integration_id}/repos)
+	ListGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// ListAPIKeys List the workspace's API keys, the oldest first.
+	// (GET /v2/api-keys)
+	ListAPIKeys(w http.ResponseWriter, r *http.Request)
+	// CreateAPIKey Make an API key.
+	// (POST /v2/api-keys)
+	CreateAPIKey(w http.ResponseWriter, r *http.Request)
+	// RevokeAPIKey Revoke an API key.
+	// (DELETE /v2/api-keys/{key_id})
+	RevokeAPIKey(w http.ResponseWriter, r *http.Request, keyID KeyID)
+	// ListAuditLog List who changed what in the workspace, newest first.
+	// (GET /v2/audit-log)
+	ListAuditLog(w http.ResponseWriter, r *http.Request, params ListAuditLogParams)
+	// ListAgentConnections List the tokens that an agent may use beside those that were made for it.
+	// (GET /v2/auth/agents/{agent_id}/connections)
+	ListAgentConnections(w http.ResponseWriter, r *http.Request, agentID AgentID)
+	// CreateAgentConnection Let an agent use a token. Only its owner can.
+	// (POST /v2/auth/agents/{agent_id}/connections)
+	CreateAgentConnection(w http.ResponseWriter, r *http.Request, agentID AgentID)
+	// DeleteAgentConnection Take a token from an agent.
+	// (DELETE /v2/auth/agents/{agent_id}/connections/{connection_id})
+	DeleteAgentConnection(w http.ResponseWriter, r *http.Request, agentID AgentID, connectionID string)
+	// Authenticate Get a token that may do what is asked for, or the address where the user consents.
+	// (POST /v2/auth/authenticate)
+	Authenticate(w http.ResponseWriter, r *http.Request)
+	// AuthCallback Where a provider sends the user's browser back to.
+	// (GET /v2/auth/callback/{provider_id})
+	AuthCallback(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthCallbackParams)
+	// FinishAuth Hand in what a provider sent to a page of the client's own.
+	// (POST /v2/auth/callback/{provider_id})
+	FinishAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID)
+	// ListAuthProviders List the OAuth providers, by `provider_id`.
+	// (GET /v2/auth/providers)
+	ListAuthProviders(w http.ResponseWriter, r *http.Request)
+	// CreateAuthProvider Create an OAuth provider.
+	// (POST /v2/auth/providers)
+	CreateAuthProvider(w http.ResponseWriter, r *http.Request)
+	// DiscoverAuthProvider Create an OAuth provider from the address of an MCP server.
+	// (POST /v2/auth/providers/mcp-discover)
+	DiscoverAuthProvider(w http.ResponseWriter, r *http.Request)
+	// DeleteAuthProvider Delete an OAuth provider with all tokens that were made there.
+	// (DELETE /v2/auth/providers/{provider_id})
+	DeleteAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID)
+	// GetAuthProvider Read an OAuth provider.
+	// (GET /v2/auth/providers/{provider_id})
+	GetAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID)
+	// PatchAuthProvider Change an OAuth provider.
+	// (PATCH /v2/auth/providers/{provider_id})
+	PatchAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID)
+	// AuthSetup Where a provider sends the browser of a user who has installed an app or changed its installation.
+	// (GET /v2/auth/setup/{provider_id})
+	AuthSetup(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthSetupParams)
+	// ListTokenEvents List what happened to a user's tokens, newest first.
+	// (GET /v2/auth/token-events)
+	ListTokenEvents(w http.ResponseWriter, r *http.Request, params ListTokenEventsParams)
+	// DeleteAuthTokens Delete all tokens that a user has of a provider, each as if by itself.
+	// (DELETE /v2/auth/tokens)
+	DeleteAuthTokens(w http.ResponseWriter, r *http.Request, params DeleteAuthTokensParams)
+	// ListAuthTokens List a user's tokens, without their values, oldest first.
+	// (GET /v2/auth/tokens)
+	ListAuthTokens(w http.ResponseWriter, r *http.Request, params ListAuthTokensParams)
+	// CheckAuthToken Say whether a user has a token of a provider that can be used.
+	// (GET /v2/auth/tokens/exists)
+	CheckAuthToken(w http.ResponseWriter, r *http.Request, params CheckAuthTokenParams)
+	// ImportAuthToken Store a token that was obtained elsewhere.
+	// (POST /v2/auth/tokens/import)
+	ImportAuthToken(w http.ResponseWriter, r *http.Request)
+	// DeleteSlackTokens Delete the tokens that all users of the workspace have of providers of the type `slack`, each as if by itself.
+	// (DELETE /v2/auth/tokens/workspace/slack)
+	DeleteSlackTokens(w http.ResponseWriter, r *http.Request)
+	// CheckSlackTokens Say whether any user of the workspace has a token of a provider of the type `slack`.
+	// (GET /v2/auth/tokens/workspace/slack/exists)
+	CheckSlackTokens(w http.ResponseWriter, r *http.Request)
+	// DeleteAuthToken Revoke a token at its provider and delete it.
+	// (DELETE /v2/auth/tokens/{token_id})
+	DeleteAuthToken(w http.ResponseWriter, r *http.Request, tokenID TokenID, params DeleteAuthTokenParams)
+	// PatchAuthToken Change what is noted of a token.
+	// (PATCH /v2/auth/tokens/{token_id}/metadata)
+	PatchAuthToken(w http.ResponseWriter, r *http.Request, tokenID TokenID, params PatchAuthTokenParams)
+	// WaitForAuth Wait until the user has consented.
+	// (GET /v2/auth/wait/{auth_id})
+	WaitForAuth(w http.ResponseWriter, r *http.Request, authID string, params WaitForAuthParams)
+	// ListDeploymentLogs Read what a build or an agent of a deployment printed.
+	// (GET /v2/deployment-logs)
+	ListDeploymentLogs(w http.ResponseWriter, r *http.Request, params ListDeploymentLogsParams)
+	// DeleteDeployments Remove several deployments.
+	// (DELETE /v2/deployments)
+	DeleteDeployments(w http.ResponseWriter, r *http.Request, params DeleteDeploymentsParams)
 	// ListDeployments List the workspace's deployments, newest first.
 	// (GET /v2/deployments)
 	ListDeployments(w http.ResponseWriter, r *http.Request, params ListDeploymentsParams)
 	// CreateDeployment Create a deployment and its first revision.
 	// (POST /v2/deployments)
-	CreateDeployment(w http.ResponseWriter, r *http.Request)
+	CreateDeployment(w http.ResponseWriter, r *http.Request, params CreateDeploymentParams)
+	// CountFreeDeployments Count the workspace's deployments of the type `dev_free`.
+	// (GET /v2/deployments/free-count)
+	CountFreeDeployments(w http.ResponseWriter, r *http.Request)
 	// DeleteDeployment Remove a deployment.
 	// (DELETE /v2/deployments/{deployment_id})
-	DeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	DeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params DeleteDeploymentParams)
 	// GetDeployment Read a deployment.
 	// (GET /v2/deployments/{deployment_id})
 	GetDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// PatchDeployment Change a deployment.
 	// (PATCH /v2/deployments/{deployment_id})
-	PatchDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	PatchDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentParams)
+	// ListDeploymentEvents List what happened to a deployment and its revisions, or follow it.
+	// (GET /v2/deployments/{deployment_id}/events)
+	ListDeploymentEvents(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListDeploymentEventsParams)
+	// GetPushHook Say how a repository tells of pushes that no GitHub App watches.
+	// (GET /v2/deployments/{deployment_id}/push-hook)
+	GetPushHook(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// ListRevisions List a deployment's revisions, newest first.
 	// (GET /v2/deployments/{deployment_id}/revisions)
 	ListRevisions(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListRevisionsParams)
+	// CreateRevision Make a revision.
+	// (POST /v2/deployments/{deployment_id}/revisions)
+	CreateRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// GetRevision Read a revision.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id})
-	GetRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	GetRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params GetRevisionParams)
+	// CancelRevision Stop a revision that has not ended.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
+	CancelRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	// ListRevisionLogs Read what a revision's build or agent printed.
+	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
+	ListRevisionLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params ListRevisionLogsParams)
+	// RedeployRevision Deploy a revision again.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy)
+	RedeployRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	// RollBackToRevision Deploy an earlier revision again.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/rollback)
+	RollBackToRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	// GetTracingProject Read the deployment's tracing project.
+	// (GET /v2/deployments/{deployment_id}/tracing-project)
+	GetTracingProject(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	// ListEvents List what happened in the workspace, or follow it.
+	// (GET /v2/events)
+	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
+	// ListGitCredentials List the credentials for git hosts, oldest first.
+	// (GET /v2/integrations/git/credentials)
+	ListGitCredentials(w http.ResponseWriter, r *http.Request, params ListGitCredentialsParams)
+	// CreateGitCredential Create credentials for a git host.
+	// (POST /v2/integrations/git/credentials)
+	CreateGitCredential(w http.ResponseWriter, r *http.Request)
+	// DeleteGitCredential Delete credentials for a git host.
+	// (DELETE /v2/integrations/git/credentials/{integration_id})
+	DeleteGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// GetGitCredential Read credentials for a git host.
+	// (GET /v2/integrations/git/credentials/{integration_id})
+	GetGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// PatchGitCredential Change credentials for a git host.
+	// (PATCH /v2/integrations/git/credentials/{integration_id})
+	PatchGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// ReceivePushHook Take a push of one repository, for one deployment.
+	// (POST /v2/integrations/git/hooks/{workspace_id}/{deployment_id})
+	ReceivePushHook(w http.ResponseWriter, r *http.Request, workspaceID string, deploymentID DeploymentID, params ReceivePushHookParams)
+	// AskAboutInstallation Where GitHub sends the browser of who has installed the App.
+	// (GET /v2/integrations/github/callback)
+	AskAboutInstallation(w http.ResponseWriter, r *http.Request, params AskAboutInstallationParams)
+	// ConfirmInstallation Connect an installation with the workspace that its link was made for.
+	// (POST /v2/integrations/github/callback)
+	ConfirmInstallation(w http.ResponseWriter, r *http.Request, params ConfirmInstallationParams)
+	// CreateInstallationLink Begin an installation of the GitHub App.
+	// (POST /v2/integrations/github/installation-link)
+	CreateInstallationLink(w http.ResponseWriter, r *http.Request)
+	// ListInstallations List the workspace's installations of the GitHub App, oldest first.
+	// (GET /v2/integrations/github/installations)
+	ListInstallations(w http.ResponseWriter, r *http.Request, params ListInstallationsParams)
+	// DeleteInstallation Take an installation from the workspace.
+	// (DELETE /v2/integrations/github/installations/{integration_id})
+	DeleteInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// GetInstallation Read an installation.
+	// (GET /v2/integrations/github/installations/{integration_id})
+	GetInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// ListInstallationRepositories List the repositories that an installation may reach.
+	// (GET /v2/integrations/github/installations/{integration_id}/repositories)
+	ListInstallationRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID, params ListInstallationRepositoriesParams)
+	// ListListeners List the workspace's listeners, newest first.
+	// (GET /v2/listeners)
+	ListListeners(w http.ResponseWriter, r *http.Request, params ListListenersParams)
+	// CreateListener Create a listener.
+	// (POST /v2/listeners)
+	CreateListener(w http.ResponseWriter, r *http.Request)
+	// DeleteListener Delete a listener.
+	// (DELETE /v2/listeners/{listener_id})
+	DeleteListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// GetListener Read a listener.
+	// (GET /v2/listeners/{listener_id})
+	GetListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// PatchListener Change a listener.
+	// (PATCH /v2/listeners/{listener_id})
+	PatchListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// ClaimListenerWork Begin or renew the session of a listener's process, and wait for work.
+	// (POST /v2/listeners/{listener_id}/claim)
+	ClaimListenerWork(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// RenewListenerSession Renew the session while no claim is open.
+	// (POST /v2/listeners/{listener_id}/heartbeat)
+	RenewListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// EndListenerSession End the session, so that the next process need not wait until it runs out.
+	// (POST /v2/listeners/{listener_id}/leave)
+	EndListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// ListListenerReleases List what the listener is to run, the oldest revision first.
+	// (POST /v2/listeners/{listener_id}/releases)
+	ListListenerReleases(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// ReportListenerRelease Report how far an order is, or what became of a release.
+	// (POST /v2/listeners/{listener_id}/report)
+	ReportListenerRelease(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// ListWebhooks List the workspace's webhooks, oldest first.
+	// (GET /v2/webhooks)
+	ListWebhooks(w http.ResponseWriter, r *http.Request)
+	// CreateWebhook Have an address told of events.
+	// (POST /v2/webhooks)
+	CreateWebhook(w http.ResponseWriter, r *http.Request)
+	// DeleteWebhook Delete a webhook. What is on its way to it is not sent any more.
+	// (DELETE /v2/webhooks/{webhook_id})
+	DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
+	// GetWebhook Read a webhook.
+	// (GET /v2/webhooks/{webhook_id})
+	GetWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
+	// PatchWebhook Change a webhook.
+	// (PATCH /v2/webhooks/{webhook_id})
+	PatchWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
+	// ListWebhookDeliveries List what a webhook was sent, newest first. Deliveries are kept for 30 days.
+	// (GET /v2/webhooks/{webhook_id}/deliveries)
+	ListWebhookDeliveries(w http.ResponseWriter, r *http.Request, webhookID WebhookID, params ListWebhookDeliveriesParams)
+	// ReplayWebhookDelivery Send a message once more, under its own `webhook-id`.
+	// (POST /v2/webhooks/{webhook_id}/deliveries/{delivery_id}/replay)
+	ReplayWebhookDelivery(w http.ResponseWriter, r *http.Request, webhookID WebhookID, deliveryID DeliveryID)
+	// RotateWebhookSecret Give a webhook another secret.
+	// (POST /v2/webhooks/{webhook_id}/rotate-secret)
+	RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
+	// TestWebhook Send a webhook the message `webhook.test`.
+	// (POST /v2/webhooks/{webhook_id}/test)
+	TestWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID)
+	// GetWorkspace Read the workspace, and what the caller is in it.
+	// (GET /v2/workspaces/current)
+	GetWorkspace(w http.ResponseWriter, r *http.Request)
+	// PatchWorkspace Give the workspace another name.
+	// (PATCH /v2/workspaces/current)
+	PatchWorkspace(w http.ResponseWriter, r *http.Request)
+	// ListMembers List the people in the workspace, by user.
+	// (GET /v2/workspaces/current/members)
+	ListMembers(w http.ResponseWriter, r *http.Request)
+	// AddMember Make a person a member.
+	// (POST /v2/workspaces/current/members)
+	AddMember(w http.ResponseWriter, r *http.Request)
+	// RemoveMember Take a member out of the workspace.
+	// (DELETE /v2/workspaces/current/members/{member_id})
+	RemoveMember(w http.ResponseWriter, r *http.Request, memberID MemberID)
+	// GetMember Read a member.
+	// (GET /v2/workspaces/current/members/{member_id})
+	GetMember(w http.ResponseWriter, r *http.Request, memberID MemberID)
+	// PatchMember Give a member another role.
+	// (PATCH /v2/workspaces/current/members/{member_id})
+	PatchMember(w http.ResponseWriter, r *http.Request, memberID MemberID)
+	// ListTrustRules List the rules that let jobs of CI services in, the oldest first.
+	// (GET /v2/workspaces/current/trust-rules)
+	ListTrustRules(w http.ResponseWriter, r *http.Request)
+	// CreateTrustRule Let jobs of a CI service in.
+	// (POST /v2/workspaces/current/trust-rules)
+	CreateTrustRule(w http.ResponseWriter, r *http.Request)
+	// DeleteTrustRule Delete a trust rule.
+	// (DELETE /v2/workspaces/current/trust-rules/{rule_id})
+	DeleteTrustRule(w http.ResponseWriter, r *http.Request, ruleID RuleID)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -569,6 +2452,1351 @@ func (siw *ServerInterfaceWrapper) GetOK(w http.ResponseWriter, r *http.Request)
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetOK(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListGithubIntegrations operation middleware
+func (siw *ServerInterfaceWrapper) ListGithubIntegrations(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListGithubIntegrations(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ReceiveGithubWebhook operation middleware
+func (siw *ServerInterfaceWrapper) ReceiveGithubWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReceiveGithubWebhookParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "X-GitHub-Event" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-GitHub-Event")]; found {
+		var XGitHubEvent string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-GitHub-Event", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-GitHub-Event", valueList[0], &XGitHubEvent, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-GitHub-Event", Err: err})
+			return
+		}
+
+		params.XGitHubEvent = &XGitHubEvent
+
+	}
+
+	// ------------- Optional header parameter "X-GitHub-Delivery" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-GitHub-Delivery")]; found {
+		var XGitHubDelivery string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-GitHub-Delivery", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-GitHub-Delivery", valueList[0], &XGitHubDelivery, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-GitHub-Delivery", Err: err})
+			return
+		}
+
+		params.XGitHubDelivery = &XGitHubDelivery
+
+	}
+
+	// ------------- Optional header parameter "X-Hub-Signature-256" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Hub-Signature-256")]; found {
+		var XHubSignature256 string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-Hub-Signature-256", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Hub-Signature-256", valueList[0], &XHubSignature256, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-Hub-Signature-256", Err: err})
+			return
+		}
+
+		params.XHubSignature256 = &XHubSignature256
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReceiveGithubWebhook(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListGithubRepositories operation middleware
+func (siw *ServerInterfaceWrapper) ListGithubRepositories(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListGithubRepositories(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAPIKeys operation middleware
+func (siw *ServerInterfaceWrapper) ListAPIKeys(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAPIKeys(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateAPIKey operation middleware
+func (siw *ServerInterfaceWrapper) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateAPIKey(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RevokeAPIKey operation middleware
+func (siw *ServerInterfaceWrapper) RevokeAPIKey(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "key_id" -------------
+	var keyID KeyID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "key_id", r.PathValue("key_id"), &keyID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "key_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RevokeAPIKey(w, r, keyID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAuditLog operation middleware
+func (siw *ServerInterfaceWrapper) ListAuditLog(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuditLogParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "action", r.URL.Query(), &params.Action, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "resource" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "resource", r.URL.Query(), &params.Resource, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "resource"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "resource", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "key_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "key_id", r.URL.Query(), &params.KeyID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "key_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "key_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "subject" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "subject", r.URL.Query(), &params.Subject, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "subject"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subject", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "outcome" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "outcome", r.URL.Query(), &params.Outcome, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "outcome"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "outcome", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "since" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "since", r.URL.Query(), &params.Since, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "since"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "since", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "until" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "until", r.URL.Query(), &params.Until, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "until"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "until", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAuditLog(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAgentConnections operation middleware
+func (siw *ServerInterfaceWrapper) ListAgentConnections(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "agent_id" -------------
+	var agentID AgentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "agent_id", r.PathValue("agent_id"), &agentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAgentConnections(w, r, agentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateAgentConnection operation middleware
+func (siw *ServerInterfaceWrapper) CreateAgentConnection(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "agent_id" -------------
+	var agentID AgentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "agent_id", r.PathValue("agent_id"), &agentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateAgentConnection(w, r, agentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteAgentConnection operation middleware
+func (siw *ServerInterfaceWrapper) DeleteAgentConnection(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "agent_id" -------------
+	var agentID AgentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "agent_id", r.PathValue("agent_id"), &agentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "connection_id" -------------
+	var connectionID string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "connection_id", r.PathValue("connection_id"), &connectionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "connection_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteAgentConnection(w, r, agentID, connectionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// Authenticate operation middleware
+func (siw *ServerInterfaceWrapper) Authenticate(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.Authenticate(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AuthCallback operation middleware
+func (siw *ServerInterfaceWrapper) AuthCallback(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AuthCallbackParams
+
+	// ------------- Optional query parameter "code" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "error" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error", r.URL.Query(), &params.Error, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "error"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "error", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "error_description" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error_description", r.URL.Query(), &params.ErrorDescription, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "error_description"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "error_description", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "iss" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "iss", r.URL.Query(), &params.Iss, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "iss"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "iss", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AuthCallback(w, r, providerID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FinishAuth operation middleware
+func (siw *ServerInterfaceWrapper) FinishAuth(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FinishAuth(w, r, providerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAuthProviders operation middleware
+func (siw *ServerInterfaceWrapper) ListAuthProviders(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAuthProviders(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateAuthProvider operation middleware
+func (siw *ServerInterfaceWrapper) CreateAuthProvider(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateAuthProvider(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DiscoverAuthProvider operation middleware
+func (siw *ServerInterfaceWrapper) DiscoverAuthProvider(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DiscoverAuthProvider(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteAuthProvider operation middleware
+func (siw *ServerInterfaceWrapper) DeleteAuthProvider(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteAuthProvider(w, r, providerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetAuthProvider operation middleware
+func (siw *ServerInterfaceWrapper) GetAuthProvider(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetAuthProvider(w, r, providerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchAuthProvider operation middleware
+func (siw *ServerInterfaceWrapper) PatchAuthProvider(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchAuthProvider(w, r, providerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AuthSetup operation middleware
+func (siw *ServerInterfaceWrapper) AuthSetup(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "provider_id" -------------
+	var providerID ProviderID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "provider_id", r.PathValue("provider_id"), &providerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AuthSetupParams
+
+	// ------------- Optional query parameter "code" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "error" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error", r.URL.Query(), &params.Error, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "error"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "error", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "error_description" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error_description", r.URL.Query(), &params.ErrorDescription, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "error_description"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "error_description", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "setup_action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "setup_action", r.URL.Query(), &params.SetupAction, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "setup_action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "setup_action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "installation_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "installation_id", r.URL.Query(), &params.InstallationID, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "installation_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "installation_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AuthSetup(w, r, providerID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListTokenEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListTokenEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListTokenEventsParams
+
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", r.URL.Query(), &params.UserID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "provider_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "provider_id", r.URL.Query(), &params.ProviderID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "provider_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListTokenEvents(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteAuthTokens operation middleware
+func (siw *ServerInterfaceWrapper) DeleteAuthTokens(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteAuthTokensParams
+
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", r.URL.Query(), &params.UserID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "provider_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "provider_id", r.URL.Query(), &params.ProviderID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "provider_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteAuthTokens(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListAuthTokens operation middleware
+func (siw *ServerInterfaceWrapper) ListAuthTokens(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListAuthTokensParams
+
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", r.URL.Query(), &params.UserID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "provider_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "provider_id", r.URL.Query(), &params.ProviderID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "provider_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "agent_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "agent_id", r.URL.Query(), &params.AgentID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "agent_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListAuthTokens(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CheckAuthToken operation middleware
+func (siw *ServerInterfaceWrapper) CheckAuthToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CheckAuthTokenParams
+
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", r.URL.Query(), &params.UserID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Required query parameter "provider_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "provider_id", r.URL.Query(), &params.ProviderID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "provider_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "provider_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "agent_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "agent_id", r.URL.Query(), &params.AgentID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "agent_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CheckAuthToken(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ImportAuthToken operation middleware
+func (siw *ServerInterfaceWrapper) ImportAuthToken(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ImportAuthToken(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteSlackTokens operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSlackTokens(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteSlackTokens(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CheckSlackTokens operation middleware
+func (siw *ServerInterfaceWrapper) CheckSlackTokens(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CheckSlackTokens(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteAuthToken operation middleware
+func (siw *ServerInterfaceWrapper) DeleteAuthToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "token_id" -------------
+	var tokenID TokenID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "token_id", r.PathValue("token_id"), &tokenID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "token_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteAuthTokenParams
+
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", r.URL.Query(), &params.UserID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteAuthToken(w, r, tokenID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchAuthToken operation middleware
+func (siw *ServerInterfaceWrapper) PatchAuthToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "token_id" -------------
+	var tokenID TokenID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "token_id", r.PathValue("token_id"), &tokenID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "token_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PatchAuthTokenParams
+
+	// ------------- Optional query parameter "user_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "user_id", r.URL.Query(), &params.UserID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "user_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "user_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchAuthToken(w, r, tokenID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// WaitForAuth operation middleware
+func (siw *ServerInterfaceWrapper) WaitForAuth(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "auth_id" -------------
+	var authID string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "auth_id", r.PathValue("auth_id"), &authID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "auth_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params WaitForAuthParams
+
+	// ------------- Optional query parameter "timeout" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "timeout", r.URL.Query(), &params.Timeout, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "timeout"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "timeout", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.WaitForAuth(w, r, authID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListDeploymentLogs operation middleware
+func (siw *ServerInterfaceWrapper) ListDeploymentLogs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDeploymentLogsParams
+
+	// ------------- Required query parameter "deployment_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "deployment_id", r.URL.Query(), &params.DeploymentID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "deployment_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "revision_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "revision_id", r.URL.Query(), &params.RevisionID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "revision_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "log_type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "log_type", r.URL.Query(), &params.LogType, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "log_type"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "log_type", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "sort_order" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "sort_order", r.URL.Query(), &params.SortOrder, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "sort_order"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "sort_order", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "page_size" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "query" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "query", r.URL.Query(), &params.Query, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "query"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "query", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "level" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "level", r.URL.Query(), &params.Level, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "level"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "level", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "run_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "run_id", r.URL.Query(), &params.RunID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "run_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "run_id", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListDeploymentLogs(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteDeployments operation middleware
+func (siw *ServerInterfaceWrapper) DeleteDeployments(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteDeploymentsParams
+
+	// ------------- Required query parameter "deployment_ids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "deployment_ids", r.URL.Query(), &params.DeploymentIds, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "deployment_ids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_ids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "delete_tracing_project" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "delete_tracing_project", r.URL.Query(), &params.DeleteTracingProject, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "delete_tracing_project"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "delete_tracing_project", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "force" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "force", r.URL.Query(), &params.Force, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "force"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "force", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteDeployments(w, r, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -613,6 +3841,110 @@ func (siw *ServerInterfaceWrapper) ListDeployments(w http.ResponseWriter, r *htt
 		return
 	}
 
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "name_contains" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name_contains", r.URL.Query(), &params.NameContains, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name_contains"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name_contains", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", r.URL.Query(), &params.Status, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "status"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "status", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "image_version" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "image_version", r.URL.Query(), &params.ImageVersion, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "image_version"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "image_version", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "deployment_type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "deployment_type", r.URL.Query(), &params.DeploymentType, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "deployment_type"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_type", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "deployment_ids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "deployment_ids", r.URL.Query(), &params.DeploymentIds, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "deployment_ids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_ids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "tag_value_ids" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "tag_value_ids", r.URL.Query(), &params.TagValueIds, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "tag_value_ids"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "tag_value_ids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "remote_reconciled" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "remote_reconciled", r.URL.Query(), &params.RemoteReconciled, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "remote_reconciled"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "remote_reconciled", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListDeployments(w, r, params)
 	}))
@@ -627,8 +3959,41 @@ func (siw *ServerInterfaceWrapper) ListDeployments(w http.ResponseWriter, r *htt
 // CreateDeployment operation middleware
 func (siw *ServerInterfaceWrapper) CreateDeployment(w http.ResponseWriter, r *http.Request) {
 
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params CreateDeploymentParams
+
+	// ------------- Optional query parameter "validate_only" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "validate_only", r.URL.Query(), &params.ValidateOnly, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "validate_only"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "validate_only", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.CreateDeployment(w, r)
+		siw.Handler.CreateDeployment(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CountFreeDeployments operation middleware
+func (siw *ServerInterfaceWrapper) CountFreeDeployments(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CountFreeDeployments(w, r)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -653,8 +4018,37 @@ func (siw *ServerInterfaceWrapper) DeleteDeployment(w http.ResponseWriter, r *ht
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params DeleteDeploymentParams
+
+	// ------------- Optional query parameter "delete_tracing_project" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "delete_tracing_project", r.URL.Query(), &params.DeleteTracingProject, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "delete_tracing_project"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "delete_tracing_project", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "force" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "force", r.URL.Query(), &params.Force, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "force"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "force", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.DeleteDeployment(w, r, deploymentID)
+		siw.Handler.DeleteDeployment(w, r, deploymentID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -705,8 +4099,139 @@ func (siw *ServerInterfaceWrapper) PatchDeployment(w http.ResponseWriter, r *htt
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PatchDeploymentParams
+
+	// ------------- Optional query parameter "validate_only" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "validate_only", r.URL.Query(), &params.ValidateOnly, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "validate_only"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "validate_only", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.PatchDeployment(w, r, deploymentID)
+		siw.Handler.PatchDeployment(w, r, deploymentID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListDeploymentEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListDeploymentEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListDeploymentEventsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID LastEventID
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListDeploymentEvents(w, r, deploymentID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetPushHook operation middleware
+func (siw *ServerInterfaceWrapper) GetPushHook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetPushHook(w, r, deploymentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -760,8 +4285,73 @@ func (siw *ServerInterfaceWrapper) ListRevisions(w http.ResponseWriter, r *http.
 		return
 	}
 
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "status" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "status", r.URL.Query(), &params.Status, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "status"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "status", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "remote_reconciled" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "remote_reconciled", r.URL.Query(), &params.RemoteReconciled, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "remote_reconciled"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "remote_reconciled", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListRevisions(w, r, deploymentID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateRevision operation middleware
+func (siw *ServerInterfaceWrapper) CreateRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateRevision(w, r, deploymentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -795,8 +4385,1708 @@ func (siw *ServerInterfaceWrapper) GetRevision(w http.ResponseWriter, r *http.Re
 		return
 	}
 
+	// Parameter object where we will unmarshal all parameters from the context
+	var params GetRevisionParams
+
+	// ------------- Optional query parameter "wait" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "wait", r.URL.Query(), &params.Wait, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "wait"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "wait", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		siw.Handler.GetRevision(w, r, deploymentID, revisionID)
+		siw.Handler.GetRevision(w, r, deploymentID, revisionID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CancelRevision operation middleware
+func (siw *ServerInterfaceWrapper) CancelRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CancelRevision(w, r, deploymentID, revisionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListRevisionLogs operation middleware
+func (siw *ServerInterfaceWrapper) ListRevisionLogs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListRevisionLogsParams
+
+	// ------------- Required query parameter "type" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, true, "type", r.URL.Query(), &params.Type, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "type"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "type", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "start_time" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "start_time", r.URL.Query(), &params.StartTime, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "start_time"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "start_time", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "end_time" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "end_time", r.URL.Query(), &params.EndTime, runtime.BindQueryParameterOptions{Type: "string", Format: "date-time"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "end_time"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "end_time", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "order" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "order", r.URL.Query(), &params.Order, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "order"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "order", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "query" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "query", r.URL.Query(), &params.Query, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "query"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "query", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "level" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "level", r.URL.Query(), &params.Level, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "level"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "level", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "run_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "run_id", r.URL.Query(), &params.RunID, runtime.BindQueryParameterOptions{Type: "string", Format: "uuid"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "run_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "run_id", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListRevisionLogs(w, r, deploymentID, revisionID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RedeployRevision operation middleware
+func (siw *ServerInterfaceWrapper) RedeployRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RedeployRevision(w, r, deploymentID, revisionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RollBackToRevision operation middleware
+func (siw *ServerInterfaceWrapper) RollBackToRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RollBackToRevision(w, r, deploymentID, revisionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetTracingProject operation middleware
+func (siw *ServerInterfaceWrapper) GetTracingProject(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetTracingProject(w, r, deploymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListEvents operation middleware
+func (siw *ServerInterfaceWrapper) ListEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListEventsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "from" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "from", r.URL.Query(), &params.From, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "from"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "from", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Last-Event-ID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Last-Event-ID")]; found {
+		var LastEventID LastEventID
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Last-Event-ID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Last-Event-ID", valueList[0], &LastEventID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Last-Event-ID", Err: err})
+			return
+		}
+
+		params.LastEventID = &LastEventID
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListEvents(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListGitCredentials operation middleware
+func (siw *ServerInterfaceWrapper) ListGitCredentials(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListGitCredentialsParams
+
+	// ------------- Optional query parameter "page_size" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListGitCredentials(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateGitCredential operation middleware
+func (siw *ServerInterfaceWrapper) CreateGitCredential(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateGitCredential(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteGitCredential operation middleware
+func (siw *ServerInterfaceWrapper) DeleteGitCredential(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteGitCredential(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetGitCredential operation middleware
+func (siw *ServerInterfaceWrapper) GetGitCredential(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetGitCredential(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchGitCredential operation middleware
+func (siw *ServerInterfaceWrapper) PatchGitCredential(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchGitCredential(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ReceivePushHook operation middleware
+func (siw *ServerInterfaceWrapper) ReceivePushHook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "workspace_id" -------------
+	var workspaceID string
+
+	err = runtime.BindStyledParameterWithOptions("simple", "workspace_id", r.PathValue("workspace_id"), &workspaceID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "workspace_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ReceivePushHookParams
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "X-GitHub-Event" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-GitHub-Event")]; found {
+		var XGitHubEvent string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-GitHub-Event", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-GitHub-Event", valueList[0], &XGitHubEvent, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-GitHub-Event", Err: err})
+			return
+		}
+
+		params.XGitHubEvent = &XGitHubEvent
+
+	}
+
+	// ------------- Optional header parameter "X-GitHub-Delivery" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-GitHub-Delivery")]; found {
+		var XGitHubDelivery string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-GitHub-Delivery", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-GitHub-Delivery", valueList[0], &XGitHubDelivery, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-GitHub-Delivery", Err: err})
+			return
+		}
+
+		params.XGitHubDelivery = &XGitHubDelivery
+
+	}
+
+	// ------------- Optional header parameter "X-Hub-Signature-256" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Hub-Signature-256")]; found {
+		var XHubSignature256 string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-Hub-Signature-256", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Hub-Signature-256", valueList[0], &XHubSignature256, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-Hub-Signature-256", Err: err})
+			return
+		}
+
+		params.XHubSignature256 = &XHubSignature256
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReceivePushHook(w, r, workspaceID, deploymentID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AskAboutInstallation operation middleware
+func (siw *ServerInterfaceWrapper) AskAboutInstallation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params AskAboutInstallationParams
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "code" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "installation_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "installation_id", r.URL.Query(), &params.InstallationID, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "installation_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "installation_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "setup_action" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "setup_action", r.URL.Query(), &params.SetupAction, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "setup_action"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "setup_action", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "error" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error", r.URL.Query(), &params.Error, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "error"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "error", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "error_description" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "error_description", r.URL.Query(), &params.ErrorDescription, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "error_description"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "error_description", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AskAboutInstallation(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ConfirmInstallation operation middleware
+func (siw *ServerInterfaceWrapper) ConfirmInstallation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ConfirmInstallationParams
+
+	// ------------- Optional query parameter "state" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "state", r.URL.Query(), &params.State, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "state"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "state", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "code" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "code", r.URL.Query(), &params.Code, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "code"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "code", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "installation_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "installation_id", r.URL.Query(), &params.InstallationID, runtime.BindQueryParameterOptions{Type: "integer", Format: "int64"})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "installation_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "installation_id", Err: err})
+		}
+		return
+	}
+
+	headers := r.Header
+
+	// ------------- Optional header parameter "Sec-Fetch-Site" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Sec-Fetch-Site")]; found {
+		var SecFetchSite string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Sec-Fetch-Site", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Sec-Fetch-Site", valueList[0], &SecFetchSite, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Sec-Fetch-Site", Err: err})
+			return
+		}
+
+		params.SecFetchSite = &SecFetchSite
+
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ConfirmInstallation(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateInstallationLink operation middleware
+func (siw *ServerInterfaceWrapper) CreateInstallationLink(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateInstallationLink(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListInstallations operation middleware
+func (siw *ServerInterfaceWrapper) ListInstallations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListInstallationsParams
+
+	// ------------- Optional query parameter "page_size" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListInstallations(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteInstallation operation middleware
+func (siw *ServerInterfaceWrapper) DeleteInstallation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteInstallation(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetInstallation operation middleware
+func (siw *ServerInterfaceWrapper) GetInstallation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetInstallation(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListInstallationRepositories operation middleware
+func (siw *ServerInterfaceWrapper) ListInstallationRepositories(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListInstallationRepositoriesParams
+
+	// ------------- Optional query parameter "page_size" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListInstallationRepositories(w, r, integrationID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListListeners operation middleware
+func (siw *ServerInterfaceWrapper) ListListeners(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListListenersParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListListeners(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateListener operation middleware
+func (siw *ServerInterfaceWrapper) CreateListener(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateListener(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteListener operation middleware
+func (siw *ServerInterfaceWrapper) DeleteListener(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteListener(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetListener operation middleware
+func (siw *ServerInterfaceWrapper) GetListener(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetListener(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchListener operation middleware
+func (siw *ServerInterfaceWrapper) PatchListener(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchListener(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ClaimListenerWork operation middleware
+func (siw *ServerInterfaceWrapper) ClaimListenerWork(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ClaimListenerWork(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RenewListenerSession operation middleware
+func (siw *ServerInterfaceWrapper) RenewListenerSession(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RenewListenerSession(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// EndListenerSession operation middleware
+func (siw *ServerInterfaceWrapper) EndListenerSession(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.EndListenerSession(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListListenerReleases operation middleware
+func (siw *ServerInterfaceWrapper) ListListenerReleases(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListListenerReleases(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ReportListenerRelease operation middleware
+func (siw *ServerInterfaceWrapper) ReportListenerRelease(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReportListenerRelease(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListWebhooks operation middleware
+func (siw *ServerInterfaceWrapper) ListWebhooks(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListWebhooks(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateWebhook operation middleware
+func (siw *ServerInterfaceWrapper) CreateWebhook(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateWebhook(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteWebhook operation middleware
+func (siw *ServerInterfaceWrapper) DeleteWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetWebhook operation middleware
+func (siw *ServerInterfaceWrapper) GetWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchWebhook operation middleware
+func (siw *ServerInterfaceWrapper) PatchWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListWebhookDeliveries operation middleware
+func (siw *ServerInterfaceWrapper) ListWebhookDeliveries(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListWebhookDeliveriesParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListWebhookDeliveries(w, r, webhookID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ReplayWebhookDelivery operation middleware
+func (siw *ServerInterfaceWrapper) ReplayWebhookDelivery(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "delivery_id" -------------
+	var deliveryID DeliveryID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "delivery_id", r.PathValue("delivery_id"), &deliveryID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "delivery_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ReplayWebhookDelivery(w, r, webhookID, deliveryID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RotateWebhookSecret operation middleware
+func (siw *ServerInterfaceWrapper) RotateWebhookSecret(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RotateWebhookSecret(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// TestWebhook operation middleware
+func (siw *ServerInterfaceWrapper) TestWebhook(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "webhook_id" -------------
+	var webhookID WebhookID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "webhook_id", r.PathValue("webhook_id"), &webhookID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "webhook_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.TestWebhook(w, r, webhookID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetWorkspace operation middleware
+func (siw *ServerInterfaceWrapper) GetWorkspace(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetWorkspace(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchWorkspace operation middleware
+func (siw *ServerInterfaceWrapper) PatchWorkspace(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchWorkspace(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListMembers operation middleware
+func (siw *ServerInterfaceWrapper) ListMembers(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListMembers(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// AddMember operation middleware
+func (siw *ServerInterfaceWrapper) AddMember(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AddMember(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RemoveMember operation middleware
+func (siw *ServerInterfaceWrapper) RemoveMember(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "member_id" -------------
+	var memberID MemberID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "member_id", r.PathValue("member_id"), &memberID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "member_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RemoveMember(w, r, memberID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetMember operation middleware
+func (siw *ServerInterfaceWrapper) GetMember(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "member_id" -------------
+	var memberID MemberID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "member_id", r.PathValue("member_id"), &memberID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "member_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetMember(w, r, memberID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchMember operation middleware
+func (siw *ServerInterfaceWrapper) PatchMember(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "member_id" -------------
+	var memberID MemberID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "member_id", r.PathValue("member_id"), &memberID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "member_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchMember(w, r, memberID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListTrustRules operation middleware
+func (siw *ServerInterfaceWrapper) ListTrustRules(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListTrustRules(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateTrustRule operation middleware
+func (siw *ServerInterfaceWrapper) CreateTrustRule(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateTrustRule(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteTrustRule operation middleware
+func (siw *ServerInterfaceWrapper) DeleteTrustRule(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "rule_id" -------------
+	var ruleID RuleID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "rule_id", r.PathValue("rule_id"), &ruleID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "rule_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteTrustRule(w, r, ruleID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -927,13 +6217,97 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	}
 
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ok", wrapper.GetOK)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/{integration_id}/repos", wrapper.ListGithubRepositories)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/install", wrapper.ListGithubIntegrations)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/integrations/github/webhook", wrapper.ReceiveGithubWebhook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/api-keys", wrapper.ListAPIKeys)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/api-keys", wrapper.CreateAPIKey)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/api-keys/{key_id}", wrapper.RevokeAPIKey)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/audit-log", wrapper.ListAuditLog)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/agents/{agent_id}/connections", wrapper.ListAgentConnections)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/agents/{agent_id}/connections", wrapper.CreateAgentConnection)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/agents/{agent_id}/connections/{connection_id}", wrapper.DeleteAgentConnection)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/authenticate", wrapper.Authenticate)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/callback/{provider_id}", wrapper.AuthCallback)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/callback/{provider_id}", wrapper.FinishAuth)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/providers", wrapper.ListAuthProviders)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/providers", wrapper.CreateAuthProvider)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/providers/{provider_id}", wrapper.DeleteAuthProvider)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/providers/{provider_id}", wrapper.GetAuthProvider)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/auth/providers/{provider_id}", wrapper.PatchAuthProvider)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/providers/mcp-discover", wrapper.DiscoverAuthProvider)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/setup/{provider_id}", wrapper.AuthSetup)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/token-events", wrapper.ListTokenEvents)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/tokens", wrapper.DeleteAuthTokens)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/tokens", wrapper.ListAuthTokens)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/tokens/{token_id}", wrapper.DeleteAuthToken)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/auth/tokens/{token_id}/metadata", wrapper.PatchAuthToken)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/tokens/exists", wrapper.CheckAuthToken)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/auth/tokens/import", wrapper.ImportAuthToken)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/auth/tokens/workspace/slack", wrapper.DeleteSlackTokens)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/tokens/workspace/slack/exists", wrapper.CheckSlackTokens)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/auth/wait/{auth_id}", wrapper.WaitForAuth)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployment-logs", wrapper.ListDeploymentLogs)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/deployments", wrapper.DeleteDeployments)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments", wrapper.ListDeployments)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments", wrapper.CreateDeployment)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/deployments/{deployment_id}", wrapper.DeleteDeployment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}", wrapper.GetDeployment)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/deployments/{deployment_id}", wrapper.PatchDeployment)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/events", wrapper.ListDeploymentEvents)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/push-hook", wrapper.GetPushHook)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.ListRevisions)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.CreateRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}", wrapper.GetRevision)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/cancel", wrapper.CancelRevision)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/logs", wrapper.ListRevisionLogs)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy", wrapper.RedeployRevision)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/rollback", wrapper.RollBackToRevision)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/tracing-project", wrapper.GetTracingProject)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/free-count", wrapper.CountFreeDeployments)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/events", wrapper.ListEvents)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/git/credentials", wrapper.ListGitCredentials)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/git/credentials", wrapper.CreateGitCredential)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/integrations/git/credentials/{integration_id}", wrapper.DeleteGitCredential)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/git/credentials/{integration_id}", wrapper.GetGitCredential)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/integrations/git/credentials/{integration_id}", wrapper.PatchGitCredential)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/git/hooks/{workspace_id}/{deployment_id}", wrapper.ReceivePushHook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/github/callback", wrapper.AskAboutInstallation)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/github/callback", wrapper.ConfirmInstallation)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/github/installation-link", wrapper.CreateInstallationLink)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/github/installations", wrapper.ListInstallations)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/integrations/github/installations/{integration_id}", wrapper.DeleteInstallation)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/github/installations/{integration_id}", wrapper.GetInstallation)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/github/installations/{integration_id}/repositories", wrapper.ListInstallationRepositories)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/listeners", wrapper.ListListeners)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners", wrapper.CreateListener)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/listeners/{listener_id}", wrapper.DeleteListener)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/listeners/{listener_id}", wrapper.GetListener)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/listeners/{listener_id}", wrapper.PatchListener)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/claim", wrapper.ClaimListenerWork)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/heartbeat", wrapper.RenewListenerSession)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/leave", wrapper.EndListenerSession)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/releases", wrapper.ListListenerReleases)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/report", wrapper.ReportListenerRelease)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/webhooks", wrapper.ListWebhooks)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/webhooks", wrapper.CreateWebhook)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/webhooks/{webhook_id}", wrapper.DeleteWebhook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/webhooks/{webhook_id}", wrapper.GetWebhook)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/webhooks/{webhook_id}", wrapper.PatchWebhook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/webhooks/{webhook_id}/deliveries", wrapper.ListWebhookDeliveries)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/webhooks/{webhook_id}/deliveries/{delivery_id}/replay", wrapper.ReplayWebhookDelivery)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/webhooks/{webhook_id}/rotate-secret", wrapper.RotateWebhookSecret)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/webhooks/{webhook_id}/test", wrapper.TestWebhook)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/workspaces/current", wrapper.GetWorkspace)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/workspaces/current", wrapper.PatchWorkspace)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/workspaces/current/members", wrapper.ListMembers)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/workspaces/current/members", wrapper.AddMember)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/workspaces/current/members/{member_id}", wrapper.RemoveMember)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/workspaces/current/members/{member_id}", wrapper.GetMember)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/workspaces/current/members/{member_id}", wrapper.PatchMember)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/workspaces/current/trust-rules", wrapper.ListTrustRules)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/workspaces/current/trust-rules", wrapper.CreateTrustRule)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/workspaces/current/trust-rules/{rule_id}", wrapper.DeleteTrustRule)
 
 	return m
 }
@@ -955,6 +6329,729 @@ func (response GetOK200JSONResponse) VisitGetOKResponse(w http.ResponseWriter) e
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListGithubIntegrationsRequestObject struct {
+}
+
+type ListGithubIntegrationsResponseObject interface {
+	VisitListGithubIntegrationsResponse(w http.ResponseWriter) error
+}
+
+type ListGithubIntegrations200JSONResponse []GithubIntegration
+
+func (response ListGithubIntegrations200JSONResponse) VisitListGithubIntegrationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReceiveGithubWebhookRequestObject struct {
+	Params      ReceiveGithubWebhookParams
+	ContentType string
+	Body        io.Reader
+}
+
+type ReceiveGithubWebhookResponseObject interface {
+	VisitReceiveGithubWebhookResponse(w http.ResponseWriter) error
+}
+
+type ReceiveGithubWebhook202Response struct {
+}
+
+func (response ReceiveGithubWebhook202Response) VisitReceiveGithubWebhookResponse(w http.ResponseWriter) error {
+	w.WriteHeader(202)
+	return nil
+}
+
+type ListGithubRepositoriesRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type ListGithubRepositoriesResponseObject interface {
+	VisitListGithubRepositoriesResponse(w http.ResponseWriter) error
+}
+
+type ListGithubRepositories200JSONResponse []GithubRepository
+
+func (response ListGithubRepositories200JSONResponse) VisitListGithubRepositoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAPIKeysRequestObject struct {
+}
+
+type ListAPIKeysResponseObject interface {
+	VisitListAPIKeysResponse(w http.ResponseWriter) error
+}
+
+type ListAPIKeys200JSONResponse APIKeysList
+
+func (response ListAPIKeys200JSONResponse) VisitListAPIKeysResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateAPIKeyRequestObject struct {
+	Body *CreateAPIKeyJSONRequestBody
+}
+
+type CreateAPIKeyResponseObject interface {
+	VisitCreateAPIKeyResponse(w http.ResponseWriter) error
+}
+
+type CreateAPIKey201ResponseHeaders struct {
+	CacheControl *string
+}
+
+type CreateAPIKey201JSONResponse struct {
+	Body    APIKeyCreated
+	Headers CreateAPIKey201ResponseHeaders
+}
+
+func (response CreateAPIKey201JSONResponse) VisitCreateAPIKeyResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.CacheControl != nil {
+		w.Header().Set("Cache-Control", fmt.Sprint(*response.Headers.CacheControl))
+	}
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RevokeAPIKeyRequestObject struct {
+	KeyID KeyID `json:"key_id"`
+}
+
+type RevokeAPIKeyResponseObject interface {
+	VisitRevokeAPIKeyResponse(w http.ResponseWriter) error
+}
+
+type RevokeAPIKey204Response struct {
+}
+
+func (response RevokeAPIKey204Response) VisitRevokeAPIKeyResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ListAuditLogRequestObject struct {
+	Params ListAuditLogParams
+}
+
+type ListAuditLogResponseObject interface {
+	VisitListAuditLogResponse(w http.ResponseWriter) error
+}
+
+type ListAuditLog200JSONResponse AuditLog
+
+func (response ListAuditLog200JSONResponse) VisitListAuditLogResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAgentConnectionsRequestObject struct {
+	AgentID AgentID `json:"agent_id"`
+}
+
+type ListAgentConnectionsResponseObject interface {
+	VisitListAgentConnectionsResponse(w http.ResponseWriter) error
+}
+
+type ListAgentConnections200JSONResponse AgentConnectionList
+
+func (response ListAgentConnections200JSONResponse) VisitListAgentConnectionsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateAgentConnectionRequestObject struct {
+	AgentID AgentID `json:"agent_id"`
+	Body    *CreateAgentConnectionJSONRequestBody
+}
+
+type CreateAgentConnectionResponseObject interface {
+	VisitCreateAgentConnectionResponse(w http.ResponseWriter) error
+}
+
+type CreateAgentConnection201JSONResponse AgentConnection
+
+func (response CreateAgentConnection201JSONResponse) VisitCreateAgentConnectionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteAgentConnectionRequestObject struct {
+	AgentID      AgentID `json:"agent_id"`
+	ConnectionID string  `json:"connection_id"`
+}
+
+type DeleteAgentConnectionResponseObject interface {
+	VisitDeleteAgentConnectionResponse(w http.ResponseWriter) error
+}
+
+type DeleteAgentConnection204Response struct {
+}
+
+func (response DeleteAgentConnection204Response) VisitDeleteAgentConnectionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type AuthenticateRequestObject struct {
+	Body *AuthenticateJSONRequestBody
+}
+
+type AuthenticateResponseObject interface {
+	VisitAuthenticateResponse(w http.ResponseWriter) error
+}
+
+type Authenticate200JSONResponse AuthenticateResponse
+
+func (response Authenticate200JSONResponse) VisitAuthenticateResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AuthCallbackRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+	Params     AuthCallbackParams
+}
+
+type AuthCallbackResponseObject interface {
+	VisitAuthCallbackResponse(w http.ResponseWriter) error
+}
+
+type AuthCallback200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response AuthCallback200TextHTMLResponse) VisitAuthCallbackResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type FinishAuthRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+	Body       *FinishAuthJSONRequestBody
+}
+
+type FinishAuthResponseObject interface {
+	VisitFinishAuthResponse(w http.ResponseWriter) error
+}
+
+type FinishAuth200JSONResponse AuthFinishResponse
+
+func (response FinishAuth200JSONResponse) VisitFinishAuthResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuthProvidersRequestObject struct {
+}
+
+type ListAuthProvidersResponseObject interface {
+	VisitListAuthProvidersResponse(w http.ResponseWriter) error
+}
+
+type ListAuthProviders200JSONResponse []AuthProvider
+
+func (response ListAuthProviders200JSONResponse) VisitListAuthProvidersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateAuthProviderRequestObject struct {
+	Body *CreateAuthProviderJSONRequestBody
+}
+
+type CreateAuthProviderResponseObject interface {
+	VisitCreateAuthProviderResponse(w http.ResponseWriter) error
+}
+
+type CreateAuthProvider200JSONResponse AuthProvider
+
+func (response CreateAuthProvider200JSONResponse) VisitCreateAuthProviderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DiscoverAuthProviderRequestObject struct {
+	Body *DiscoverAuthProviderJSONRequestBody
+}
+
+type DiscoverAuthProviderResponseObject interface {
+	VisitDiscoverAuthProviderResponse(w http.ResponseWriter) error
+}
+
+type DiscoverAuthProvider200JSONResponse AuthProvider
+
+func (response DiscoverAuthProvider200JSONResponse) VisitDiscoverAuthProviderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteAuthProviderRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+}
+
+type DeleteAuthProviderResponseObject interface {
+	VisitDeleteAuthProviderResponse(w http.ResponseWriter) error
+}
+
+type DeleteAuthProvider200JSONResponse Message
+
+func (response DeleteAuthProvider200JSONResponse) VisitDeleteAuthProviderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetAuthProviderRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+}
+
+type GetAuthProviderResponseObject interface {
+	VisitGetAuthProviderResponse(w http.ResponseWriter) error
+}
+
+type GetAuthProvider200JSONResponse AuthProvider
+
+func (response GetAuthProvider200JSONResponse) VisitGetAuthProviderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchAuthProviderRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+	Body       *PatchAuthProviderJSONRequestBody
+}
+
+type PatchAuthProviderResponseObject interface {
+	VisitPatchAuthProviderResponse(w http.ResponseWriter) error
+}
+
+type PatchAuthProvider200JSONResponse AuthProvider
+
+func (response PatchAuthProvider200JSONResponse) VisitPatchAuthProviderResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AuthSetupRequestObject struct {
+	ProviderID ProviderID `json:"provider_id"`
+	Params     AuthSetupParams
+}
+
+type AuthSetupResponseObject interface {
+	VisitAuthSetupResponse(w http.ResponseWriter) error
+}
+
+type AuthSetup200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response AuthSetup200TextHTMLResponse) VisitAuthSetupResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ListTokenEventsRequestObject struct {
+	Params ListTokenEventsParams
+}
+
+type ListTokenEventsResponseObject interface {
+	VisitListTokenEventsResponse(w http.ResponseWriter) error
+}
+
+type ListTokenEvents200JSONResponse []TokenEvent
+
+func (response ListTokenEvents200JSONResponse) VisitListTokenEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteAuthTokensRequestObject struct {
+	Params DeleteAuthTokensParams
+}
+
+type DeleteAuthTokensResponseObject interface {
+	VisitDeleteAuthTokensResponse(w http.ResponseWriter) error
+}
+
+type DeleteAuthTokens200JSONResponse AuthTokensDeleted
+
+func (response DeleteAuthTokens200JSONResponse) VisitDeleteAuthTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListAuthTokensRequestObject struct {
+	Params ListAuthTokensParams
+}
+
+type ListAuthTokensResponseObject interface {
+	VisitListAuthTokensResponse(w http.ResponseWriter) error
+}
+
+type ListAuthTokens200JSONResponse []AuthTokenSummary
+
+func (response ListAuthTokens200JSONResponse) VisitListAuthTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CheckAuthTokenRequestObject struct {
+	Params CheckAuthTokenParams
+}
+
+type CheckAuthTokenResponseObject interface {
+	VisitCheckAuthTokenResponse(w http.ResponseWriter) error
+}
+
+type CheckAuthToken200JSONResponse AuthTokenStatus
+
+func (response CheckAuthToken200JSONResponse) VisitCheckAuthTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ImportAuthTokenRequestObject struct {
+	Body *ImportAuthTokenJSONRequestBody
+}
+
+type ImportAuthTokenResponseObject interface {
+	VisitImportAuthTokenResponse(w http.ResponseWriter) error
+}
+
+type ImportAuthToken200JSONResponse AuthTokenImported
+
+func (response ImportAuthToken200JSONResponse) VisitImportAuthTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteSlackTokensRequestObject struct {
+}
+
+type DeleteSlackTokensResponseObject interface {
+	VisitDeleteSlackTokensResponse(w http.ResponseWriter) error
+}
+
+type DeleteSlackTokens200JSONResponse AuthTokensDeleted
+
+func (response DeleteSlackTokens200JSONResponse) VisitDeleteSlackTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CheckSlackTokensRequestObject struct {
+}
+
+type CheckSlackTokensResponseObject interface {
+	VisitCheckSlackTokensResponse(w http.ResponseWriter) error
+}
+
+type CheckSlackTokens200JSONResponse AuthTokenStatus
+
+func (response CheckSlackTokens200JSONResponse) VisitCheckSlackTokensResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteAuthTokenRequestObject struct {
+	TokenID TokenID `json:"token_id"`
+	Params  DeleteAuthTokenParams
+}
+
+type DeleteAuthTokenResponseObject interface {
+	VisitDeleteAuthTokenResponse(w http.ResponseWriter) error
+}
+
+type DeleteAuthToken204Response struct {
+}
+
+func (response DeleteAuthToken204Response) VisitDeleteAuthTokenResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type PatchAuthTokenRequestObject struct {
+	TokenID TokenID `json:"token_id"`
+	Params  PatchAuthTokenParams
+	Body    *PatchAuthTokenJSONRequestBody
+}
+
+type PatchAuthTokenResponseObject interface {
+	VisitPatchAuthTokenResponse(w http.ResponseWriter) error
+}
+
+type PatchAuthToken200JSONResponse AuthTokenSummary
+
+func (response PatchAuthToken200JSONResponse) VisitPatchAuthTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type WaitForAuthRequestObject struct {
+	AuthID string `json:"auth_id"`
+	Params WaitForAuthParams
+}
+
+type WaitForAuthResponseObject interface {
+	VisitWaitForAuthResponse(w http.ResponseWriter) error
+}
+
+type WaitForAuth200JSONResponse AuthWaitResponse
+
+func (response WaitForAuth200JSONResponse) VisitWaitForAuthResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeploymentLogsRequestObject struct {
+	Params ListDeploymentLogsParams
+}
+
+type ListDeploymentLogsResponseObject interface {
+	VisitListDeploymentLogsResponse(w http.ResponseWriter) error
+}
+
+type ListDeploymentLogs200JSONResponse LogItems
+
+func (response ListDeploymentLogs200JSONResponse) VisitListDeploymentLogsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteDeploymentsRequestObject struct {
+	Params DeleteDeploymentsParams
+}
+
+type DeleteDeploymentsResponseObject interface {
+	VisitDeleteDeploymentsResponse(w http.ResponseWriter) error
+}
+
+type DeleteDeployments200JSONResponse DeploymentsDeleted
+
+func (response DeleteDeployments200JSONResponse) VisitDeleteDeploymentsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteDeployments207JSONResponse DeploymentsDeleted
+
+func (response DeleteDeployments207JSONResponse) VisitDeleteDeploymentsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(207)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -982,11 +7079,26 @@ func (response ListDeployments200JSONResponse) VisitListDeploymentsResponse(w ht
 }
 
 type CreateDeploymentRequestObject struct {
-	Body *CreateDeploymentJSONRequestBody
+	Params CreateDeploymentParams
+	Body   *CreateDeploymentJSONRequestBody
 }
 
 type CreateDeploymentResponseObject interface {
 	VisitCreateDeploymentResponse(w http.ResponseWriter) error
+}
+
+type CreateDeployment200JSONResponse Deployment
+
+func (response CreateDeployment200JSONResponse) VisitCreateDeploymentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
 }
 
 type CreateDeployment201JSONResponse Deployment
@@ -1003,8 +7115,30 @@ func (response CreateDeployment201JSONResponse) VisitCreateDeploymentResponse(w 
 	return err
 }
 
+type CountFreeDeploymentsRequestObject struct {
+}
+
+type CountFreeDeploymentsResponseObject interface {
+	VisitCountFreeDeploymentsResponse(w http.ResponseWriter) error
+}
+
+type CountFreeDeployments200JSONResponse Count
+
+func (response CountFreeDeployments200JSONResponse) VisitCountFreeDeploymentsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type DeleteDeploymentRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
+	Params       DeleteDeploymentParams
 }
 
 type DeleteDeploymentResponseObject interface {
@@ -1043,6 +7177,7 @@ func (response GetDeployment200JSONResponse) VisitGetDeploymentResponse(w http.R
 
 type PatchDeploymentRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
+	Params       PatchDeploymentParams
 	Body         *PatchDeploymentJSONRequestBody
 }
 
@@ -1053,6 +7188,108 @@ type PatchDeploymentResponseObject interface {
 type PatchDeployment200JSONResponse Deployment
 
 func (response PatchDeployment200JSONResponse) VisitPatchDeploymentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeploymentEventsRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Params       ListDeploymentEventsParams
+}
+
+type ListDeploymentEventsResponseObject interface {
+	VisitListDeploymentEventsResponse(w http.ResponseWriter) error
+}
+
+type ListDeploymentEvents200ResponseHeaders struct {
+	Location *string
+}
+
+type ListDeploymentEvents200JSONResponse struct {
+	Body    EventsList
+	Headers ListDeploymentEvents200ResponseHeaders
+}
+
+func (response ListDeploymentEvents200JSONResponse) VisitListDeploymentEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListDeploymentEvents200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       ListDeploymentEvents200ResponseHeaders
+	ContentLength int64
+}
+
+func (response ListDeploymentEvents200TextEventStreamResponse) VisitListDeploymentEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type GetPushHookRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+}
+
+type GetPushHookResponseObject interface {
+	VisitGetPushHookResponse(w http.ResponseWriter) error
+}
+
+type GetPushHook200JSONResponse PushHook
+
+func (response GetPushHook200JSONResponse) VisitGetPushHookResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -1087,9 +7324,33 @@ func (response ListRevisions200JSONResponse) VisitListRevisionsResponse(w http.R
 	return err
 }
 
+type CreateRevisionRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Body         *CreateRevisionJSONRequestBody
+}
+
+type CreateRevisionResponseObject interface {
+	VisitCreateRevisionResponse(w http.ResponseWriter) error
+}
+
+type CreateRevision201JSONResponse Revision
+
+func (response CreateRevision201JSONResponse) VisitCreateRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetRevisionRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
 	RevisionID   RevisionID   `json:"revision_id"`
+	Params       GetRevisionParams
 }
 
 type GetRevisionResponseObject interface {
@@ -1110,17 +7371,1260 @@ func (response GetRevision200JSONResponse) VisitGetRevisionResponse(w http.Respo
 	return err
 }
 
+type CancelRevisionRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+}
+
+type CancelRevisionResponseObject interface {
+	VisitCancelRevisionResponse(w http.ResponseWriter) error
+}
+
+type CancelRevision200JSONResponse Revision
+
+func (response CancelRevision200JSONResponse) VisitCancelRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRevisionLogsRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+	Params       ListRevisionLogsParams
+}
+
+type ListRevisionLogsResponseObject interface {
+	VisitListRevisionLogsResponse(w http.ResponseWriter) error
+}
+
+type ListRevisionLogs200ResponseHeaders struct {
+	Location *string
+}
+
+type ListRevisionLogs200JSONResponse struct {
+	Body    LogPage
+	Headers ListRevisionLogs200ResponseHeaders
+}
+
+func (response ListRevisionLogs200JSONResponse) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListRevisionLogs200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       ListRevisionLogs200ResponseHeaders
+	ContentLength int64
+}
+
+func (response ListRevisionLogs200TextEventStreamResponse) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type RedeployRevisionRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+}
+
+type RedeployRevisionResponseObject interface {
+	VisitRedeployRevisionResponse(w http.ResponseWriter) error
+}
+
+type RedeployRevision200JSONResponse Deployment
+
+func (response RedeployRevision200JSONResponse) VisitRedeployRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RollBackToRevisionRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+}
+
+type RollBackToRevisionResponseObject interface {
+	VisitRollBackToRevisionResponse(w http.ResponseWriter) error
+}
+
+type RollBackToRevision200JSONResponse Deployment
+
+func (response RollBackToRevision200JSONResponse) VisitRollBackToRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetTracingProjectRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+}
+
+type GetTracingProjectResponseObject interface {
+	VisitGetTracingProjectResponse(w http.ResponseWriter) error
+}
+
+type GetTracingProject200JSONResponse TracingProject
+
+func (response GetTracingProject200JSONResponse) VisitGetTracingProjectResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEventsRequestObject struct {
+	Params ListEventsParams
+}
+
+type ListEventsResponseObject interface {
+	VisitListEventsResponse(w http.ResponseWriter) error
+}
+
+type ListEvents200ResponseHeaders struct {
+	Location *string
+}
+
+type ListEvents200JSONResponse struct {
+	Body    EventsList
+	Headers ListEvents200ResponseHeaders
+}
+
+func (response ListEvents200JSONResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListEvents200TextEventStreamResponse struct {
+	Body          io.Reader
+	Headers       ListEvents200ResponseHeaders
+	ContentLength int64
+}
+
+func (response ListEvents200TextEventStreamResponse) VisitListEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	if response.Headers.Location != nil {
+		w.Header().Set("Location", fmt.Sprint(*response.Headers.Location))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
+type ListGitCredentialsRequestObject struct {
+	Params ListGitCredentialsParams
+}
+
+type ListGitCredentialsResponseObject interface {
+	VisitListGitCredentialsResponse(w http.ResponseWriter) error
+}
+
+type ListGitCredentials200JSONResponse GitCredentialPage
+
+func (response ListGitCredentials200JSONResponse) VisitListGitCredentialsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateGitCredentialRequestObject struct {
+	Body *CreateGitCredentialJSONRequestBody
+}
+
+type CreateGitCredentialResponseObject interface {
+	VisitCreateGitCredentialResponse(w http.ResponseWriter) error
+}
+
+type CreateGitCredential201JSONResponse GitCredential
+
+func (response CreateGitCredential201JSONResponse) VisitCreateGitCredentialResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteGitCredentialRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type DeleteGitCredentialResponseObject interface {
+	VisitDeleteGitCredentialResponse(w http.ResponseWriter) error
+}
+
+type DeleteGitCredential204Response struct {
+}
+
+func (response DeleteGitCredential204Response) VisitDeleteGitCredentialResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetGitCredentialRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type GetGitCredentialResponseObject interface {
+	VisitGetGitCredentialResponse(w http.ResponseWriter) error
+}
+
+type GetGitCredential200JSONResponse GitCredential
+
+func (response GetGitCredential200JSONResponse) VisitGetGitCredentialResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchGitCredentialRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+	Body          *PatchGitCredentialJSONRequestBody
+}
+
+type PatchGitCredentialResponseObject interface {
+	VisitPatchGitCredentialResponse(w http.ResponseWriter) error
+}
+
+type PatchGitCredential200JSONResponse GitCredential
+
+func (response PatchGitCredential200JSONResponse) VisitPatchGitCredentialResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReceivePushHookRequestObject struct {
+	WorkspaceID  string       `json:"workspace_id"`
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Params       ReceivePushHookParams
+	ContentType  string
+	Body         io.Reader
+}
+
+type ReceivePushHookResponseObject interface {
+	VisitReceivePushHookResponse(w http.ResponseWriter) error
+}
+
+type ReceivePushHook202Response struct {
+}
+
+func (response ReceivePushHook202Response) VisitReceivePushHookResponse(w http.ResponseWriter) error {
+	w.WriteHeader(202)
+	return nil
+}
+
+type AskAboutInstallationRequestObject struct {
+	Params AskAboutInstallationParams
+}
+
+type AskAboutInstallationResponseObject interface {
+	VisitAskAboutInstallationResponse(w http.ResponseWriter) error
+}
+
+type AskAboutInstallation200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response AskAboutInstallation200TextHTMLResponse) VisitAskAboutInstallationResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type ConfirmInstallationRequestObject struct {
+	Params ConfirmInstallationParams
+}
+
+type ConfirmInstallationResponseObject interface {
+	VisitConfirmInstallationResponse(w http.ResponseWriter) error
+}
+
+type ConfirmInstallation200TextHTMLResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response ConfirmInstallation200TextHTMLResponse) VisitConfirmInstallationResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/html")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	_, err := io.Copy(w, response.Body)
+	return err
+}
+
+type CreateInstallationLinkRequestObject struct {
+}
+
+type CreateInstallationLinkResponseObject interface {
+	VisitCreateInstallationLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateInstallationLink200JSONResponse InstallationLink
+
+func (response CreateInstallationLink200JSONResponse) VisitCreateInstallationLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListInstallationsRequestObject struct {
+	Params ListInstallationsParams
+}
+
+type ListInstallationsResponseObject interface {
+	VisitListInstallationsResponse(w http.ResponseWriter) error
+}
+
+type ListInstallations200JSONResponse GithubIntegrationPage
+
+func (response ListInstallations200JSONResponse) VisitListInstallationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteInstallationRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type DeleteInstallationResponseObject interface {
+	VisitDeleteInstallationResponse(w http.ResponseWriter) error
+}
+
+type DeleteInstallation204Response struct {
+}
+
+func (response DeleteInstallation204Response) VisitDeleteInstallationResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetInstallationRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type GetInstallationResponseObject interface {
+	VisitGetInstallationResponse(w http.ResponseWriter) error
+}
+
+type GetInstallation200JSONResponse GithubIntegration
+
+func (response GetInstallation200JSONResponse) VisitGetInstallationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListInstallationRepositoriesRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+	Params        ListInstallationRepositoriesParams
+}
+
+type ListInstallationRepositoriesResponseObject interface {
+	VisitListInstallationRepositoriesResponse(w http.ResponseWriter) error
+}
+
+type ListInstallationRepositories200JSONResponse GithubRepositoryPage
+
+func (response ListInstallationRepositories200JSONResponse) VisitListInstallationRepositoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListListenersRequestObject struct {
+	Params ListListenersParams
+}
+
+type ListListenersResponseObject interface {
+	VisitListListenersResponse(w http.ResponseWriter) error
+}
+
+type ListListeners200JSONResponse ListenersList
+
+func (response ListListeners200JSONResponse) VisitListListenersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateListenerRequestObject struct {
+	Body *CreateListenerJSONRequestBody
+}
+
+type CreateListenerResponseObject interface {
+	VisitCreateListenerResponse(w http.ResponseWriter) error
+}
+
+type CreateListener201JSONResponse Listener
+
+func (response CreateListener201JSONResponse) VisitCreateListenerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteListenerRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+}
+
+type DeleteListenerResponseObject interface {
+	VisitDeleteListenerResponse(w http.ResponseWriter) error
+}
+
+type DeleteListener204Response struct {
+}
+
+func (response DeleteListener204Response) VisitDeleteListenerResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetListenerRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+}
+
+type GetListenerResponseObject interface {
+	VisitGetListenerResponse(w http.ResponseWriter) error
+}
+
+type GetListener200JSONResponse Listener
+
+func (response GetListener200JSONResponse) VisitGetListenerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchListenerRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *PatchListenerJSONRequestBody
+}
+
+type PatchListenerResponseObject interface {
+	VisitPatchListenerResponse(w http.ResponseWriter) error
+}
+
+type PatchListener200JSONResponse Listener
+
+func (response PatchListener200JSONResponse) VisitPatchListenerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ClaimListenerWorkRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *ClaimListenerWorkJSONRequestBody
+}
+
+type ClaimListenerWorkResponseObject interface {
+	VisitClaimListenerWorkResponse(w http.ResponseWriter) error
+}
+
+type ClaimListenerWork200JSONResponse ListenerClaim
+
+func (response ClaimListenerWork200JSONResponse) VisitClaimListenerWorkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RenewListenerSessionRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *RenewListenerSessionJSONRequestBody
+}
+
+type RenewListenerSessionResponseObject interface {
+	VisitRenewListenerSessionResponse(w http.ResponseWriter) error
+}
+
+type RenewListenerSession200JSONResponse ListenerSession
+
+func (response RenewListenerSession200JSONResponse) VisitRenewListenerSessionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type EndListenerSessionRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *EndListenerSessionJSONRequestBody
+}
+
+type EndListenerSessionResponseObject interface {
+	VisitEndListenerSessionResponse(w http.ResponseWriter) error
+}
+
+type EndListenerSession204Response struct {
+}
+
+func (response EndListenerSession204Response) VisitEndListenerSessionResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ListListenerReleasesRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *ListListenerReleasesJSONRequestBody
+}
+
+type ListListenerReleasesResponseObject interface {
+	VisitListListenerReleasesResponse(w http.ResponseWriter) error
+}
+
+type ListListenerReleases200JSONResponse ListenerReleases
+
+func (response ListListenerReleases200JSONResponse) VisitListListenerReleasesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReportListenerReleaseRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *ReportListenerReleaseJSONRequestBody
+}
+
+type ReportListenerReleaseResponseObject interface {
+	VisitReportListenerReleaseResponse(w http.ResponseWriter) error
+}
+
+type ReportListenerRelease204Response struct {
+}
+
+func (response ReportListenerRelease204Response) VisitReportListenerReleaseResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type ListWebhooksRequestObject struct {
+}
+
+type ListWebhooksResponseObject interface {
+	VisitListWebhooksResponse(w http.ResponseWriter) error
+}
+
+type ListWebhooks200JSONResponse WebhooksList
+
+func (response ListWebhooks200JSONResponse) VisitListWebhooksResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateWebhookRequestObject struct {
+	Body *CreateWebhookJSONRequestBody
+}
+
+type CreateWebhookResponseObject interface {
+	VisitCreateWebhookResponse(w http.ResponseWriter) error
+}
+
+type CreateWebhook201JSONResponse Webhook
+
+func (response CreateWebhook201JSONResponse) VisitCreateWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteWebhookRequestObject struct {
+	WebhookID WebhookID `json:"webhook_id"`
+}
+
+type DeleteWebhookResponseObject interface {
+	VisitDeleteWebhookResponse(w http.ResponseWriter) error
+}
+
+type DeleteWebhook204Response struct {
+}
+
+func (response DeleteWebhook204Response) VisitDeleteWebhookResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetWebhookRequestObject struct {
+	WebhookID WebhookID `json:"webhook_id"`
+}
+
+type GetWebhookResponseObject interface {
+	VisitGetWebhookResponse(w http.ResponseWriter) error
+}
+
+type GetWebhook200JSONResponse Webhook
+
+func (response GetWebhook200JSONResponse) VisitGetWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchWebhookRequestObject struct {
+	WebhookID WebhookID `json:"webhook_id"`
+	Body      *PatchWebhookJSONRequestBody
+}
+
+type PatchWebhookResponseObject interface {
+	VisitPatchWebhookResponse(w http.ResponseWriter) error
+}
+
+type PatchWebhook200JSONResponse Webhook
+
+func (response PatchWebhook200JSONResponse) VisitPatchWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListWebhookDeliveriesRequestObject struct {
+	WebhookID WebhookID `json:"webhook_id"`
+	Params    ListWebhookDeliveriesParams
+}
+
+type ListWebhookDeliveriesResponseObject interface {
+	VisitListWebhookDeliveriesResponse(w http.ResponseWriter) error
+}
+
+type ListWebhookDeliveries200JSONResponse WebhookDeliveriesList
+
+func (response ListWebhookDeliveries200JSONResponse) VisitListWebhookDeliveriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ReplayWebhookDeliveryRequestObject struct {
+	WebhookID  WebhookID  `json:"webhook_id"`
+	DeliveryID DeliveryID `json:"delivery_id"`
+}
+
+type ReplayWebhookDeliveryResponseObject interface {
+	VisitReplayWebhookDeliveryResponse(w http.ResponseWriter) error
+}
+
+type ReplayWebhookDelivery202JSONResponse WebhookDelivery
+
+func (response ReplayWebhookDelivery202JSONResponse) VisitReplayWebhookDeliveryResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RotateWebhookSecretRequestObject struct {
+	WebhookID WebhookID `json:"webhook_id"`
+}
+
+type RotateWebhookSecretResponseObject interface {
+	VisitRotateWebhookSecretResponse(w http.ResponseWriter) error
+}
+
+type RotateWebhookSecret200JSONResponse Webhook
+
+func (response RotateWebhookSecret200JSONResponse) VisitRotateWebhookSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type TestWebhookRequestObject struct {
+	WebhookID WebhookID `json:"webhook_id"`
+}
+
+type TestWebhookResponseObject interface {
+	VisitTestWebhookResponse(w http.ResponseWriter) error
+}
+
+type TestWebhook202JSONResponse WebhookDelivery
+
+func (response TestWebhook202JSONResponse) VisitTestWebhookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type GetWorkspaceRequestObject struct {
+}
+
+type GetWorkspaceResponseObject interface {
+	VisitGetWorkspaceResponse(w http.ResponseWriter) error
+}
+
+type GetWorkspace200JSONResponse Workspace
+
+func (response GetWorkspace200JSONResponse) VisitGetWorkspaceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchWorkspaceRequestObject struct {
+	Body *PatchWorkspaceJSONRequestBody
+}
+
+type PatchWorkspaceResponseObject interface {
+	VisitPatchWorkspaceResponse(w http.ResponseWriter) error
+}
+
+type PatchWorkspace200JSONResponse Workspace
+
+func (response PatchWorkspace200JSONResponse) VisitPatchWorkspaceResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListMembersRequestObject struct {
+}
+
+type ListMembersResponseObject interface {
+	VisitListMembersResponse(w http.ResponseWriter) error
+}
+
+type ListMembers200JSONResponse MembersList
+
+func (response ListMembers200JSONResponse) VisitListMembersResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type AddMemberRequestObject struct {
+	Body *AddMemberJSONRequestBody
+}
+
+type AddMemberResponseObject interface {
+	VisitAddMemberResponse(w http.ResponseWriter) error
+}
+
+type AddMember201JSONResponse Member
+
+func (response AddMember201JSONResponse) VisitAddMemberResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RemoveMemberRequestObject struct {
+	MemberID MemberID `json:"member_id"`
+}
+
+type RemoveMemberResponseObject interface {
+	VisitRemoveMemberResponse(w http.ResponseWriter) error
+}
+
+type RemoveMember204Response struct {
+}
+
+func (response RemoveMember204Response) VisitRemoveMemberResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetMemberRequestObject struct {
+	MemberID MemberID `json:"member_id"`
+}
+
+type GetMemberResponseObject interface {
+	VisitGetMemberResponse(w http.ResponseWriter) error
+}
+
+type GetMember200JSONResponse Member
+
+func (response GetMember200JSONResponse) VisitGetMemberResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchMemberRequestObject struct {
+	MemberID MemberID `json:"member_id"`
+	Body     *PatchMemberJSONRequestBody
+}
+
+type PatchMemberResponseObject interface {
+	VisitPatchMemberResponse(w http.ResponseWriter) error
+}
+
+type PatchMember200JSONResponse Member
+
+func (response PatchMember200JSONResponse) VisitPatchMemberResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListTrustRulesRequestObject struct {
+}
+
+type ListTrustRulesResponseObject interface {
+	VisitListTrustRulesResponse(w http.ResponseWriter) error
+}
+
+type ListTrustRules200JSONResponse TrustRulesList
+
+func (response ListTrustRules200JSONResponse) VisitListTrustRulesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateTrustRuleRequestObject struct {
+	Body *CreateTrustRuleJSONRequestBody
+}
+
+type CreateTrustRuleResponseObject interface {
+	VisitCreateTrustRuleResponse(w http.ResponseWriter) error
+}
+
+type CreateTrustRule201JSONResponse TrustRule
+
+func (response CreateTrustRule201JSONResponse) VisitCreateTrustRuleResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteTrustRuleRequestObject struct {
+	RuleID RuleID `json:"rule_id"`
+}
+
+type DeleteTrustRuleResponseObject interface {
+	VisitDeleteTrustRuleResponse(w http.ResponseWriter) error
+}
+
+type DeleteTrustRule204Response struct {
+}
+
+func (response DeleteTrustRule204Response) VisitDeleteTrustRuleResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
+	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
+	// (GET /v1/integrations/github/install)
+	ListGithubIntegrations(ctx context.Context, request ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error)
+	// ReceiveGithubWebhook Take an event of the GitHub App.
+	// (POST /v1/integrations/github/webhook)
+	ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubWebhookRequestObject) (ReceiveGithubWebhookResponseObject, error)
+	// ListGithubRepositories List the repositories that an installation may reach, 2000 at most.
+	// (GET /v1/integrations/github/{integration_id}/repos)
+	ListGithubRepositories(ctx context.Context, request ListGithubRepositoriesRequestObject) (ListGithubRepositoriesResponseObject, error)
+	// ListAPIKeys List the workspace's API keys, the oldest first.
+	// (GET /v2/api-keys)
+	ListAPIKeys(ctx context.Context, request ListAPIKeysRequestObject) (ListAPIKeysResponseObject, error)
+	// CreateAPIKey Make an API key.
+	// (POST /v2/api-keys)
+	CreateAPIKey(ctx context.Context, request CreateAPIKeyRequestObject) (CreateAPIKeyResponseObject, error)
+	// RevokeAPIKey Revoke an API key.
+	// (DELETE /v2/api-keys/{key_id})
+	RevokeAPIKey(ctx context.Context, request RevokeAPIKeyRequestObject) (RevokeAPIKeyResponseObject, error)
+	// ListAuditLog List who changed what in the workspace, newest first.
+	// (GET /v2/audit-log)
+	ListAuditLog(ctx context.Context, request ListAuditLogRequestObject) (ListAuditLogResponseObject, error)
+	// ListAgentConnections List the tokens that an agent may use beside those that were made for it.
+	// (GET /v2/auth/agents/{agent_id}/connections)
+	ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error)
+	// CreateAgentConnection Let an agent use a token. Only its owner can.
+	// (POST /v2/auth/agents/{agent_id}/connections)
+	CreateAgentConnection(ctx context.Context, request CreateAgentConnectionRequestObject) (CreateAgentConnectionResponseObject, error)
+	// DeleteAgentConnection Take a token from an agent.
+	// (DELETE /v2/auth/agents/{agent_id}/connections/{connection_id})
+	DeleteAgentConnection(ctx context.Context, request DeleteAgentConnectionRequestObject) (DeleteAgentConnectionResponseObject, error)
+	// Authenticate Get a token that may do what is asked for, or the address where the user consents.
+	// (POST /v2/auth/authenticate)
+	Authenticate(ctx context.Context, request AuthenticateRequestObject) (AuthenticateResponseObject, error)
+	// AuthCallback Where a provider sends the user's browser back to.
+	// (GET /v2/auth/callback/{provider_id})
+	AuthCallback(ctx context.Context, request AuthCallbackRequestObject) (AuthCallbackResponseObject, error)
+	// FinishAuth Hand in what a provider sent to a page of the client's own.
+	// (POST /v2/auth/callback/{provider_id})
+	FinishAuth(ctx context.Context, request FinishAuthRequestObject) (FinishAuthResponseObject, error)
+	// ListAuthProviders List the OAuth providers, by `provider_id`.
+	// (GET /v2/auth/providers)
+	ListAuthProviders(ctx context.Context, request ListAuthProvidersRequestObject) (ListAuthProvidersResponseObject, error)
+	// CreateAuthProvider Create an OAuth provider.
+	// (POST /v2/auth/providers)
+	CreateAuthProvider(ctx context.Context, request CreateAuthProviderRequestObject) (CreateAuthProviderResponseObject, error)
+	// DiscoverAuthProvider Create an OAuth provider from the address of an MCP server.
+	// (POST /v2/auth/providers/mcp-discover)
+	DiscoverAuthProvider(ctx context.Context, request DiscoverAuthProviderRequestObject) (DiscoverAuthProviderResponseObject, error)
+	// DeleteAuthProvider Delete an OAuth provider with all tokens that were made there.
+	// (DELETE /v2/auth/providers/{provider_id})
+	DeleteAuthProvider(ctx context.Context, request DeleteAuthProviderRequestObject) (DeleteAuthProviderResponseObject, error)
+	// GetAuthProvider Read an OAuth provider.
+	// (GET /v2/auth/providers/{provider_id})
+	GetAuthProvider(ctx context.Context, request GetAuthProviderRequestObject) (GetAuthProviderResponseObject, error)
+	// PatchAuthProvider Change an OAuth provider.
+	// (PATCH /v2/auth/providers/{provider_id})
+	PatchAuthProvider(ctx context.Context, request PatchAuthProviderRequestObject) (PatchAuthProviderResponseObject, error)
+	// AuthSetup Where a provider sends the browser of a user who has installed an app or changed its installation.
+	// (GET /v2/auth/setup/{provider_id})
+	AuthSetup(ctx context.Context, request AuthSetupRequestObject) (AuthSetupResponseObject, error)
+	// ListTokenEvents List what happened to a user's tokens, newest first.
+	// (GET /v2/auth/token-events)
+	ListTokenEvents(ctx context.Context, request ListTokenEventsRequestObject) (ListTokenEventsResponseObject, error)
+	// DeleteAuthTokens Delete all tokens that a user has of a provider, each as if by itself.
+	// (DELETE /v2/auth/tokens)
+	DeleteAuthTokens(ctx context.Context, request DeleteAuthTokensRequestObject) (DeleteAuthTokensResponseObject, error)
+	// ListAuthTokens List a user's tokens, without their values, oldest first.
+	// (GET /v2/auth/tokens)
+	ListAuthTokens(ctx context.Context, request ListAuthTokensRequestObject) (ListAuthTokensResponseObject, error)
+	// CheckAuthToken Say whether a user has a token of a provider that can be used.
+	// (GET /v2/auth/tokens/exists)
+	CheckAuthToken(ctx context.Context, request CheckAuthTokenRequestObject) (CheckAuthTokenResponseObject, error)
+	// ImportAuthToken Store a token that was obtained elsewhere.
+	// (POST /v2/auth/tokens/import)
+	ImportAuthToken(ctx context.Context, request ImportAuthTokenRequestObject) (ImportAuthTokenResponseObject, error)
+	// DeleteSlackTokens Delete the tokens that all users of the workspace have of providers of the type `slack`, each as if by itself.
+	// (DELETE /v2/auth/tokens/workspace/slack)
+	DeleteSlackTokens(ctx context.Context, request DeleteSlackTokensRequestObject) (DeleteSlackTokensResponseObject, error)
+	// CheckSlackTokens Say whether any user of the workspace has a token of a provider of the type `slack`.
+	// (GET /v2/auth/tokens/workspace/slack/exists)
+	CheckSlackTokens(ctx context.Context, request CheckSlackTokensRequestObject) (CheckSlackTokensResponseObject, error)
+	// DeleteAuthToken Revoke a token at its provider and delete it.
+	// (DELETE /v2/auth/tokens/{token_id})
+	DeleteAuthToken(ctx context.Context, request DeleteAuthTokenRequestObject) (DeleteAuthTokenResponseObject, error)
+	// PatchAuthToken Change what is noted of a token.
+	// (PATCH /v2/auth/tokens/{token_id}/metadata)
+	PatchAuthToken(ctx context.Context, request PatchAuthTokenRequestObject) (PatchAuthTokenResponseObject, error)
+	// WaitForAuth Wait until the user has consented.
+	// (GET /v2/auth/wait/{auth_id})
+	WaitForAuth(ctx context.Context, request WaitForAuthRequestObject) (WaitForAuthResponseObject, error)
+	// ListDeploymentLogs Read what a build or an agent of a deployment printed.
+	// (GET /v2/deployment-logs)
+	ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error)
+	// DeleteDeployments Remove several deployments.
+	// (DELETE /v2/deployments)
+	DeleteDeployments(ctx context.Context, request DeleteDeploymentsRequestObject) (DeleteDeploymentsResponseObject, error)
 	// ListDeployments List the workspace's deployments, newest first.
 	// (GET /v2/deployments)
 	ListDeployments(ctx context.Context, request ListDeploymentsRequestObject) (ListDeploymentsResponseObject, error)
 	// CreateDeployment Create a deployment and its first revision.
 	// (POST /v2/deployments)
 	CreateDeployment(ctx context.Context, request CreateDeploymentRequestObject) (CreateDeploymentResponseObject, error)
+	// CountFreeDeployments Count the workspace's deployments of the type `dev_free`.
+	// (GET /v2/deployments/free-count)
+	CountFreeDeployments(ctx context.Context, request CountFreeDeploymentsRequestObject) (CountFreeDeploymentsResponseObject, error)
 	// DeleteDeployment Remove a deployment.
 	// (DELETE /v2/deployments/{deployment_id})
 	DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error)
@@ -1130,12 +8634,165 @@ type StrictServerInterface interface {
 	// PatchDeployment Change a deployment.
 	// (PATCH /v2/deployments/{deployment_id})
 	PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error)
+	// ListDeploymentEvents List what happened to a deployment and its revisions, or follow it.
+	// (GET /v2/deployments/{deployment_id}/events)
+	ListDeploymentEvents(ctx context.Context, request ListDeploymentEventsRequestObject) (ListDeploymentEventsResponseObject, error)
+	// GetPushHook Say how a repository tells of pushes that no GitHub App watches.
+	// (GET /v2/deployments/{deployment_id}/push-hook)
+	GetPushHook(ctx context.Context, request GetPushHookRequestObject) (GetPushHookResponseObject, error)
 	// ListRevisions List a deployment's revisions, newest first.
 	// (GET /v2/deployments/{deployment_id}/revisions)
 	ListRevisions(ctx context.Context, request ListRevisionsRequestObject) (ListRevisionsResponseObject, error)
+	// CreateRevision Make a revision.
+	// (POST /v2/deployments/{deployment_id}/revisions)
+	CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error)
 	// GetRevision Read a revision.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id})
 	GetRevision(ctx context.Context, request GetRevisionRequestObject) (GetRevisionResponseObject, error)
+	// CancelRevision Stop a revision that has not ended.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel)
+	CancelRevision(ctx context.Context, request CancelRevisionRequestObject) (CancelRevisionResponseObject, error)
+	// ListRevisionLogs Read what a revision's build or agent printed.
+	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
+	ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error)
+	// RedeployRevision Deploy a revision again.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy)
+	RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error)
+	// RollBackToRevision Deploy an earlier revision again.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/rollback)
+	RollBackToRevision(ctx context.Context, request RollBackToRevisionRequestObject) (RollBackToRevisionResponseObject, error)
+	// GetTracingProject Read the deployment's tracing project.
+	// (GET /v2/deployments/{deployment_id}/tracing-project)
+	GetTracingProject(ctx context.Context, request GetTracingProjectRequestObject) (GetTracingProjectResponseObject, error)
+	// ListEvents List what happened in the workspace, or follow it.
+	// (GET /v2/events)
+	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
+	// ListGitCredentials List the credentials for git hosts, oldest first.
+	// (GET /v2/integrations/git/credentials)
+	ListGitCredentials(ctx context.Context, request ListGitCredentialsRequestObject) (ListGitCredentialsResponseObject, error)
+	// CreateGitCredential Create credentials for a git host.
+	// (POST /v2/integrations/git/credentials)
+	CreateGitCredential(ctx context.Context, request CreateGitCredentialRequestObject) (CreateGitCredentialResponseObject, error)
+	// DeleteGitCredential Delete credentials for a git host.
+	// (DELETE /v2/integrations/git/credentials/{integration_id})
+	DeleteGitCredential(ctx context.Context, request DeleteGitCredentialRequestObject) (DeleteGitCredentialResponseObject, error)
+	// GetGitCredential Read credentials for a git host.
+	// (GET /v2/integrations/git/credentials/{integration_id})
+	GetGitCredential(ctx context.Context, request GetGitCredentialRequestObject) (GetGitCredentialResponseObject, error)
+	// PatchGitCredential Change credentials for a git host.
+	// (PATCH /v2/integrations/git/credentials/{integration_id})
+	PatchGitCredential(ctx context.Context, request PatchGitCredentialRequestObject) (PatchGitCredentialResponseObject, error)
+	// ReceivePushHook Take a push of one repository, for one deployment.
+	// (POST /v2/integrations/git/hooks/{workspace_id}/{deployment_id})
+	ReceivePushHook(ctx context.Context, request ReceivePushHookRequestObject) (ReceivePushHookResponseObject, error)
+	// AskAboutInstallation Where GitHub sends the browser of who has installed the App.
+	// (GET /v2/integrations/github/callback)
+	AskAboutInstallation(ctx context.Context, request AskAboutInstallationRequestObject) (AskAboutInstallationResponseObject, error)
+	// ConfirmInstallation Connect an installation with the workspace that its link was made for.
+	// (POST /v2/integrations/github/callback)
+	ConfirmInstallation(ctx context.Context, request ConfirmInstallationRequestObject) (ConfirmInstallationResponseObject, error)
+	// CreateInstallationLink Begin an installation of the GitHub App.
+	// (POST /v2/integrations/github/installation-link)
+	CreateInstallationLink(ctx context.Context, request CreateInstallationLinkRequestObject) (CreateInstallationLinkResponseObject, error)
+	// ListInstallations List the workspace's installations of the GitHub App, oldest first.
+	// (GET /v2/integrations/github/installations)
+	ListInstallations(ctx context.Context, request ListInstallationsRequestObject) (ListInstallationsResponseObject, error)
+	// DeleteInstallation Take an installation from the workspace.
+	// (DELETE /v2/integrations/github/installations/{integration_id})
+	DeleteInstallation(ctx context.Context, request DeleteInstallationRequestObject) (DeleteInstallationResponseObject, error)
+	// GetInstallation Read an installation.
+	// (GET /v2/integrations/github/installations/{integration_id})
+	GetInstallation(ctx context.Context, request GetInstallationRequestObject) (GetInstallationResponseObject, error)
+	// ListInstallationRepositories List the repositories that an installation may reach.
+	// (GET /v2/integrations/github/installations/{integration_id}/repositories)
+	ListInstallationRepositories(ctx context.Context, request ListInstallationRepositoriesRequestObject) (ListInstallationRepositoriesResponseObject, error)
+	// ListListeners List the workspace's listeners, newest first.
+	// (GET /v2/listeners)
+	ListListeners(ctx context.Context, request ListListenersRequestObject) (ListListenersResponseObject, error)
+	// CreateListener Create a listener.
+	// (POST /v2/listeners)
+	CreateListener(ctx context.Context, request CreateListenerRequestObject) (CreateListenerResponseObject, error)
+	// DeleteListener Delete a listener.
+	// (DELETE /v2/listeners/{listener_id})
+	DeleteListener(ctx context.Context, request DeleteListenerRequestObject) (DeleteListenerResponseObject, error)
+	// GetListener Read a listener.
+	// (GET /v2/listeners/{listener_id})
+	GetListener(ctx context.Context, request GetListenerRequestObject) (GetListenerResponseObject, error)
+	// PatchListener Change a listener.
+	// (PATCH /v2/listeners/{listener_id})
+	PatchListener(ctx context.Context, request PatchListenerRequestObject) (PatchListenerResponseObject, error)
+	// ClaimListenerWork Begin or renew the session of a listener's process, and wait for work.
+	// (POST /v2/listeners/{listener_id}/claim)
+	ClaimListenerWork(ctx context.Context, request ClaimListenerWorkRequestObject) (ClaimListenerWorkResponseObject, error)
+	// RenewListenerSession Renew the session while no claim is open.
+	// (POST /v2/listeners/{listener_id}/heartbeat)
+	RenewListenerSession(ctx context.Context, request RenewListenerSessionRequestObject) (RenewListenerSessionResponseObject, error)
+	// EndListenerSession End the session, so that the next process need not wait until it runs out.
+	// (POST /v2/listeners/{listener_id}/leave)
+	EndListenerSession(ctx context.Context, request EndListenerSessionRequestObject) (EndListenerSessionResponseObject, error)
+	// ListListenerReleases List what the listener is to run, the oldest revision first.
+	// (POST /v2/listeners/{listener_id}/releases)
+	ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error)
+	// ReportListenerRelease Report how far an order is, or what became of a release.
+	// (POST /v2/listeners/{listener_id}/report)
+	ReportListenerRelease(ctx context.Context, request ReportListenerReleaseRequestObject) (ReportListenerReleaseResponseObject, error)
+	// ListWebhooks List the workspace's webhooks, oldest first.
+	// (GET /v2/webhooks)
+	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
+	// CreateWebhook Have an address told of events.
+	// (POST /v2/webhooks)
+	CreateWebhook(ctx context.Context, request CreateWebhookRequestObject) (CreateWebhookResponseObject, error)
+	// DeleteWebhook Delete a webhook. What is on its way to it is not sent any more.
+	// (DELETE /v2/webhooks/{webhook_id})
+	DeleteWebhook(ctx context.Context, request DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error)
+	// GetWebhook Read a webhook.
+	// (GET /v2/webhooks/{webhook_id})
+	GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error)
+	// PatchWebhook Change a webhook.
+	// (PATCH /v2/webhooks/{webhook_id})
+	PatchWebhook(ctx context.Context, request PatchWebhookRequestObject) (PatchWebhookResponseObject, error)
+	// ListWebhookDeliveries List what a webhook was sent, newest first. Deliveries are kept for 30 days.
+	// (GET /v2/webhooks/{webhook_id}/deliveries)
+	ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error)
+	// ReplayWebhookDelivery Send a message once more, under its own `webhook-id`.
+	// (POST /v2/webhooks/{webhook_id}/deliveries/{delivery_id}/replay)
+	ReplayWebhookDelivery(ctx context.Context, request ReplayWebhookDeliveryRequestObject) (ReplayWebhookDeliveryResponseObject, error)
+	// RotateWebhookSecret Give a webhook another secret.
+	// (POST /v2/webhooks/{webhook_id}/rotate-secret)
+	RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error)
+	// TestWebhook Send a webhook the message `webhook.test`.
+	// (POST /v2/webhooks/{webhook_id}/test)
+	TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error)
+	// GetWorkspace Read the workspace, and what the caller is in it.
+	// (GET /v2/workspaces/current)
+	GetWorkspace(ctx context.Context, request GetWorkspaceRequestObject) (GetWorkspaceResponseObject, error)
+	// PatchWorkspace Give the workspace another name.
+	// (PATCH /v2/workspaces/current)
+	PatchWorkspace(ctx context.Context, request PatchWorkspaceRequestObject) (PatchWorkspaceResponseObject, error)
+	// ListMembers List the people in the workspace, by user.
+	// (GET /v2/workspaces/current/members)
+	ListMembers(ctx context.Context, request ListMembersRequestObject) (ListMembersResponseObject, error)
+	// AddMember Make a person a member.
+	// (POST /v2/workspaces/current/members)
+	AddMember(ctx context.Context, request AddMemberRequestObject) (AddMemberResponseObject, error)
+	// RemoveMember Take a member out of the workspace.
+	// (DELETE /v2/workspaces/current/members/{member_id})
+	RemoveMember(ctx context.Context, request RemoveMemberRequestObject) (RemoveMemberResponseObject, error)
+	// GetMember Read a member.
+	// (GET /v2/workspaces/current/members/{member_id})
+	GetMember(ctx context.Context, request GetMemberRequestObject) (GetMemberResponseObject, error)
+	// PatchMember Give a member another role.
+	// (PATCH /v2/workspaces/current/members/{member_id})
+	PatchMember(ctx context.Context, request PatchMemberRequestObject) (PatchMemberResponseObject, error)
+	// ListTrustRules List the rules that let jobs of CI services in, the oldest first.
+	// (GET /v2/workspaces/current/trust-rules)
+	ListTrustRules(ctx context.Context, request ListTrustRulesRequestObject) (ListTrustRulesResponseObject, error)
+	// CreateTrustRule Let jobs of a CI service in.
+	// (POST /v2/workspaces/current/trust-rules)
+	CreateTrustRule(ctx context.Context, request CreateTrustRuleRequestObject) (CreateTrustRuleResponseObject, error)
+	// DeleteTrustRule Delete a trust rule.
+	// (DELETE /v2/workspaces/current/trust-rules/{rule_id})
+	DeleteTrustRule(ctx context.Context, request DeleteTrustRuleRequestObject) (DeleteTrustRuleResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -1201,6 +8858,890 @@ func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// ListGithubIntegrations operation middleware
+func (sh *strictHandler) ListGithubIntegrations(w http.ResponseWriter, r *http.Request) {
+	var request ListGithubIntegrationsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListGithubIntegrations(ctx, request.(ListGithubIntegrationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListGithubIntegrations")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListGithubIntegrationsResponseObject); ok {
+		if err := validResponse.VisitListGithubIntegrationsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReceiveGithubWebhook operation middleware
+func (sh *strictHandler) ReceiveGithubWebhook(w http.ResponseWriter, r *http.Request, params ReceiveGithubWebhookParams) {
+	var request ReceiveGithubWebhookRequestObject
+
+	request.Params = params
+	request.ContentType = r.Header.Get("Content-Type")
+
+	request.Body = r.Body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ReceiveGithubWebhook(ctx, request.(ReceiveGithubWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReceiveGithubWebhook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ReceiveGithubWebhookResponseObject); ok {
+		if err := validResponse.VisitReceiveGithubWebhookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListGithubRepositories operation middleware
+func (sh *strictHandler) ListGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request ListGithubRepositoriesRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListGithubRepositories(ctx, request.(ListGithubRepositoriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListGithubRepositories")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListGithubRepositoriesResponseObject); ok {
+		if err := validResponse.VisitListGithubRepositoriesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAPIKeys operation middleware
+func (sh *strictHandler) ListAPIKeys(w http.ResponseWriter, r *http.Request) {
+	var request ListAPIKeysRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAPIKeys(ctx, request.(ListAPIKeysRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAPIKeys")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAPIKeysResponseObject); ok {
+		if err := validResponse.VisitListAPIKeysResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateAPIKey operation middleware
+func (sh *strictHandler) CreateAPIKey(w http.ResponseWriter, r *http.Request) {
+	var request CreateAPIKeyRequestObject
+
+	var body CreateAPIKeyJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateAPIKey(ctx, request.(CreateAPIKeyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateAPIKey")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateAPIKeyResponseObject); ok {
+		if err := validResponse.VisitCreateAPIKeyResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RevokeAPIKey operation middleware
+func (sh *strictHandler) RevokeAPIKey(w http.ResponseWriter, r *http.Request, keyID KeyID) {
+	var request RevokeAPIKeyRequestObject
+
+	request.KeyID = keyID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RevokeAPIKey(ctx, request.(RevokeAPIKeyRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RevokeAPIKey")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RevokeAPIKeyResponseObject); ok {
+		if err := validResponse.VisitRevokeAPIKeyResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAuditLog operation middleware
+func (sh *strictHandler) ListAuditLog(w http.ResponseWriter, r *http.Request, params ListAuditLogParams) {
+	var request ListAuditLogRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAuditLog(ctx, request.(ListAuditLogRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAuditLog")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAuditLogResponseObject); ok {
+		if err := validResponse.VisitListAuditLogResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAgentConnections operation middleware
+func (sh *strictHandler) ListAgentConnections(w http.ResponseWriter, r *http.Request, agentID AgentID) {
+	var request ListAgentConnectionsRequestObject
+
+	request.AgentID = agentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAgentConnections(ctx, request.(ListAgentConnectionsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAgentConnections")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAgentConnectionsResponseObject); ok {
+		if err := validResponse.VisitListAgentConnectionsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateAgentConnection operation middleware
+func (sh *strictHandler) CreateAgentConnection(w http.ResponseWriter, r *http.Request, agentID AgentID) {
+	var request CreateAgentConnectionRequestObject
+
+	request.AgentID = agentID
+
+	var body CreateAgentConnectionJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateAgentConnection(ctx, request.(CreateAgentConnectionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateAgentConnection")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateAgentConnectionResponseObject); ok {
+		if err := validResponse.VisitCreateAgentConnectionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteAgentConnection operation middleware
+func (sh *strictHandler) DeleteAgentConnection(w http.ResponseWriter, r *http.Request, agentID AgentID, connectionID string) {
+	var request DeleteAgentConnectionRequestObject
+
+	request.AgentID = agentID
+	request.ConnectionID = connectionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteAgentConnection(ctx, request.(DeleteAgentConnectionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteAgentConnection")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteAgentConnectionResponseObject); ok {
+		if err := validResponse.VisitDeleteAgentConnectionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// Authenticate operation middleware
+func (sh *strictHandler) Authenticate(w http.ResponseWriter, r *http.Request) {
+	var request AuthenticateRequestObject
+
+	var body AuthenticateJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.Authenticate(ctx, request.(AuthenticateRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "Authenticate")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AuthenticateResponseObject); ok {
+		if err := validResponse.VisitAuthenticateResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AuthCallback operation middleware
+func (sh *strictHandler) AuthCallback(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthCallbackParams) {
+	var request AuthCallbackRequestObject
+
+	request.ProviderID = providerID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AuthCallback(ctx, request.(AuthCallbackRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AuthCallback")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AuthCallbackResponseObject); ok {
+		if err := validResponse.VisitAuthCallbackResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FinishAuth operation middleware
+func (sh *strictHandler) FinishAuth(w http.ResponseWriter, r *http.Request, providerID ProviderID) {
+	var request FinishAuthRequestObject
+
+	request.ProviderID = providerID
+
+	var body FinishAuthJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FinishAuth(ctx, request.(FinishAuthRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FinishAuth")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FinishAuthResponseObject); ok {
+		if err := validResponse.VisitFinishAuthResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAuthProviders operation middleware
+func (sh *strictHandler) ListAuthProviders(w http.ResponseWriter, r *http.Request) {
+	var request ListAuthProvidersRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAuthProviders(ctx, request.(ListAuthProvidersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAuthProviders")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAuthProvidersResponseObject); ok {
+		if err := validResponse.VisitListAuthProvidersResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateAuthProvider operation middleware
+func (sh *strictHandler) CreateAuthProvider(w http.ResponseWriter, r *http.Request) {
+	var request CreateAuthProviderRequestObject
+
+	var body CreateAuthProviderJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateAuthProvider(ctx, request.(CreateAuthProviderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateAuthProvider")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateAuthProviderResponseObject); ok {
+		if err := validResponse.VisitCreateAuthProviderResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DiscoverAuthProvider operation middleware
+func (sh *strictHandler) DiscoverAuthProvider(w http.ResponseWriter, r *http.Request) {
+	var request DiscoverAuthProviderRequestObject
+
+	var body DiscoverAuthProviderJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DiscoverAuthProvider(ctx, request.(DiscoverAuthProviderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DiscoverAuthProvider")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DiscoverAuthProviderResponseObject); ok {
+		if err := validResponse.VisitDiscoverAuthProviderResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteAuthProvider operation middleware
+func (sh *strictHandler) DeleteAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID) {
+	var request DeleteAuthProviderRequestObject
+
+	request.ProviderID = providerID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteAuthProvider(ctx, request.(DeleteAuthProviderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteAuthProvider")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteAuthProviderResponseObject); ok {
+		if err := validResponse.VisitDeleteAuthProviderResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetAuthProvider operation middleware
+func (sh *strictHandler) GetAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID) {
+	var request GetAuthProviderRequestObject
+
+	request.ProviderID = providerID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetAuthProvider(ctx, request.(GetAuthProviderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetAuthProvider")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetAuthProviderResponseObject); ok {
+		if err := validResponse.VisitGetAuthProviderResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchAuthProvider operation middleware
+func (sh *strictHandler) PatchAuthProvider(w http.ResponseWriter, r *http.Request, providerID ProviderID) {
+	var request PatchAuthProviderRequestObject
+
+	request.ProviderID = providerID
+
+	var body PatchAuthProviderJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchAuthProvider(ctx, request.(PatchAuthProviderRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchAuthProvider")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchAuthProviderResponseObject); ok {
+		if err := validResponse.VisitPatchAuthProviderResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AuthSetup operation middleware
+func (sh *strictHandler) AuthSetup(w http.ResponseWriter, r *http.Request, providerID ProviderID, params AuthSetupParams) {
+	var request AuthSetupRequestObject
+
+	request.ProviderID = providerID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AuthSetup(ctx, request.(AuthSetupRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AuthSetup")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AuthSetupResponseObject); ok {
+		if err := validResponse.VisitAuthSetupResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTokenEvents operation middleware
+func (sh *strictHandler) ListTokenEvents(w http.ResponseWriter, r *http.Request, params ListTokenEventsParams) {
+	var request ListTokenEventsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTokenEvents(ctx, request.(ListTokenEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTokenEvents")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListTokenEventsResponseObject); ok {
+		if err := validResponse.VisitListTokenEventsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteAuthTokens operation middleware
+func (sh *strictHandler) DeleteAuthTokens(w http.ResponseWriter, r *http.Request, params DeleteAuthTokensParams) {
+	var request DeleteAuthTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteAuthTokens(ctx, request.(DeleteAuthTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteAuthTokens")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteAuthTokensResponseObject); ok {
+		if err := validResponse.VisitDeleteAuthTokensResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListAuthTokens operation middleware
+func (sh *strictHandler) ListAuthTokens(w http.ResponseWriter, r *http.Request, params ListAuthTokensParams) {
+	var request ListAuthTokensRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListAuthTokens(ctx, request.(ListAuthTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListAuthTokens")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListAuthTokensResponseObject); ok {
+		if err := validResponse.VisitListAuthTokensResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CheckAuthToken operation middleware
+func (sh *strictHandler) CheckAuthToken(w http.ResponseWriter, r *http.Request, params CheckAuthTokenParams) {
+	var request CheckAuthTokenRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CheckAuthToken(ctx, request.(CheckAuthTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CheckAuthToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CheckAuthTokenResponseObject); ok {
+		if err := validResponse.VisitCheckAuthTokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ImportAuthToken operation middleware
+func (sh *strictHandler) ImportAuthToken(w http.ResponseWriter, r *http.Request) {
+	var request ImportAuthTokenRequestObject
+
+	var body ImportAuthTokenJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ImportAuthToken(ctx, request.(ImportAuthTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ImportAuthToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ImportAuthTokenResponseObject); ok {
+		if err := validResponse.VisitImportAuthTokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteSlackTokens operation middleware
+func (sh *strictHandler) DeleteSlackTokens(w http.ResponseWriter, r *http.Request) {
+	var request DeleteSlackTokensRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSlackTokens(ctx, request.(DeleteSlackTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSlackTokens")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteSlackTokensResponseObject); ok {
+		if err := validResponse.VisitDeleteSlackTokensResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CheckSlackTokens operation middleware
+func (sh *strictHandler) CheckSlackTokens(w http.ResponseWriter, r *http.Request) {
+	var request CheckSlackTokensRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CheckSlackTokens(ctx, request.(CheckSlackTokensRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CheckSlackTokens")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CheckSlackTokensResponseObject); ok {
+		if err := validResponse.VisitCheckSlackTokensResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteAuthToken operation middleware
+func (sh *strictHandler) DeleteAuthToken(w http.ResponseWriter, r *http.Request, tokenID TokenID, params DeleteAuthTokenParams) {
+	var request DeleteAuthTokenRequestObject
+
+	request.TokenID = tokenID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteAuthToken(ctx, request.(DeleteAuthTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteAuthToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteAuthTokenResponseObject); ok {
+		if err := validResponse.VisitDeleteAuthTokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchAuthToken operation middleware
+func (sh *strictHandler) PatchAuthToken(w http.ResponseWriter, r *http.Request, tokenID TokenID, params PatchAuthTokenParams) {
+	var request PatchAuthTokenRequestObject
+
+	request.TokenID = tokenID
+	request.Params = params
+
+	var body PatchAuthTokenJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchAuthToken(ctx, request.(PatchAuthTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchAuthToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchAuthTokenResponseObject); ok {
+		if err := validResponse.VisitPatchAuthTokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// WaitForAuth operation middleware
+func (sh *strictHandler) WaitForAuth(w http.ResponseWriter, r *http.Request, authID string, params WaitForAuthParams) {
+	var request WaitForAuthRequestObject
+
+	request.AuthID = authID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.WaitForAuth(ctx, request.(WaitForAuthRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "WaitForAuth")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(WaitForAuthResponseObject); ok {
+		if err := validResponse.VisitWaitForAuthResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListDeploymentLogs operation middleware
+func (sh *strictHandler) ListDeploymentLogs(w http.ResponseWriter, r *http.Request, params ListDeploymentLogsParams) {
+	var request ListDeploymentLogsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDeploymentLogs(ctx, request.(ListDeploymentLogsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDeploymentLogs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListDeploymentLogsResponseObject); ok {
+		if err := validResponse.VisitListDeploymentLogsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteDeployments operation middleware
+func (sh *strictHandler) DeleteDeployments(w http.ResponseWriter, r *http.Request, params DeleteDeploymentsParams) {
+	var request DeleteDeploymentsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteDeployments(ctx, request.(DeleteDeploymentsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteDeployments")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteDeploymentsResponseObject); ok {
+		if err := validResponse.VisitDeleteDeploymentsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListDeployments operation middleware
 func (sh *strictHandler) ListDeployments(w http.ResponseWriter, r *http.Request, params ListDeploymentsParams) {
 	var request ListDeploymentsRequestObject
@@ -1228,8 +9769,10 @@ func (sh *strictHandler) ListDeployments(w http.ResponseWriter, r *http.Request,
 }
 
 // CreateDeployment operation middleware
-func (sh *strictHandler) CreateDeployment(w http.ResponseWriter, r *http.Request) {
+func (sh *strictHandler) CreateDeployment(w http.ResponseWriter, r *http.Request, params CreateDeploymentParams) {
 	var request CreateDeploymentRequestObject
+
+	request.Params = params
 
 	var body CreateDeploymentJSONRequestBody
 	if err := runtime.BindJSONBody(r, &body); err != nil {
@@ -1258,11 +9801,36 @@ func (sh *strictHandler) CreateDeployment(w http.ResponseWriter, r *http.Request
 	}
 }
 
+// CountFreeDeployments operation middleware
+func (sh *strictHandler) CountFreeDeployments(w http.ResponseWriter, r *http.Request) {
+	var request CountFreeDeploymentsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CountFreeDeployments(ctx, request.(CountFreeDeploymentsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CountFreeDeployments")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CountFreeDeploymentsResponseObject); ok {
+		if err := validResponse.VisitCountFreeDeploymentsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // DeleteDeployment operation middleware
-func (sh *strictHandler) DeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+func (sh *strictHandler) DeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params DeleteDeploymentParams) {
 	var request DeleteDeploymentRequestObject
 
 	request.DeploymentID = deploymentID
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.DeleteDeployment(ctx, request.(DeleteDeploymentRequestObject))
@@ -1311,10 +9879,11 @@ func (sh *strictHandler) GetDeployment(w http.ResponseWriter, r *http.Request, d
 }
 
 // PatchDeployment operation middleware
-func (sh *strictHandler) PatchDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+func (sh *strictHandler) PatchDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentParams) {
 	var request PatchDeploymentRequestObject
 
 	request.DeploymentID = deploymentID
+	request.Params = params
 
 	var body PatchDeploymentJSONRequestBody
 	if err := runtime.BindJSONBody(r, &body); err != nil {
@@ -1336,6 +9905,59 @@ func (sh *strictHandler) PatchDeployment(w http.ResponseWriter, r *http.Request,
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(PatchDeploymentResponseObject); ok {
 		if err := validResponse.VisitPatchDeploymentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListDeploymentEvents operation middleware
+func (sh *strictHandler) ListDeploymentEvents(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListDeploymentEventsParams) {
+	var request ListDeploymentEventsRequestObject
+
+	request.DeploymentID = deploymentID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListDeploymentEvents(ctx, request.(ListDeploymentEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListDeploymentEvents")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListDeploymentEventsResponseObject); ok {
+		if err := validResponse.VisitListDeploymentEventsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetPushHook operation middleware
+func (sh *strictHandler) GetPushHook(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request GetPushHookRequestObject
+
+	request.DeploymentID = deploymentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetPushHook(ctx, request.(GetPushHookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetPushHook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetPushHookResponseObject); ok {
+		if err := validResponse.VisitGetPushHookResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -1370,12 +9992,49 @@ func (sh *strictHandler) ListRevisions(w http.ResponseWriter, r *http.Request, d
 	}
 }
 
+// CreateRevision operation middleware
+func (sh *strictHandler) CreateRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request CreateRevisionRequestObject
+
+	request.DeploymentID = deploymentID
+
+	var body CreateRevisionJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		if !errors.Is(err, io.EOF) {
+			sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+			return
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateRevision(ctx, request.(CreateRevisionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateRevision")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateRevisionResponseObject); ok {
+		if err := validResponse.VisitCreateRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetRevision operation middleware
-func (sh *strictHandler) GetRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+func (sh *strictHandler) GetRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params GetRevisionParams) {
 	var request GetRevisionRequestObject
 
 	request.DeploymentID = deploymentID
 	request.RevisionID = revisionID
+	request.Params = params
 
 	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
 		return sh.ssi.GetRevision(ctx, request.(GetRevisionRequestObject))
@@ -1390,6 +10049,1350 @@ func (sh *strictHandler) GetRevision(w http.ResponseWriter, r *http.Request, dep
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetRevisionResponseObject); ok {
 		if err := validResponse.VisitGetRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CancelRevision operation middleware
+func (sh *strictHandler) CancelRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request CancelRevisionRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CancelRevision(ctx, request.(CancelRevisionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CancelRevision")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CancelRevisionResponseObject); ok {
+		if err := validResponse.VisitCancelRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListRevisionLogs operation middleware
+func (sh *strictHandler) ListRevisionLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params ListRevisionLogsParams) {
+	var request ListRevisionLogsRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListRevisionLogs(ctx, request.(ListRevisionLogsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListRevisionLogs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListRevisionLogsResponseObject); ok {
+		if err := validResponse.VisitListRevisionLogsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RedeployRevision operation middleware
+func (sh *strictHandler) RedeployRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request RedeployRevisionRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RedeployRevision(ctx, request.(RedeployRevisionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RedeployRevision")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RedeployRevisionResponseObject); ok {
+		if err := validResponse.VisitRedeployRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RollBackToRevision operation middleware
+func (sh *strictHandler) RollBackToRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request RollBackToRevisionRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RollBackToRevision(ctx, request.(RollBackToRevisionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RollBackToRevision")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RollBackToRevisionResponseObject); ok {
+		if err := validResponse.VisitRollBackToRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetTracingProject operation middleware
+func (sh *strictHandler) GetTracingProject(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request GetTracingProjectRequestObject
+
+	request.DeploymentID = deploymentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetTracingProject(ctx, request.(GetTracingProjectRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetTracingProject")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetTracingProjectResponseObject); ok {
+		if err := validResponse.VisitGetTracingProjectResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListEvents operation middleware
+func (sh *strictHandler) ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams) {
+	var request ListEventsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListEvents(ctx, request.(ListEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListEvents")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
+		if err := validResponse.VisitListEventsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListGitCredentials operation middleware
+func (sh *strictHandler) ListGitCredentials(w http.ResponseWriter, r *http.Request, params ListGitCredentialsParams) {
+	var request ListGitCredentialsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListGitCredentials(ctx, request.(ListGitCredentialsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListGitCredentials")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListGitCredentialsResponseObject); ok {
+		if err := validResponse.VisitListGitCredentialsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateGitCredential operation middleware
+func (sh *strictHandler) CreateGitCredential(w http.ResponseWriter, r *http.Request) {
+	var request CreateGitCredentialRequestObject
+
+	var body CreateGitCredentialJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateGitCredential(ctx, request.(CreateGitCredentialRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateGitCredential")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateGitCredentialResponseObject); ok {
+		if err := validResponse.VisitCreateGitCredentialResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteGitCredential operation middleware
+func (sh *strictHandler) DeleteGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request DeleteGitCredentialRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteGitCredential(ctx, request.(DeleteGitCredentialRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteGitCredential")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteGitCredentialResponseObject); ok {
+		if err := validResponse.VisitDeleteGitCredentialResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetGitCredential operation middleware
+func (sh *strictHandler) GetGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request GetGitCredentialRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetGitCredential(ctx, request.(GetGitCredentialRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetGitCredential")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetGitCredentialResponseObject); ok {
+		if err := validResponse.VisitGetGitCredentialResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchGitCredential operation middleware
+func (sh *strictHandler) PatchGitCredential(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request PatchGitCredentialRequestObject
+
+	request.IntegrationID = integrationID
+
+	var body PatchGitCredentialJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchGitCredential(ctx, request.(PatchGitCredentialRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchGitCredential")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchGitCredentialResponseObject); ok {
+		if err := validResponse.VisitPatchGitCredentialResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReceivePushHook operation middleware
+func (sh *strictHandler) ReceivePushHook(w http.ResponseWriter, r *http.Request, workspaceID string, deploymentID DeploymentID, params ReceivePushHookParams) {
+	var request ReceivePushHookRequestObject
+
+	request.WorkspaceID = workspaceID
+	request.DeploymentID = deploymentID
+	request.Params = params
+	request.ContentType = r.Header.Get("Content-Type")
+
+	request.Body = r.Body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ReceivePushHook(ctx, request.(ReceivePushHookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReceivePushHook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ReceivePushHookResponseObject); ok {
+		if err := validResponse.VisitReceivePushHookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AskAboutInstallation operation middleware
+func (sh *strictHandler) AskAboutInstallation(w http.ResponseWriter, r *http.Request, params AskAboutInstallationParams) {
+	var request AskAboutInstallationRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AskAboutInstallation(ctx, request.(AskAboutInstallationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AskAboutInstallation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AskAboutInstallationResponseObject); ok {
+		if err := validResponse.VisitAskAboutInstallationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ConfirmInstallation operation middleware
+func (sh *strictHandler) ConfirmInstallation(w http.ResponseWriter, r *http.Request, params ConfirmInstallationParams) {
+	var request ConfirmInstallationRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ConfirmInstallation(ctx, request.(ConfirmInstallationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ConfirmInstallation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ConfirmInstallationResponseObject); ok {
+		if err := validResponse.VisitConfirmInstallationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateInstallationLink operation middleware
+func (sh *strictHandler) CreateInstallationLink(w http.ResponseWriter, r *http.Request) {
+	var request CreateInstallationLinkRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateInstallationLink(ctx, request.(CreateInstallationLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateInstallationLink")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateInstallationLinkResponseObject); ok {
+		if err := validResponse.VisitCreateInstallationLinkResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListInstallations operation middleware
+func (sh *strictHandler) ListInstallations(w http.ResponseWriter, r *http.Request, params ListInstallationsParams) {
+	var request ListInstallationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListInstallations(ctx, request.(ListInstallationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListInstallations")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListInstallationsResponseObject); ok {
+		if err := validResponse.VisitListInstallationsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteInstallation operation middleware
+func (sh *strictHandler) DeleteInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request DeleteInstallationRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteInstallation(ctx, request.(DeleteInstallationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteInstallation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteInstallationResponseObject); ok {
+		if err := validResponse.VisitDeleteInstallationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetInstallation operation middleware
+func (sh *strictHandler) GetInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request GetInstallationRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetInstallation(ctx, request.(GetInstallationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetInstallation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetInstallationResponseObject); ok {
+		if err := validResponse.VisitGetInstallationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListInstallationRepositories operation middleware
+func (sh *strictHandler) ListInstallationRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID, params ListInstallationRepositoriesParams) {
+	var request ListInstallationRepositoriesRequestObject
+
+	request.IntegrationID = integrationID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListInstallationRepositories(ctx, request.(ListInstallationRepositoriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListInstallationRepositories")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListInstallationRepositoriesResponseObject); ok {
+		if err := validResponse.VisitListInstallationRepositoriesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListListeners operation middleware
+func (sh *strictHandler) ListListeners(w http.ResponseWriter, r *http.Request, params ListListenersParams) {
+	var request ListListenersRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListListeners(ctx, request.(ListListenersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListListeners")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListListenersResponseObject); ok {
+		if err := validResponse.VisitListListenersResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateListener operation middleware
+func (sh *strictHandler) CreateListener(w http.ResponseWriter, r *http.Request) {
+	var request CreateListenerRequestObject
+
+	var body CreateListenerJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateListener(ctx, request.(CreateListenerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateListener")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateListenerResponseObject); ok {
+		if err := validResponse.VisitCreateListenerResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteListener operation middleware
+func (sh *strictHandler) DeleteListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request DeleteListenerRequestObject
+
+	request.ListenerID = listenerID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteListener(ctx, request.(DeleteListenerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteListener")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteListenerResponseObject); ok {
+		if err := validResponse.VisitDeleteListenerResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetListener operation middleware
+func (sh *strictHandler) GetListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request GetListenerRequestObject
+
+	request.ListenerID = listenerID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetListener(ctx, request.(GetListenerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetListener")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetListenerResponseObject); ok {
+		if err := validResponse.VisitGetListenerResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchListener operation middleware
+func (sh *strictHandler) PatchListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request PatchListenerRequestObject
+
+	request.ListenerID = listenerID
+
+	var body PatchListenerJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchListener(ctx, request.(PatchListenerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchListener")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchListenerResponseObject); ok {
+		if err := validResponse.VisitPatchListenerResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ClaimListenerWork operation middleware
+func (sh *strictHandler) ClaimListenerWork(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request ClaimListenerWorkRequestObject
+
+	request.ListenerID = listenerID
+
+	var body ClaimListenerWorkJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ClaimListenerWork(ctx, request.(ClaimListenerWorkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ClaimListenerWork")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ClaimListenerWorkResponseObject); ok {
+		if err := validResponse.VisitClaimListenerWorkResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RenewListenerSession operation middleware
+func (sh *strictHandler) RenewListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request RenewListenerSessionRequestObject
+
+	request.ListenerID = listenerID
+
+	var body RenewListenerSessionJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RenewListenerSession(ctx, request.(RenewListenerSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RenewListenerSession")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RenewListenerSessionResponseObject); ok {
+		if err := validResponse.VisitRenewListenerSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// EndListenerSession operation middleware
+func (sh *strictHandler) EndListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request EndListenerSessionRequestObject
+
+	request.ListenerID = listenerID
+
+	var body EndListenerSessionJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.EndListenerSession(ctx, request.(EndListenerSessionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "EndListenerSession")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(EndListenerSessionResponseObject); ok {
+		if err := validResponse.VisitEndListenerSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListListenerReleases operation middleware
+func (sh *strictHandler) ListListenerReleases(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request ListListenerReleasesRequestObject
+
+	request.ListenerID = listenerID
+
+	var body ListListenerReleasesJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListListenerReleases(ctx, request.(ListListenerReleasesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListListenerReleases")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListListenerReleasesResponseObject); ok {
+		if err := validResponse.VisitListListenerReleasesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReportListenerRelease operation middleware
+func (sh *strictHandler) ReportListenerRelease(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request ReportListenerReleaseRequestObject
+
+	request.ListenerID = listenerID
+
+	var body ReportListenerReleaseJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ReportListenerRelease(ctx, request.(ReportListenerReleaseRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReportListenerRelease")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ReportListenerReleaseResponseObject); ok {
+		if err := validResponse.VisitReportListenerReleaseResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListWebhooks operation middleware
+func (sh *strictHandler) ListWebhooks(w http.ResponseWriter, r *http.Request) {
+	var request ListWebhooksRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListWebhooks(ctx, request.(ListWebhooksRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListWebhooks")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListWebhooksResponseObject); ok {
+		if err := validResponse.VisitListWebhooksResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateWebhook operation middleware
+func (sh *strictHandler) CreateWebhook(w http.ResponseWriter, r *http.Request) {
+	var request CreateWebhookRequestObject
+
+	var body CreateWebhookJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateWebhook(ctx, request.(CreateWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateWebhook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateWebhookResponseObject); ok {
+		if err := validResponse.VisitCreateWebhookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteWebhook operation middleware
+func (sh *strictHandler) DeleteWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID) {
+	var request DeleteWebhookRequestObject
+
+	request.WebhookID = webhookID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteWebhook(ctx, request.(DeleteWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteWebhook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteWebhookResponseObject); ok {
+		if err := validResponse.VisitDeleteWebhookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetWebhook operation middleware
+func (sh *strictHandler) GetWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID) {
+	var request GetWebhookRequestObject
+
+	request.WebhookID = webhookID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetWebhook(ctx, request.(GetWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetWebhook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetWebhookResponseObject); ok {
+		if err := validResponse.VisitGetWebhookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchWebhook operation middleware
+func (sh *strictHandler) PatchWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID) {
+	var request PatchWebhookRequestObject
+
+	request.WebhookID = webhookID
+
+	var body PatchWebhookJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchWebhook(ctx, request.(PatchWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchWebhook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchWebhookResponseObject); ok {
+		if err := validResponse.VisitPatchWebhookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListWebhookDeliveries operation middleware
+func (sh *strictHandler) ListWebhookDeliveries(w http.ResponseWriter, r *http.Request, webhookID WebhookID, params ListWebhookDeliveriesParams) {
+	var request ListWebhookDeliveriesRequestObject
+
+	request.WebhookID = webhookID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListWebhookDeliveries(ctx, request.(ListWebhookDeliveriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListWebhookDeliveries")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListWebhookDeliveriesResponseObject); ok {
+		if err := validResponse.VisitListWebhookDeliveriesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ReplayWebhookDelivery operation middleware
+func (sh *strictHandler) ReplayWebhookDelivery(w http.ResponseWriter, r *http.Request, webhookID WebhookID, deliveryID DeliveryID) {
+	var request ReplayWebhookDeliveryRequestObject
+
+	request.WebhookID = webhookID
+	request.DeliveryID = deliveryID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ReplayWebhookDelivery(ctx, request.(ReplayWebhookDeliveryRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ReplayWebhookDelivery")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ReplayWebhookDeliveryResponseObject); ok {
+		if err := validResponse.VisitReplayWebhookDeliveryResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RotateWebhookSecret operation middleware
+func (sh *strictHandler) RotateWebhookSecret(w http.ResponseWriter, r *http.Request, webhookID WebhookID) {
+	var request RotateWebhookSecretRequestObject
+
+	request.WebhookID = webhookID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RotateWebhookSecret(ctx, request.(RotateWebhookSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RotateWebhookSecret")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RotateWebhookSecretResponseObject); ok {
+		if err := validResponse.VisitRotateWebhookSecretResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// TestWebhook operation middleware
+func (sh *strictHandler) TestWebhook(w http.ResponseWriter, r *http.Request, webhookID WebhookID) {
+	var request TestWebhookRequestObject
+
+	request.WebhookID = webhookID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.TestWebhook(ctx, request.(TestWebhookRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "TestWebhook")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(TestWebhookResponseObject); ok {
+		if err := validResponse.VisitTestWebhookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetWorkspace operation middleware
+func (sh *strictHandler) GetWorkspace(w http.ResponseWriter, r *http.Request) {
+	var request GetWorkspaceRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetWorkspace(ctx, request.(GetWorkspaceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetWorkspace")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetWorkspaceResponseObject); ok {
+		if err := validResponse.VisitGetWorkspaceResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchWorkspace operation middleware
+func (sh *strictHandler) PatchWorkspace(w http.ResponseWriter, r *http.Request) {
+	var request PatchWorkspaceRequestObject
+
+	var body PatchWorkspaceJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchWorkspace(ctx, request.(PatchWorkspaceRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchWorkspace")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchWorkspaceResponseObject); ok {
+		if err := validResponse.VisitPatchWorkspaceResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListMembers operation middleware
+func (sh *strictHandler) ListMembers(w http.ResponseWriter, r *http.Request) {
+	var request ListMembersRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListMembers(ctx, request.(ListMembersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListMembers")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListMembersResponseObject); ok {
+		if err := validResponse.VisitListMembersResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AddMember operation middleware
+func (sh *strictHandler) AddMember(w http.ResponseWriter, r *http.Request) {
+	var request AddMemberRequestObject
+
+	var body AddMemberJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AddMember(ctx, request.(AddMemberRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AddMember")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AddMemberResponseObject); ok {
+		if err := validResponse.VisitAddMemberResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// RemoveMember operation middleware
+func (sh *strictHandler) RemoveMember(w http.ResponseWriter, r *http.Request, memberID MemberID) {
+	var request RemoveMemberRequestObject
+
+	request.MemberID = memberID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RemoveMember(ctx, request.(RemoveMemberRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RemoveMember")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RemoveMemberResponseObject); ok {
+		if err := validResponse.VisitRemoveMemberResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetMember operation middleware
+func (sh *strictHandler) GetMember(w http.ResponseWriter, r *http.Request, memberID MemberID) {
+	var request GetMemberRequestObject
+
+	request.MemberID = memberID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMember(ctx, request.(GetMemberRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMember")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetMemberResponseObject); ok {
+		if err := validResponse.VisitGetMemberResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchMember operation middleware
+func (sh *strictHandler) PatchMember(w http.ResponseWriter, r *http.Request, memberID MemberID) {
+	var request PatchMemberRequestObject
+
+	request.MemberID = memberID
+
+	var body PatchMemberJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchMember(ctx, request.(PatchMemberRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchMember")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchMemberResponseObject); ok {
+		if err := validResponse.VisitPatchMemberResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListTrustRules operation middleware
+func (sh *strictHandler) ListTrustRules(w http.ResponseWriter, r *http.Request) {
+	var request ListTrustRulesRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListTrustRules(ctx, request.(ListTrustRulesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListTrustRules")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListTrustRulesResponseObject); ok {
+		if err := validResponse.VisitListTrustRulesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateTrustRule operation middleware
+func (sh *strictHandler) CreateTrustRule(w http.ResponseWriter, r *http.Request) {
+	var request CreateTrustRuleRequestObject
+
+	var body CreateTrustRuleJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateTrustRule(ctx, request.(CreateTrustRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateTrustRule")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateTrustRuleResponseObject); ok {
+		if err := validResponse.VisitCreateTrustRuleResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteTrustRule operation middleware
+func (sh *strictHandler) DeleteTrustRule(w http.ResponseWriter, r *http.Request, ruleID RuleID) {
+	var request DeleteTrustRuleRequestObject
+
+	request.RuleID = ruleID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteTrustRule(ctx, request.(DeleteTrustRuleRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteTrustRule")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteTrustRuleResponseObject); ok {
+		if err := validResponse.VisitDeleteTrustRuleResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

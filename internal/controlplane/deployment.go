@@ -2,12 +2,15 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
-	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/workspace"
 )
 
 // GetOK answers that the server takes requests.
@@ -18,6 +21,7 @@ func (s server) GetOK(context.Context, GetOKRequestObject) (GetOKResponseObject,
 // CreateDeployment creates a deployment and its first revision.
 func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRequestObject) (CreateDeploymentResponseObject, error) {
 	body := request.Body
+	validateOnly := value(request.Params.ValidateOnly)
 	d, err := s.Deployments.Create(ctx, deployment.NewDeployment{
 		Workspace:      auth.Workspace(ctx),
 		Name:           body.Name,
@@ -25,11 +29,18 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		SourceConfig:   sourceConfig(&body.SourceConfig),
 		RevisionConfig: revisionConfig(&body.SourceRevisionConfig),
 		Secrets:        secrets(body.Secrets),
+		AutoRollback:   body.AutoRollback,
+		DisplayName:    body.DisplayName,
+		ValidateOnly:   validateOnly,
 	})
 	if err != nil {
 		return nil, err
 	}
 	shown, err := s.show(ctx, d)
+	if validateOnly {
+		return CreateDeployment200JSONResponse(shown), err
+	}
+	web.ShowVersion(ctx, d.Version())
 	return CreateDeployment201JSONResponse(shown), err
 }
 
@@ -39,30 +50,33 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 	if err != nil {
 		return nil, err
 	}
+	web.ShowVersion(ctx, d.Version())
 	shown, err := s.show(ctx, d)
 	return GetDeployment200JSONResponse(shown), err
 }
 
-// ListDeployments lists the workspace's deployments, newest first.
-func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequestObject) (ListDeploymentsResponseObject, error) {
-	window := window(request.Params.Limit, request.Params.Offset)
-	found, err := s.Deployments.List(ctx, auth.Workspace(ctx), window)
+// PatchDeployment changes a deployment, and makes a revision where that is asked for.
+func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
+	patch := s.patch(ctx, request.DeploymentID, request.Body)
+	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersions(ctx)
+	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
 	if err != nil {
 		return nil, err
 	}
-	list := DeploymentsList{Resources: make([]Deployment, len(found)), Offset: window.Offset + len(found)}
-	for i, d := range found {
-		if list.Resources[i], err = s.show(ctx, d); err != nil {
-			return nil, err
-		}
+	if !patch.ValidateOnly {
+		web.ShowVersion(ctx, d.Version())
 	}
-	return ListDeployments200JSONResponse(list), nil
+	shown, err := s.show(ctx, d)
+	return PatchDeployment200JSONResponse(shown), err
 }
 
-// PatchDeployment changes a deployment, and makes a revision where that is asked for.
-func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
-	body := request.Body
-	patch := deployment.Patch{Name: body.Name, Source: (*revision.Source)(body.Source), AgentURL: s.AgentURL(request.DeploymentID)}
+func (s server) patch(ctx context.Context, deploymentID string, body *DeploymentPatchRequest) deployment.Patch {
+	patch := deployment.Patch{AgentURL: s.AgentURL(ctx, deploymentID)}
+	if body == nil {
+		return patch
+	}
+	patch.Name, patch.Source = body.Name, (*revision.Source)(body.Source)
+	patch.AutoRollback, patch.DisplayName = body.AutoRollback, body.DisplayName
 	if body.SourceConfig != nil {
 		patch.SourceConfig = sourceConfig(body.SourceConfig)
 	}
@@ -73,20 +87,58 @@ func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequ
 		replaced := secrets(*body.Secrets)
 		patch.Secrets = &replaced
 	}
-	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
-	if err != nil {
-		return nil, err
-	}
-	shown, err := s.show(ctx, d)
-	return PatchDeployment200JSONResponse(shown), err
+	return patch
 }
 
 // DeleteDeployment deletes a deployment; its teardown goes on afterwards.
 func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error) {
-	if err := s.Deployments.Delete(ctx, ref(ctx, request.DeploymentID)); err != nil {
+	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
+	how.Expect = web.ExpectedVersions(ctx)
+	if err := s.Deployments.DeleteAs(ctx, ref(ctx, request.DeploymentID), how); err != nil {
 		return nil, err
 	}
 	return DeleteDeployment204Response{}, nil
+}
+
+// DeleteDeployments deletes several deployments, each as if it alone were asked for.
+func (s server) DeleteDeployments(ctx context.Context, request DeleteDeploymentsRequestObject) (DeleteDeploymentsResponseObject, error) {
+	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
+	done := DeploymentsDeleted{DeploymentIds: []string{}, Failed: []DeploymentNotDeleted{}}
+	missing := 0
+	for _, id := range request.Params.DeploymentIds {
+		err := s.Deployments.DeleteAs(ctx, ref(ctx, id), how)
+		known, ok := errors.AsType[*fault.Error](err)
+		switch {
+		case err == nil:
+			done.DeploymentIds = append(done.DeploymentIds, id)
+		case ok:
+			if known.Kind == fault.NotFound {
+				missing++
+			}
+			done.Failed = append(done.Failed, DeploymentNotDeleted{DeploymentID: id, Reason: string(known.Kind), Detail: known.Message})
+		default:
+			return nil, err
+		}
+	}
+	switch len(request.Params.DeploymentIds) {
+	case len(done.DeploymentIds):
+		return DeleteDeployments200JSONResponse(done), nil
+	case missing:
+		return nil, fault.New(fault.NotFound, "None of these deployments was found.")
+	default:
+		return DeleteDeployments207JSONResponse(done), nil
+	}
+}
+
+// GetTracingProject reads a deployment's tracing project.
+func (s server) GetTracingProject(ctx context.Context, request GetTracingProjectRequestObject) (GetTracingProjectResponseObject, error) {
+	p, err := s.Deployments.TracingProject(ctx, ref(ctx, request.DeploymentID))
+	if err != nil {
+		return nil, err
+	}
+	return GetTracingProject200JSONResponse{
+		ID: p.ID, Name: p.Name, DeploymentID: nullable(p.Deployment), CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
+	}, nil
 }
 
 // show is a deployment as the interface has it.
@@ -99,11 +151,14 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 		ID:               d.Deployment,
 		Name:             d.Name,
 		Source:           Source(d.Source),
-		SourceConfig:     s.showSourceConfig(d),
+		SourceConfig:     s.showSourceConfig(ctx, d),
 		Secrets:          make([]Secret, len(opened)),
 		Status:           DeploymentStatus(d.Status),
 		LatestRevisionID: nullable(d.Latest),
 		ActiveRevisionID: nullable(d.Active),
+		ImageVersion:     nullable(d.ImageVersion),
+		AutoRollback:     d.AutoRollback,
+		DisplayName:      d.DisplayName,
 		CreatedAt:        clock.Format(d.Created),
 		UpdatedAt:        clock.Format(d.Updated),
 		SourceRevisionConfig: SourceRevisionConfig{
@@ -111,13 +166,17 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 			RepoCommitSha: nullable(d.CommitSHA),
 		},
 	}
+	seesSecrets := !s.RedactSecrets && auth.Of(ctx).May(workspace.DeploymentsUpdate)
 	for i, secret := range opened {
 		shown.Secrets[i] = Secret(secret)
+		if !seesSecrets {
+			shown.Secrets[i].Value = deployment.Redacted
+		}
 	}
 	return shown, nil
 }
 
-func (s server) showSourceConfig(d deployment.Deployment) SourceConfig {
+func (s server) showSourceConfig(ctx context.Context, d deployment.Deployment) SourceConfig {
 	c := d.SourceConfig
 	shown := SourceConfig{
 		IntegrationID: c.IntegrationID, RepoURL: c.RepoURL, DeploymentType: (*DeploymentType)(c.DeploymentType),
@@ -128,7 +187,7 @@ func (s server) showSourceConfig(d deployment.Deployment) SourceConfig {
 		shown.ListenerConfig = &ListenerConfig{K8SNamespace: c.ListenerConfig.K8sNamespace}
 	}
 	if shown.CustomURL == nil {
-		url := s.AgentURL(d.Deployment)
+		url := s.AgentURL(ctx, d.Deployment)
 		shown.CustomURL = &url
 	}
 	return shown
@@ -163,20 +222,6 @@ func secrets(sent []Secret) []deployment.Secret {
 
 func ref(ctx context.Context, deploymentID string) deployment.Ref {
 	return deployment.Ref{Workspace: auth.Workspace(ctx), Deployment: deploymentID}
-}
-
-// defaultLimit is how many resources a list returns unless told otherwise.
-const defaultLimit = 20
-
-func window(limit, offset *int) table.Window {
-	w := table.Window{Limit: defaultLimit}
-	if limit != nil {
-		w.Limit = *limit
-	}
-	if offset != nil {
-		w.Offset = *offset
-	}
-	return w
 }
 
 // nullable is null for what is not there yet.

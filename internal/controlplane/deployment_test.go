@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -33,12 +34,16 @@ func plain(t *testing.T, value any) any {
 // TestACreatedDeploymentIsShownWhole compares every member with what was sent.
 func TestACreatedDeploymentIsShownWhole(t *testing.T) {
 	t.Parallel()
+	for _, sentence := range deploymentMembers {
+		rule(t, "Deployment "+sentence)
+	}
 	f := setUp(t)
+	credential := f.credential(t, "git.test").id("id")
 	path, created := f.create(t, object{
 		"name": "weather", "source": "github",
 		"secrets": []any{object{"name": "B", "value": "2"}, object{"name": "A", "value": ""}},
 		"source_config": object{
-			"integration_id": "0197A000-0000-7000-8000-00000000000A", "repo_url": "https://git.test/team/agent", "deployment_type": "prod",
+			"integration_id": strings.ToUpper(credential), "repo_url": "https://git.test/team/agent", "deployment_type": "prod",
 			"build_on_push": true, "install_command": "npm ci", "build_command": "npm run build",
 		},
 		"source_revision_config": object{"repo_ref": "main", "framework_config_path": "a/framework.json"},
@@ -48,7 +53,7 @@ func TestACreatedDeploymentIsShownWhole(t *testing.T) {
 		"id": deploymentID, "name": "weather", "source": "github", "status": "AWAITING_DATABASE",
 		"secrets": []any{map[string]any{"name": "B", "value": "2"}, map[string]any{"name": "A", "value": ""}},
 		"source_config": map[string]any{
-			"integration_id": "0197a000-0000-7000-8000-00000000000a", "repo_url": "https://git.test/team/agent", "deployment_type": "prod",
+			"integration_id": credential, "repo_url": "https://git.test/team/agent", "deployment_type": "prod",
 			"build_on_push": true, "install_command": "npm ci", "build_command": "npm run build",
 			"custom_url": "https://slipway.test/d/" + deploymentID, "resource_spec": nil, "listener_id": nil, "listener_config": nil,
 		},
@@ -71,20 +76,25 @@ func TestACreatedDeploymentIsShownWhole(t *testing.T) {
 
 func TestTheFirstRevisionIsShownWhole(t *testing.T) {
 	t.Parallel()
+	for _, sentence := range revisionMembers {
+		rule(t, "Revision "+sentence)
+	}
+	rule(t, "Creating a deployment creates its first revision, reported as `latest_revision_id`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	revisionID := created.id("latest_revision_id")
 	got := f.call(t, "GET", path+"/revisions/"+revisionID, nil)
 	want := object{
 		"id": revisionID, "status": "CREATING", "source": "github", "status_reason": nil, "status_message": nil,
-		"created_at": created.member("created_at"), "updated_at": created.member("created_at"),
+		"phase_timestamps": map[string]any{"CREATING": created.member("created_at")},
+		"created_at":       created.member("created_at"), "updated_at": created.member("created_at"),
 		"source_revision_config": created.member("source_revision_config"),
 	}
 	if diff := cmp.Diff(any(want), got.body); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
 	}
 	list := f.call(t, "GET", path+"/revisions", nil)
-	if diff := cmp.Diff(any(object{"resources": []any{got.body}, "offset": json.Number("1")}), list.body); diff != "" {
+	if diff := cmp.Diff(any(object{"resources": []any{got.body}, "offset": json.Number("1"), "cursor": nil}), list.body); diff != "" {
 		t.Errorf("list (-want +got):\n%s", diff)
 	}
 }
@@ -92,6 +102,8 @@ func TestTheFirstRevisionIsShownWhole(t *testing.T) {
 // TestUnknownAndNullMembersAreIgnored sends a create with every member that may be null as null, and with others that the interface has not.
 func TestUnknownAndNullMembersAreIgnored(t *testing.T) {
 	t.Parallel()
+	rule(t, "Read-only members, unknown members and unknown query parameters are ignored.")
+	rule(t, "`repo_commit_sha`: string or null; read-only, in responses only.")
 	f := setUp(t)
 	body := with(fromGit("weather"), "tenant_id", 1)
 	body = with(body, "id", unknownID)
@@ -114,6 +126,7 @@ func TestUnknownAndNullMembersAreIgnored(t *testing.T) {
 // TestCustomURLIsDerivedOrSet reads it for both sources.
 func TestCustomURLIsDerivedOrSet(t *testing.T) {
 	t.Parallel()
+	rule(t, "`custom_url` is set by the server for github, and for external_docker until it is set.")
 	f := setUp(t)
 	for _, body := range []object{fromGit("git"), fromImage("image")} {
 		_, created := f.create(t, body)
@@ -133,6 +146,7 @@ func TestCustomURLIsDerivedOrSet(t *testing.T) {
 
 func TestCredentialsOfARepositoryAreNeverShown(t *testing.T) {
 	t.Parallel()
+	rule(t, "Credentials in a `repo_url` are never shown.")
 	f := setUp(t)
 	path, created := f.create(t, with(fromGit("weather"), "source_config.repo_url", "https://user:word@git.test/team/agent"))
 	for _, answer := range []response{created, f.call(t, "GET", path, nil), f.call(t, "PATCH", path, object{})} {
@@ -145,6 +159,7 @@ func TestCredentialsOfARepositoryAreNeverShown(t *testing.T) {
 // TestRulesBetweenMembersAreA400 breaks several at once, on create and on PATCH.
 func TestRulesBetweenMembersAreA400(t *testing.T) {
 	t.Parallel()
+	rule(t, "Rules between members are a 400 that names all that are broken, and nothing is changed.")
 	f := setUp(t)
 	body := with(fromGit("weather"), "source_config.build_on_push", true)
 	body = with(body, "source_revision_config.repo_ref", "refs/tags/v1")
@@ -166,6 +181,7 @@ func TestRulesBetweenMembersAreA400(t *testing.T) {
 
 func TestANameThatIsTakenIsA409(t *testing.T) {
 	t.Parallel()
+	rule(t, "A name that is taken is a 409, also when 20 creates meet: one is a 201, the others are 409s.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	answer := f.call(t, "POST", "/v2/deployments", fromImage("weather"))
@@ -177,6 +193,7 @@ func TestANameThatIsTakenIsA409(t *testing.T) {
 // TestCreatesOfOneNameRace sends 20 at once.
 func TestCreatesOfOneNameRace(t *testing.T) {
 	t.Parallel()
+	rule(t, "A name that is taken is a 409, also when 20 creates meet: one is a 201, the others are 409s.")
 	const n = 20
 	f := setUp(t)
 	statuses := make([]int, n)
@@ -196,6 +213,7 @@ func TestCreatesOfOneNameRace(t *testing.T) {
 
 func TestADeletedDeploymentIsAwaitingDelete(t *testing.T) {
 	t.Parallel()
+	rule(t, "DELETE: 204; the deployment leaves the list at once, its name is free, a PATCH is a 409.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for range 2 {
@@ -221,6 +239,7 @@ func TestADeletedDeploymentIsAwaitingDelete(t *testing.T) {
 // TestListsAreNewestFirstAndPaged reads both lists page by page, with the offset that each page names.
 func TestListsAreNewestFirstAndPaged(t *testing.T) {
 	t.Parallel()
+	rule(t, "GET /v2/deployments and …/revisions: `limit` 1 to 100 (20), `offset`; `{resources, offset}`, newest first.")
 	const n = 23
 	f := setUp(t)
 	var names, ids []string

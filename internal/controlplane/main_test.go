@@ -3,6 +3,7 @@ package controlplane_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -13,15 +14,22 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/integration"
+	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/push"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/trust"
 	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
@@ -29,11 +37,18 @@ import (
 // unknownID is well formed and names nothing.
 const unknownID = "0197a000-0000-7000-8000-00000000dead"
 
+// webhookSecret is that of the GitHub App.
+const webhookSecret = "the-secret-of-the-webhook"
+
 // fixture is the control plane behind a real HTTP server, with two workspaces.
 type fixture struct {
 	*httptest.Server
 	deployments *deployment.Store
+	listeners   *listener.Store
+	logs        *files.Logs
 	engine      *engine
+	keys        *apikey.Store
+	config      controlplane.Config
 	// own is who calls unless a test says otherwise, other is a stranger.
 	own, other tenant
 }
@@ -46,6 +61,12 @@ func (c tenant) headers() map[string]string {
 }
 
 func setUp(t *testing.T) *fixture {
+	t.Helper()
+	return setUpWith(t, func(*deployment.Config, *controlplane.Config) {})
+}
+
+// setUpWith is setUp of a server with other settings.
+func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Config)) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
@@ -63,25 +84,56 @@ func setUp(t *testing.T) *fixture {
 	})
 	f := &fixture{engine: &engine{}}
 	log := slog.New(slog.DiscardHandler)
-	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log})
-	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
-	mux := web.NewMux(log)
-	err = controlplane.Register(mux, controlplane.Config{
-		Deployments: f.deployments, Authenticator: auth.New(apiKeys),
-		AgentURL: func(deploymentID string) string { return "https://slipway.test/d/" + deploymentID },
+	store, config := deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log}, controlplane.Config{}
+	f.listeners = listener.NewStore(listener.Config{
+		Table: tb, Sealer: key, Now: clock.System, Log: log,
+		Token: func(_ context.Context, revision string) (string, error) {
+			return secret.InvokeToken(key, revision), nil
+		},
 	})
-	if err != nil {
+	store.Listeners, config.Listeners = f.listeners, f.listeners
+	config.Webhooks = webhook.NewStore(webhook.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log})
+	store.Subscribers = config.Webhooks
+	if config.Integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: clock.System}); err != nil {
 		t.Fatal(err)
 	}
+	change(&store, &config)
+	store.Integrations = config.Integrations
+	f.listeners = config.Listeners
+	f.deployments = deployment.NewStore(store)
+	if f.logs, err = files.Open(filepath.Join(dir, "logs"), clock.System); err != nil {
+		t.Fatal(err)
+	}
+	config.Logs = &deployment.Logs{Deployments: f.deployments, Reader: f.logs, Now: clock.System}
+	config.Push = push.NewReceiver(push.Config{
+		Table: tb, Now: clock.System, Builder: f.deployments, Installations: config.Integrations,
+		Hasher:  func(context.Context) (secret.Hasher, error) { return key, nil },
+		Secrets: func(context.Context) ([]string, error) { return []string{webhookSecret}, nil },
+	})
+	if config.BaseURL == nil {
+		config.BaseURL = func(context.Context) string { return callbackBase }
+	}
+	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
+	mux := web.NewMux(store.Log)
+	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
+	config.Tenancy = controlplane.Tenancy{
+		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),
+		Keys: func(context.Context) (*apikey.Store, error) { return apiKeys, nil },
+	}
+	config.AgentURL = func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID }
+	if err = controlplane.Register(mux, config); err != nil {
+		t.Fatal(err)
+	}
+	f.keys, f.config = apiKeys, config
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
 	f.own, f.other = newTenant(t, workspaces, apiKeys), newTenant(t, workspaces, apiKeys)
 	return f
 }
 
-func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) tenant {
+func newTenant(t testing.TB, workspaces *workspace.Store, apiKeys *apikey.Store) tenant {
 	t.Helper()
-	w, err := workspaces.Create(t.Context(), "team")
+	w, err := workspaces.Create(t.Context(), rand.Text())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +285,8 @@ func wantDetail(t *testing.T, r response, status int, detail string) {
 // wantNothing checks that the workspace has no deployments and that no workflow was started.
 func (f *fixture) wantNothing(t *testing.T) {
 	t.Helper()
-	found, err := f.deployments.List(t.Context(), f.own.workspace, table.Window{Limit: 10})
+	page, err := f.deployments.Search(t.Context(), f.own.workspace, deployment.Filter{}, deployment.Window{Limit: 10})
+	found := page.Items
 	if err != nil || len(found) != 0 || f.engine.starts.Load() != 0 {
 		t.Errorf("%d deployments were created (%v), %d workflows started; want none", len(found), err, f.engine.starts.Load())
 	}

@@ -1,6 +1,7 @@
 package controlplane_test
 
 import (
+	"iter"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,6 +20,10 @@ type operation struct {
 	body   func() any
 	status int
 	shape  check
+	// query follows the path.
+	query string
+	// deployed operations are about a revision that is.
+	deployed bool
 }
 
 func nothing() any { return nil }
@@ -35,19 +40,55 @@ var operations = map[string]operation{
 		body:   func() any { return object{"source_revision_config": object{"repo_ref": "dev"}} },
 		status: http.StatusOK, shape: deploymentShape,
 	},
-	"DELETE /v2/deployments/{deployment_id}":                      {body: nothing, status: http.StatusNoContent, shape: empty},
-	"GET /v2/deployments/{deployment_id}/revisions":               {body: nothing, status: http.StatusOK, shape: pageOf(revisionShape)},
+	"DELETE /v2/deployments": {
+		body: nothing, status: http.StatusOK, shape: deletedShape, query: "?deployment_ids={deployment_id}",
+	},
+	"GET /v2/deployments/free-count":                      {body: nothing, status: http.StatusOK, shape: members(map[string]check{"count": integer})},
+	"DELETE /v2/deployments/{deployment_id}":              {body: nothing, status: http.StatusNoContent, shape: empty},
+	"GET /v2/deployments/{deployment_id}/events":          {body: nothing, status: http.StatusOK, shape: eventsShape},
+	"GET /v2/deployments/{deployment_id}/tracing-project": {body: nothing, status: http.StatusOK, shape: tracingProjectShape},
+	"GET /v2/deployments/{deployment_id}/revisions":       {body: nothing, status: http.StatusOK, shape: pageOf(revisionShape)},
+	"POST /v2/deployments/{deployment_id}/revisions":      {body: nothing, status: http.StatusCreated, shape: revisionShape},
+	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs": {
+		body: nothing, status: http.StatusOK, query: "?type=build", shape: members(map[string]check{"logs": listOf(logEntryShape), "next_offset": orNull(text)}),
+	},
+	"GET /v2/deployment-logs": {
+		body: nothing, status: http.StatusOK, query: "?deployment_id={deployment_id}",
+		shape: members(map[string]check{"items": listOf(logEntryShape), "next_cursor": orNull(text)}),
+	},
 	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}": {body: nothing, status: http.StatusOK, shape: revisionShape},
+	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy": {
+		body: nothing, status: http.StatusOK, shape: deploymentShape, deployed: true,
+	},
+	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/rollback": {
+		body: nothing, status: http.StatusOK, shape: deploymentShape, deployed: true,
+	},
+	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel": {body: nothing, status: http.StatusOK, shape: revisionShape},
 }
 
 // request returns the method and path of an operation on a deployment and its first revision.
 func request(name string, created response) (method, path string) {
 	method, path, _ = strings.Cut(name, " ")
+	path += operations[name].query
 	return method, strings.NewReplacer("{deployment_id}", created.id("id"), "{revision_id}", created.id("latest_revision_id")).Replace(path)
+}
+
+// exercised are the names of all operations that the tests exercise.
+func exercised() iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, all := range []iter.Seq[string]{maps.Keys(operations), maps.Keys(authOperations), maps.Keys(listenerOperations), maps.Keys(integrationOperations), maps.Keys(tenancyOperations), maps.Keys(webhookOperations)} {
+			for name := range all {
+				if !yield(name) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func TestEveryOperationIsExercised(t *testing.T) {
 	t.Parallel()
+	rule(t, "`/openapi.json` has `info.version` 0.1.0.")
 	f := setUp(t)
 	for _, base := range bases {
 		var got []string
@@ -62,7 +103,7 @@ func TestEveryOperationIsExercised(t *testing.T) {
 			}
 		}
 		slices.Sort(got)
-		if diff := cmp.Diff(slices.Sorted(maps.Keys(operations)), got); diff != "" {
+		if diff := cmp.Diff(slices.Sorted(exercised()), got); diff != "" {
 			t.Errorf("operations (-exercised +in the contract):\n%s", diff)
 		}
 		if got := document.member("info", "version"); got != "0.1.0" {
@@ -76,6 +117,7 @@ var bases = []string{"", "/api-host"}
 
 func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 	t.Parallel()
+	rule(t, "Every operation answers with its success status in the shape of the interface, at the root and under `/api-host`.")
 	for name, o := range operations {
 		for _, base := range bases {
 			t.Run(base+" "+name, func(t *testing.T) {
@@ -84,6 +126,9 @@ func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 				body := fromGit("weather")
 				body["secrets"] = []any{object{"name": "A", "value": "b"}}
 				_, created := f.create(t, body)
+				if o.deployed {
+					f.deploy(t, created.id("id"))
+				}
 				method, path := request(name, created)
 				answer := f.call(t, method, base+path, o.body())
 				wantStatus(t, answer, o.status)
@@ -97,6 +142,7 @@ func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 // malformed too: whoever is not known learns nothing about that.
 func TestEveryOperationRefusesStrangers(t *testing.T) {
 	t.Parallel()
+	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
 	f := setUp(t)
 	_, created := f.create(t, fromGit("weather"))
 	starts := f.engine.starts.Load()
@@ -136,6 +182,7 @@ func TestEveryOperationRefusesStrangers(t *testing.T) {
 // TestAKeyAloneIsEnough leaves the tenant out, and spells it in capitals.
 func TestAKeyAloneIsEnough(t *testing.T) {
 	t.Parallel()
+	rule(t, "`X-Api-Key` and `X-Tenant-Id`, or the key as a bearer token; a key alone is enough.")
 	f := setUp(t)
 	for _, tenant := range []string{"", strings.ToUpper(f.own.workspace)} {
 		answer := f.send(t, "GET", "/v2/deployments", nil, map[string]string{auth.HeaderKey: f.own.key, auth.HeaderTenant: tenant})
@@ -161,6 +208,7 @@ func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 // TestWhatIsNotThereIsNotFound asks for ids that name nothing and for those of another workspace: a stranger cannot tell them apart.
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
+	rule(t, "What belongs to another workspace is a 404, as what does not exist.")
 	f := setUp(t)
 	_, created := f.create(t, fromGit("weather"))
 	deploymentID, revisionID := created.id("id"), created.id("latest_revision_id")
@@ -187,6 +235,7 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 // TestARevisionOfAnotherDeploymentIsNotFound asks for it below the wrong one of the same workspace.
 func TestARevisionOfAnotherDeploymentIsNotFound(t *testing.T) {
 	t.Parallel()
+	rule(t, "What belongs to another workspace is a 404, as what does not exist.")
 	f := setUp(t)
 	path, _ := f.create(t, fromGit("one"))
 	_, other := f.create(t, fromGit("two"))
@@ -195,11 +244,16 @@ func TestARevisionOfAnotherDeploymentIsNotFound(t *testing.T) {
 
 func TestOtherMethodsAreNotAllowed(t *testing.T) {
 	t.Parallel()
+	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	_, created := f.create(t, fromGit("weather"))
 	allowed := map[string][]string{}
 	for name := range operations {
 		method, path := request(name, created)
+		path, _, _ = strings.Cut(path, "?")
+		if strings.HasSuffix(path, "/free-count") {
+			continue // with other methods it is a deployment's id, and none
+		}
 		allowed[path] = append(allowed[path], method)
 	}
 	for path, methods := range allowed {
@@ -222,6 +276,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 
 func TestOtherPathsAreNotFound(t *testing.T) {
 	t.Parallel()
+	rule(t, "Every error is `{\"detail\": ...}`: a sentence, or a list for 422.")
 	f := setUp(t)
 	for _, path := range []string{"/", "/v2", "/v1/deployments", "/v2/deployments/", "/api-host/api-host/v2/deployments", "/v2/deployments/" + unknownID + "/logs"} {
 		wantDetail(t, f.call(t, "GET", path, nil), http.StatusNotFound, "Not Found")

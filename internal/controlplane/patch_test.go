@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -10,6 +11,8 @@ import (
 // TestWhatMakesARevision sends one member at a time.
 func TestWhatMakesARevision(t *testing.T) {
 	t.Parallel()
+	rule(t, "A PATCH with a non-null value in `source_revision_config`, with `secrets` or `resource_spec` creates a revision; nothing else does.")
+	rule(t, "PATCH: an absent or null member changes nothing; the 200 body is the Deployment after the change.")
 	for name, c := range map[string]struct {
 		source func(string) object
 		patch  any
@@ -17,7 +20,7 @@ func TestWhatMakesARevision(t *testing.T) {
 	}{
 		"an empty object":                  {fromGit, object{}, false},
 		"only nulls":                       {fromGit, object{"name": nil, "source": nil, "source_config": nil, "source_revision_config": nil, "secrets": nil}, false},
-		"unknown members":                  {fromGit, object{"revision_source": "github", "display_name": "x"}, false},
+		"unknown members":                  {fromGit, object{"revision_source": "github"}, false},
 		"empty objects":                    {fromGit, object{"source_config": object{}, "source_revision_config": object{}}, false},
 		"objects of nulls":                 {fromGit, object{"source_config": object{"resource_spec": nil}, "source_revision_config": object{"repo_ref": nil, "image_uri": nil}}, false},
 		"a read-only member":               {fromGit, object{"source_revision_config": object{"repo_commit_sha": "c0ffee"}}, false},
@@ -59,6 +62,7 @@ func TestWhatMakesARevision(t *testing.T) {
 
 func TestANewRevisionIsLatestAtOnceAndActiveWhenPromoted(t *testing.T) {
 	t.Parallel()
+	rule(t, "`latest_revision_id` moves at once, `active_revision_id` when a revision is promoted.")
 	f := setUp(t)
 	path, created := f.create(t, fromImage("weather"))
 	first := created.id("latest_revision_id")
@@ -80,6 +84,7 @@ func TestANewRevisionIsLatestAtOnceAndActiveWhenPromoted(t *testing.T) {
 // TestImmutableMembersAreA400 changes each of them.
 func TestImmutableMembersAreA400(t *testing.T) {
 	t.Parallel()
+	rule(t, "PATCH: an immutable member with another value is a 400 that names it and changes nothing; with the same value it passes; setting one that was null is a change.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for member, patch := range map[string]object{
@@ -100,6 +105,7 @@ func TestImmutableMembersAreA400(t *testing.T) {
 // TestWhatWasReadMayBeSentBack sends the whole of a deployment that was read.
 func TestWhatWasReadMayBeSentBack(t *testing.T) {
 	t.Parallel()
+	rule(t, "PATCH with what GET has answered changes nothing.")
 	f := setUp(t)
 	for _, body := range []object{
 		with(fromGit("git"), "source_config.repo_url", "https://user:word@git.test/team/agent"),
@@ -120,6 +126,7 @@ func TestWhatWasReadMayBeSentBack(t *testing.T) {
 
 func TestSecretsAreReplacedRemovedOrKept(t *testing.T) {
 	t.Parallel()
+	rule(t, "PATCH replaces all secrets; an empty list removes them; null and absence keep them.")
 	f := setUp(t)
 	a, b := map[string]any{"name": "A", "value": "1"}, map[string]any{"name": "B", "value": "é\n\"</script>"}
 	path, created := f.create(t, with(fromGit("weather"), "secrets", []any{a}))
@@ -140,5 +147,35 @@ func TestSecretsAreReplacedRemovedOrKept(t *testing.T) {
 	}
 	if diff := cmp.Diff(any([]any{a}), created.member("secrets")); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)
+	}
+}
+
+const displayName = "`display_name`: 1 to 255 characters or null, not shown before it is set; changing it makes no revision."
+
+func TestADisplayNameCanBeChanged(t *testing.T) {
+	t.Parallel()
+	rule(t, displayName)
+	f := setUp(t)
+	path, created := f.create(t, fromGit("weather"))
+	if _, shown := created.body.(object)["display_name"]; shown {
+		t.Errorf("got %s", created.text)
+	}
+	for _, step := range []struct{ sent, want any }{{"Wetter ☀", "Wetter ☀"}, {nil, "Wetter ☀"}, {"Weather", "Weather"}} {
+		wantStatus(t, f.call(t, "PATCH", path, object{"display_name": step.sent}), http.StatusOK)
+		got := f.call(t, "GET", path, nil)
+		if got.member("display_name") != step.want || got.id("name") != "weather" || got.id("latest_revision_id") != created.id("latest_revision_id") {
+			t.Errorf("sent %v, got %s", step.sent, got.text)
+		}
+	}
+	named := fromGit("named")
+	named["display_name"] = "Weather" // names of deployments are unique, these are not
+	if _, created := f.create(t, named); created.member("display_name") != "Weather" {
+		t.Errorf("got %s", created.text)
+	}
+	for sent, kind := range map[any]string{"": "string_too_short", strings.Repeat("x", 256): "string_too_long", 7: "string_type"} {
+		want := []problem{{"body.display_name", kind}}
+		if diff := cmp.Diff(want, problems(t, f.call(t, "PATCH", path, object{"display_name": sent}))); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", sent, diff)
+		}
 	}
 }

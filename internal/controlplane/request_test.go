@@ -34,7 +34,8 @@ func problems(t *testing.T, r response) []problem {
 // with returns a request with a member replaced, by its path.
 func with(body object, path string, value any) object {
 	name, rest, deeper := strings.Cut(path, ".")
-	changed := maps.Clone(body)
+	changed := object{}
+	maps.Copy(changed, body)
 	if deeper {
 		inner, _ := body[name].(object)
 		value = with(inner, rest, value)
@@ -46,6 +47,10 @@ func with(body object, path string, value any) object {
 // TestABodyOfTheWrongShapeIsRefused breaks one member at a time.
 func TestABodyOfTheWrongShapeIsRefused(t *testing.T) {
 	t.Parallel()
+	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
+	rule(t, "`name`: 1 to 63 letters, digits, `-`, `_`, `.`, beginning with a letter or digit.")
+	rule(t, "`source`: `github` or `external_docker`.")
+	rule(t, "Secret: `name` and `value` are required strings.")
 	git, image := fromGit("weather"), fromImage("weather")
 	spec := func(path string, value any) object { return with(image, "source_config.resource_spec."+path, value) }
 	for name, c := range map[string]struct {
@@ -115,6 +120,7 @@ func TestABodyOfTheWrongShapeIsRefused(t *testing.T) {
 
 func TestAllProblemsAreListedAtOnce(t *testing.T) {
 	t.Parallel()
+	rule(t, "422: `detail` lists every problem with `loc`, `msg` and `type`.")
 	f := setUp(t)
 	answer := f.call(t, "POST", "/v2/deployments", object{
 		"source": "svn", "source_config": object{"integration_id": "x", "build_on_push": 1, "resource_spec": object{"cpu": "much"}},
@@ -133,6 +139,7 @@ func TestAllProblemsAreListedAtOnce(t *testing.T) {
 
 func TestEveryMissingMemberIsListed(t *testing.T) {
 	t.Parallel()
+	rule(t, "Required: `name`, `source`, `source_config`, `source_revision_config`, `secrets`; each one that is missing is listed.")
 	f := setUp(t)
 	want := []problem{
 		{"body.name", "missing"}, {"body.secrets", "missing"}, {"body.source", "missing"}, {"body.source_config", "missing"},
@@ -147,6 +154,7 @@ func TestEveryMissingMemberIsListed(t *testing.T) {
 // TestAPatchOfTheWrongShapeIsRefused checks that nothing is changed either.
 func TestAPatchOfTheWrongShapeIsRefused(t *testing.T) {
 	t.Parallel()
+	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for name, c := range map[string]struct {
@@ -187,6 +195,8 @@ func (f *fixture) wantUnchanged(t *testing.T, path string, before response) {
 
 func TestParametersOfTheWrongShapeAreRefused(t *testing.T) {
 	t.Parallel()
+	rule(t, "Ids are uuids in any case of letters; others are a 422.")
+	rule(t, "GET /v2/deployments and …/revisions: `limit` 1 to 100 (20), `offset`; `{resources, offset}`, newest first.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for _, list := range []string{"/v2/deployments", path + "/revisions"} {
@@ -220,6 +230,7 @@ func TestParametersOfTheWrongShapeAreRefused(t *testing.T) {
 // TestIdsMayBeInCapitals asks for a deployment as some clients spell UUIDs.
 func TestIdsMayBeInCapitals(t *testing.T) {
 	t.Parallel()
+	rule(t, "Ids are uuids in any case of letters; others are a 422.")
 	f := setUp(t)
 	_, created := f.create(t, fromGit("weather"))
 	answer := f.call(t, "GET", "/v2/deployments/"+strings.ToUpper(created.id("id")), nil)
@@ -231,6 +242,7 @@ func TestIdsMayBeInCapitals(t *testing.T) {
 
 func TestABodyMustBeJSON(t *testing.T) {
 	t.Parallel()
+	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for method, target := range map[string]string{"POST": "/v2/deployments", "PATCH": path} {
@@ -244,6 +256,7 @@ func TestABodyMustBeJSON(t *testing.T) {
 
 func TestABodyMayBeTenMegabytes(t *testing.T) {
 	t.Parallel()
+	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	f := setUp(t)
 	path, created := f.create(t, fromGit("weather"))
 	for method, target := range map[string]string{"POST": "/v2/deployments", "PATCH": path} {
@@ -257,6 +270,7 @@ func TestABodyMayBeTenMegabytes(t *testing.T) {
 // TestARequestKeepsItsId sends one that a client has given.
 func TestARequestKeepsItsId(t *testing.T) {
 	t.Parallel()
+	rule(t, "Each response carries X-Request-Id; one that the client has given is kept.")
 	f := setUp(t)
 	answer := f.send(t, "GET", "/v2/deployments", nil, map[string]string{"X-Request-Id": "mine-1", auth.HeaderKey: "guess"})
 	if got := answer.Header.Get("X-Request-Id"); got != "mine-1" || answer.StatusCode != http.StatusUnauthorized {

@@ -42,6 +42,7 @@ const wholeSpec = `{
 // TestAResourceSpecIsKeptAsItWasSent reads it back from every answer that has it.
 func TestAResourceSpecIsKeptAsItWasSent(t *testing.T) {
 	t.Parallel()
+	rule(t, "A ResourceSpec is kept and shown as it was sent, unknown members and the digits of numbers included; defaults are not shown.")
 	f := setUp(t)
 	want := decoded(t, wholeSpec)
 	body := with(fromImage("weather"), "source_config.resource_spec", want)
@@ -63,6 +64,7 @@ func TestAResourceSpecIsKeptAsItWasSent(t *testing.T) {
 // TestNumbersOfAResourceSpecKeepTheirDigits looks at the text: a number must not become another one by way of a float.
 func TestNumbersOfAResourceSpecKeepTheirDigits(t *testing.T) {
 	t.Parallel()
+	rule(t, "A ResourceSpec is kept and shown as it was sent, unknown members and the digits of numbers included; defaults are not shown.")
 	f := setUp(t)
 	const spec = `{"cpu":0.1,"volumes":[{"name":"a","csi":{"size":12345678901234567890,"ratio":0.10}}],"unknown":1.50}`
 	text := fmt.Sprintf(`{"name":"weather","source":"external_docker","secrets":[],"source_config":{"resource_spec":%s},"source_revision_config":{"image_uri":"a"}}`, spec)
@@ -74,6 +76,7 @@ func TestNumbersOfAResourceSpecKeepTheirDigits(t *testing.T) {
 
 func TestAResourceSpecIsReplacedWhole(t *testing.T) {
 	t.Parallel()
+	rule(t, "A non-null `resource_spec` replaces the one before as a whole.")
 	f := setUp(t)
 	path, _ := f.create(t, with(fromImage("weather"), "source_config.resource_spec", object{"cpu": 1, "labels": object{"a": "b"}}))
 	for _, want := range []any{object{"memory_mb": 512.0}, object{}, object{"cpu": nil}} {

@@ -2,37 +2,75 @@ package controlplane
 
 import (
 	"context"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/revision"
 )
 
-// ListRevisions lists a deployment's revisions, newest first.
-func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestObject) (ListRevisionsResponseObject, error) {
-	window := window(request.Params.Limit, request.Params.Offset)
-	found, err := s.Deployments.ListRevisions(ctx, ref(ctx, request.DeploymentID), window)
-	if err != nil {
-		return nil, err
-	}
-	list := RevisionsList{Resources: make([]Revision, len(found)), Offset: window.Offset + len(found)}
-	for i, r := range found {
-		list.Resources[i] = showRevision(r)
-	}
-	return ListRevisions200JSONResponse(list), nil
-}
+// longestWait is how long a request waits for a revision at most: an answer of API Gateway's must be there after 29 s.
+const longestWait = 25 * time.Second
 
-// GetRevision reads a revision.
+// GetRevision reads a revision, and waits for its end where that is asked for.
 func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObject) (GetRevisionResponseObject, error) {
-	_, r, err := s.Deployments.GetRevision(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))
+	wait := time.Duration(0)
+	if seconds := request.Params.Wait; seconds != nil {
+		wait = min(time.Duration(*seconds)*time.Second, longestWait)
+	}
+	r, err := s.Deployments.Await(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), wait)
 	if err != nil {
 		return nil, err
 	}
 	return GetRevision200JSONResponse(showRevision(r)), nil
 }
 
+// CreateRevision makes a revision, of changed values where the request has some.
+func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
+	patch := s.patch(ctx, request.DeploymentID, request.Body)
+	patch.Revise = true
+	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
+	if err != nil {
+		return nil, err
+	}
+	_, r, err := s.Deployments.GetRevision(ctx, d.Revision(d.Latest))
+	return CreateRevision201JSONResponse(showRevision(r)), err
+}
+
+// RedeployRevision deploys a revision again, as a new one.
+func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error) {
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID)
+	return RedeployRevision200JSONResponse(shown), err
+}
+
+// RollBackToRevision is RedeployRevision by the name that people look for when something is wrong.
+func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisionRequestObject) (RollBackToRevisionResponseObject, error) {
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID)
+	return RollBackToRevision200JSONResponse(shown), err
+}
+
+func (s server) redeploy(ctx context.Context, deploymentID, revisionID string) (Deployment, error) {
+	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID))
+	if err != nil {
+		return Deployment{}, err
+	}
+	return s.show(ctx, d)
+}
+
+// CancelRevision stops a revision.
+func (s server) CancelRevision(ctx context.Context, request CancelRevisionRequestObject) (CancelRevisionResponseObject, error) {
+	r, err := s.Deployments.Cancel(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))
+	return CancelRevision200JSONResponse(showRevision(r)), err
+}
+
 // showRevision is a revision as the interface has it.
 func showRevision(r revision.Revision) Revision {
+	phases := make(map[string]string, len(r.Since))
+	for status, at := range r.Since {
+		phases[string(status)] = clock.Format(at)
+	}
 	return Revision{
+		PhaseTimestamps: phases,
+
 		ID:            r.Revision,
 		Source:        Source(r.Source),
 		Status:        RevisionStatus(r.Status),

@@ -1,13 +1,26 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"net/http"
+	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/authservice"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/idempotency"
+	"github.com/slipway-run/slipway/internal/integration"
+	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/push"
 	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/webhook"
+	"github.com/slipway-run/slipway/internal/workspace"
 )
 
 // maxBody is how large a request may be, in bytes.
@@ -16,9 +29,29 @@ const maxBody = 10 << 20
 // Config is what the control plane works with.
 type Config struct {
 	Deployments   *deployment.Store
-	Authenticator *auth.Authenticator
-	// AgentURL returns the address of a deployment's agent server.
-	AgentURL func(deploymentID string) string
+	Listeners     *listener.Store
+	Authenticator auth.Authenticator
+	// Logs reads what builds and agents print; nil where nothing keeps it.
+	Logs *deployment.Logs
+	// AgentURL returns the address of a deployment's agent server. It may depend on the address that the request was sent to.
+	AgentURL func(ctx context.Context, deploymentID string) string
+	// AuthService obtains tokens of users, BaseURL returns the address under which providers send them back to this server.
+	AuthService *authservice.Service
+	// Webhooks are told of events.
+	Webhooks *webhook.Store
+	BaseURL  func(ctx context.Context) string
+	Tenancy
+	// Integrations are what repositories are cloned with, Push takes what their hosts tell of pushes.
+	Integrations *integration.Service
+	Push         *push.Receiver
+	// WaitLimit is how long a request may wait for a user's consent; 0 is as long as it asks for.
+	WaitLimit time.Duration
+	// RedactSecrets shows the values of secrets to nobody. Otherwise those see them who may change them.
+	RedactSecrets bool
+	// Answers keeps the answers to requests that carry an Idempotency-Key; nil takes no notice of the header.
+	Answers *idempotency.Store
+	// Limiter counts the requests of each key; nil counts none, as where a gateway does.
+	Limiter *web.Limiter
 }
 
 // server implements StrictServerInterface.
@@ -31,14 +64,17 @@ func Register(mux *web.Mux, config Config) error {
 		return fmt.Errorf("load control plane contract: %w", err)
 	}
 	s := server{config}
-	strict := NewStrictHandlerWithOptions(s, nil, StrictHTTPServerOptions{
+	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{accept, looked}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
 	for _, base := range []string{"", "/api-host"} {
-		HandlerWithOptions(strict, StdHTTPServerOptions{
-			BaseURL: base, BaseRouter: mux.Routes(contract, base, s.authenticate(mux)), ErrorHandlerFunc: mux.RequestError,
-		})
+		routes := mux.Routes(contract, base, s.guard(mux))
+		if s.Answers != nil {
+			routes.Idempotent(answers{s.Answers})
+		}
+		HandlerWithOptions(strict, StdHTTPServerOptions{BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError})
 		mux.Handle("GET "+base+"/openapi.json", contract)
+		mux.Handle("GET "+base+"/docs", web.Page(openapi.ControlPlaneDocs, openapi.DocsPolicy))
 	}
 	return nil
 }
@@ -46,12 +82,42 @@ func Register(mux *web.Mux, config Config) error {
 func (s server) authenticate(mux *web.Mux) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			principal, err := s.Authenticator.Tenant(r)
+			principal, err := auth.Tenant(s.Authenticator, r)
+			if err == nil {
+				err = authorize(principal, r)
+			}
 			if err != nil {
 				mux.Error(w, r, err)
 				return
 			}
-			next.ServeHTTP(w, r.WithContext(auth.With(r.Context(), principal)))
+			actor := audit.Actor{Key: principal.Key, Subject: principal.Subject, Request: web.RequestID(r.Context())}
+			next.ServeHTTP(w, r.WithContext(audit.By(auth.With(r.Context(), principal), actor)))
 		})
 	}
+}
+
+// verbs are what the methods do to a resource.
+var verbs = map[string]workspace.Verb{
+	http.MethodGet: workspace.Read, http.MethodHead: workspace.Read, http.MethodPost: workspace.Create,
+	http.MethodPut: workspace.Update, http.MethodPatch: workspace.Update, http.MethodDelete: workspace.Delete,
+}
+
+// authorize refuses what the caller's role does not allow. The resource is the first word of the path after the version: /v2/deployments/...
+func authorize(principal apikey.Principal, r *http.Request) error {
+	path := strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api-host"), "/"), "/")
+	verb := verbs[r.Method]
+	if strings.HasPrefix(strings.Join(path, "/"), "v2/auth/wait/") {
+		verb = workspace.Create // what it answers is a token, which is not for those who may only look
+	}
+	if path[len(path)-1] == "push-hook" {
+		verb = workspace.Update // it has a secret
+	}
+	if len(path) > 3 && path[1] == "listeners" {
+		verb = workspace.Update // who speaks for a listener is given secrets, and says how its releases are
+	}
+	permission := workspace.Permit(path[min(1, len(path)-1)], verb)
+	if !principal.May(permission) {
+		return fault.New(fault.Forbidden, "The credentials do not allow this: the role %q lacks the permission %s.", principal.Role, permission)
+	}
+	return nil
 }

@@ -146,7 +146,15 @@ var (
 		"id": uuid, "created_at": dateTime, "updated_at": dateTime, "source": sourceShape, "source_revision_config": sourceRevisionConfigShape,
 		"status": oneOf(`CREATING QUEUED AWAITING_BUILD BUILDING AWAITING_DEPLOY DEPLOYING CREATE_FAILED BUILD_FAILED DEPLOY_FAILED
 			DEPLOYED SKIPPED INTERRUPTED UNKNOWN`),
-		"status_reason": orNull(text), "status_message": orNull(text),
+		"status_reason": orNull(text), "status_message": orNull(text), "phase_timestamps": mapOf(dateTime),
+	})
+
+	tracingProjectShape = members(map[string]check{
+		"id": uuid, "name": text, "deployment_id": orNull(uuid), "created_at": dateTime, "updated_at": dateTime,
+	})
+
+	deletedShape = members(map[string]check{
+		"deployment_ids": listOf(uuid), "failed": listOf(members(map[string]check{"deployment_id": uuid, "reason": text, "detail": text})),
 	})
 
 	errorShape = members(map[string]check{"detail": text})
@@ -163,7 +171,23 @@ var (
 )
 
 func pageOf(of check) check {
-	return members(map[string]check{"resources": listOf(of), "offset": integer})
+	return members(map[string]check{"resources": listOf(of), "offset": integer, "cursor": orNull(text)})
+}
+
+// mapOf checks each member of an object, whatever it is called.
+func mapOf(of check) check {
+	return func(value any) string {
+		o, ok := value.(map[string]any)
+		if !ok {
+			return fmt.Sprintf("%v is not an object", value)
+		}
+		for name, member := range o {
+			if wrong := of(member); wrong != "" {
+				return name + ": " + wrong
+			}
+		}
+		return ""
+	}
 }
 
 func empty(value any) string {

@@ -1,0 +1,106 @@
+package controlplane_test
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// The interface's rules, and which test proves each, are listed in CONFORMANCE.md. Tests say what they prove by calling rule; when all tests have run, the list must
+// name every rule of rules and be what the file says. `go test ./internal/controlplane -update` writes it anew.
+
+const conformanceFile = "CONFORMANCE.md"
+
+var update = flag.Bool("update", false, "write "+conformanceFile+" anew")
+
+// proven has the tests of each rule.
+var proven = struct {
+	sync.Mutex
+	tests map[string]map[string]bool
+}{tests: map[string]map[string]bool{}}
+
+// rule notes that the test proves a rule.
+func rule(t *testing.T, sentence string) {
+	t.Helper()
+	if !known[sentence] {
+		t.Errorf("%q is not among the rules", sentence)
+	}
+	name, _, _ := strings.Cut(t.Name(), "/")
+	proven.Lock()
+	defer proven.Unlock()
+	if proven.tests[sentence] == nil {
+		proven.tests[sentence] = map[string]bool{}
+	}
+	proven.tests[sentence][name] = true
+}
+
+// known are the sentences of rules.
+var known = func() map[string]bool {
+	all := map[string]bool{}
+	for _, section := range rules {
+		for _, sentence := range section.sentences {
+			all[sentence] = true
+		}
+	}
+	return all
+}()
+
+// chapter is a part of the interface with its rules.
+type chapter struct {
+	title     string
+	sentences []string
+}
+
+// conformance is the text of CONFORMANCE.md, and the rules that no test proves.
+func conformance() (text string, unproven []string) {
+	var b strings.Builder
+	b.WriteString("# Conformance of the control plane\n\n" +
+		"Each rule of the interface, and the tests that prove it by HTTP requests. Written by `go test ./internal/controlplane -update`; the tests fail when a rule\n" +
+		"has no test, or when this file is not current.\n")
+	for _, section := range rules {
+		fmt.Fprintf(&b, "\n## %s\n\n| Rule | Proven by |\n|---|---|\n", section.title)
+		for _, sentence := range section.sentences {
+			names := slices.Sorted(maps.Keys(proven.tests[sentence]))
+			if len(names) == 0 {
+				unproven = append(unproven, sentence)
+			}
+			fmt.Fprintf(&b, "| %s | %s |\n", strings.ReplaceAll(sentence, "|", `\|`), strings.Join(names, ", "))
+		}
+	}
+	return b.String(), unproven
+}
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	code := m.Run()
+	// A part of the tests proves a part of the rules.
+	if whole := flag.Lookup("test.run").Value.String() == "" && flag.Lookup("test.skip").Value.String() == "" && flag.Lookup("test.list").Value.String() == ""; code == 0 && whole {
+		code = checkConformance()
+	}
+	os.Exit(code)
+}
+
+func checkConformance() int {
+	text, unproven := conformance()
+	if len(unproven) > 0 {
+		fmt.Fprintf(os.Stderr, "FAIL: no test proves these rules:\n%s\n", strings.Join(unproven, "\n"))
+		return 1
+	}
+	if *update {
+		if err := os.WriteFile(conformanceFile, []byte(text), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, "FAIL:", err)
+			return 1
+		}
+	}
+	written, err := os.ReadFile(conformanceFile)
+	if err != nil || string(written) != text {
+		fmt.Fprintf(os.Stderr, "FAIL: %s is not current (%v); write it anew with -update\n", conformanceFile, err)
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,49 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/slipway-run/slipway/internal/push"
+)
+
+// ReceiveGithubWebhook takes an event of the GitHub App.
+func (s server) ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubWebhookRequestObject) (ReceiveGithubWebhookResponseObject, error) {
+	p := request.Params
+	d, err := delivery(p.XGitHubEvent, p.XGitHubDelivery, p.XHubSignature256, request.Body)
+	if err == nil {
+		err = s.Push.App(ctx, d)
+	}
+	return ReceiveGithubWebhook202Response{}, err
+}
+
+// ReceivePushHook takes a push of one repository, for one deployment.
+func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequestObject) (ReceivePushHookResponseObject, error) {
+	p := request.Params
+	d, err := delivery(p.XGitHubEvent, p.XGitHubDelivery, p.XHubSignature256, request.Body)
+	if err == nil {
+		err = s.Push.Deployment(ctx, request.WorkspaceID, request.DeploymentID, d)
+	}
+	return ReceivePushHook202Response{}, err
+}
+
+func delivery(event, id, signature *string, body io.Reader) (push.Delivery, error) {
+	text, err := io.ReadAll(body)
+	if err != nil {
+		return push.Delivery{}, fmt.Errorf("read delivery: %w", err)
+	}
+	return push.Delivery{Event: value(event), ID: value(id), Signature: value(signature), Body: text}, nil
+}
+
+// GetPushHook says what to enter at the host of a deployment's repository.
+func (s server) GetPushHook(ctx context.Context, request GetPushHookRequestObject) (GetPushHookResponseObject, error) {
+	d, err := s.Deployments.Get(ctx, ref(ctx, request.DeploymentID))
+	if err != nil {
+		return nil, err
+	}
+	secret, err := s.Push.HookSecret(ctx, d.Workspace, d.Deployment)
+	return GetPushHook200JSONResponse{
+		URL: s.BaseURL(ctx) + "/v2/integrations/git/hooks/" + d.Workspace + "/" + d.Deployment, Secret: secret,
+	}, err
+}

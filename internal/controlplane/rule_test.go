@@ -1,0 +1,85 @@
+package controlplane_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+)
+
+// TestCommandsHoldNoShellMetacharacters sends each of them in either command, on create and on PATCH.
+func TestCommandsHoldNoShellMetacharacters(t *testing.T) {
+	t.Parallel()
+	rule(t, "`install_command` and `build_command` may not hold shell metacharacters, except `&&`.")
+	f := setUp(t)
+	path, created := f.create(t, fromGit("weather"))
+	for _, name := range []string{"install_command", "build_command"} {
+		detail := "source_config." + name + " may not hold quotes, backslashes, line breaks, tabs or any of ` | ; $ < > &, except &&."
+		for meta := range strings.SplitSeq("' \" ` \\ \n \r \x00 \t | ; $ < > & &&& || $(x)", " ") {
+			command := "npm ci" + meta + "x"
+			wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromGit("bad"), "source_config."+name, command)), http.StatusBadRequest, detail)
+			wantDetail(t, f.call(t, "PATCH", path, object{"source_config": object{name: command}}), http.StatusBadRequest, detail)
+		}
+		for i, command := range []string{"npm ci && npm run build", "pnpm --filter=@a/b... run x", "A=b make -j2 *.c {a,b} # (x) !", "a&&b"} {
+			f.create(t, with(fromGit(fmt.Sprint(name, i)), "source_config."+name, command))
+		}
+	}
+	f.wantUnchanged(t, path, created)
+}
+
+// TestNamesThatThePlatformOwnsAreRefused sends names of each kind.
+func TestNamesThatThePlatformOwnsAreRefused(t *testing.T) {
+	t.Parallel()
+	rule(t, "A name that the platform owns, or that is given twice, is a 400; predefined settings of the agent server may be set.")
+	f := setUp(t)
+	path, _ := f.create(t, fromGit("weather"))
+	secrets := func(name string) []any { return []any{object{"name": name, "value": "x"}} }
+	for name := range strings.FieldsSeq("PATH PORT HOST DATABASE_URI REDIS_URI PLATFORM_PROJECT VENDOR_TRACING_V2 PLATFORM_HOST_REVISION_ID LOG_JSON SLIPWAY_ANY FRAMEWORK_AUTH_TYPE") {
+		detail := "secrets[0].name " + name + " is set by the platform."
+		wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromGit("bad"), "secrets", secrets(name))), http.StatusBadRequest, detail)
+		wantDetail(t, f.call(t, "PATCH", path, object{"secrets": secrets(name)}), http.StatusBadRequest, detail)
+	}
+	wantDetail(t, f.call(t, "PATCH", path, object{"secrets": append(secrets("A"), secrets("A")...)}), http.StatusBadRequest, "secrets[1].name A is given twice.")
+	for name := range strings.FieldsSeq("LOG_LEVEL N_JOBS_PER_WORKER PLATFORM_API_KEY PLATFORM_ENDPOINT POSTGRES_URI_CUSTOM REDIS_URI_CUSTOM path _a") {
+		wantStatus(t, f.call(t, "PATCH", path, object{"secrets": secrets(name)}), http.StatusOK)
+	}
+}
+
+// TestRefsAreBranchesOrTags sends refs of each kind.
+func TestRefsAreBranchesOrTags(t *testing.T) {
+	t.Parallel()
+	rule(t, "`repo_ref` is a branch's bare name or a tag's full path.")
+	f := setUp(t)
+	path, _ := f.create(t, fromGit("weather"))
+	for ref, want := range map[string]int{
+		"main": http.StatusOK, "feature/a": http.StatusOK, "refs/tags/v1": http.StatusOK, "refs/heads/main": http.StatusBadRequest,
+		"refs/pull/1": http.StatusBadRequest, "": http.StatusBadRequest,
+	} {
+		if got := f.call(t, "PATCH", path, object{"source_revision_config": object{"repo_ref": ref}}); got.StatusCode != want {
+			t.Errorf("%q: got %d %s, want %d", ref, got.StatusCode, got.text, want)
+		}
+	}
+}
+
+// TestMembersOfListeners sends those of a listener that is not there.
+func TestMembersOfListeners(t *testing.T) {
+	t.Parallel()
+	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400.")
+	rule(t, "`listener_config.k8s_namespace`: string or null; applies to external_docker; is refused by PATCH.")
+	rule(t, "Members of the other source: null passes, a value is a 400 that names the member.")
+	f := setUp(t)
+	wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromImage("a"), "source_config.listener_id", someID)), http.StatusBadRequest,
+		"source_config.listener_id: listener ID "+someID+" not found.")
+	wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromImage("a"), "source_config.listener_config", object{"k8s_namespace": "a"})), http.StatusBadRequest,
+		"source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
+	for member, value := range map[string]any{"listener_id": someID, "listener_config": object{"k8s_namespace": "a"}} {
+		wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromGit("a"), "source_config."+member, value)), http.StatusBadRequest,
+			"source_config."+member+" applies to source external_docker only.")
+	}
+	path, _ := f.create(t, with(fromImage("null"), "source_config.listener_config", object{"k8s_namespace": nil}))
+	wantDetail(t, f.call(t, "PATCH", path, object{"source_config": object{"listener_config": object{"k8s_namespace": "a"}}}), http.StatusBadRequest,
+		"source_config.listener_config.k8s_namespace cannot be changed.")
+	wantDetail(t, f.call(t, "PATCH", path, object{"source_config": object{"listener_id": someID}}), http.StatusBadRequest,
+		"source_config.listener_id cannot be changed.")
+	wantStatus(t, f.call(t, "PATCH", path, object{"source_config": object{"listener_id": nil, "listener_config": object{"k8s_namespace": nil}}}), http.StatusOK)
+}
