@@ -1,4 +1,4 @@
-// Package reconcile heals what was lost: on a timer it looks at the rollouts and runs that took longer than their lease, and sees to it that each has a
+// Package reconcile heals what was lost: on a timer it looks at the rollouts, runs and deliveries of webhooks that took longer than their lease, and sees to it that each has a
 // workflow that will end it. It takes no input and reads everything anew, so the rare path is the common one. It is the work of the reconcile function on AWS and of a
 // goroutine on one machine.
 package reconcile
@@ -7,24 +7,67 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/cron"
 	"github.com/slipway-run/slipway/internal/rollout"
 	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/webhook"
 )
+
+// margin is how long before the deadline of its context a pass ends. It is more than the rescue of one run may take.
+const margin = 8 * time.Second
 
 // Reconciler makes the passes.
 type Reconciler struct {
 	Runs    *run.Store
 	Rollout *rollout.Rollout
-	Now     clock.Clock
-	Log     *slog.Logger
+	// Webhooks are messages on their way; nil when there are none.
+	Webhooks *webhook.Store
+	// Threads are those whose time to live is over, Crons those that fire now; nil when there are none.
+	Threads *thread.Store
+	Crons   *cron.Store
+	// Sweep erases what dead processes left in the table; nil when they leave nothing.
+	Sweep func(context.Context) error
+	Now   clock.Clock
+	Log   *slog.Logger
 }
 
-// Once looks at everything whose lease ended by a time.
+// Once looks at everything whose lease ended by a time: at rollouts, runs and webhooks side by side, so that neither has to wait for thousands of the
+// other, and sweeps when there is time left. A pass that has a deadline ends before it; what it leaves, the next one finds.
 func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
-	return errors.Join(r.Rollout.Rescue(ctx, dueBy), r.Runs.Rescue(ctx, dueBy))
+	pass := ctx
+	if deadline, ok := ctx.Deadline(); ok {
+		shorter, end := context.WithDeadline(ctx, deadline.Add(-margin))
+		defer end()
+		pass = shorter
+	}
+	var ofRollouts, ofRuns, ofWebhooks, ofSweep error
+	var rescues sync.WaitGroup
+	rescues.Go(func() { ofRollouts = r.Rollout.Rescue(pass, dueBy) })
+	rescues.Go(func() { ofRuns = r.Runs.Rescue(pass, dueBy) })
+	if r.Webhooks != nil {
+		rescues.Go(func() { ofWebhooks = r.Webhooks.Rescue(pass, dueBy) })
+	}
+	var ofThreads, ofCrons error
+	if r.Crons != nil {
+		rescues.Go(func() { ofCrons = r.Crons.Fire(pass, r.Now()) })
+	}
+	if r.Threads != nil {
+		rescues.Go(func() { ofThreads = r.Threads.Sweep(pass, r.Now()) })
+	}
+	rescues.Wait()
+	if r.Sweep != nil && pass.Err() == nil {
+		ofSweep = r.Sweep(pass)
+	}
+	if pass.Err() != nil {
+		r.Log.WarnContext(ctx, "reconcile ran out of time, the next pass goes on")
+		ofSweep = nil // it was cut off
+	}
+	return errors.Join(ofRollouts, ofRuns, ofWebhooks, ofThreads, ofCrons, ofSweep)
 }
 
 // Every makes a pass each interval until ctx ends.
