@@ -1,0 +1,32 @@
+// Command assistants serves the assistants, the store and the crons of each deployment's agent server. API Gateway invokes it. It asks agents what their graphs are
+// like.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/agentserver"
+	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/runner"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey, agents.NeedTarget)
+	if err != nil {
+		return nil, err
+	}
+	mux := web.NewMux(log)
+	err = agentserver.Register(mux, agentserver.Config{
+		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
+		Authenticator: lambdahost.Gateway{}, Version: s.Version, Webhooks: s.Webhooks(),
+		Agents: &runner.Agents{Deployments: s.Deployments(), Target: agents.Of(s).Target, Graph: graph.NewClient(nil)},
+	})
+	return lambdahost.Buffered(mux, log), err
+}

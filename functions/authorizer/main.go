@@ -1,0 +1,26 @@
+// Command authorizer tells API Gateway who may call: it turns an API key into a workspace. API Gateway invokes it as the REQUEST authorizer of both
+// interfaces.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/issuers"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
+	if err != nil {
+		return nil, err
+	}
+	if s.Tokens, err = issuers.Of(s); err != nil {
+		return nil, err
+	}
+	return lambdahost.Authorizer(s.APIKeys(), s.AgentTokens(), clock.System, log), nil
+}

@@ -1,0 +1,33 @@
+// Command authservice serves the part of the control plane that obtains, keeps and hands out tokens of users. API Gateway invokes it, at the root
+// and under /api-host.
+package main
+
+import (
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+// waitLimit is how long a request waits for a user's consent: API Gateway gives an answer up after 29 s.
+const waitLimit = 25 * time.Second
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
+	if err != nil {
+		return nil, err
+	}
+	var gateway lambdahost.Gateway
+	mux := web.NewMux(log)
+	err = controlplane.Register(mux, controlplane.Config{
+		AuthService: s.AuthService(), WaitLimit: waitLimit, Answers: s.Answers(),
+		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+	})
+	return lambdahost.Buffered(mux, log), err
+}

@@ -1,0 +1,29 @@
+// Command deployments serves the control plane: deployments and their revisions. API Gateway invokes it, at the root and under /api-host.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/logs"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need)
+	if err != nil {
+		return nil, err
+	}
+	var gateway lambdahost.Gateway
+	mux := web.NewMux(log)
+	err = controlplane.Register(mux, controlplane.Config{
+		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), Answers: s.Answers(),
+		Webhooks: s.Webhooks(), AuthService: s.AuthService(), Logs: logs.Of(s), BaseURL: gateway.BaseURL(s.BaseURL), RedactSecrets: s.RedactSecrets,
+	})
+	return lambdahost.Buffered(mux, log), err
+}

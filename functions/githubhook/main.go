@@ -1,0 +1,33 @@
+// Command githubhook takes the webhooks by which GitHub and other hosts tell of pushes, and makes revisions of the deployments that are built on them.
+// API Gateway invokes it, at the root and under /api-host, for everybody: what it takes is signed.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/repositories"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey)
+	if err != nil {
+		return nil, err
+	}
+	pushes, err := repositories.Pushes(s, s.Deployments())
+	if err != nil {
+		return nil, err
+	}
+	var gateway lambdahost.Gateway
+	mux := web.NewMux(log)
+	err = controlplane.Register(mux, controlplane.Config{
+		Push: pushes, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+	})
+	return lambdahost.Buffered(mux, log), err
+}

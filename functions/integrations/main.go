@@ -1,0 +1,41 @@
+// Command integrations serves the part of the control plane that is about what repositories are cloned with: installations of the GitHub App, and
+// credentials for other git hosts. API Gateway invokes it, at the root and under /api-host.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/repositories"
+	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
+	if err != nil {
+		return nil, err
+	}
+	integrations, err := repositories.Integrations(s)
+	if err != nil {
+		return nil, err
+	}
+	pushes, err := repositories.Pushes(s, nil)
+	if err != nil {
+		return nil, err
+	}
+	var gateway lambdahost.Gateway
+	mux := web.NewMux(log)
+	err = controlplane.Register(mux, controlplane.Config{
+		Integrations: integrations, Push: pushes, Deployments: s.Deployments(), Answers: s.Answers(),
+		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System)},
+		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+	})
+	return lambdahost.Buffered(mux, log), err
+}

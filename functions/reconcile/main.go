@@ -1,0 +1,41 @@
+// Command reconcile finds rollouts and runs that were lost, sees to it that they end, and erases what dead processes and removed releases left. A
+// schedule of EventBridge invokes it each minute.
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/reconcile"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/agents"
+)
+
+// sweepAge is how long ago a transaction must have begun to be taken for dead.
+const sweepAge = time.Hour
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedRollout)
+	if err != nil {
+		return nil, err
+	}
+	of := agents.Of(s)
+	return lambdahost.Schedule(func(ctx context.Context) error {
+		work, err := of.Rollout(ctx)
+		if err != nil {
+			return err
+		}
+		reconciler := reconcile.Reconciler{
+			Threads: s.Threads(), Crons: s.Crons(), Runs: s.Runs(), Rollout: work, Webhooks: s.Webhooks(), Now: clock.System, Log: log,
+			Sweep: func(ctx context.Context) error { return errors.Join(s.Table().Sweep(ctx, sweepAge), of.Sweep(ctx)) },
+		}
+		return reconciler.Once(ctx, clock.System())
+	}, log), nil
+}

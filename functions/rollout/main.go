@@ -1,0 +1,30 @@
+// Command rollout performs the steps of rollouts and teardowns. The state machines rollout and teardown invoke it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/agents"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedRollout)
+	if err != nil {
+		return nil, err
+	}
+	of := agents.Of(s)
+	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		work, err := of.Rollout(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return work.Task(ctx, input)
+	}, log), nil
+}

@@ -1,0 +1,49 @@
+// Command runner works on runs: it invokes the agent and writes its answer. The state machine run invokes it.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/runner"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/agents"
+)
+
+// flushInterval bounds what a run's events cost: each write is a transaction, whatever its size.
+const flushInterval = 250 * time.Millisecond
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedTarget)
+	if err != nil {
+		return nil, err
+	}
+	invoked, client := agents.Of(s), graph.NewClient(nil)
+	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+		target, err := invoked.Target(ctx)
+		if err != nil {
+			return nil, err
+		}
+		work := runner.New(runner.Config{
+			ServerURL: serverURL(s.BaseURL),
+			Runs:      s.Runs(), Deployments: s.Deployments(), Target: target, Graph: client, Log: log, FlushInterval: flushInterval, Limits: s.Deployments().RunLimits,
+		})
+		return work.Task(ctx, input)
+	}, log), nil
+}
+
+// serverURL says where agent servers are, when the API has an address of its own: a function cannot find it out.
+func serverURL(base string) func(string) string {
+	if base == "" {
+		return nil
+	}
+	return func(deployment string) string { return strings.TrimSuffix(base, "/") + "/d/" + deployment }
+}

@@ -1,0 +1,27 @@
+// Command runs serves the runs of each deployment's agent server, where the answer is there at once. API Gateway invokes it.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/agentserver"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey)
+	if err != nil {
+		return nil, err
+	}
+	mux := web.NewMux(log)
+	err = agentserver.Register(mux, agentserver.Config{
+		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
+		Webhooks: s.Webhooks(), Answers: s.Answers(),
+	})
+	return lambdahost.Buffered(mux, log), err
+}

@@ -1,0 +1,35 @@
+// Command runstream serves the runs of each deployment's agent server, where the answer is a stream or is waited for, and the events of the control plane. API
+// Gateway invokes it, and passes its response on as it comes.
+package main
+
+import (
+	"errors"
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/agentserver"
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/logs"
+	"github.com/slipway-run/slipway/internal/web"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need)
+	if err != nil {
+		return nil, err
+	}
+	var gateway lambdahost.Gateway
+	mux := web.NewMux(log)
+	err = errors.Join(controlplane.Register(mux, controlplane.Config{
+		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+		Logs: logs.Of(s),
+	}), agentserver.Register(mux, agentserver.Config{
+		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
+		Webhooks: s.Webhooks(),
+	}))
+	return lambdahost.Streaming(mux, log), err
+}

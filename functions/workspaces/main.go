@@ -1,0 +1,36 @@
+// Command workspaces serves the part of the control plane that says who may do what, and who did: members, trust rules, API keys, the audit log. API
+// Gateway invokes it, at the root and under /api-host.
+package main
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/slipway-run/slipway/internal/audit"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/lambdahost"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/trust"
+	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+func main() { lambdahost.Start(open) }
+
+func open(log *slog.Logger) (lambdahost.Function, error) {
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
+	if err != nil {
+		return nil, err
+	}
+	var gateway lambdahost.Gateway
+	mux := web.NewMux(log)
+	err = controlplane.Register(mux, controlplane.Config{
+		Tenancy: controlplane.Tenancy{
+			Workspaces: workspace.NewStore(s.Table(), clock.System), Rules: trust.NewStore(s.Table(), clock.System),
+			Keys: s.KeyStore, Audit: audit.NewStore(s.Table(), clock.System),
+		},
+		Answers: s.Answers(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+	})
+	return lambdahost.Buffered(mux, log), err
+}
