@@ -1,0 +1,26 @@
+/** A problem that the graph's author can mend, as one sentence. */
+export class UserError extends Error {
+  name = "UserError";
+}
+
+/** A body that is not an invocation, as one sentence. */
+export class InvalidInvocation extends Error {
+  name = "InvalidInvocation";
+}
+
+/** Stored data that no version of this package has written. */
+export class DataError extends Error {
+  name = "DataError";
+}
+
+/**
+ * The form of an error event.
+ * @param {unknown} error
+ * @returns {{error: string, message: string}}
+ */
+export function describeError(error) {
+  if (error instanceof Error || (typeof error === "object" && error !== null && typeof error.message === "string")) {
+    return { error: error.name || "Error", message: error.message };
+  }
+  return { error: "Error", message: typeof error === "string" ? error : String(error) };
+}

@@ -1,0 +1,166 @@
+import { randomUUID } from "node:crypto";
+import { InvalidInvocation } from "./errors.mjs";
+
+const OPERATIONS = ["run", "update_state", "describe"];
+const DURABILITIES = ["sync", "async", "exit"];
+// Clients send the names on the left.
+const CONFIG_FIELDS = { tags: "tags", recursion_limit: "recursionLimit", max_concurrency: "maxConcurrency", run_name: "runName" };
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
+
+/**
+ * A change of the state as if a node had returned it. Without a node it is left to the graph to say which.
+ * @typedef {{values: unknown, command: object | undefined, asNode: string | undefined}} Update
+ */
+
+/** The JSON form of an invocation, checked. */
+export class Invocation {
+  /** @param {string} body */
+  constructor(body) {
+    let fields;
+    try {
+      fields = JSON.parse(body);
+    } catch (error) {
+      throw new InvalidInvocation(`the body is not valid JSON: ${error.message}`);
+    }
+    if (!isObject(fields)) throw new InvalidInvocation("the body is not a JSON object");
+    const state = optional(fields, "state", "object") ?? {};
+    const kept = optional(state, "checkpoint", "object") ?? {};
+    this.operation = optional(fields, "operation", "string") || OPERATIONS[0];
+    if (!OPERATIONS.includes(this.operation)) throw new InvalidInvocation(`operation: must be one of ${OPERATIONS.join(", ")}`);
+    this.graph = optional(fields, "graph", "string") ?? "";
+    this.threadID = optional(fields, "thread_id", "string") || randomUUID();
+    this.runID = optional(fields, "run_id", "string") || randomUUID();
+    this.attempt = optional(fields, "attempt", "number") ?? 1;
+    this.input = fields.input ?? null;
+    this.command = readCommand(optional(fields, "command", "object"));
+    /** @type {string | undefined} of the graph's own */
+    this.checkpointID = optional(kept, "id", "string");
+    this.checkpoints = list(kept, "checkpoints").map((c) => ({
+      id: required(c, "id"), parentID: optional(c, "parent_id", "string") || undefined, ns: optional(c, "ns", "string") ?? "", data: data(c),
+    }));
+    this.writes = list(kept, "writes").map((w) => ({
+      checkpointID: required(w, "checkpoint_id"), ns: optional(w, "ns", "string") ?? "", taskID: required(w, "task_id"), data: data(w),
+    }));
+    this.pending = list(state, "pending").map(readUpdate);
+    this.config = optional(fields, "config", "object") ?? {};
+    for (const part of ["configurable", "metadata"]) optional(this.config, part, "object");
+    this.context = fields.context ?? undefined;
+    this.streamModes = new Set(strings(fields.stream_mode ?? ["updates"], "stream_mode").map((mode) => (mode === "messages-tuple" ? "messages" : mode)));
+    this.streamSubgraphs = fields.stream_subgraphs === true;
+    this.interruptBefore = nodes(fields.interrupt_before, "interrupt_before");
+    this.interruptAfter = nodes(fields.interrupt_after, "interrupt_after");
+    this.durability = optional(fields, "durability", "string") || "async";
+    if (!DURABILITIES.includes(this.durability)) throw new InvalidInvocation(`durability: must be one of ${DURABILITIES.join(", ")}`);
+    this.supersteps = list(fields, "supersteps").map((step) => list(step, "updates").map(readUpdate));
+    this.serverURL = optional(fields, "server_url", "string") ?? "";
+  }
+
+  /** What each checkpoint of a change that belongs to no run says of it. */
+  get stateMetadata() {
+    return scalars({ ...this.config.configurable, ...this.config.metadata, graph_id: this.graph, thread_id: this.threadID });
+  }
+
+  /** What each checkpoint of the run says of it. One with the run's id means that the run has taken its input. */
+  get runMetadata() {
+    return { ...this.stateMetadata, run_id: this.runID, run_attempt: this.attempt };
+  }
+
+  /** The configuration of changes that belong to no run. */
+  stateConfig() {
+    const config = {};
+    for (const [name, own] of Object.entries(CONFIG_FIELDS)) {
+      if (this.config[name] !== undefined && this.config[name] !== null) config[own] = this.config[name];
+    }
+    const given = Object.entries(this.config.configurable ?? {}).filter(([key]) => !key.startsWith("__")); // those are the framework's own
+    config.configurable = { ...(isObject(this.context) ? this.context : {}), ...Object.fromEntries(given), thread_id: this.threadID, graph_id: this.graph };
+    config.metadata = { ...this.config.metadata, thread_id: this.threadID, graph_id: this.graph };
+    // A checkpoint to go on from is addressed only if it is the one that the state holds, and nothing comes before the run.
+    const addressed = config.configurable.checkpoint_id;
+    if (!addressed || addressed !== this.checkpointID || this.pending.length > 0) {
+      delete config.configurable.checkpoint_id;
+      delete config.configurable.checkpoint_map;
+    }
+    if (!config.configurable.checkpoint_map) delete config.configurable.checkpoint_map;
+    if (this.operation === "run" || !config.configurable.checkpoint_ns) delete config.configurable.checkpoint_ns;
+    return config;
+  }
+
+  /** The configuration of a run, whose id is ours, so that whatever is traced is found under it. */
+  runConfig() {
+    const config = this.stateConfig();
+    config.configurable.run_id = this.runID;
+    config.metadata = { ...config.metadata, run_id: this.runID, run_attempt: this.attempt };
+    if (UUID.test(this.runID)) config.runId = this.runID; // else the framework makes one up
+    return config;
+  }
+}
+
+function readUpdate(fields) {
+  return {
+    values: fields.values ?? null,
+    command: readCommand(optional(fields, "command", "object")),
+    asNode: optional(fields, "as_node", "string") || undefined,
+  };
+}
+
+function readCommand(fields) {
+  if (!fields) return undefined;
+  const command = {};
+  for (const name of ["update", "resume"]) if (fields[name] !== undefined && fields[name] !== null) command[name] = fields[name];
+  if (fields.goto !== undefined && fields.goto !== null) {
+    command.goto = (Array.isArray(fields.goto) ? fields.goto : [fields.goto]).map((target) => {
+      if (typeof target === "string") return target;
+      if (isObject(target) && typeof target.node === "string") return { node: target.node, input: target.input };
+      throw new InvalidInvocation('goto: must name nodes, or be {"node": ..., "input": ...}');
+    });
+  }
+  return Object.keys(command).length > 0 ? command : undefined;
+}
+
+function optional(fields, name, type) {
+  const value = fields[name];
+  if (value === undefined || value === null) return undefined;
+  if (type === "object" ? !isObject(value) : typeof value !== type) throw new InvalidInvocation(`${name}: must be of type ${type}`);
+  return value;
+}
+
+function required(fields, name) {
+  const value = optional(fields, name, "string");
+  if (!value) throw new InvalidInvocation(`${name}: is missing`);
+  return value;
+}
+
+function list(fields, name) {
+  const items = fields[name] ?? [];
+  if (!Array.isArray(items) || !items.every(isObject)) throw new InvalidInvocation(`${name}: must be a list of objects`);
+  return items;
+}
+
+function strings(value, name) {
+  if (!Array.isArray(value) || !value.every((item) => typeof item === "string")) throw new InvalidInvocation(`${name}: must be a list of strings`);
+  return value;
+}
+
+function nodes(value, name) {
+  if (value === undefined || value === null) return undefined;
+  return typeof value === "string" ? (value === "*" ? "*" : [value]) : strings(value, name);
+}
+
+const BASE64 = /^[A-Za-z0-9+/]*={0,2}$/;
+
+function data(fields) {
+  const text = optional(fields, "data", "string") ?? "";
+  if (!BASE64.test(text)) throw new InvalidInvocation("data: is not base64");
+  return Buffer.from(text, "base64");
+}
+
+const UNSAID = new Set(["checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"]);
+
+function scalars(fields) {
+  return Object.fromEntries(Object.entries(fields).filter(([key, value]) =>
+    !key.startsWith("__") && !UNSAID.has(key) && ["string", "number", "boolean"].includes(typeof value)));
+}
+
+function isObject(value) {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

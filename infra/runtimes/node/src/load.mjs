@@ -1,0 +1,146 @@
+import { spawnSync } from "node:child_process";
+import { stat } from "node:fs/promises";
+import path from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { register as registerRequire } from "tsx/cjs/api";
+import { register as registerImport } from "tsx/esm/api";
+import { UserError } from "./errors.mjs";
+import { frameworkOf } from "./framework.mjs";
+
+/**
+ * What a graph id stands for: a graph, or a factory that is called for each invocation.
+ * @typedef {object} Source
+ * @property {string} id
+ * @property {boolean} isFactory
+ * @property {(config: object, runtime?: object) => Promise<{graph: any, framework: import("./framework.mjs").Framework}>} open
+ */
+
+/**
+ * Imports every graph. The error has a line for each that cannot be had.
+ * @param {import("./config.mjs").Config} config
+ * @returns {Promise<Map<string, Source>>}
+ */
+export async function loadGraphs(config) {
+  registerImport();
+  registerRequire();
+  const sources = new Map();
+  const problems = [];
+  for (const [id, place] of Object.entries(config.graphs)) {
+    try {
+      sources.set(id, await loadGraph(config.directory, id, place));
+    } catch (error) {
+      if (!(error instanceof UserError)) throw error;
+      problems.push(error.message);
+    }
+  }
+  if (problems.length > 0) throw new UserError(problems.join("\n"));
+  return sources;
+}
+
+async function loadGraph(directory, id, place) {
+  const value = await importVariable(directory, id, place);
+  if (typeof value === "function" && !isGraph(value)) {
+    return {
+      id,
+      isFactory: true,
+      open: async (config, runtime) => attach(id, place, await value(config, runtime)),
+    };
+  }
+  const graph = await attach(id, place, await value);
+  const { checkpointer } = graph.graph;
+  if (checkpointer !== undefined && checkpointer !== null && typeof checkpointer !== "boolean") {
+    console.warn(`graph "${id}": its own checkpointer is replaced by the platform's`);
+  }
+  return { id, isFactory: false, open: async () => graph };
+}
+
+async function attach(id, place, value) {
+  const graph = asGraph(id, value);
+  return { graph, framework: await frameworkOf(place.file, graph) };
+}
+
+async function importVariable(directory, id, { file, name, variable }) {
+  const found = await stat(file).catch(() => undefined);
+  if (!found?.isFile()) throw new UserError(`graph "${id}": there is no file "${name}"`);
+  if (file.endsWith(".py")) throw new UserError(`graph "${id}": ${name} is a Python file; the Node runtime hosts JavaScript graphs only`);
+  let module;
+  try {
+    module = await import(pathToFileURL(file).href);
+  } catch (error) {
+    throw new UserError(`graph "${id}": ${explain(directory, name, error)}`);
+  }
+  const exported = [module, module.default, module["module.exports"]].find((names) => names != null && Object.hasOwn(Object(names), variable));
+  if (exported === undefined) {
+    const others = Object.keys(module).filter((other) => other !== "default" && other !== "module.exports");
+    const known = others.length > 0 ? `; it has ${others.map((other) => `"${other}"`).join(", ")}` : "";
+    throw new UserError(`graph "${id}": ${name} has no export "${variable}"${known}`);
+  }
+  return exported[variable];
+}
+
+/**
+ * @param {string} id
+ * @param {any} value
+ */
+function asGraph(id, value) {
+  let graph = value;
+  if (typeof graph === "object" && graph !== null && typeof graph.compile === "function") {
+    try {
+      graph = graph.compile();
+    } catch (error) {
+      throw new UserError(`graph "${id}": the graph cannot be compiled: ${oneLine(error)}`);
+    }
+  }
+  if (isGraph(graph?.graph)) return graph.graph; // an agent that wraps its graph
+  if (isGraph(graph)) return graph;
+  throw new UserError(`graph "${id}": a graph, or a function that returns one, was expected, not ${kindOf(graph)}`);
+}
+
+function isGraph(value) {
+  return value != null && value.lg_is_pregel === true && typeof value.stream === "function" && typeof value.nodes === "object";
+}
+
+function kindOf(value) {
+  if (value === null || value === undefined) return String(value);
+  if (Array.isArray(value)) return "a list";
+  if (typeof value !== "object") return `a ${typeof value}`;
+  const name = value.constructor?.name;
+  return name && name !== "Object" ? `an object of ${name}` : "a plain object";
+}
+
+/** One sentence of an import that failed, with the innermost place in the repository's own code. */
+function explain(directory, name, error) {
+  const text = error instanceof Error ? `${error.message}\n${error.stack ?? ""}` : String(error);
+  const syntax = /([^\s()"']+?):(\d+):(\d+): ERROR: (.*)/.exec(text);
+  if (syntax) return `${relative(directory, syntax[1])}, line ${syntax[2]}: SyntaxError: ${syntax[4]}`;
+  const unread = /Parse error (\/.+):\d+:\d+/.exec(text); // tells no place in files that are JavaScript already
+  if (unread) return explainSyntax(directory, unread[1]);
+  const kind = error?.name || "Error";
+  const place = placeOf(directory, error) ?? name;
+  return `${place}: ${kind}: ${oneLine(error)}`;
+}
+
+function explainSyntax(directory, file) {
+  const { stderr } = spawnSync(process.execPath, ["--check", file], { encoding: "utf8" });
+  const line = /:(\d+)\n/.exec(stderr)?.[1];
+  return `${relative(directory, file)}${line ? `, line ${line}` : ""}: ${/SyntaxError: .*/.exec(stderr)?.[0] ?? "SyntaxError: it cannot be parsed"}`;
+}
+
+function placeOf(directory, error) {
+  for (const [, url, line] of String(error?.stack ?? "").matchAll(/(file:\/\/[^\s()]+?|\/[^\s():]+):(\d+)/g)) {
+    const file = url.startsWith("file:") ? fileURLToPath(url.split("?")[0]) : url;
+    if (file.startsWith(directory + path.sep) && !file.includes(`${path.sep}node_modules${path.sep}`)) {
+      return `${relative(directory, file)}, line ${line}`;
+    }
+  }
+  return undefined;
+}
+
+function relative(directory, file) {
+  const inside = path.relative(directory, file.startsWith("file:") ? fileURLToPath(file) : path.resolve(directory, file));
+  return inside.startsWith("..") ? file : inside;
+}
+
+function oneLine(error) {
+  return String(error?.message ?? error).split("\n")[0].replace(/\s+/g, " ").trim();
+}

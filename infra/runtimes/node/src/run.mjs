@@ -1,0 +1,216 @@
+import { encode } from "./encode.mjs";
+import { DataError, describeError } from "./errors.mjs";
+import { asTask, placeIn, Recorder } from "./recorder.mjs";
+
+const INTERRUPTED = "__interrupt__";
+const INPUT = "__input__";
+const START = "__start__";
+/** Writes of this task are those of a command. */
+const NO_TASK = "00000000-0000-0000-0000-000000000000";
+/** Modes that the framework streams by itself; events come from its callbacks. */
+const MODES = ["values", "updates", "messages", "custom", "debug", "tasks", "checkpoints", "tools"];
+
+/**
+ * What a run writes its events to.
+ * @typedef {object} Outlet
+ * @property {(event: string, json: string) => void} emit
+ * @property {() => Promise<void> | undefined} drain waits until the other side has taken enough
+ */
+
+/** One invocation of a graph. */
+export class Run {
+  /**
+   * @param {import("./load.mjs").Source} source
+   * @param {import("./invocation.mjs").Invocation} invocation
+   * @param {(framework: import("./framework.mjs").Framework) => any} makeStore
+   * @param {Outlet} outlet
+   * @param {AbortSignal} signal
+   */
+  constructor(source, invocation, makeStore, outlet, signal) {
+    this.source = source;
+    this.invocation = invocation;
+    this.makeStore = makeStore;
+    this.outlet = outlet;
+    this.signal = signal;
+    this.paused = false;
+  }
+
+  /** Answers the invocation. A graph that fails is an error event; of one that was stopped nobody wants to hear. */
+  async execute() {
+    const { invocation } = this;
+    try {
+      const { graph, framework } = await this.source.open(invocation.runConfig(), { accessContext: "threads.create_run", executionRuntime: { context: invocation.context } });
+      await (invocation.operation === "update_state" ? this.#update(graph, framework) : this.#run(graph, framework));
+    } catch (error) {
+      if (this.signal.aborted) return;
+      console.error(`graph "${invocation.graph}", run ${invocation.runID}:`, error);
+      this.outlet.emit("error", encode(describeError(error)));
+    }
+  }
+
+  /** Gives a copy of the graph the platform's checkpointer and store for this invocation, with the state that the server keeps. */
+  #attach(original, framework) {
+    const { invocation } = this;
+    const graph = Object.assign(Object.create(Object.getPrototypeOf(original)), original);
+    const recorder = new Recorder(graph, framework, invocation.threadID, this.outlet.emit, invocation.durability !== "exit");
+    try {
+      for (const checkpoint of invocation.checkpoints) recorder.checkpointer.seed(checkpoint);
+      for (const writes of invocation.writes) recorder.checkpointer.seedWrites(writes);
+    } catch (error) {
+      throw new DataError(`the stored checkpoint ${invocation.checkpointID} cannot be read: ${error.message}`);
+    }
+    const store = this.makeStore(framework);
+    if (store) graph.store = store;
+    return { graph, recorder };
+  }
+
+  async #run(original, framework) {
+    const { invocation } = this;
+    const { graph, recorder } = this.#attach(original, framework);
+    await this.#applyPending(graph, recorder, framework);
+    const { checkpointer } = recorder;
+    checkpointer.extraMetadata = invocation.runMetadata;
+    const config = invocation.runConfig();
+    let given = invocation.command ? commandOf(framework, invocation.command) : invocation.input;
+    const newest = checkpointer.newest("");
+    if (newest?.metadata.run_id === invocation.runID) {
+      given = null; // an earlier attempt has taken it
+      delete config.configurable.checkpoint_id;
+    }
+    checkpointer.behind = config.configurable.checkpoint_id !== undefined && newest !== undefined && hasGoneOn(newest);
+    let failure;
+    try {
+      for await (const [ns, mode, payload] of this.#chunks(graph, given, config)) {
+        this.#show(ns ?? [], mode, payload, recorder);
+        const full = this.outlet.drain();
+        if (full) await full;
+      }
+    } catch (error) {
+      failure = { error };
+    }
+    if (this.signal.aborted) return;
+    await recorder.finish();
+    if (failure) throw failure.error;
+    if (this.paused === "inside") this.outlet.emit("interrupt", "[]");
+  }
+
+  async *#chunks(graph, given, config) {
+    const { invocation } = this;
+    const modes = MODES.filter((mode) => mode === "checkpoints" || invocation.streamModes.has(mode));
+    if (!modes.includes("updates")) modes.push("updates"); // tells of pauses
+    const options = defined({
+      ...config, streamMode: modes, subgraphs: true, durability: invocation.durability, signal: this.signal, context: invocation.context,
+      interruptBefore: invocation.interruptBefore, interruptAfter: invocation.interruptAfter,
+    });
+    if (!invocation.streamModes.has("events")) {
+      yield* await graph.stream(given, options);
+      return;
+    }
+    // Among the events of callbacks, the graph's own chunks are what it streams without.
+    for await (const event of graph.streamEvents(given, { ...options, version: "v2" })) {
+      if (event.tags?.includes("langsmith:hidden")) continue;
+      if (event.event === "on_chain_stream" && event.run_id === invocation.runID) yield event.data.chunk;
+      else yield [[], "events", event];
+    }
+  }
+
+  #show(ns, mode, payload, recorder) {
+    const { invocation, outlet } = this;
+    let data = payload;
+    if (mode === "checkpoints") {
+      if (payload.values === undefined || payload.config === undefined) return; // only says where the next values belong
+      recorder.describe(payload);
+      data = asCheckpoint(payload);
+    } else if (mode === "debug") {
+      data = { ...payload, payload: payload.type === "checkpoint" ? asCheckpoint(payload.payload) : payload.payload };
+    } else if (mode === "updates" && payload?.[INTERRUPTED] !== undefined) {
+      if (ns.length === 0) {
+        this.paused = true;
+        outlet.emit("interrupt", encode(payload[INTERRUPTED]));
+        return;
+      }
+      this.paused ||= payload[INTERRUPTED].length === 0 && "inside"; // a breakpoint in a subgraph, which the graph itself does not tell of
+    }
+    if (!invocation.streamModes.has(mode)) return;
+    let shown = ns;
+    if (mode === "messages" || mode === "tools") shown = invocation.streamSubgraphs ? ns.slice(0, -1) : []; // the last is the node that speaks
+    else if (ns.length > 0 && !invocation.streamSubgraphs) return;
+    outlet.emit([mode, ...shown].join("|"), encode(data));
+  }
+
+  /** Brings what was shown and never saved into the graph's state, through its own reducers. */
+  async #applyPending(graph, recorder, framework) {
+    const { invocation } = this;
+    if (invocation.pending.length === 0) return;
+    recorder.checkpointer.extraMetadata = invocation.stateMetadata;
+    for (const update of invocation.pending) {
+      if (!(await this.#try(graph, framework, update))) {
+        console.warn(`run ${invocation.runID}: an update that was shown as that of node "${update.asNode}" is lost, because the graph takes it in no way`);
+      }
+    }
+    await recorder.finish();
+  }
+
+  /** A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. */
+  async #try(graph, framework, update) {
+    // An update as input would only wait for the node that takes it, and the run's own input would replace it.
+    const input = START in graph.nodes ? START : INPUT;
+    for (const asNode of new Set([update.asNode === INPUT ? input : update.asNode, undefined, input])) {
+      try {
+        await updateState(graph, framework, this.invocation.stateConfig(), [[{ ...update, asNode }]]);
+        return true;
+      } catch (error) {
+        console.info(`run ${this.invocation.runID}: update as "${asNode}": ${error.message}`);
+      }
+    }
+    return false;
+  }
+
+  async #update(original, framework) {
+    const { graph, recorder } = this.#attach(original, framework);
+    await this.#applyPending(graph, recorder, framework);
+    recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
+    try {
+      await updateState(graph, framework, this.invocation.stateConfig(), this.invocation.supersteps);
+    } finally {
+      await recorder.finish();
+    }
+  }
+}
+
+async function updateState(graph, framework, config, supersteps) {
+  await graph.bulkUpdateState(config, supersteps.map((updates) => ({
+    updates: updates.map(({ values, command, asNode }) => ({ values: command ? commandOf(framework, command) : values, asNode })),
+  })));
+}
+
+function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {
+  const targets = goto?.map((target) => (typeof target === "string" ? target : new Send(target.node, target.input)));
+  return new Command(defined({ update, resume, goto: targets }));
+}
+
+/** Whether the graph is known to have gone on from a checkpoint: all tasks that ever stopped at it have returned. */
+function hasGoneOn({ writes }) {
+  const [returned, stopped] = [new Set(), new Set()];
+  for (const { taskID, index } of writes.values()) if (taskID !== NO_TASK) (index < 0 ? stopped : returned).add(taskID);
+  return returned.size > 0 && [...stopped].every((taskID) => returned.has(taskID));
+}
+
+/** A checkpoint for clients: without what the framework keeps in its configuration for itself. */
+function asCheckpoint({ config, parentConfig, tasks, ...payload }) {
+  return {
+    ...payload, config: publicConfig(config), parent_config: publicConfig(parentConfig), checkpoint: placeIn(config), parent_checkpoint: placeIn(parentConfig),
+    tasks: (tasks ?? []).map(asTask),
+  };
+}
+
+function publicConfig(config) {
+  if (!config) return null;
+  const { callbacks, configurable, ...rest } = config;
+  return { ...rest, configurable: Object.fromEntries(Object.entries(configurable ?? {}).filter(([key]) => !key.startsWith("__"))) };
+}
+
+/** An option that is there but undefined would hide what the graph was made with. */
+function defined(options) {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}

@@ -1,0 +1,211 @@
+import { createHash, timingSafeEqual } from "node:crypto";
+import { createServer } from "node:http";
+import { describeAll } from "./describe.mjs";
+import { encode } from "./encode.mjs";
+import { InvalidInvocation } from "./errors.mjs";
+import { Invocation } from "./invocation.mjs";
+import { Run } from "./run.mjs";
+import { storeOf } from "./store.mjs";
+
+/** An invocation carries the whole state of its thread. */
+const MAX_BODY_BYTES = 64 << 20;
+/** How long running invocations may go on after a SIGTERM. */
+const DRAIN_MS = 10_000;
+
+/** A request that is answered with a status and a sentence. */
+class Refusal extends Error {
+  constructor(status, kind, message) {
+    super(message);
+    Object.assign(this, { status, kind });
+  }
+}
+
+/**
+ * Answers on $HOST:$PORT until SIGTERM or SIGINT, then lets running invocations finish.
+ * @param {Map<string, import("./load.mjs").Source>} sources
+ * @param {NodeJS.ProcessEnv} env
+ */
+export async function serve(sources, env) {
+  const agent = new Agent(sources, env.SLIPWAY_INVOKE_TOKEN ?? "");
+  const server = createServer((request, response) => agent.handle(request, response));
+  server.keepAliveTimeout = 60_000; // the caller closes idle connections first, because a request that is sent while we close fails
+  server.requestTimeout = 0;
+  await new Promise((resolve, reject) => {
+    server.once("error", reject);
+    server.listen({ host: env.HOST || "0.0.0.0", port: Number(env.PORT || 8080) }, resolve);
+  });
+  const { address, port, family } = server.address();
+  console.log(`listening on http://${family === "IPv6" ? `[${address}]` : address}:${port}`);
+  await new Promise((resolve) => {
+    for (const signal of ["SIGTERM", "SIGINT"]) process.once(signal, resolve); // a second one ends the process at once
+  });
+  const closed = new Promise((resolve) => server.close(resolve));
+  server.closeIdleConnections();
+  const late = setTimeout(() => agent.stop(), DRAIN_MS);
+  await agent.idle();
+  clearTimeout(late);
+  server.closeAllConnections();
+  await closed;
+  process.exit(0);
+}
+
+/** Speaks the container contract. It keeps nothing from one invocation to the next. */
+class Agent {
+  #sources;
+  #token;
+  /** @type {Set<AbortController>} */
+  #running = new Set();
+  #since = Date.now();
+  #waiting = [];
+
+  constructor(sources, token) {
+    this.#sources = sources;
+    this.#token = token;
+  }
+
+  async handle(request, response) {
+    try {
+      const { pathname } = new URL(request.url, "http://agent");
+      const [handler, method] = { "/ping": [this.#ping, "GET"], "/invocations": [this.#invoke, "POST"] }[pathname] ?? [];
+      if (!handler) throw new Refusal(404, "NotFound", `there is no ${pathname}`);
+      if (request.method !== method) throw new Refusal(405, "MethodNotAllowed", `${pathname} takes ${method}`);
+      await handler.call(this, request, response);
+    } catch (error) {
+      this.#refuse(request, response, error);
+    }
+  }
+
+  #refuse(request, response, error) {
+    if (response.headersSent || response.destroyed) {
+      if (!response.destroyed) response.destroy();
+      if (!(error instanceof Refusal)) console.error("invocation failed:", error);
+      return;
+    }
+    let { status, kind, message } = error;
+    if (error instanceof InvalidInvocation) [status, kind] = [400, "BadRequest"];
+    else if (!(error instanceof Refusal)) {
+      console.error("request failed:", error);
+      [status, kind, message] = [500, "InternalServerError", "the agent could not answer"];
+    }
+    if (status === 401) response.setHeader("www-authenticate", "Bearer");
+    if (!request.complete) response.setHeader("connection", "close");
+    answer(response, status, JSON.stringify({ error: kind, message }));
+  }
+
+  #ping(_request, response) {
+    const status = this.#running.size > 0 ? "HealthyBusy" : "Healthy";
+    answer(response, 200, JSON.stringify({ status, time_of_last_update: this.#since / 1000 }));
+  }
+
+  async #invoke(request, response) {
+    if (!this.#isAuthorized(request)) throw new Refusal(401, "Unauthorized", "the bearer token is missing or wrong");
+    const invocation = new Invocation(await readBody(request));
+    if (invocation.operation === "describe") {
+      answer(response, 200, encode(await describeAll(this.#sources)));
+      return;
+    }
+    const source = this.#sources.get(invocation.graph);
+    if (!source) throw new Refusal(404, "NotFound", `there is no graph "${invocation.graph}"`);
+    const controller = this.#begin();
+    response.once("close", () => controller.abort());
+    try {
+      const makeStore = (framework) =>
+        invocation.serverURL ? new (storeOf(framework))(invocation.serverURL, this.#token, controller.signal) : undefined;
+      await new Run(source, invocation, makeStore, new Outlet(response), controller.signal).execute();
+      if (!response.destroyed) {
+        await new Promise((resolve) => {
+          response.once("close", resolve);
+          response.end(resolve); // who stops the process waits until all is on its way
+        });
+      }
+    } finally {
+      this.#end(controller);
+    }
+  }
+
+  /** Digests are compared, so that the time it takes says nothing about the token, its length included. */
+  #isAuthorized(request) {
+    if (this.#token === "") return true;
+    const [got, want] = [request.headers.authorization ?? "", `Bearer ${this.#token}`].map((text) => createHash("sha256").update(text).digest());
+    return timingSafeEqual(got, want);
+  }
+
+  #begin() {
+    const controller = new AbortController();
+    if (this.#running.size === 0) this.#since = Date.now();
+    this.#running.add(controller);
+    return controller;
+  }
+
+  #end(controller) {
+    this.#running.delete(controller);
+    if (this.#running.size > 0) return;
+    this.#since = Date.now();
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /** Resolves when nothing runs. */
+  async idle() {
+    while (this.#running.size > 0) await new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  stop() {
+    for (const controller of this.#running) controller.abort();
+  }
+}
+
+/** Sends events as they come; those of one turn of the event loop in one packet. */
+class Outlet {
+  #response;
+  #corked = false;
+
+  constructor(response) {
+    this.#response = response;
+    response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
+    response.flushHeaders();
+  }
+
+  emit = (event, json) => {
+    const response = this.#response;
+    if (response.destroyed || response.writableEnded) return;
+    if (!this.#corked) {
+      this.#corked = true;
+      response.cork();
+      setImmediate(() => {
+        this.#corked = false;
+        response.uncork();
+      });
+    }
+    response.write(`event: ${event.replace(/[\r\n]/g, " ")}\ndata: ${json}\n\n`);
+  };
+
+  drain() {
+    const response = this.#response;
+    if (!response.writableNeedDrain || response.destroyed) return undefined;
+    return new Promise((resolve) => {
+      const done = () => {
+        response.off("drain", done);
+        response.off("close", done);
+        resolve();
+      };
+      response.on("drain", done);
+      response.on("close", done);
+    });
+  }
+}
+
+async function readBody(request) {
+  const chunks = [];
+  let size = 0;
+  for await (const chunk of request) {
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) throw new Refusal(413, "PayloadTooLarge", `the body is larger than ${MAX_BODY_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString("utf8");
+}
+
+function answer(response, status, json) {
+  response.writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(json) });
+  response.end(json);
+}

@@ -1,0 +1,3 @@
+import { StateGraph } from "@langchain/langgraph";
+
+export const graph = new StateGraph(;

@@ -1,0 +1,3 @@
+const settings: any = undefined;
+
+export const graph = settings.graph;

@@ -1,0 +1,137 @@
+import assert from "node:assert/strict";
+import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
+import path from "node:path";
+import { test } from "node:test";
+import { eventsOf, named, project, run, Runtime, Thread, until } from "./runtime.mjs";
+
+const graphs = "graphs/framework.json";
+
+/** A configuration file beside the broken graphs. */
+function configure(fields) {
+  const file = path.join(mkdtempSync(path.join(project, "graphs", "config-")), "framework.json");
+  cpSync(path.join(project, "graphs", "broken"), path.dirname(file), { recursive: true });
+  writeFileSync(file, typeof fields === "string" ? fields : JSON.stringify(fields));
+  return file;
+}
+
+const failures = {
+  "./syntax.ts:graph": /^graph "agent": syntax\.ts, line 3: SyntaxError: /,
+  "./syntax.mjs:graph": /^graph "agent": syntax\.mjs, line 3: SyntaxError: /,
+  "./nowhere.ts:graph": /^graph "agent": there is no file "\.\/nowhere\.ts"$/,
+  "./other.ts:graph": /^graph "agent": \.\/other\.ts has no export "graph"; it has /,
+  "./other.ts:other": /^graph "agent": a graph, or a function that returns one, was expected, not a plain object$/,
+  "./other.ts:dangling": /^graph "agent": the graph cannot be compiled: /,
+  "./throws.ts:graph": /^graph "agent": throws\.ts, line 3: TypeError: Cannot read properties of undefined/,
+  "./package.ts:graph": /^graph "agent": .*Cannot find package 'no-such-package'/,
+  "./agent": /must be "\.\/path\/to\/file\.ts:variable"$/,
+};
+
+for (const [place, want] of Object.entries(failures)) {
+  test(`${place} cannot be had`, async () => {
+    const { code, stdout, stderr } = await run(["--config", configure({ graphs: { agent: place } }), "--check"]);
+    assert.deepEqual([code, stdout], [1, ""]);
+    const lines = stderr.trim().split("\n");
+    assert.equal(lines.length, 1, stderr);
+    assert.match(lines[0], want);
+  });
+}
+
+test("a factory may need what only a run has", async () => {
+  const { code, stdout, stderr } = await run(["--config", configure({ graphs: { agent: "./other.ts:failing" } }), "--check"]);
+  assert.deepEqual([code, JSON.parse(stdout)], [0, { graphs: { agent: { checkpoints: true } } }]);
+  assert.equal(stderr.trim(), 'graph "agent" cannot be described: no key');
+});
+
+test("a configuration that cannot be read", async () => {
+  for (const [config, want] of [["{", /framework\.json is not valid JSON/], ["[]", /is not a JSON object/], [{ graphs: {} }, /graphs must name at least one graph/]]) {
+    const { code, stderr } = await run(["--config", configure(config)]);
+    assert.equal(code, 1);
+    assert.match(stderr.trim(), want);
+  }
+  const { code, stderr } = await run([], { cwd: "/" });
+  assert.deepEqual([code, stderr.trim()], [1, "there is no framework.json or langgraph.json in /"]);
+});
+
+test("a broken graph ends the program when it starts", async () => {
+  const { code, stderr } = await run(["--config", configure({ graphs: { agent: "./syntax.ts:graph" } })]);
+  assert.equal(code, 1);
+  assert.match(stderr, /line 3: SyntaxError/);
+});
+
+test("--check describes the graphs, as the operation does", async (t) => {
+  const { code, stdout } = await run(["--config", path.join(project, "examples/node-approval/framework.json"), "--check"]);
+  assert.equal(code, 0);
+  const { graphs: described } = JSON.parse(stdout);
+  const { agent } = described;
+  assert.equal(agent.checkpoints, true);
+  assert.deepEqual(agent.graph.nodes.map((node) => node.id), ["__start__", "write", "approve", "send", "__end__"]);
+  assert.ok(agent.graph.edges.some((edge) => edge.source === "approve" && edge.target === "send" && edge.conditional));
+  assert.equal(agent.input_schema.properties.request.type, "string");
+  assert.deepEqual(agent.output_schema.required, ["request"]);
+  assert.ok(agent.state_schema);
+  const runtime = await Runtime.start(t, "examples/node-approval/framework.json");
+  const answer = await runtime.post({ operation: "describe" });
+  assert.match(answer.headers.get("content-type"), /^application\/json/);
+  assert.deepEqual(await answer.json(), { graphs: described });
+});
+
+test("graphs within a graph are described by namespace", async (t) => {
+  const runtime = await Runtime.start(t, graphs);
+  const { graphs: described } = await (await runtime.post({ operation: "describe" })).json();
+  assert.deepEqual(Object.keys(described.asking.subgraphs), ["asking"]);
+  assert.equal(described.steps.subgraphs, undefined);
+  assert.ok(described.factory.graph.nodes.some((node) => node.id === "unnamed"));
+});
+
+test("requests that are refused", async (t) => {
+  const runtime = await Runtime.start(t, graphs);
+  const cases = [
+    [401, { headers: { authorization: "Bearer another" } }, {}],
+    [401, { headers: { authorization: "" } }, {}],
+    [400, {}, "{"],
+    [400, {}, "[]"],
+    [400, {}, { operation: "dance" }],
+    [400, {}, { graph: 1 }],
+    [400, {}, { graph: "steps", state: { checkpoint: { checkpoints: [{ id: "1", data: "%" }] } } }],
+    [400, {}, { graph: "steps", command: { goto: [1] } }],
+    [404, {}, { graph: "unknown" }],
+  ];
+  for (const [status, options, body] of cases) {
+    const response = await runtime.post(body, options);
+    const answer = await response.json();
+    assert.equal(response.status, status, JSON.stringify(body));
+    assert.ok(answer.error && answer.message, JSON.stringify(answer));
+  }
+  assert.equal((await fetch(`${runtime.url}/nowhere`)).status, 404);
+  assert.equal((await fetch(`${runtime.url}/invocations`)).status, 405);
+  assert.deepEqual((await runtime.ping()).status, "Healthy");
+});
+
+test("without a token of its own the runtime takes every caller", async (t) => {
+  const runtime = await Runtime.start(t, graphs, { SLIPWAY_INVOKE_TOKEN: "" });
+  const response = await runtime.post(new Thread(runtime, "steps").invocation({ input: { log: [] } }), { headers: { authorization: "" } });
+  assert.equal(response.status, 200);
+  await response.text();
+});
+
+test("a running invocation may finish after SIGTERM, and no other begins", async (t) => {
+  const runtime = await Runtime.start(t, graphs);
+  const response = await runtime.post(new Thread(runtime, "trouble").invocation({ input: { what: "finish" }, stream_mode: ["custom", "updates"] }));
+  const events = [];
+  for await (const event of eventsOf(response)) {
+    events.push(event);
+    if (event.name !== "custom") continue;
+    assert.equal((await runtime.ping()).status, "HealthyBusy");
+    runtime.child.kill("SIGTERM");
+    await until("the end of listening", () => fetch(`${runtime.url}/ping`, { headers: { connection: "close" } }).then(() => false, () => true));
+  }
+  assert.deepEqual(named(events, "updates"), [{ node: { n: 2 } }]);
+  assert.deepEqual(await runtime.exited, [0, null]);
+});
+
+test("a port that is taken ends the program", async (t) => {
+  const runtime = await Runtime.start(t, graphs);
+  const { code, stderr } = await run(["--config", path.join(project, graphs)], { env: { PATH: process.env.PATH, HOST: "127.0.0.1", PORT: new URL(runtime.url).port } });
+  assert.equal(code, 1);
+  assert.match(stderr, /EADDRINUSE/);
+});

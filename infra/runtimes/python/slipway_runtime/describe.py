@@ -1,0 +1,71 @@
+"""The operation describe: the JSON schemas of a graph, and the graph to draw."""
+
+import logging
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+from langgraph.pregel import Pregel
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph_sdk.runtime import _ReadRuntime
+from pydantic import create_model
+
+from .config import UserError
+from .loader import Source
+
+log = logging.getLogger("slipway_runtime")
+
+
+async def describe(source: Source) -> dict[str, Any]:
+    """A factory that needs more than an empty configuration has no description; one that makes no graph is a UserError."""
+    try:
+        async with source.open({"configurable": {}, "metadata": {}}, _ReadRuntime(access_context="assistants.read", store=None)) as graph:
+            return _describe(graph, drawn=True)
+    except UserError:
+        raise
+    except Exception as e:
+        log.warning("graph %r has no description: %s: %s", source.graph_id, type(e).__name__, e)
+        return {"checkpoints": True}
+
+
+def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
+    parts: dict[str, Callable[[], Any]] = {"graph": lambda: graph.get_graph().to_json()} if drawn else {}
+    if isinstance(graph, Pregel):
+        parts |= {
+            "input_schema": graph.get_input_jsonschema,
+            "output_schema": graph.get_output_jsonschema,
+            "state_schema": lambda: _state_schema(graph),
+            "config_schema": lambda: _config_schema(graph),
+            "context_schema": graph.get_context_jsonschema,
+        }
+        if drawn:
+            parts["subgraphs"] = lambda: {ns: _describe(sub, drawn=False) for ns, sub in graph.get_subgraphs(recurse=True)}
+    found: dict[str, Any] = {"checkpoints": True} if drawn and isinstance(graph, Pregel) else {}
+    for name, part in parts.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value = part()
+        except Exception as e:  # types that have no schema
+            log.debug("%s: %s: %s", name, type(e).__name__, e)
+            continue
+        if value:
+            found[name] = value
+    return found
+
+
+def _state_schema(graph: Pregel) -> dict[str, Any]:
+    fields = {name: (graph.channels[name].UpdateType, None) for name in graph.stream_channels_list if hasattr(graph.channels[name], "UpdateType")}
+    return create_model(graph.get_name("State"), **fields).model_json_schema()
+
+
+def _config_schema(graph: Pregel) -> dict[str, Any] | None:
+    """The schema of a configuration's "configurable", which is what clients set."""
+    schema = graph.config_schema(include=["configurable"]).model_json_schema()
+    configurable = schema.get("properties", {}).get("configurable")
+    if configurable is None:
+        return None
+    reference = configurable.get("$ref") or next((a["$ref"] for a in configurable.get("anyOf", ()) if "$ref" in a), "")
+    definitions = schema.get("$defs", {})
+    found = definitions.pop(reference.rpartition("/")[2], None)
+    return {**found, **({"$defs": definitions} if definitions else {})} if found else configurable

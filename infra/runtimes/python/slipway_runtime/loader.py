@@ -1,0 +1,189 @@
+"""Turns "path/to/file.py:variable" into something that can be run."""
+
+import asyncio
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import logging
+import sys
+import traceback
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from langgraph.graph import StateGraph
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph_sdk.runtime import ServerRuntime
+
+from .config import Config, UserError
+
+log = logging.getLogger("slipway_runtime")
+
+
+@dataclass(frozen=True)
+class Source:
+    """What a graph id stands for: a graph, or a factory that is called for each invocation."""
+
+    graph_id: str
+    value: Any
+
+    @contextlib.asynccontextmanager
+    async def open(self, config: dict[str, Any], runtime: ServerRuntime) -> AsyncIterator[PregelProtocol]:
+        """Yields the graph. A factory's context manager stays open for as long."""
+        async with contextlib.AsyncExitStack() as stack:
+            value = self.value
+            if _is_factory(value):
+                value = await _call(value, config, runtime)
+                if isinstance(value, contextlib.AbstractAsyncContextManager):
+                    value = await stack.enter_async_context(value)
+                elif isinstance(value, contextlib.AbstractContextManager):
+                    value = stack.enter_context(value)
+            yield as_graph(self.graph_id, value)
+
+    @property
+    def is_factory(self) -> bool:
+        return _is_factory(self.value)
+
+
+def load(config: Config) -> dict[str, Source]:
+    """Imports every graph. The error has a line for each that cannot be had."""
+    for directory in (config.directory, *config.dependencies):
+        if str(directory) not in sys.path:
+            sys.path.append(str(directory))
+    sources, problems = {}, []
+    for graph_id, path in config.graphs.items():
+        try:
+            sources[graph_id] = _load(config.directory, graph_id, path)
+        except UserError as e:
+            problems.append(str(e))
+    if problems:
+        raise UserError("\n".join(problems))
+    return sources
+
+
+def _load(directory: Path, graph_id: str, path: str) -> Source:
+    target, _, variable = path.rpartition(":")
+    try:
+        if "/" in target or target.endswith(".py"):
+            module = _import_file(directory, graph_id, target)
+        else:
+            module = importlib.import_module(target)
+    except UserError:
+        raise
+    except SyntaxError as e:
+        file = _relative(directory, e.filename or target)
+        raise UserError(f"graph {graph_id!r}: {file}, line {e.lineno}: {type(e).__name__}: {e.msg}") from e
+    except (Exception, SystemExit) as e:
+        raise UserError(f"graph {graph_id!r}: {_place(directory, e, target)}{type(e).__name__}: {_one_line(e)}") from e
+    try:
+        value = getattr(module, variable)
+    except AttributeError as e:
+        raise UserError(f"graph {graph_id!r}: {target} has no variable {variable!r}") from e
+    source = Source(graph_id, value)
+    if not source.is_factory:
+        source = Source(graph_id, as_graph(graph_id, value))
+    return source
+
+
+def _import_file(directory: Path, graph_id: str, target: str) -> ModuleType:
+    file = (directory / target).resolve()
+    if file.suffix in (".js", ".ts", ".mjs", ".mts", ".cjs", ".cts", ".tsx", ".jsx"):
+        raise UserError(f"graph {graph_id!r}: {target} is a JavaScript file; the Python runtime hosts Python graphs only")
+    if not file.is_file():
+        raise UserError(f"graph {graph_id!r}: there is no file {target!r}")
+    name = _module_name(directory, file)
+    known = sys.modules.get(name)
+    if known is not None and getattr(known, "__file__", None) == str(file):
+        return known
+    spec = importlib.util.spec_from_file_location(name, file)
+    if spec is None or spec.loader is None:
+        raise UserError(f"graph {graph_id!r}: {target!r} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        sys.modules.pop(name, None)
+        raise
+    return module
+
+
+def _module_name(directory: Path, file: Path) -> str:
+    """The name by which the repository's other modules import the file, because checkpoints name the classes in it by module: it must be the same
+    in every process. Where an installed package has the first part of that name, one that nothing else has."""
+    parts = file.relative_to(directory).with_suffix("").parts if file.is_relative_to(directory) else (file.stem,)
+    if not all(part.isidentifier() for part in parts):
+        return "slipway_graph_" + "_".join("".join(c if c.isalnum() else "_" for c in part) for part in parts)
+    try:
+        spec = importlib.util.find_spec(parts[0])
+    except (ImportError, ValueError):
+        spec = None
+    places = [spec.origin] if spec and spec.origin else list(spec.submodule_search_locations or []) if spec else []
+    if any(not Path(place).resolve().is_relative_to(directory) for place in places):
+        return "slipway_graph_" + "_".join(parts)
+    return ".".join(parts)
+
+
+def as_graph(graph_id: str, value: Any) -> PregelProtocol:
+    if isinstance(value, StateGraph):
+        try:
+            return value.compile()
+        except ValueError as e:
+            raise UserError(f"graph {graph_id!r}: the graph cannot be compiled: {_one_line(e)}") from e
+    if isinstance(value, PregelProtocol):
+        return value
+    kind = value.__name__ if isinstance(value, type) else type(value).__name__
+    raise UserError(f"graph {graph_id!r}: a graph, or a function that returns one, was expected, not {kind}")
+
+
+def _is_factory(value: Any) -> bool:
+    return callable(value) and not isinstance(value, (PregelProtocol, StateGraph, type))
+
+
+async def _call(factory: Callable[..., Any], config: dict[str, Any], runtime: ServerRuntime) -> Any:
+    arguments: dict[str, Any] = {}
+    positional = []
+    for parameter in inspect.signature(factory).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        kind = str(getattr(parameter.annotation, "__name__", parameter.annotation))
+        if parameter.name == "runtime" or "Runtime" in kind:
+            value: Any = runtime
+        elif parameter.name == "config" or "RunnableConfig" in kind or (parameter.default is parameter.empty and not positional and not arguments):
+            value = config
+        else:
+            continue
+        if parameter.kind is parameter.POSITIONAL_ONLY:
+            positional.append(value)
+        else:
+            arguments[parameter.name] = value
+    if inspect.iscoroutinefunction(factory):
+        return await factory(*positional, **arguments)
+    value = await asyncio.to_thread(factory, *positional, **arguments)
+    return await value if inspect.isawaitable(value) else value
+
+
+def warn_of_own_checkpointer(graph_id: str, graph: PregelProtocol) -> None:
+    if getattr(graph, "checkpointer", None) not in (None, True):
+        log.warning("graph %r: its own checkpointer is replaced by the platform's", graph_id)
+
+
+def _place(directory: Path, error: BaseException, target: str) -> str:
+    """The innermost line of the repository's own code that an import failed in."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        file = Path(frame.filename)
+        if file.is_relative_to(directory) and "site-packages" not in file.parts:
+            return f"{_relative(directory, frame.filename)}, line {frame.lineno}: "
+    return f"{target}: "
+
+
+def _relative(directory: Path, filename: str) -> str:
+    file = Path(filename)
+    return str(file.relative_to(directory)) if file.is_relative_to(directory) else filename
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,182 @@
+"""The operations run and update_state."""
+
+import contextlib
+import logging
+import warnings
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from typing import Any
+
+from langgraph.constants import START
+from langgraph.pregel import Pregel
+from langgraph.pregel.protocol import PregelProtocol
+from langgraph.store.base import BaseStore
+from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
+
+from .bridge import Outlet
+from .checkpointer import DataError
+from .encode import encode
+from .invocation import Invocation, Update
+from .loader import Source
+from .recorder import Recorder
+
+log = logging.getLogger("slipway_runtime")
+
+INTERRUPTED = "__interrupt__"
+INPUT = "__input__"
+# Modes that the framework streams by itself; events come from its callbacks.
+_MODES = ("values", "updates", "messages", "custom", "debug", "tasks", "checkpoints", "tools")
+
+
+class Run:
+    """One invocation of a graph."""
+
+    def __init__(self, source: Source, invocation: Invocation, store: BaseStore | None, outlet: Outlet) -> None:
+        self._source = source
+        self._invocation = invocation
+        self._store = store
+        self._outlet = outlet
+
+    async def execute(self) -> None:
+        """Answers the invocation. A graph that fails is an error event; only being cancelled ends this otherwise."""
+        try:
+            operation = self._update if self._invocation.operation == "update_state" else self._run
+            async with self._open() as graph:
+                await operation(graph)
+        except (Exception, SystemExit) as e:
+            log.exception("graph %r, run %s: %s", self._invocation.graph, self._invocation.run_id, type(e).__name__)
+            self._outlet.emit("error", encode({"error": type(e).__name__, "message": str(e)}))
+
+    @contextlib.asynccontextmanager
+    async def _open(self) -> AsyncIterator[PregelProtocol]:
+        invocation = self._invocation
+        if invocation.operation == "run":
+            runtime: Any = _ExecutionRuntime(access_context="threads.create_run", store=self._store, context=invocation.context)
+        else:
+            runtime = _ReadRuntime(access_context="threads.update", store=self._store)
+        async with self._source.open(invocation.run_config(), runtime) as graph:
+            yield graph
+
+    def _attach(self, graph: PregelProtocol) -> tuple[PregelProtocol, Recorder | None]:
+        """Gives the graph the platform's checkpointer and store for this invocation, with the state that the server keeps."""
+        if not isinstance(graph, Pregel):
+            return graph, None  # it runs elsewhere, and has its checkpoints there
+        invocation = self._invocation
+        recorder = Recorder(invocation.thread_id, self._outlet.emit, eager=invocation.durability != "exit")
+        try:
+            for c in invocation.checkpoints:
+                recorder.checkpointer.seed(c.ns, c.id, c.parent_id, c.data)
+            for w in invocation.writes:
+                recorder.checkpointer.seed_writes(w.ns, w.checkpoint_id, w.task_id, w.data)
+        except DataError as e:
+            raise DataError(f"the stored checkpoint {invocation.checkpoint_id} cannot be read: {e}") from e
+        update: dict[str, Any] = {"checkpointer": recorder.checkpointer}
+        if self._store is not None:
+            update["store"] = self._store
+        return graph.copy(update), recorder
+
+    async def _run(self, graph: PregelProtocol) -> None:
+        invocation = self._invocation
+        graph, recorder = self._attach(graph)
+        given = invocation.command if invocation.command is not None else invocation.input
+        config = invocation.run_config()
+        if recorder is not None:
+            await self._apply_pending(graph, recorder)
+            newest = recorder.checkpointer.newest("")
+            if newest is not None and recorder.checkpointer.metadata(newest).get("run_id") == invocation.run_id:
+                given = None  # an earlier attempt has taken it
+                config["configurable"].pop("checkpoint_id", None)
+        async with _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
+            async for ns, mode, payload in chunks:
+                self._show(ns, mode, payload, recorder)
+                if self._outlet.full:
+                    await self._outlet.drain()
+
+    def _chunks(self, graph: PregelProtocol, given: Any, config: dict[str, Any], recorder: Recorder | None) -> AsyncGenerator[tuple]:
+        invocation = self._invocation
+        modes = {"messages" if mode == "messages-tuple" else mode for mode in invocation.stream_modes}
+        # Without checkpoints, values are what makes the state.
+        modes = modes & {*_MODES} | ({"checkpoints"} if recorder else {"values"})
+        options: dict[str, Any] = {"stream_mode": sorted(modes), "subgraphs": True}
+        if invocation.interrupt_before:
+            options["interrupt_before"] = invocation.interrupt_before
+        if invocation.interrupt_after:
+            options["interrupt_after"] = invocation.interrupt_after
+        if recorder is not None:
+            options["durability"] = invocation.durability
+            options["context"] = invocation.context_for(getattr(graph, "context_schema", None))
+        if "events" not in invocation.stream_modes:
+            return graph.astream(given, config, **options)
+        return self._events(graph, given, config, options)
+
+    async def _events(self, graph: Any, given: Any, config: dict[str, Any], options: dict[str, Any]) -> AsyncGenerator[tuple]:
+        """Streams the framework's callback events. Among those, the graph's own chunks are what it streams without."""
+        async for event in graph.astream_events(given, config, version="v2", **options):
+            if event["event"] == "on_chain_stream" and event["run_id"] == self._invocation.run_id:
+                yield event["data"]["chunk"]
+            else:
+                yield (), "events", event
+
+    def _show(self, ns: tuple[str, ...], mode: str, payload: Any, recorder: Recorder | None) -> None:
+        invocation = self._invocation
+        if mode == "checkpoints" and recorder is not None:
+            recorder.describe(payload)
+        if ns and not invocation.stream_subgraphs:
+            return
+        if mode == "updates" and not ns and isinstance(payload, Mapping) and INTERRUPTED in payload:
+            self._outlet.emit("interrupt", encode(list(payload[INTERRUPTED])))
+            return
+        if mode in invocation.stream_modes or mode == "messages" or recorder is None:
+            self._outlet.emit("|".join((mode, *ns)), encode(payload))
+
+    async def _apply_pending(self, graph: Pregel, recorder: Recorder) -> None:
+        """Brings what was shown and never saved into the graph's state, through its own reducers."""
+        for update in self._invocation.pending:
+            if not await self._try(graph, update):
+                log.warning("run %s: an update that was shown as that of node %r is lost, because the graph takes it in no way",
+                            self._invocation.run_id, update.as_node)
+        if self._invocation.pending:
+            await recorder.finish(graph)
+
+    async def _try(self, graph: Pregel, update: Update) -> bool:
+        """A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. An input
+        goes through the node that spreads it over the state: one that waits for its run would not outlive what comes next."""
+        nodes = (START, INPUT) if update.as_node == INPUT else (update.as_node, None, START, INPUT)
+        for as_node in dict.fromkeys(nodes):
+            try:
+                await _update_state(graph, self._invocation.state_config(), [[Update(update.values, as_node)]])
+                return True
+            except Exception as e:
+                log.info("run %s: update as %r: %s: %s", self._invocation.run_id, as_node, type(e).__name__, e)
+        return False
+
+    async def _update(self, graph: PregelProtocol) -> None:
+        graph, recorder = self._attach(graph)
+        if recorder is None:
+            raise TypeError(f"graph {self._invocation.graph!r} keeps its state elsewhere: it cannot be changed here")
+        await self._apply_pending(graph, recorder)
+        async with _finishing(recorder, graph):
+            await _update_state(graph, self._invocation.state_config(), self._invocation.supersteps)
+
+
+@contextlib.asynccontextmanager
+async def _finishing(recorder: Recorder | None, graph: PregelProtocol) -> AsyncIterator[None]:
+    """Sends what is left of the checkpoints when a graph has ended, or failed; of one that was stopped nobody wants them."""
+    try:
+        yield
+    except (Exception, SystemExit):
+        if recorder is not None:
+            try:
+                await recorder.finish(graph)
+            except Exception:
+                log.exception("the state in which the graph failed cannot be told")
+        raise
+    if recorder is not None:
+        await recorder.finish(graph)
+
+
+async def _update_state(graph: Pregel, config: dict[str, Any], supersteps: list[list[Update]]) -> None:
+    await graph.abulk_update_state(config, [[update.state_update() for update in step] for step in supersteps])
+
+
+# What only says that a newer way exists is for the graph's author, not for each run's log.
+warnings.filterwarnings("ignore", message=".*`config_schema` is deprecated.*")

@@ -1,0 +1,173 @@
+"""The HTTP interface: GET /ping and POST /invocations, in the shape of the public AgentCore Runtime HTTP contract."""
+
+import asyncio
+import contextlib
+import hashlib
+import hmac
+import time
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
+
+from .bridge import GraphLoop, Outlet
+from .config import UserError
+from .describe import describe
+from .encode import encode
+from .invocation import InvalidInvocation, Invocation, parse
+from .loader import Source
+from .run import Run
+from .store import ServerStore
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+# SIGNATURE_AGE is how many seconds a signature's time may be from this clock.
+SIGNATURE_AGE = 300
+# A comment so often shows a connection that has died without a word.
+_HEARTBEAT = 15.0
+
+
+class _Refused(Exception):
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status = status
+
+
+class Server:
+    """An ASGI application."""
+
+    def __init__(self, sources: dict[str, Source], graphs: GraphLoop, token: str) -> None:
+        self._sources = sources
+        self._graphs = graphs
+        self._token = token
+        self._stores: dict[str, ServerStore] = {}
+        self._busy = 0
+        self._changed = time.time()
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            raise NotImplementedError(scope["type"])  # which is how an application says that it has no lifespan
+        try:
+            match scope["method"], scope["path"]:
+                case "GET" | "HEAD", "/ping":
+                    status = "HealthyBusy" if self._busy else "Healthy"
+                    await _answer(send, 200, {"status": status, "time_of_last_update": self._changed})
+                case "POST", "/invocations":
+                    await self._invoke(scope, receive, send)
+                case _, "/ping" | "/invocations":
+                    raise _Refused(405, "the method is not allowed here")
+                case _:
+                    raise _Refused(404, "there are only GET /ping and POST /invocations")
+        except _Refused as e:
+            await _answer(send, e.status, {"error": str(e)})
+
+    async def _invoke(self, scope: Message, receive: Receive, send: Send) -> None:
+        headers = {name.lower(): value for name, value in scope["headers"]}
+        self._authorize(headers)
+        body = await _read(receive)
+        self._verify(headers, body)
+        try:
+            invocation = parse(body)
+        except InvalidInvocation as e:
+            raise _Refused(400, str(e)) from e
+        if invocation.operation == "describe":
+            found = {graph_id: await self._describe(source) for graph_id, source in self._sources.items()}
+            await _answer(send, 200, {"graphs": found})
+            return
+        source = self._sources.get(invocation.graph)
+        if source is None:
+            raise _Refused(404, f"there is no graph {invocation.graph!r}; there are {', '.join(sorted(self._sources))}")
+        await self._stream(Run(source, invocation, self._store(invocation), outlet := Outlet(self._graphs.loop)), outlet, receive, send)
+
+    def _authorize(self, headers: dict[bytes, bytes]) -> None:
+        given = headers.get(b"authorization", b"")
+        if self._token and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            raise _Refused(401, "the invoke token is missing or wrong")
+
+    def _verify(self, headers: dict[bytes, bytes], body: bytes) -> None:
+        """Checks that the body came from the platform just now, if it says so."""
+        signature = headers.get(b"x-slipway-signature")
+        if not self._token or signature is None:
+            return
+        pairs = dict(pair.partition("=")[::2] for pair in signature.decode("latin-1").split(","))
+        at = pairs.get("t", "")
+        signed = f"{at}.{hashlib.sha256(body).hexdigest()}".encode()
+        wanted = hmac.new(self._token.encode(), signed, hashlib.sha256).hexdigest()
+        fresh = at.isascii() and at.isdigit() and abs(time.time() - int(at)) <= SIGNATURE_AGE
+        if not hmac.compare_digest(pairs.get("v1", "").encode(), wanted.encode()) or not fresh:
+            raise _Refused(401, "the signature is wrong, or too old")
+
+    async def _describe(self, source: Source) -> dict[str, Any]:
+        try:
+            return await asyncio.wrap_future(self._graphs.submit(describe(source)))
+        except UserError as e:
+            raise _Refused(500, str(e)) from e
+
+    def _store(self, invocation: Invocation) -> ServerStore | None:
+        url = invocation.server_url
+        if url and url not in self._stores:
+            self._stores[url] = ServerStore(url, self._token)
+        return self._stores.get(url)
+
+    async def _stream(self, run: Run, outlet: Outlet, receive: Receive, send: Send) -> None:
+        """Sends the events of a run while it makes them. When the caller goes, the run is stopped."""
+        headers = [(b"content-type", b"text/event-stream"), (b"cache-control", b"no-cache")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        self._count(1)
+        work = self._graphs.submit(_until_closed(run, outlet))
+        gone = asyncio.create_task(_await_disconnect(receive, outlet))
+        try:
+            while (chunk := await _read_or_beat(outlet)) is not None:
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            if not gone.done():
+                await send({"type": "http.response.body", "body": b""})
+        finally:
+            self._count(-1)
+            gone.cancel()
+            work.cancel()
+
+    def _count(self, change: int) -> None:
+        before, self._busy = self._busy, self._busy + change
+        if bool(before) != bool(self._busy):
+            self._changed = time.time()
+
+
+async def _until_closed(run: Run, outlet: Outlet) -> None:
+    try:
+        await run.execute()
+    finally:
+        outlet.close()
+
+
+async def _read_or_beat(outlet: Outlet) -> bytes | None:
+    try:
+        async with asyncio.timeout(_HEARTBEAT):
+            return await outlet.read()
+    except TimeoutError:
+        return b": heartbeat\n\n"
+
+
+async def _await_disconnect(receive: Receive, outlet: Outlet) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    outlet.abandon()
+
+
+async def _read(receive: Receive) -> bytes:
+    parts = []
+    more = True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise _Refused(400, "the body is not complete")
+        parts.append(message.get("body", b""))
+        more = message.get("more_body", False)
+    return b"".join(parts)
+
+
+async def _answer(send: Send, status: int, body: dict[str, Any]) -> None:
+    data = encode(body)
+    headers = [(b"content-type", b"application/json"), (b"content-length", str(len(data)).encode())]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    with contextlib.suppress(OSError):
+        await send({"type": "http.response.body", "body": data})

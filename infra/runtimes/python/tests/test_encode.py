@@ -1,0 +1,56 @@
+import datetime
+import json
+from collections import namedtuple
+from dataclasses import dataclass
+
+import pytest
+from langchain_core.messages import AIMessageChunk
+from langgraph.types import Interrupt, Send
+from pydantic import BaseModel
+
+from slipway_runtime.encode import encode
+
+
+class Model(BaseModel):
+    a: int = 1
+
+
+@dataclass
+class Data:
+    model: Model
+
+
+Point = namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize(("value", "wanted"), [
+    (Model(), {"a": 1}),
+    (Data(Model()), {"model": {"a": 1}}),
+    (Point(1, Model()), {"x": 1, "y": {"a": 1}}),
+    ({1, }, [1]),
+    (b"abc", "YWJj"),
+    (ValueError("no"), {"error": "ValueError", "message": "no"}),
+    (Send("node", {"m": Model()}), {"node": "node", "arg": {"m": {"a": 1}}}),
+    (float("nan"), None),
+    (2**70, 2**70),
+    ("\ud800", "\ufffd"),
+    ({("a", 1): {2**70: float("inf")}}, {"('a', 1)": {str(2**70): None}}),
+    ([2**70, Model(), Data(Model()), Point(1, 2), {"x": b"abc"}], [2**70, {"a": 1}, {"model": {"a": 1}}, {"x": 1, "y": 2}, {"x": "YWJj"}]),
+    (datetime.timedelta(seconds=1.5), 1.5),
+])
+def test_every_value_has_a_form(value: object, wanted: object) -> None:
+    assert json.loads(encode(value)) == wanted
+
+
+def test_messages_have_the_fields_that_clients_read() -> None:
+    chunk = json.loads(encode(AIMessageChunk("a", id="1")))
+    assert (chunk["type"], chunk["content"], chunk["id"]) == ("AIMessageChunk", "a", "1")
+
+
+def test_an_interrupt_has_its_value_and_id() -> None:
+    interrupt = json.loads(encode(Interrupt(value={"m": Model()}, id="1")))
+    assert (interrupt["value"], interrupt["id"]) == ({"m": {"a": 1}}, "1")
+
+
+def test_what_has_no_form_is_text() -> None:
+    assert json.loads(encode({"f": len, "t": Model})) == {"f": "<built-in function len>", "t": str(Model)}

@@ -1,0 +1,144 @@
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from harness import Agent, Thread
+
+from slipway_runtime.__main__ import listen
+
+GRAPH = """
+from typing_extensions import TypedDict
+from langgraph.graph import START, StateGraph
+
+
+class State(TypedDict):
+    text: str
+
+
+class Context(TypedDict):
+    model: str
+
+
+builder = StateGraph(State, context_schema=Context).add_node("node", lambda s: {"text": s["text"] + "!"}).add_edge(START, "node")
+"""
+
+
+def check(directory: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:
+    environment = {**os.environ, **environment}
+    return subprocess.run([sys.executable, "-m", "slipway_runtime", *arguments], cwd=directory, env=environment, capture_output=True, text=True, timeout=60)
+
+
+def write(directory: Path, path: str, text: str, target: str | None = None) -> None:
+    (directory / path).parent.mkdir(parents=True, exist_ok=True)
+    (directory / path).write_text(text)
+    if target:
+        (directory / "framework.json").write_text(json.dumps({"dependencies": ["."], "graphs": {"agent": target}}))
+
+
+@pytest.mark.parametrize("mode", [["--check"], []])
+@pytest.mark.parametrize(("text", "target", "wanted"), [
+    ("x = 1\ndef f(:\n", "./agent.py:graph", "graph 'agent': agent.py, line 2: SyntaxError: invalid syntax"),
+    ("def f():\nreturn\n", "./agent.py:graph", "graph 'agent': agent.py, line 2: IndentationError: expected an indented block after function definition on line 1"),
+    ("\nimport no_such_module\n", "./agent.py:graph", "graph 'agent': agent.py, line 2: ModuleNotFoundError: No module named 'no_such_module'"),
+    ("raise SystemExit(3)\n", "./agent.py:graph", "graph 'agent': agent.py, line 1: SystemExit: 3"),
+    (GRAPH, "./other.py:graph", "graph 'agent': there is no file './other.py'"),
+    (GRAPH, "./agent.py:graph", "graph 'agent': ./agent.py has no variable 'graph'"),
+    ("graph = 3\n", "./agent.py:graph", "graph 'agent': a graph, or a function that returns one, was expected, not int"),
+    ("def graph():\n    return 3\n", "./agent.py:graph", "graph 'agent': a graph, or a function that returns one, was expected, not int"),
+    (GRAPH + "graph = builder.add_edge('node', 'nowhere')\n", "./agent.py:graph", "graph 'agent': the graph cannot be compiled: Found edge ending at unknown node `nowhere`"),
+    (GRAPH, "./agent.ts:graph", "graph 'agent': ./agent.ts is a JavaScript file; the Python runtime hosts Python graphs only"),
+    (GRAPH, "no.module:graph", "graph 'agent': no.module: ModuleNotFoundError: No module named 'no'"),
+    (GRAPH, "agent", 'framework.json: graphs.agent must be "path/to/file.py:variable"'),
+])
+def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, mode: list[str], text: str, target: str, wanted: str) -> None:
+    write(tmp_path, "agent.py", text, target)
+    result = check(tmp_path, *mode)
+    assert (result.returncode, result.stderr.strip(), result.stdout) == (1, wanted, "")
+
+
+def test_a_configuration_that_is_missing_or_broken(tmp_path: Path) -> None:
+    assert "'framework.json' cannot be read: No such file or directory" in check(tmp_path, "--check").stderr
+    (tmp_path / "framework.json").write_text("{")
+    assert "framework.json is not valid JSON" in check(tmp_path, "--check").stderr
+    (tmp_path / "framework.json").write_text("{}")
+    assert "graphs must name at least one graph" in check(tmp_path, "--check").stderr
+
+
+@pytest.mark.parametrize(("path", "target", "text"), [
+    ("agent.py", "./agent.py:builder", GRAPH),
+    ("agent.py", "agent:graph", GRAPH + "graph = builder.compile()"),
+    ("src/my_agent/graph.py", "./src/my_agent/graph.py:graph", GRAPH + "from .tools import ready\ngraph = builder.compile()"),
+    ("json/graph-1.py", "./json/graph-1.py:graph", GRAPH + "graph = builder.compile()"),
+    ("json/graph.py", "./json/graph.py:graph", GRAPH + "graph = builder.compile()"),
+    ("agent.py", "./agent.py:make", GRAPH + "def make():\n    return builder.compile()"),
+    ("agent.py", "./agent.py:make", GRAPH + "async def make(config):\n    assert config['configurable'] is not None\n    return builder"),
+    ("agent.py", "./agent.py:make", GRAPH + "from langchain_core.runnables import RunnableConfig\ndef make(c: RunnableConfig, n=3):\n    c['configurable']\n    return builder"),
+    ("agent.py", "./agent.py:make", GRAPH + "def make(config, runtime):\n    runtime.store\n    return builder"),
+    ("agent.py", "./agent.py:make", GRAPH + "from langgraph_sdk.runtime import ServerRuntime\nseen = []\ndef make(r: ServerRuntime[Context]):\n"
+     "    seen.append(r.access_context)\n    assert r.execution_runtime is None or seen == ['assistants.read', 'threads.create_run']\n    return builder"),
+    ("agent.py", "./agent.py:make", GRAPH + "import functools\nmake = functools.partial(lambda b: b.compile(), builder)"),
+    ("agent.py", "./agent.py:make", GRAPH + "import contextlib\n@contextlib.asynccontextmanager\nasync def make():\n    yield builder.compile()"),
+    ("agent.py", "./agent.py:make", GRAPH + "import contextlib\n@contextlib.contextmanager\ndef make():\n    yield builder.compile()"),
+    ("agent.py", "./agent.py:flow", "from langgraph.func import entrypoint\n@entrypoint()\ndef flow(inputs: dict) -> dict:\n    return {'text': inputs['text'] + '!'}"),
+])
+def test_every_way_to_name_a_graph(tmp_path: Path, path: str, target: str, text: str) -> None:
+    write(tmp_path, path, text, target)
+    write(tmp_path, "src/my_agent/tools.py", "ready = True")
+    with Agent(tmp_path) as agent:
+        thread = Thread()
+        thread.run(agent, input={"text": "hello"})
+        assert thread.values["text"] == "hello!", agent.log()
+
+
+def test_the_public_frameworks_own_file_name(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH)
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"agent": {"path": "./agent.py:builder"}}, "auth": {"path": "./auth.py:auth"}}))
+    result = check(tmp_path, "--check")
+    assert result.returncode == 0, result.stderr
+    assert "auth is not used" in result.stderr
+
+
+def test_the_description(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", "print('noise')\n" + GRAPH + "parent = StateGraph(State).add_node('child', builder.compile()).add_edge(START, 'child')", "./agent.py:parent")
+    result = check(tmp_path, "--check")
+    graph = json.loads(result.stdout)["graphs"]["agent"]
+    assert [n["id"] for n in graph["graph"]["nodes"]] == ["__start__", "child", "__end__"]
+    assert {"source": "__start__", "target": "child"} in graph["graph"]["edges"]
+    for name in ("input_schema", "output_schema", "state_schema"):
+        assert graph[name]["properties"]["text"]["type"] == "string"
+    child = graph["subgraphs"]["child"]
+    for name in ("context_schema", "config_schema"):
+        assert child[name]["properties"]["model"]["type"] == "string"
+    assert "graph" not in child and graph["checkpoints"]
+    with Agent(tmp_path) as agent:
+        assert json.loads(agent.post({"operation": "describe"}).read()) == json.loads(result.stdout)
+
+
+def test_a_factory_that_needs_more_than_an_empty_configuration_still_runs(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH + "def make(config):\n    config['configurable']['user']\n    return builder", "./agent.py:make")
+    with Agent(tmp_path) as agent:
+        assert json.loads(agent.post({"operation": "describe"}).read()) == {"graphs": {"agent": {"checkpoints": True}}}
+        thread = Thread()
+        thread.run(agent, input={"text": "a"}, config={"configurable": {"user": "u"}})
+        assert thread.values == {"text": "a!"}
+
+
+def test_a_port_that_is_taken(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH, "./agent.py:builder")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = check(tmp_path, PORT=str(port), HOST="127.0.0.1")
+    assert (result.returncode, result.stderr) == (1, f"cannot listen at 127.0.0.1:{port}: Address already in use\n")
+
+
+def test_no_event_waits_for_the_one_before_to_be_acknowledged() -> None:
+    with listen("127.0.0.1", 0) as listener:
+        listener.listen()
+        with socket.create_connection(listener.getsockname()):
+            accepted, _ = listener.accept()
+            with accepted:
+                assert accepted.proto == socket.IPPROTO_TCP  # what asyncio looks at

@@ -1,0 +1,423 @@
+"""What a run does, through HTTP on a started runtime."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from harness import Agent, Thread, events, repository, wait_for
+
+SOURCE = (Path(__file__).parent / "graphs.py").read_text()
+
+GRAPHS = ("steps", "fan", "waiting", "blocking", "loop_blocking", "failing", "failing_async", "two", "three_in_turn", "persistent", "calling", "showing", "endless",
+          "chat", "typed", "flow")
+
+
+@pytest.fixture(scope="module")
+def directory() -> Iterator[Path]:
+    with repository(SOURCE, **{name: f"./agent.py:{name}" for name in GRAPHS}) as path:
+        yield path
+
+
+@pytest.fixture(scope="module")
+def agent(directory: Path) -> Iterator[Agent]:
+    with Agent(directory) as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _clean(directory: Path) -> Iterator[None]:
+    yield
+    for name in ("go", "mended", "notes"):
+        (directory / name).unlink(missing_ok=True)
+
+
+def notes(directory: Path) -> list[str]:
+    file = directory / "notes"
+    return file.read_text().split("\n")[:-1] if file.exists() else []
+
+
+def names(seen: list[tuple[str, Any]]) -> list[str]:
+    return [name for name, _ in seen]
+
+
+def test_own_checkpointer_is_replaced_with_a_warning(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": [1]})
+    assert len(thread.history) == 5
+    assert "graph 'steps': its own checkpointer is replaced by the platform's" in agent.log()
+
+
+def test_finished_branches_are_not_run_again_after_a_kill(directory: Path) -> None:
+    with Agent(directory) as agent:
+        thread = Thread()
+        invocation = thread.invocation(graph="fan", input={"text": "one slow two"})
+        stream = events(agent.post(invocation))
+        while sum(ns == "" for ns, *_ in thread.history[-1]["writes"] if thread.history) < 2 if thread.history else True:
+            thread.take(*next(stream))
+        wait_for(lambda: "slow" in notes(directory))
+        agent.kill()
+    with Agent(directory) as agent:
+        (directory / "go").touch()
+        thread.run(agent, **{**invocation, "attempt": 2, "state": thread.state()})
+    assert thread.values["items"] == ["one", "slow", "two"]
+    assert sorted(notes(directory)) == ["one", "slow", "slow", "two"]
+
+
+def test_finished_branches_are_not_run_again_after_a_failure(agent: Agent, directory: Path) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph="fan", input={"text": "one broken"})
+    assert seen[-1] == ("error", {"error": "ValueError", "message": "this branch is broken"})
+    assert [(t["error"], t["result"]) for t in thread.newest["tasks"]] == [(None, {"items": ["one"]}), ("ValueError('this branch is broken')", None)]
+    (directory / "mended").touch()
+    thread.run(agent, graph="fan")
+    assert thread.values["items"] == ["one", "broken"]
+    assert sorted(notes(directory)) == ["broken", "broken", "one"]
+
+
+def test_a_second_attempt_goes_on_where_the_first_was(agent: Agent) -> None:
+    thread = Thread()
+    invocation = thread.invocation(graph="steps", input={"items": [1]})
+    for name, data in events(agent.post(invocation)):
+        if name in ("checkpoint", "writes"):
+            thread.take(name, data)
+        if name == "checkpoint" and data["next"] == ["b"]:
+            break  # as if the worker had died here
+    seen = thread.run(agent, **{**invocation, "attempt": 2, "state": thread.state()})
+    assert [list(data) for _, data in seen] == [["b"], ["c"]]
+    assert thread.values["items"] == [1, "a", "b", "c"]
+
+
+def test_an_answer_is_not_given_twice_by_a_second_attempt(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="three_in_turn", input={"text": ""})
+    invocation = thread.invocation(graph="three_in_turn", command={"resume": "1"})
+    thread.run(agent, **invocation)
+    seen = thread.run(agent, **{**invocation, "attempt": 2, "state": thread.state()})
+    assert seen[-1][0] == "interrupt" and seen[-1][1][0]["value"] == "y?"
+    assert thread.values["items"] == ["x: 1"]
+
+
+def test_two_questions_at_once(agent: Agent) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph="two", input={"text": ""})
+    questions = {q["value"]: q["id"] for name, data in seen if name == "interrupt" for q in data}
+    assert set(questions) == {"x?", "y?"}
+    seen = thread.run(agent, graph="two", command={"resume": {questions["y?"]: 2}})
+    assert {t["name"]: [q["value"] for q in t["interrupts"]] for t in thread.newest["tasks"] if t["interrupts"]}["x"] == ["x?"]
+    assert thread.newest["next"] == ["x"]
+    thread.run(agent, graph="two", command={"resume": {questions["x?"]: 1}})
+    assert thread.values["items"] == ["x: 1", "y: 2"]
+
+
+@pytest.mark.parametrize("addressed", [False, True])
+def test_fork_from_an_older_checkpoint(agent: Agent, addressed: bool) -> None:
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": [1]})
+    older = next(i for i, entry in enumerate(thread.history) if entry["root"]["next"] == ["b"])
+    root = thread.history[older]["root"]
+    config = {"configurable": {"checkpoint_id": root["id"]}} if addressed else None
+    count = len(thread.history)
+    thread.run(agent, at=older, graph="steps", config=config)
+    assert thread.values["items"] == [1, "a", "b", "c"]
+    assert thread.history[count]["root"]["parent_id"] == root["id"]
+    # Replaying from an addressed checkpoint begins a branch with a checkpoint of its own, as the framework does since 1.2.
+    assert thread.history[count]["root"]["metadata"]["source"] in ("fork", "loop")
+    thread.run(agent, at=older, graph="steps", input={"items": [2]})
+    assert thread.values["items"] == [1, "a", 2, "a", "b", "c"]
+
+
+def test_an_older_question_is_asked_again_when_replayed(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="three_in_turn", input={"text": ""})
+    asked = len(thread.history) - 1
+    thread.run(agent, graph="three_in_turn", command={"resume": "1"})
+    config = {"configurable": {"checkpoint_id": thread.history[asked]["root"]["id"]}}
+    seen = thread.run(agent, at=asked, graph="three_in_turn", config=config)
+    assert seen[-1][1][0]["value"] == "x?"
+    thread.run(agent, graph="three_in_turn", command={"resume": "other"})
+    assert thread.values["items"] == ["x: other"]
+
+
+def test_update_state(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": [1]})
+    before = thread.newest
+    steps = [{"updates": [{"values": {"items": ["u"]}, "as_node": "a"}]}]
+    assert thread.run(agent, graph="steps", operation="update_state", supersteps=steps) == []
+    assert (thread.values["items"], thread.newest["next"]) == ([1, "a", "b", "c", "u"], ["b"])
+    assert (thread.newest["parent_id"], thread.newest["metadata"]["source"]) == (before["id"], "update")
+    thread.run(agent, graph="steps")
+    assert thread.values["items"] == [1, "a", "b", "c", "u", "b", "c"]
+
+
+def test_update_state_of_a_new_thread_in_several_steps(agent: Agent) -> None:
+    thread = Thread()
+    steps = [
+        {"updates": [{"values": {"items": ["in"]}, "as_node": "__input__"}]},
+        {"updates": [{"values": {"items": ["in"]}, "as_node": "__start__"}]},
+        {"updates": [{"command": {"update": {"items": ["a"]}}, "as_node": "a"}]},
+    ]
+    assert thread.run(agent, graph="steps", operation="update_state", supersteps=steps) == []
+    assert len(thread.history) == 3
+    assert (thread.values["items"], thread.newest["next"]) == (["in", "a"], ["b"])
+
+
+def test_update_state_at_an_older_checkpoint_is_a_fork(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": [1]})
+    older = next(i for i, entry in enumerate(thread.history) if entry["root"]["next"] == ["b"])
+    thread.run(agent, at=older, graph="steps", operation="update_state", supersteps=[{"updates": [{"values": {"items": ["u"]}}]}])
+    assert (thread.values["items"], thread.newest["next"]) == ([1, "a", "u"], ["b"])
+    assert thread.newest["parent_id"] == thread.history[older]["root"]["id"]
+
+
+def test_a_copy_of_a_checkpoint_has_its_values(agent: Agent) -> None:
+    """The framework says of a copy that nothing has changed since the parent of what it copies."""
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": [1]})
+    before = thread.newest
+    steps = [{"updates": [{"values": {"items": ["u"]}, "as_node": "c"}]}, {"updates": [{"as_node": "__copy__"}]}]
+    assert thread.run(agent, graph="steps", operation="update_state", supersteps=steps) == []
+    assert (thread.values["items"], thread.newest["parent_id"]) == ([1, "a", "b", "c", "u"], before["id"])
+    assert thread.newest["metadata"]["source"] == "fork"
+    thread.run(agent, graph="steps", input={"items": [2]})
+    assert thread.values["items"] == [1, "a", "b", "c", "u", 2, "a", "b", "c"]
+
+
+def test_an_update_that_the_graph_refuses(agent: Agent) -> None:
+    thread = Thread()
+    [(name, data)] = thread.run(agent, graph="steps", operation="update_state", supersteps=[{"updates": [{"values": {}, "as_node": "nowhere"}]}])
+    assert (name, data) == ("error", {"error": "InvalidUpdateError", "message": "Node nowhere does not exist"})
+    assert thread.history == []
+
+
+def test_pending_updates_come_before_the_input(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="chat", input={"messages": [{"role": "user", "content": "1"}]})
+    partial = {"type": "ai", "content": "unfini", "id": "partial", "response_metadata": {"incomplete": True}}
+    thread.pending = [
+        {"values": {"messages": [{"role": "user", "content": "2", "id": "h2"}]}, "as_node": "__input__"},
+        {"values": {"messages": [partial]}, "as_node": "model"},
+        {"values": {"messages": [{"role": "user", "content": "3", "id": "h3"}]}, "as_node": "a node of an older revision"},
+    ]
+    thread.run(agent, graph="chat", input={"messages": [{"role": "user", "content": "4"}]})
+    assert [m["content"] for m in thread.values["messages"]] == ["1", "answer 1", "2", "unfini", "3", "4", "answer 6"]
+    assert thread.values["messages"][3]["response_metadata"] == {"incomplete": True}
+    assert thread.pending == []
+
+
+def test_pending_updates_of_a_thread_without_a_checkpoint(agent: Agent) -> None:
+    thread = Thread()
+    thread.pending = [{"values": {"messages": [{"role": "user", "content": "0"}]}, "as_node": "__input__"},
+                      {"values": {"messages": [{"type": "ai", "content": "par"}]}, "as_node": "model"}]
+    thread.run(agent, graph="chat", input={"messages": [{"role": "user", "content": "1"}]})
+    assert [m["content"] for m in thread.values["messages"]] == ["0", "par", "1", "answer 3"]
+
+
+@pytest.mark.parametrize("graph", ["waiting", "blocking"])
+def test_a_closed_connection_stops_the_run(agent: Agent, directory: Path, graph: str) -> None:
+    response = agent.post(Thread().invocation(graph=graph, input={"text": ""}))
+    wait_for(lambda: notes(directory))
+    assert agent.ping()["status"] == "HealthyBusy"
+    response.connection.close()
+    response.close()
+    wait_for(lambda: agent.ping()["status"] == "Healthy")
+    if graph == "waiting":
+        wait_for(lambda: "stopped" in notes(directory))
+    (directory / "go").touch()
+
+
+@pytest.mark.parametrize("graph", ["blocking", "loop_blocking"])
+def test_a_node_that_blocks_does_not_block_ping(agent: Agent, directory: Path, graph: str) -> None:
+    thread = Thread()
+    response = agent.post(thread.invocation(graph=graph, input={"text": ""}))
+    wait_for(lambda: notes(directory))
+    for _ in range(20):
+        start = time.monotonic()
+        assert agent.ping()["status"] == "HealthyBusy"
+        assert time.monotonic() - start < 1
+    (directory / "go").touch()
+    list(thread.follow(response))
+    assert thread.values["text"] == "done"
+
+
+def test_many_invocations_at_once(agent: Agent, directory: Path) -> None:
+    """All are in their blocking node before the first may go on."""
+    threads = [Thread() for _ in range(40)]
+    responses = [agent.post(thread.invocation(graph="blocking", input={"text": str(n)})) for n, thread in enumerate(threads)]
+    wait_for(lambda: len(notes(directory)) == len(threads))
+    (directory / "go").touch()
+    for thread, response in zip(threads, responses, strict=True):
+        list(thread.follow(response))
+        assert thread.values["text"] == "done"
+    wait_for(lambda: agent.ping()["status"] == "Healthy")
+
+
+@pytest.mark.parametrize("graph", ["failing", "failing_async"])
+@pytest.mark.parametrize(("text", "wanted"), [
+    ("x", {"error": "RuntimeError", "message": "it is broken: \ufffd"}), ("exit", {"error": "SystemExit", "message": "3"})])
+def test_a_failing_graph_is_an_event(agent: Agent, graph: str, text: str, wanted: dict[str, str]) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph=graph, input={"text": text})
+    assert seen[0] == ("updates", {"ok": {"items": ["ok"]}})
+    assert seen[-1] == ("error", wanted)
+    assert (thread.values, thread.newest["next"]) == ({"items": ["ok"], "text": text}, ["fail"])
+    thread.run(agent, graph="steps", input={"items": []})
+    assert agent.process.poll() is None
+
+
+def test_limits_and_empty_input_are_errors(agent: Agent) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph="endless", input={"items": []}, config={"recursion_limit": 3})
+    assert seen[-1][1]["error"] == "GraphRecursionError"
+    assert Thread().run(agent, graph="steps")[0][1]["error"] == "EmptyInputError"
+
+
+def test_interrupt_before_and_after(agent: Agent) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph="steps", input={"items": []}, interrupt_before=["b"])
+    assert seen[-1] == ("interrupt", [])
+    assert thread.newest["next"] == ["b"]
+    seen = thread.run(agent, graph="steps", interrupt_after=["b"])
+    assert (thread.values["items"], thread.newest["next"], seen[-1]) == (["a", "b"], ["c"], ("interrupt", []))
+    seen = thread.run(agent, graph="steps", interrupt_before="*")
+    assert (thread.values["items"], thread.newest["next"]) == (["a", "b", "c"], [])
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": []}, interrupt_after="*")
+    assert thread.newest["next"] == ["b"]
+
+
+def test_commands(agent: Agent) -> None:
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": []}, interrupt_before=["b"])
+    thread.run(agent, graph="steps", command={"update": {"items": ["u"]}, "goto": "c"})
+    assert thread.values["items"] == ["a", "u", "b", "c", "c"]
+    thread = Thread()
+    thread.run(agent, graph="steps", input={"items": []})
+    thread.run(agent, graph="steps", command={"update": [["items", [1]], ["items", [2]]], "goto": [{"node": "c", "input": {"items": []}}]})
+    assert thread.values["items"] == ["a", "b", "c", 1, 2, "c"]
+
+
+def test_a_subgraph_that_keeps_its_state_from_call_to_call(agent: Agent) -> None:
+    thread = Thread()
+    for wanted in ("0", "1", "2"):
+        thread.run(agent, graph="persistent", input={"text": ""})
+        assert thread.values["text"] == wanted
+    assert set(thread.persistent) == {"inner"} and thread.persistent["inner"]["values"]["items"] == [0, 1, 2]
+
+
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_a_subgraph_that_a_synchronous_node_calls(agent: Agent, durability: str) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph="calling", input={"items": []}, stream_subgraphs=True, durability=durability)
+    assert ("interrupt", "inner?") in [(name, data[0]["value"]) for name, data in seen if name == "interrupt"]
+    [inner] = thread.history[-1]["subgraphs"].values()
+    assert (inner["values"]["items"], inner["next"], inner["tasks"][0]["interrupts"][0]["value"]) == (["first"], ["ask"], "inner?")
+    thread.run(agent, graph="calling", command={"resume": "yes"}, durability=durability)
+    assert thread.values["items"] == [["first", "inner: yes"]]
+
+
+def test_configuration_and_context(agent: Agent) -> None:
+    thread, run_id = Thread(), str(uuid.uuid4())
+    config = {"configurable": {"user": "u", "__pregel_evil": 1, "thread_id": "another"}, "tags": ["t"], "metadata": {"m": 1}, "recursion_limit": 7}
+    thread.run(agent, graph="showing", run_id=run_id, input={"items": []}, config=config, context={"language": "fr"})
+    [shown] = thread.values["items"]
+    assert shown["context"] == {"language": "fr"}
+    configurable = shown["configurable"]
+    assert (configurable["user"], configurable["thread_id"], configurable["run_id"], configurable["graph_id"]) == ("u", thread.id, run_id, "showing")
+    assert (shown["internal"], shown["tags"], shown["limit"], shown["metadata"]["m"], shown["metadata"]["run_id"]) == ([], ["t"], 7, 1, run_id)
+    assert thread.newest["metadata"]["m"] == 1 and thread.newest["metadata"]["user"] == "u"
+
+    thread = Thread()
+    seen = thread.run(agent, graph="showing", input={"items": []}, config={"configurable": {"language": "de", "other": 1}})
+    assert names(seen) == ["updates"], seen
+    assert thread.values["items"][0]["context"] == {"language": "de"}
+
+
+def test_own_types_survive_a_restart(agent: Agent, directory: Path) -> None:
+    thread = Thread()
+    thread.run(agent, graph="typed", input={})
+    with Agent(directory) as another:
+        thread.run(another, graph="typed", input={})
+        assert thread.values == {"point": {"x": 1}}
+
+
+def test_functional_api(agent: Agent, directory: Path) -> None:
+    thread = Thread()
+    for answer, previous in (("first", None), ("second", "first")):
+        seen = thread.run(agent, graph="flow", input={"numbers": [1, 2]})
+        assert seen[-1][1][0]["value"] == {"doubled": [2, 4]}
+        seen = thread.run(agent, graph="flow", command={"resume": answer})
+        assert seen[-1] == ("updates", {"flow": {"answer": answer, "previous": previous}})
+        assert thread.values == {"answer": answer, "previous": previous}
+    assert notes(directory) == ["double 1", "double 2"] * 2  # not once more after the answer
+
+
+def test_requests_that_are_refused(agent: Agent) -> None:
+    invocation = Thread().invocation(graph="steps", input={"items": []})
+
+    def refusal(body: Any, **headers: str) -> tuple[int, str]:
+        response = agent.post(body, **headers)
+        return response.status, json.loads(response.read())["error"]
+
+    assert refusal(invocation, Authorization="Bearer wrong") == (401, "the invoke token is missing or wrong")
+    assert refusal(b"{")[0] == 400
+    assert refusal([]) == (400, "the body is not a JSON object")
+    assert refusal({**invocation, "operation": "x"})[0] == 400
+    assert refusal({**invocation, "config": {"configurable": 1}}) == (400, "configurable: must be of type dict")
+    assert refusal({**invocation, "command": {"goto": 3}})[0] == 400
+    assert refusal({**invocation, "state": {"checkpoint": {"checkpoints": [{"id": "1", "data": "?"}]}}}) == (400, "data: is not base64")
+    assert refusal({**invocation, "graph": "none"})[0] == 404
+    response = agent.post({**invocation, "state": {"checkpoint": {"id": "1", "checkpoints": [{"id": "1", "ns": "", "data": "AAAA"}]}}})
+    [(name, data)] = events(response)
+    assert name == "error" and data["message"].startswith("the stored checkpoint 1 cannot be read")
+
+
+def test_the_signature(agent: Agent) -> None:
+    import hashlib
+    import hmac
+
+    body = json.dumps(Thread().invocation(graph="steps", input={"items": []})).encode()
+
+    def status(at: int, signed: bytes, extra: str = "") -> int:
+        text = f"{at}.{hashlib.sha256(signed).hexdigest()}".encode()
+        return agent.post(body, **{"X-Slipway-Signature": f"t={at},v1={hmac.new(agent.token.encode(), text, hashlib.sha256).hexdigest()}{extra}"}).status
+
+    now = int(time.time())
+    assert status(now, body) == status(now - 290, body) == status(now, body, ",v2=x") == 200
+    assert status(now, body + b" ") == status(now - 310, body) == status(now + 310, body) == 401
+    assert agent.post(body, **{"X-Slipway-Signature": "nonsense"}).status == 401
+
+
+def test_sigterm_lets_running_invocations_finish(directory: Path) -> None:
+    with Agent(directory) as agent:
+        thread = Thread()
+        response = agent.post(thread.invocation(graph="blocking", input={"text": ""}))
+        wait_for(lambda: notes(directory))
+        agent.process.terminate()
+        with pytest.raises(OSError):
+            wait_for(lambda: not agent.ping())
+        (directory / "go").touch()
+        list(thread.follow(response))
+        assert thread.values["text"] == "done"
+        assert agent.process.wait(10) == 0
+
+
+def test_a_graph_waits_for_a_caller_that_reads_slowly(agent: Agent, directory: Path) -> None:
+    response = agent.post(Thread().invocation(graph="endless", input={"text": "x" * 300_000}, config={"recursion_limit": 100}))
+    made = 0
+
+    def rests() -> bool:
+        nonlocal made
+        before, made = made, len(notes(directory))
+        time.sleep(0.5)
+        return made == before > 0
+
+    wait_for(rests)
+    assert made < 60
+    *_, last = events(response)
+    assert last[1]["error"] == "GraphRecursionError" and len(notes(directory)) >= 100
