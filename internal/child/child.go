@@ -32,6 +32,8 @@ type Command struct {
 	Env []string
 	// Stdout and Stderr get the output, from one goroutine each. A nil Stderr goes where Stdout goes, in the order of writing.
 	Stdout, Stderr io.Writer
+	// Confine keeps the program from a directory of the server's.
+	Confine Confinement
 }
 
 // Exit says how a process ended.
@@ -102,14 +104,14 @@ func start(command Command, keep func(pid int) error, forget func() error) (*Pro
 		p.outputs = append(p.outputs, stderr)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = stdout.w, stderr.w
-	if err := startBound(p.cmd); err != nil {
+	if err := startConfined(p.cmd, command.Confine, p.done); err != nil {
 		err = fmt.Errorf("start %s: %w", command.Args[0], err)
 		for _, out := range p.outputs {
 			err = errors.Join(err, out.abandon())
 		}
 		return nil, err
 	}
-	p.err = keep(p.Pid())
+	p.err = errors.Join(keep(p.Pid()), yield(p.Pid()))
 	for _, out := range p.outputs {
 		p.err = errors.Join(p.err, out.w.Close())
 		go out.drain()
