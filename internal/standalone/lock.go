@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// lockDirectory takes the data directory for this process, until the file is closed or the process ends, however it does.
-func lockDirectory(data string) (*os.File, error) {
+// LockDirectory takes the data directory for this process, until the file is closed or the process ends, however it does.
+func LockDirectory(data string) (*os.File, error) {
 	file, err := os.OpenFile(filepath.Join(data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err

@@ -12,30 +12,47 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/agentserver"
 	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/assistant"
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/authservice"
 	buildlocal "github.com/slipway-run/slipway/internal/build/local"
+	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/docker"
+	computelocal "github.com/slipway-run/slipway/internal/compute/local"
 	"github.com/slipway-run/slipway/internal/compute/process"
+	"github.com/slipway-run/slipway/internal/compute/replica"
 	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/cron"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/idempotency"
+	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/metrics"
+	"github.com/slipway-run/slipway/internal/oidc"
 	"github.com/slipway-run/slipway/internal/reconcile"
 	"github.com/slipway-run/slipway/internal/revision"
-	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/rollout"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/runner"
+	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/store"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/trust"
 	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 	workflowlocal "github.com/slipway-run/slipway/internal/workflow/local"
 	"github.com/slipway-run/slipway/internal/workspace"
@@ -56,11 +73,23 @@ type Config struct {
 	Data string
 	// BaseURL is the address that clients reach the server at; the listening address when empty.
 	BaseURL string
-	// Version is shown by /info.
+	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
+	RedactSecrets bool
+	// Version is shown by /info, and is the image_version of what is deployed.
 	Version string
 	Log     *slog.Logger
+	// Issuers are those whose bearer tokens the server takes beside keys.
+	Issuers []oidc.Issuer
 	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the target's own limit.
 	ReadyLimit time.Duration
+	// PrivateAddresses lets OAuth providers and webhooks have addresses that are not public.
+	PrivateAddresses bool
+	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
+	GitHubApp string
+	// Limits are how often each key may call the control plane; the zero value is no limit.
+	Limits web.Limits
+	// Origins are whose pages may call the agent servers from browsers; nil stands for all.
+	Origins []string
 }
 
 // Server is a one-machine server.
@@ -69,15 +98,24 @@ type Server struct {
 	lock       *os.File
 	table      *sqlite.Table
 	engine     *workflowlocal.Engine
+	logs       *files.Logs
 	builder    *buildlocal.Builder
-	target     *process.Target
+	processes  *process.Target
+	containers *docker.Target
 	rollout    *rollout.Rollout
 	reconciler *reconcile.Reconciler
-	workspaces *workspace.Store
-	keys       *apikey.Store
-	mux        *web.Mux
-	listener   net.Listener
-	baseURL    string
+	agents     *runner.Agents
+	assistants *assistant.Store
+	memory     *store.Store
+	crons      *cron.Store
+	// agentTokens knows the agents that use the store.
+	agentTokens deployment.Agents
+	webhooks    *webhook.Store
+	workspaces  *workspace.Store
+	keys        *apikey.Store
+	mux         *web.Mux
+	listener    net.Listener
+	baseURL     string
 }
 
 // Open prepares a server: it takes the data directory, opens what is in it and listens. The caller must call Serve or Close.
@@ -91,7 +129,7 @@ func Open(config Config) (server *Server, err error) {
 	if err := os.MkdirAll(config.Data, 0o700); err != nil {
 		return nil, err
 	}
-	if s.lock, err = lockDirectory(config.Data); err != nil {
+	if s.lock, err = LockDirectory(config.Data); err != nil {
 		return nil, err
 	}
 	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
@@ -118,31 +156,41 @@ func (s *Server) path(name string) string { return filepath.Join(s.config.Data, 
 // assemble puts the adapters under the domain and the domain under the handlers.
 func (s *Server) assemble() error {
 	log, now := s.config.Log, clock.System
-	key, err := keyfile.Load(s.path("secret.key"))
+	key, err := keyfile.Load(s.path(KeyFile))
 	if err != nil {
 		return err
 	}
-	if s.table, err = sqlite.Open(s.path("slipway.db")); err != nil {
+	if s.table, err = sqlite.Open(s.path(DatabaseFile)); err != nil {
 		return err
 	}
-	logs, err := revisionlog.Open(s.path("logs"), now)
-	if err != nil {
+	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
 		return err
 	}
-	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Logs: logs, Log: log}); err != nil {
+	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Logs: s.logs, Log: log, Private: s.config.Data}); err != nil {
 		return err
 	}
-	if s.target, err = process.New(process.Config{Dir: s.path("agents"), Logs: logs, Log: log, ReadyLimit: s.config.ReadyLimit}); err != nil {
+	if !child.Confines() {
+		log.Warn("this system cannot keep agents and builds from the server's files (it has no Landlock): run only agents that you trust")
+	}
+	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit}
+	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits}); err != nil {
 		return err
 	}
+	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits}); err != nil {
+		return err
+	}
+	target := computelocal.New(s.processes, s.containers)
 	// The engine calls the functions and the functions' stores call the engine: the functions are filled in below, before anything runs.
 	var work *runner.Runner
 	if s.engine, err = workflowlocal.New(workflowlocal.Config{
 		Table: s.table, Definitions: statemachines.Files, Now: now, Log: log,
-		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner"},
+		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions: map[string]workflow.TaskFunc{
 			"rollout": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return s.rollout.Task(ctx, in) },
 			"runner":  func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return work.Task(ctx, in) },
+			"webhook": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+				return s.webhooks.Task(ctx, in)
+			},
 		},
 	}); err != nil {
 		return err
@@ -150,28 +198,80 @@ func (s *Server) assemble() error {
 	s.workspaces = workspace.NewStore(s.table, now)
 	s.keys = apikey.NewStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
-	deployments := deployment.NewStore(deployment.Config{Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log})
-	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log})
-	s.rollout = rollout.New(rollout.Config{
-		Deployments: deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: logs, Now: now, Log: log,
-		Targets: map[revision.Source]compute.Target{revision.GitHub: s.target},
+	listeners := listener.NewStore(listener.Config{
+		Table: s.table, Sealer: key, Now: now, Log: log,
+		Token: func(_ context.Context, revision string) (string, error) {
+			return secret.InvokeToken(key, revision), nil
+		},
 	})
-	work = runner.New(runner.Config{Runs: runs, Deployments: deployments, Target: s.target, Graph: graph.NewClient(nil), Log: log})
-	s.reconciler = &reconcile.Reconciler{Runs: runs, Rollout: s.rollout, Now: now, Log: log}
-	return s.routes(deployments, threads, runs)
+	repositories, err := s.openRepositories(key)
+	if err != nil {
+		return err
+	}
+	s.webhooks = webhook.NewStore(webhook.Config{
+		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
+	})
+	deployments := deployment.NewStore(deployment.Config{
+		Subscribers:  s.webhooks,
+		Integrations: repositories.integrations,
+		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: s.config.Version, Listeners: listeners,
+		Unsupported: docker.Unsupported,
+	})
+	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
+	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
+	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
+	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Now: now, Log: log})
+	s.rollout = rollout.New(rollout.Config{
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory},
+		Integrations: repositories.integrations,
+		Deployments:  deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: s.logs, Hasher: key, Now: now, Log: log,
+		Targets: map[revision.Source]compute.Target{revision.GitHub: target, revision.ExternalDocker: target}, Listeners: listeners.Target(nil),
+	})
+	work = runner.New(runner.Config{ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits})
+	s.agents = &runner.Agents{
+		Deployments: deployments, Graph: graph.NewClient(nil),
+		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
+	}
+	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Now: now, Log: log}
+	tokens := authservice.New(authservice.Config{Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses})
+	repositories.receive(deployments)
+	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.table, key, now))
 }
 
-func (s *Server) routes(deployments *deployment.Store, threads *thread.Store, runs *run.Store) error {
+func (s *Server) routes(
+	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
+) error {
 	s.mux = web.NewMux(s.config.Log)
+	rules := trust.NewStore(s.table, clock.System)
 	authenticator := auth.New(s.keys)
-	agentURL := func(deploymentID string) string { return s.baseURL + "/d/" + deploymentID }
+	if len(s.config.Issuers) > 0 {
+		authenticator = auth.NewWithTokens(s.keys, &oidc.Tokens{
+			Verifier: oidc.NewVerifier(s.config.Issuers, nil, clock.System), Workspaces: s.workspaces, Rules: rules,
+		})
+	}
+	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
 	return errors.Join(
-		controlplane.Register(s.mux, controlplane.Config{Deployments: deployments, Authenticator: authenticator, AgentURL: agentURL}),
+		controlplane.Register(s.mux, controlplane.Config{
+			Deployments: deployments, Listeners: listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
+			Limiter: web.NewLimiter(s.config.Limits, clock.System), AuthService: tokens, Webhooks: s.webhooks,
+			Integrations: repositories.integrations, Push: repositories.push,
+			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
+			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Now: clock.System},
+			Tenancy: controlplane.Tenancy{
+				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.table, clock.System),
+				Keys: func(context.Context) (*apikey.Store, error) { return s.keys, nil },
+			},
+		}),
 		agentserver.Register(s.mux, agentserver.Config{
-			Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: s.config.Version,
+			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: s.agentTokens,
+			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: s.config.Version,
+			Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: metrics.New(),
 		}),
 	)
 }
+
+// agentURL is where a deployment's agent server is.
+func (s *Server) agentURL(deploymentID string) string { return s.baseURL + "/d/" + deploymentID }
 
 // BaseURL is the address that clients reach the server at.
 func (s *Server) BaseURL() string { return s.baseURL }
@@ -189,11 +289,9 @@ func (s *Server) Serve(ctx context.Context) error {
 		return errors.Join(err, s.Close(ctx))
 	}
 	background, stopBackground := context.WithCancel(ctx)
-	reconciled := make(chan struct{})
-	go func() {
-		defer close(reconciled)
-		s.reconciler.Every(background, reconcileInterval)
-	}()
+	var timers sync.WaitGroup
+	timers.Go(func() { s.reconciler.Every(background, reconcileInterval) })
+	timers.Go(func() { s.crons.Run(background) })
 	served := make(chan error, 1)
 	go func() { served <- httpServer.Serve(s.listener) }()
 	var err error
@@ -202,7 +300,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	case <-ctx.Done():
 	}
 	stopBackground()
-	<-reconciled
+	timers.Wait()
 	s.config.Log.Info("stopping")
 	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
 	defer cancel()
@@ -250,8 +348,14 @@ func (s *Server) Close(ctx context.Context) error {
 	if s.builder != nil {
 		errs = append(errs, s.builder.Close())
 	}
-	if s.target != nil {
-		errs = append(errs, s.target.Close(ctx))
+	if s.processes != nil {
+		errs = append(errs, s.processes.Close(ctx))
+	}
+	if s.containers != nil {
+		errs = append(errs, s.containers.Close(ctx))
+	}
+	if s.keys != nil {
+		s.keys.Wait(ctx)
 	}
 	if s.table != nil {
 		errs = append(errs, s.table.Close())
