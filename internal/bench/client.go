@@ -60,6 +60,17 @@ func (c *client) call(ctx context.Context, method, url string, body, answer any)
 	return json.NewDecoder(response.Body).Decode(answer)
 }
 
+// discard makes a request and reads its answer without looking at it, as a proxy would: what decoding costs is not the server's.
+func (c *client) discard(ctx context.Context, method, url string, body any) error {
+	response, err := c.send(ctx, method, url, body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err
+}
+
 // deploy makes a repository of the agent and deploys it; it returns the URL of the agent server.
 func (c *client) deploy(ctx context.Context, agent, work string) (string, error) {
 	repository := filepath.Join(work, "agent")

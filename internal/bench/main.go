@@ -1,6 +1,9 @@
 // Command bench measures a one-machine server with a real agent, from outside: it starts bin/slipway on an empty data directory, deploys the weather example
 // from a git repository with all its delays set to zero, and prints what it measured. The load generator shares the machine with the server and the agent, so figures are
 // those of the whole. Run it with `make bench`.
+//
+// With -lambda it measures the AWS stack on this machine instead: the built functions by themselves, and then bin/slipway-local, which serves them. Run that
+// with `make bench-lambda`.
 package main
 
 import (
@@ -15,10 +18,20 @@ import (
 func main() {
 	binary := flag.String("slipway", "bin/slipway", "the server's binary")
 	agent := flag.String("agent", "infra/examples/weather", "directory of the agent")
+	stack := flag.Bool("lambda", false, "measure the AWS stack: the functions as processes")
+	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
+	functions := flag.String("functions", "build", "directory of the built functions")
+	only := flag.String("only", "", "make only this measurement of the one-machine server: threads, runs, interrupts, state, long, history, streams, endurance or deployments")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, *binary, *agent, time.Duration(*seconds)*time.Second)
+	duration := time.Duration(*seconds) * time.Second
+	var err error
+	if *stack {
+		err = stackBench{binary: *binary, local: *local, functions: *functions, agent: *agent, duration: duration}.run(ctx)
+	} else {
+		err = run(ctx, *binary, *agent, *only, duration)
+	}
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench: "+err.Error())

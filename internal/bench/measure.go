@@ -12,9 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
-func run(ctx context.Context, binary, agent string, duration time.Duration) error {
+func run(ctx context.Context, binary, agent, only string, duration time.Duration) error {
 	work, err := os.MkdirTemp("", "slipway-bench-")
 	if err != nil {
 		return err
@@ -34,7 +36,7 @@ func run(ctx context.Context, binary, agent string, duration time.Duration) erro
 	c := newClient(s)
 	url, err := c.deploy(ctx, agent, work)
 	if err == nil {
-		err = measureLoads(ctx, c, url, duration)
+		err = measureLoads(ctx, c, url, only, duration)
 	}
 	return errors.Join(err, s.stop())
 }
@@ -59,7 +61,33 @@ func measureStart(ctx context.Context, binary, data string) error {
 	return nil
 }
 
-func measureLoads(ctx context.Context, c *client, url string, duration time.Duration) error {
+// measureLoads makes the measurements of a deployed agent, or only the named one.
+func measureLoads(ctx context.Context, c *client, url, only string, duration time.Duration) error {
+	for _, measurement := range []struct {
+		name    string
+		measure func() error
+	}{
+		{"threads", func() error { return measureThreads(ctx, c, url, duration) }},
+		{"runs", func() error { return measureRuns(ctx, c, url, duration) }},
+		{"interrupts", func() error { return measureInterrupts(ctx, c, url) }},
+		{"state", func() error { return measureState(ctx, c, url, duration) }},
+		{"long", func() error { return measureLongThreads(ctx, c, url) }},
+		{"history", func() error { return measureHistory(ctx, c, url) }},
+		{"endurance", func() error { return measureEndurance(ctx, c, url, duration) }},
+		{"streams", func() error { return measureStreams(ctx, c, url, 2*duration) }},
+		{"deployments", func() error { return measureDeployments(ctx, c, duration) }},
+	} {
+		if only != "" && only != measurement.name {
+			continue
+		}
+		if err := measurement.measure(); err != nil {
+			return fmt.Errorf("measure %s: %w", measurement.name, err)
+		}
+	}
+	return nil
+}
+
+func measureThreads(ctx context.Context, c *client, url string, duration time.Duration) error {
 	for _, clients := range []int{1, 64} {
 		if err := measureRate(ctx, c, "POST /threads", clients, duration, func() error {
 			_, err := c.thread(ctx, url)
@@ -68,46 +96,49 @@ func measureLoads(ctx context.Context, c *client, url string, duration time.Dura
 			return err
 		}
 	}
+	return nil
+}
+
+func measureRuns(ctx context.Context, c *client, url string, duration time.Duration) error {
+	fmt.Println("run + join (aims: p50 < 4 ms with 1 client, > 1500 /s with 64)")
 	for _, clients := range []int{1, 64} {
 		threads := make(chan string, 200_000)
-		if err := makeThreads(ctx, c, url, clients, duration, threads); err != nil {
+		wanted := int(duration.Seconds()) * 600
+		if clients > 1 {
+			wanted = int(duration.Seconds()) * 4000
+		}
+		if err := makeThreads(ctx, c, url, wanted, threads); err != nil {
 			return err
 		}
 		if err := measureRate(ctx, c, "run + join", clients, duration, func() error { return c.runAndJoin(ctx, <-threads) }); err != nil {
 			return err
 		}
 	}
-	if err := measureInterrupts(ctx, c, url); err != nil {
-		return err
-	}
-	fmt.Printf("memory, after all this              %8.1f MiB\n", c.residentMiB())
 	return nil
 }
 
 // makeThreads makes more threads than a load can use, so that each run has a new one.
-func makeThreads(ctx context.Context, c *client, url string, clients int, duration time.Duration, threads chan<- string) error {
-	wanted := int(duration.Seconds()) * 600
-	if clients > 1 {
-		wanted = int(duration.Seconds()) * 4000
-	}
+func makeThreads(ctx context.Context, c *client, url string, wanted int, threads chan<- string) error {
 	var made atomic.Int64
-	var wait sync.WaitGroup
-	failures := make(chan error, 16)
-	for range 16 {
-		wait.Go(func() {
-			for made.Add(1) <= int64(wanted) {
-				thread, err := c.thread(ctx, url)
-				if err != nil {
-					failures <- err
-					return
-				}
-				threads <- thread
+	return concurrently(16, func() error {
+		for made.Add(1) <= int64(wanted) {
+			thread, err := c.thread(ctx, url)
+			if err != nil {
+				return err
 			}
-		})
+			threads <- thread
+		}
+		return nil
+	})
+}
+
+// concurrently runs work n times at once and returns the first error.
+func concurrently(n int, work func() error) error {
+	var group errgroup.Group
+	for range n {
+		group.Go(work)
 	}
-	wait.Wait()
-	close(failures)
-	return <-failures
+	return group.Wait()
 }
 
 // load calls op from a number of clients for a time, and returns how long each call took.
@@ -143,7 +174,9 @@ func measureInterrupts(ctx context.Context, c *client, url string) error {
 		final, first = append(final, f), append(first, e)
 	}
 	printTimes("interrupt: POST to old run final", final)
+	fmt.Printf("%-36s p50 %7d ms   p99 %7d ms\n", "  (aims)", 2, 10)
 	printTimes("interrupt: POST to new run's event", first)
+	fmt.Printf("%-36s p50 %7d ms   p99 %7d ms\n", "  (aims)", 5, 25)
 	return nil
 }
 

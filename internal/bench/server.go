@@ -23,29 +23,39 @@ type server struct {
 	ready time.Duration
 }
 
-// startServer starts a server on a data directory and waits until it answers.
-func startServer(ctx context.Context, binary, data string) (*server, error) {
+// startServer starts a server on a data directory and waits until it answers. The arguments are those of its command, which is serve by default.
+func startServer(ctx context.Context, binary, data string, args ...string) (*server, error) {
 	const address = "127.0.0.1:18474"
+	// Most of this is for a database that is fetched the first time.
+	const limit = 3 * time.Minute
+	if len(args) == 0 {
+		args = []string{"serve"}
+	}
 	log, err := os.OpenFile(data+"/server.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	defer log.Close()
-	s := &server{cmd: exec.CommandContext(ctx, binary, "serve", "--listen", address, "--data", data)}
+	s := &server{cmd: exec.CommandContext(ctx, binary, append(args, "--listen", address, "--data", data)...)}
 	s.cmd.Stderr = log
 	begun := time.Now()
 	if err := s.cmd.Start(); err != nil {
 		return nil, fmt.Errorf("start server: %w", err)
 	}
-	for answers(ctx, "http://"+address+"/ok") != nil {
-		if time.Since(begun) > 20*time.Second {
-			return nil, errors.Join(errors.New("the server does not answer; see "+log.Name()), s.cmd.Process.Kill())
+	for {
+		err := answers(ctx, "http://"+address+"/ok")
+		if err == nil {
+			s.ready = time.Since(begun)
+			s.Credentials, err = standalone.ReadCredentials(data)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if time.Since(begun) > limit {
+			return nil, errors.Join(errors.New("the server does not answer; see "+log.Name()), err, s.cmd.Process.Kill())
 		}
 		time.Sleep(time.Millisecond)
 	}
-	s.ready = time.Since(begun)
-	s.Credentials, err = standalone.ReadCredentials(data)
-	return s, err
 }
 
 // answers returns nil if the URL can be read.

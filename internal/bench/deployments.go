@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// stored is how many deployments are there when the control plane is measured, patience how long their rollouts may take to end.
+const (
+	stored   = 10_000
+	patience = 5 * time.Minute
+)
+
+type rolledOut struct {
+	ID             string `json:"id"`
+	LatestRevision string `json:"latest_revision_id"`
+}
+
+// measureDeployments fills the control plane and measures its reads and writes. What it deploys is an image that nobody has, so that rollouts end soon, and
+// the requests measured are the only work.
+func measureDeployments(ctx context.Context, c *client, duration time.Duration) error {
+	ids := make(chan rolledOut, stored)
+	begun := time.Now()
+	var made atomic.Int64
+	err := concurrently(64, func() error {
+		for {
+			number := made.Add(1)
+			if number > stored {
+				return nil
+			}
+			var d rolledOut
+			err := c.call(ctx, http.MethodPost, c.BaseURL+"/v2/deployments", map[string]any{
+				"name": fmt.Sprintf("bench-%05d", number), "source": "external_docker", "secrets": []any{},
+				"source_config":          map[string]any{},
+				"source_revision_config": map[string]any{"image_uri": "localhost:1/nobody/has:this"},
+			}, &d)
+			if err != nil {
+				return err
+			}
+			ids <- d
+		}
+	})
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-14s %2d clients %8.0f /s\n", "POST deploy.", 64, stored/time.Since(begun).Seconds())
+	close(ids)
+	deployments := make([]rolledOut, 0, stored)
+	for d := range ids {
+		deployments = append(deployments, d)
+	}
+	if err := awaitRollouts(ctx, c, deployments); err != nil {
+		return err
+	}
+	fmt.Printf("rollouts of %d deployments over     %8.1f s\n", stored, time.Since(begun).Seconds())
+	var next atomic.Int64
+	one := func() string {
+		return c.BaseURL + "/v2/deployments/" + deployments[int(next.Add(7919))%stored].ID
+	}
+	loads := []struct {
+		what string
+		op   func() error
+	}{
+		{"GET deployment", func() error { return c.call(ctx, http.MethodGet, one(), nil, new(rolledOut)) }},
+		{"list of 100", func() error {
+			return c.discard(ctx, http.MethodGet, c.BaseURL+"/v2/deployments?limit=100", nil)
+		}},
+		{"PATCH deploy.", func() error {
+			url := one()
+			return c.call(ctx, http.MethodPatch, url, map[string]any{
+				"source_config": map[string]any{"custom_url": "https://agent.example/" + url[strings.LastIndex(url, "/")+1:]},
+			}, new(rolledOut))
+		}},
+	}
+	for _, l := range loads {
+		for _, clients := range []int{1, 64} {
+			if err := measureRate(ctx, c, l.what, clients, duration, l.op); err != nil {
+				return err
+			}
+		}
+	}
+	fmt.Printf("memory, with %d deployments      %8.1f MiB\n", stored, c.residentMiB())
+	return nil
+}
+
+// awaitRollouts waits until no revision is on its way, one deployment after the other, each by a long poll.
+func awaitRollouts(ctx context.Context, c *client, deployments []rolledOut) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	for _, d := range deployments {
+		url := c.BaseURL + "/v2/deployments/" + d.ID + "/revisions/" + d.LatestRevision + "?wait=20"
+		for {
+			var revision struct {
+				Status string `json:"status"`
+			}
+			if err := c.call(ctx, http.MethodGet, url, nil, &revision); err != nil {
+				return err
+			}
+			if revision.Status == "DEPLOYED" || strings.Contains(revision.Status, "FAILED") {
+				break
+			}
+		}
+	}
+	return nil
+}

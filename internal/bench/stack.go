@@ -1,0 +1,149 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// aimOverhead is what the way through API Gateway and the Runtime API should cost on this machine, over that of the handler alone.
+const aimOverhead = time.Millisecond
+
+// stackBench measures the AWS stack.
+type stackBench struct {
+	binary, local, functions, agent string
+	duration                        time.Duration
+}
+
+func (b stackBench) run(ctx context.Context) error {
+	if err := measureFunctions(ctx, b.functions); err != nil {
+		return err
+	}
+	fmt.Println()
+	work, err := os.MkdirTemp("", "slipway-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	plain, err := b.measurePlain(ctx, work)
+	if err != nil {
+		return err
+	}
+	return b.on(ctx, work, b.local, []string{"lambda", "--build", b.functions}, func(c *client) error { return b.measureStack(ctx, c, work, plain) })
+}
+
+// on starts a server with data of its own and stops it afterwards.
+func (b stackBench) on(ctx context.Context, work, binary string, args []string, measure func(*client) error) error {
+	data := filepath.Join(work, filepath.Base(binary))
+	if err := os.Mkdir(data, 0o700); err != nil {
+		return err
+	}
+	s, err := startServer(ctx, binary, data, args...)
+	if err != nil {
+		return err
+	}
+	return errors.Join(measure(newClient(s)), s.stop())
+}
+
+// measurePlain returns how long the one-machine server takes for a request that touches nothing.
+func (b stackBench) measurePlain(ctx context.Context, work string) (taken time.Duration, err error) {
+	err = b.on(ctx, work, b.binary, nil, func(c *client) error {
+		taken, err = b.measureOK(ctx, c, "GET /ok, one-machine server")
+		return err
+	})
+	return taken, err
+}
+
+// measureOK measures GET /ok, which is open and touches nothing, and returns the median.
+func (b stackBench) measureOK(ctx context.Context, c *client, what string) (time.Duration, error) {
+	get := func() error { return answers(ctx, c.BaseURL+"/ok") }
+	if _, err := load(ctx, 1, time.Second, get); err != nil { // warm
+		return 0, err
+	}
+	taken, err := load(ctx, 1, b.duration, get)
+	if err != nil {
+		return 0, err
+	}
+	printTimes(what, taken)
+	return percentile(taken, 50), nil
+}
+
+func (b stackBench) measureStack(ctx context.Context, c *client, work string, plain time.Duration) error {
+	fmt.Printf("%-36s %11.2f s\n", "server start to ready, all of it", c.ready.Seconds())
+	taken, err := b.measureOK(ctx, c, "GET /ok, function")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("%-36s p50 %7.2f ms   (aim < %s) %s\n", "what the function's way costs", ms(taken-plain), aimOverhead, missed(taken-plain >= aimOverhead))
+	url, err := c.deploy(ctx, b.agent, work)
+	if err != nil {
+		return err
+	}
+	if err := b.measureFirstToken(ctx, c, url); err != nil {
+		return err
+	}
+	for _, clients := range []int{1, 16} {
+		threads := make(chan string, 10_000)
+		if err := makeThreads(ctx, c, url, 50*int(b.duration.Seconds()), threads); err != nil {
+			return err
+		}
+		close(threads)
+		if err := measureRate(ctx, c, "run + join", clients, b.duration, func() error { return b.runAndJoin(ctx, c, url, threads) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runAndJoin makes a run on a thread that is there, as long as there is one.
+func (b stackBench) runAndJoin(ctx context.Context, c *client, url string, threads <-chan string) (err error) {
+	thread, ok := <-threads
+	if !ok {
+		if thread, err = c.thread(ctx, url); err != nil {
+			return err
+		}
+	}
+	return c.runAndJoin(ctx, thread)
+}
+
+// measureFirstToken creates runs one after the other, each on a new thread, and measures until the first token of the agent's is there.
+func (b stackBench) measureFirstToken(ctx context.Context, c *client, url string) error {
+	const warm = 5 // the first ones start processes
+	var taken []time.Duration
+	for begun := time.Now(); time.Since(begun) < b.duration || len(taken) < 100+warm; {
+		thread, err := c.thread(ctx, url)
+		if err != nil {
+			return err
+		}
+		took, err := firstToken(ctx, c, thread)
+		if err != nil {
+			return err
+		}
+		taken = append(taken, took)
+	}
+	printTimes("POST run to first token", taken[warm:])
+	return nil
+}
+
+func firstToken(ctx context.Context, c *client, thread string) (time.Duration, error) {
+	begun := time.Now()
+	response, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", question(0, map[string]any{"stream_mode": "messages-tuple"}))
+	if err != nil {
+		return 0, err
+	}
+	defer response.Body.Close()
+	if err := awaitEvents(response, "messages", 1); err != nil {
+		return 0, err
+	}
+	took := time.Since(begun)
+	// The next run must find the processes free.
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return 0, err
+	}
+	return took, nil
+}

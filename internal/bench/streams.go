@@ -1,0 +1,108 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// What is streamed at once: so many answers, a token of each in an interval.
+const (
+	streams  = 1000
+	interval = 50 * time.Millisecond
+	// tokens is how long an answer is: some last while all are there.
+	tokens = 500
+	// aimDelay is what a token may come too late, but for one in a hundred.
+	aimDelay = 250 * time.Millisecond
+)
+
+// measureStreams has many readers follow an answer each, and prints how much later than the agent's pace tokens come while all of them are read.
+func measureStreams(ctx context.Context, c *client, url string, duration time.Duration) error {
+	threads := make(chan string, streams)
+	if err := makeThreads(ctx, c, url, streams, threads); err != nil {
+		return err
+	}
+	close(threads)
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var readers errgroup.Group
+	begun := make(chan error, streams)
+	seen := make([][]time.Time, streams)
+	opening := make(chan struct{}, 64) // how many are begun at a time
+	at := 0
+	for thread := range threads {
+		times := &seen[at]
+		at++
+		opening <- struct{}{}
+		readers.Go(func() error {
+			err := c.follow(reading, thread, times, func() { <-opening; begun <- nil })
+			if len(*times) == 0 {
+				<-opening
+				begun <- errors.Join(errors.New("a stream has no token"), err)
+			}
+			return nil
+		})
+	}
+	var err error
+	for range streams {
+		err = errors.Join(err, <-begun)
+	}
+	before, from := c.cpu(), time.Now()
+	select {
+	case <-time.After(duration):
+	case <-ctx.Done():
+	}
+	to, used := time.Now(), c.cpu()-before
+	stop()
+	if err = errors.Join(err, readers.Wait()); err != nil {
+		return err
+	}
+	delays := delaysOf(seen, from, to)
+	late := percentile(delays, 99)
+	fmt.Printf("%d streams: %.0f tokens/s (%d wanted), delay p50 %.1f ms   p99 %.1f ms   max %.1f ms (aim p99 < %s) %s   server %.0f %% of a processor, %.1f MiB\n",
+		streams, float64(len(delays))/to.Sub(from).Seconds(), int(streams*time.Second/interval), ms(percentile(delays, 50)), ms(late), ms(percentile(delays, 100)),
+		aimDelay, missed(late >= aimDelay), 100*float64(used)/float64(to.Sub(from)), c.residentMiB())
+	return nil
+}
+
+// follow streams a run and notes when its tokens come; it calls begin with the first.
+func (c *client) follow(ctx context.Context, thread string, times *[]time.Time, begin func()) error {
+	body := question(int(interval/time.Millisecond), map[string]any{"stream_mode": "messages-tuple", "on_disconnect": "cancel"})
+	body["config"].(map[string]any)["configurable"].(map[string]any)["answer_words"] = tokens
+	response, err := c.send(ctx, http.MethodPost, thread+"/runs/stream", body)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	lines := bufio.NewScanner(response.Body)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		if lines.Text() != "event: messages" {
+			continue
+		}
+		if *times = append(*times, time.Now()); len(*times) == 1 {
+			begin()
+		}
+	}
+	return lines.Err()
+}
+
+// delaysOf returns how much longer than the interval each token between two times came after the one before it, sorted.
+func delaysOf(seen [][]time.Time, from, to time.Time) []time.Duration {
+	var delays []time.Duration
+	for _, times := range seen {
+		for i := 1; i < len(times); i++ {
+			if times[i-1].After(from) && times[i].Before(to) {
+				delays = append(delays, max(times[i].Sub(times[i-1])-interval, 0))
+			}
+		}
+	}
+	slices.Sort(delays)
+	return delays
+}
