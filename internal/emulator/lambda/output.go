@@ -1,0 +1,56 @@
+package lambda
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+)
+
+// maxTail is how much of a process's output is kept to explain a failed start, maxLine where a line is cut.
+const maxTail, maxLine = 4 << 10, 64 << 10
+
+// output cuts what a process writes into lines, and keeps the end of it.
+type output struct {
+	write func(line []byte) error
+
+	mu   sync.Mutex
+	line []byte
+	tail []byte
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.tail = append(o.tail, p...)
+	o.tail = o.tail[max(0, len(o.tail)-maxTail):]
+	o.line = append(o.line, p...)
+	for {
+		line, rest, found := bytes.Cut(o.line, []byte("\n"))
+		if !found && len(line) < maxLine {
+			return len(p), nil
+		}
+		if err := o.write(line); err != nil {
+			return 0, err
+		}
+		o.line = append([]byte(nil), rest...)
+	}
+}
+
+// flush writes a last line that does not end.
+func (o *output) flush() {
+	if o.unfinished() {
+		_, _ = o.Write([]byte("\n")) // the process has ended: nobody is left to be told
+	}
+}
+
+func (o *output) unfinished() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.line) > 0
+}
+
+func (o *output) last() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return strings.TrimSpace(string(o.tail))
+}

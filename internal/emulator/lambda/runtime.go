@@ -1,0 +1,173 @@
+package lambda
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	headerRequestID = "Lambda-Runtime-Aws-Request-Id"
+	headerDeadline  = "Lambda-Runtime-Deadline-Ms"
+	headerARN       = "Lambda-Runtime-Invoked-Function-Arn"
+	headerTrace     = "Lambda-Runtime-Trace-Id"
+	// These trail a response whose end could not be read.
+	trailerErrorType = "Lambda-Runtime-Function-Error-Type"
+	trailerErrorBody = "Lambda-Runtime-Function-Error-Body"
+)
+
+// breakGrace is how long after the end of its connection it may take to learn how a process ended.
+const breakGrace = time.Second
+
+// runtimeAPI is what the process talks to.
+func (w *worker) runtimeAPI() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /2018-06-01/runtime/invocation/next", w.next)
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/response", w.withCall(w.response))
+	mux.HandleFunc("POST /2018-06-01/runtime/invocation/{id}/error", w.withCall(w.error))
+	mux.HandleFunc("POST /2018-06-01/runtime/init/error", w.failedInit)
+	// A function that wants SIGTERM before its end registers as an extension without events.
+	mux.HandleFunc("POST /2020-01-01/extension/register", func(rw http.ResponseWriter, _ *http.Request) {
+		rw.Header().Set("Lambda-Extension-Identifier", w.pool.function.Name)
+	})
+	mux.HandleFunc("GET /2020-01-01/extension/event/next", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	return mux
+}
+
+// next waits for a call and hands it out.
+func (w *worker) next(rw http.ResponseWriter, r *http.Request) {
+	<-w.attached // the process may be faster than who started it
+	if !w.pool.asked(w) {
+		<-r.Context().Done() // the process is about to end
+		return
+	}
+	select {
+	case call := <-w.calls:
+		deadline := w.pool.handed(w)
+		header := rw.Header()
+		header.Set(headerRequestID, call.id)
+		header.Set(headerDeadline, strconv.FormatInt(deadline.UnixMilli(), 10))
+		header.Set(headerARN, w.pool.platform.ARN(w.pool.function.Name))
+		header.Set(headerTrace, traceID(call.id))
+		header.Set("Content-Type", "application/json")
+		rw.Write(call.payload)
+	case <-r.Context().Done():
+	}
+}
+
+// traceID makes a trace's name of a call's.
+func traceID(id string) string {
+	digits := strings.ReplaceAll(id, "-", "")
+	return fmt.Sprintf("Root=1-%08x-%s;Parent=%s;Sampled=0", time.Now().Unix(), digits[:24], digits[16:])
+}
+
+// withCall finds the call that the process speaks of.
+func (w *worker) withCall(do func(http.ResponseWriter, *http.Request, *invocation)) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		call := w.pool.currentCall(w, r.PathValue("id"))
+		if call == nil {
+			refuse(rw, http.StatusBadRequest, "InvalidRequestID", "Invalid request ID")
+			return
+		}
+		do(rw, r, call)
+	}
+}
+
+func refuse(rw http.ResponseWriter, status int, name, message string) {
+	rw.Header().Set("Content-Type", "application/json")
+	rw.WriteHeader(status)
+	rw.Write(platformError(name, "%s", message).Payload)
+}
+
+// response takes the answer of a call, whole or as a stream.
+func (w *worker) response(rw http.ResponseWriter, r *http.Request, call *invocation) {
+	if call.streaming {
+		w.stream(rw, r, call)
+		return
+	}
+	payload, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse+1))
+	if err != nil {
+		return // the process is ending, and its call with it
+	}
+	if len(payload) > MaxResponse {
+		w.pool.finish(w, call, answer{err: platformError(TypeTooLarge,
+			"Response payload size exceeded maximum allowed payload size (%d bytes).", MaxResponse)})
+		refuse(rw, http.StatusRequestEntityTooLarge, "RequestEntityTooLarge", "Exceeded maximum allowed payload size.")
+		return
+	}
+	rw.WriteHeader(http.StatusAccepted)
+	if failure := trailed(r); failure != nil {
+		w.pool.finish(w, call, answer{err: failure})
+		return
+	}
+	w.pool.finish(w, call, answer{payload: payload})
+}
+
+// stream hands the answer on as it comes. A reader that goes away does not end the function.
+func (w *worker) stream(rw http.ResponseWriter, r *http.Request, call *invocation) {
+	reader, writer := io.Pipe()
+	call.answer(answer{stream: reader, contentType: r.Header.Get("Content-Type")})
+	var to io.Writer = writer
+	buffer := make([]byte, 32<<10)
+	for {
+		n, err := r.Body.Read(buffer)
+		if n > 0 && to != nil {
+			if _, gone := to.Write(buffer[:n]); gone != nil {
+				to = nil
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			writer.CloseWithError(call.failure(breakGrace))
+			return
+		}
+	}
+	if failure := trailed(r); failure != nil {
+		writer.CloseWithError(failure)
+	} else {
+		writer.Close()
+	}
+	rw.WriteHeader(http.StatusAccepted)
+	w.pool.finish(w, call, answer{})
+}
+
+// trailed is the error that trails a response.
+func trailed(r *http.Request) *FunctionError {
+	name := r.Trailer.Get(trailerErrorType)
+	if name == "" {
+		return nil
+	}
+	body, err := base64.StdEncoding.DecodeString(r.Trailer.Get(trailerErrorBody))
+	if err != nil || len(body) == 0 {
+		return platformError(name, "the function failed while it answered")
+	}
+	return reported(body)
+}
+
+func (w *worker) error(rw http.ResponseWriter, r *http.Request, call *invocation) {
+	payload, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse))
+	if err != nil {
+		return
+	}
+	rw.WriteHeader(http.StatusAccepted)
+	w.pool.finish(w, call, answer{err: reported(payload)})
+}
+
+// failedInit notes why a process cannot start; it ends by itself.
+func (w *worker) failedInit(rw http.ResponseWriter, r *http.Request) {
+	payload, err := io.ReadAll(io.LimitReader(r.Body, MaxResponse))
+	if err != nil {
+		return
+	}
+	w.pool.mu.Lock()
+	w.initError = reported(payload)
+	w.pool.mu.Unlock()
+	rw.WriteHeader(http.StatusAccepted)
+}
