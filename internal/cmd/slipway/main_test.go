@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/slipway-run/slipway/internal/standalone"
 )
 
 // readyLimit bounds the wait for a file; it is generous because other tests may take all of the machine.
@@ -37,6 +40,7 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson,
+			"keep": keep, "keyid": keyid, "answers": answers,
 		},
 		Setup: func(env *testscript.Env) error {
 			counter := new(atomic.Int64)
@@ -154,5 +158,40 @@ func ndjson(ts *testscript.TestScript, _ bool, kinds []string) {
 	ts.Check(lines.Err())
 	if len(kinds) > 0 || last != "result" {
 		ts.Fatalf("the events %v are missing, the last one is %q", kinds, last)
+	}
+}
+
+// keep takes what the last command printed as the value of a variable: keep NAME.
+func keep(ts *testscript.TestScript, _ bool, args []string) {
+	ts.Setenv(args[0], strings.TrimSuffix(ts.ReadFile("stdout"), "\n"))
+}
+
+// keyid finds the id of the key of a name in a JSON list of keys: keyid VARIABLE name.
+func keyid(ts *testscript.TestScript, _ bool, args []string) {
+	var list []struct{ ID, Name string }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
+	for _, key := range list {
+		if key.Name == args[1] {
+			ts.Setenv(args[0], key.ID)
+			return
+		}
+	}
+	ts.Fatalf("there is no key named %s", args[1])
+}
+
+// answers sends a request to the server of the directory data: answers status method path key.
+func answers(ts *testscript.TestScript, _ bool, args []string) {
+	credentials, err := standalone.ReadCredentials(ts.MkAbs("data"))
+	ts.Check(err)
+	request, err := http.NewRequest(args[1], credentials.BaseURL+args[2], strings.NewReader("{}"))
+	ts.Check(err)
+	request.Header.Set("X-Api-Key", args[3])
+	request.Header.Set("Content-Type", "application/json")
+	response, err := http.DefaultClient.Do(request)
+	ts.Check(err)
+	defer response.Body.Close()
+	if got := strconv.Itoa(response.StatusCode); got != args[0] {
+		text, err := io.ReadAll(response.Body)
+		ts.Fatalf("status %s, want %s: %s (%v)", got, args[0], text, err)
 	}
 }

@@ -26,6 +26,9 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
 	}
+	if _, ok := errors.AsType[credentialsError](err); ok {
+		return exitCredentials
+	}
 	if _, ok := errors.AsType[*demo.TimeoutError](err); ok {
 		return exitPending
 	}
@@ -49,7 +52,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newDemo())
+	root.AddCommand(newServe(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit())
 	return root
 }
 

@@ -6,16 +6,21 @@ import (
 	"log/slog"
 	"os"
 	"runtime/debug"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/oidc"
 	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/web"
 )
 
 func newServe() *cobra.Command {
 	config := standalone.Config{Version: version}
 	var verbose bool
+	var rate float64
+	var programs, people []string
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the one-machine server",
@@ -23,6 +28,11 @@ func newServe() *cobra.Command {
 			"The server is ready when GET /ok answers; it has then written credentials.json into that directory.",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := takeTokens(&config, programs, people); err != nil {
+				return usageError{err}
+			}
+			each := web.Rate{PerSecond: rate, Burst: int(2 * rate)}
+			config.Limits = web.Limits{Reads: each, Writes: each}
 			level := slog.LevelInfo
 			if verbose {
 				level = slog.LevelDebug
@@ -48,6 +58,32 @@ func newServe() *cobra.Command {
 	flags.StringVar(&config.Data, "data", ".slipway", "directory that everything is kept in")
 	flags.StringVar(&config.BaseURL, "base-url", "", "address that clients reach this server at (default: the listening address)")
 	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
+	flags.StringArrayVar(&programs, "issuer", nil,
+		"issuer, as https://issuer=audience, of bearer tokens that a workspace's trust rules may admit; may be repeated")
+	flags.StringArrayVar(&people, "member-issuer", nil,
+		"issuer, as https://issuer=audience, of the bearer tokens of people, who are looked up among a workspace's members; may be repeated")
+	flags.Float64Var(&rate, "rate-limit", 0,
+		"how often a key may call the control plane, per second and twice that at once, reads and writes each (default: no limit)")
+	flags.StringArrayVar(&config.Origins, "allow-origin", nil, "origin whose pages may call agents from browsers; may be repeated (default: all)")
+	flags.StringVar(&config.GitHubApp, "github-app", "",
+		"file with this server's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
+	flags.BoolVar(&config.PrivateAddresses, "private-addresses", false,
+		"let OAuth providers and webhooks have addresses that are not public, as in a company's own network")
+	flags.BoolVar(&config.RedactSecrets, "redact-secrets", false, "show the values of secrets to nobody (default: to those who may change them)")
 	flags.BoolVar(&verbose, "verbose", false, "log details")
 	return cmd
+}
+
+// takeTokens adds the issuers whose tokens the server takes.
+func takeTokens(config *standalone.Config, programs, people []string) error {
+	trusted, err := oidc.ParseIssuers(programs, false)
+	if err != nil {
+		return fmt.Errorf("--issuer: %w", err)
+	}
+	members, err := oidc.ParseIssuers(people, true)
+	if err != nil {
+		return fmt.Errorf("--member-issuer: %w", err)
+	}
+	config.Issuers = slices.Concat(trusted, members)
+	return nil
 }

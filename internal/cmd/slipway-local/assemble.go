@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/slipway-run/slipway/internal/agenthost"
+	buildlocal "github.com/slipway-run/slipway/internal/build/local"
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute/process"
+	"github.com/slipway-run/slipway/internal/compute/replica"
+	"github.com/slipway-run/slipway/internal/emulator/apigateway"
+	"github.com/slipway-run/slipway/internal/emulator/dynamodb"
+	"github.com/slipway-run/slipway/internal/emulator/kms"
+	"github.com/slipway-run/slipway/internal/emulator/lambda"
+	"github.com/slipway-run/slipway/internal/emulator/stepfunctions"
+	"github.com/slipway-run/slipway/internal/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/template"
+	"github.com/slipway-run/slipway/internal/workflow"
+)
+
+// setupLimit is how long it may take until DynamoDB Local answers; the first time it is fetched.
+const setupLimit = 3 * time.Minute
+
+// assemble starts the services and puts the functions over them, and the gateway over the functions.
+func (s *server) assemble(ctx context.Context) (err error) {
+	if err := s.readTemplate(); err != nil {
+		return err
+	}
+	if s.config.Containers {
+		if err := s.installContainers(ctx); err != nil {
+			return err
+		}
+	}
+	if s.registry, err = child.Open(s.path("services")); err != nil {
+		return err
+	}
+	if err := s.openTable(ctx); err != nil {
+		return err
+	}
+	key, err := keyfile.Load(s.path("kms.key"))
+	if err != nil {
+		return err
+	}
+	keys, err := kms.New(kms.Config{Key: key, ARN: s.said("SLIPWAY_KMS_KEY"), Log: s.config.Log})
+	if err != nil {
+		return err
+	}
+	if err := s.openAgents(key); err != nil {
+		return err
+	}
+	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": version, "SLIPWAY_AGENT_HOST_TOKEN": s.token}
+	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
+	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_KMS": keys, "SLIPWAY_AGENT_HOST": s.agents}); err != nil {
+		return err
+	}
+	if err := s.offerGitHub(); err != nil {
+		return err
+	}
+	if err := s.openFunctions(); err != nil {
+		return err
+	}
+	s.front, s.tasks = s.gateway, s.functions
+	if s.config.Containers {
+		return s.openContainers(ctx)
+	}
+	return nil
+}
+
+// offer serves handlers and tells the functions where.
+func (s *server) offer(handlers map[string]http.Handler) error {
+	for variable, handler := range handlers {
+		service, err := listen(handler, s.host, s.config.Log)
+		if err != nil {
+			return err
+		}
+		s.services = append(s.services, service)
+		s.urls[variable] = service.url
+		s.config.Log.Debug("service", "variable", variable, "url", service.url)
+	}
+	return nil
+}
+
+func (s *server) readTemplate() error {
+	read, err := template.Load(filepath.Join(s.config.Root, "template.yaml"))
+	if err != nil {
+		return err
+	}
+	s.stack, err = read.Resolve(template.Values{
+		StackName: stackName, Region: region, Account: account, References: map[string]string{"Table": s.config.Table},
+	})
+	if err != nil {
+		return err
+	}
+	for name, function := range s.stack.Functions {
+		if _, err := os.Stat(s.bootstrap(function)); err != nil {
+			return fmt.Errorf("function %s is not built (make functions): %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (s *server) bootstrap(f template.Function) string {
+	return filepath.Join(s.config.Build, filepath.Base(f.CodeURI), "bootstrap")
+}
+
+// said is what the template says to all functions.
+func (s *server) said(variable string) string {
+	return s.stack.Functions["Runner"].Environment[variable]
+}
+
+// openTable starts DynamoDB Local, unless one runs already, and makes the table if it is not there.
+func (s *server) openTable(ctx context.Context) error {
+	s.endpoint = s.config.DynamoDB
+	if s.endpoint == "" {
+		ctx, cancel := context.WithTimeout(ctx, setupLimit)
+		defer cancel()
+		started, err := dynamodb.Start(ctx, dynamodb.Config{
+			Root: s.config.Root, Dir: s.path("dynamodb"), Registry: s.registry, Output: s.config.Output,
+		})
+		if err != nil {
+			return err
+		}
+		s.dynamodb, s.endpoint = started, started.Endpoint()
+	}
+	declared, ok := s.stack.Tables["Table"]
+	if !ok {
+		return errors.New("the template has no resource Table")
+	}
+	client := awsdynamodb.New(awsdynamodb.Options{
+		Region: region, BaseEndpoint: aws.String(s.endpoint),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+		}),
+	})
+	return dynamodb.CreateTable(ctx, client, s.config.Table, declared)
+}
+
+// openAgents makes the place where agents are built and run.
+func (s *server) openAgents(key *keyfile.Key) error {
+	log := s.config.Log
+	logs, err := files.Open(s.path("logs"), clock.System)
+	if err != nil {
+		return err
+	}
+	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Logs: logs, Log: log}); err != nil {
+		return err
+	}
+	if s.target, err = process.New(process.Config{Dir: s.path("agents"), Logs: logs, Log: log, Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit}}); err != nil {
+		return err
+	}
+	s.token = rand.Text()
+	s.agents, err = agenthost.New(agenthost.Config{
+		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Logs: logs, Log: log,
+	})
+	return err
+}
+
+// openFunctions makes what calls functions, and what functions call while they are called. Nothing runs before this returns.
+func (s *server) openFunctions() (err error) {
+	if s.workflows, err = sqlite.Open(s.path("workflows.db")); err != nil {
+		return err
+	}
+	// The engine calls the functions, and the functions call the engine, of which they must know the address.
+	tasks := map[string]workflow.TaskFunc{}
+	substitutions := map[string]string{}
+	var definitions string
+	for _, machine := range s.stack.Machines {
+		maps.Copy(substitutions, machine.Substitutions)
+		definitions = filepath.Dir(filepath.Join(s.config.Root, machine.Definition))
+	}
+	for _, arn := range substitutions {
+		tasks[arn] = func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+			return invoke(ctx, s.tasks, arn, input)
+		}
+	}
+	s.engine, err = stepfunctions.New(stepfunctions.Config{
+		Table: s.workflows, Definitions: os.DirFS(definitions), Substitutions: substitutions, Functions: tasks,
+		Prefix: s.said("SLIPWAY_STATE_MACHINES"), Log: s.config.Log,
+	})
+	if err != nil {
+		return err
+	}
+	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_SFN": s.engine}); err != nil {
+		return err
+	}
+	if s.functions, err = lambda.New(s.platformConfig()); err != nil {
+		return err
+	}
+	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_LAMBDA": s.functions}); err != nil {
+		return err
+	}
+	s.gateway, err = apigateway.New(apigateway.Config{
+		API: s.stack.API, Routes: s.stack.Routes, Functions: s.functions, Region: region, Account: account, Log: s.config.Log,
+	})
+	return err
+}
+
+func (s *server) platformConfig() lambda.Config {
+	config := lambda.Config{
+		Processes: s.path("functions"), Temp: s.path("tmp"), Region: region, Account: account, Output: s.config.Output, Log: s.config.Log,
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.stack.Functions)) {
+		f := s.stack.Functions[name]
+		config.Functions = append(config.Functions, lambda.Function{
+			Name: name, Bootstrap: s.bootstrap(f), Env: s.processEnvironment(f), Timeout: f.Timeout, MemoryMB: f.MemoryMB,
+			Reserved: f.ReservedConcurrency,
+		})
+	}
+	return config
+}
+
+// functionEnvironment is what the template declares for a function, with what this machine has to say. As with other local tools, only variables
+// that are declared can be set.
+func (s *server) functionEnvironment(f template.Function) map[string]string {
+	environment := maps.Clone(f.Environment)
+	for _, said := range []map[string]string{s.environment, s.urls} {
+		for name, value := range said {
+			if _, declared := environment[name]; declared {
+				environment[name] = value
+			}
+		}
+	}
+	return environment
+}

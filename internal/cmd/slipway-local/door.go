@@ -1,0 +1,41 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+)
+
+// door is what clients talk to where SAM serves the API. It adds nothing to what SAM answers, and takes the streaming routes from it: SAM would
+// wait for the end of the stream and then answer 502.
+type door struct {
+	streams             func(*http.Request) bool
+	streaming, buffered http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if d.streams(r) {
+		d.streaming.ServeHTTP(w, r)
+		return
+	}
+	d.buffered.ServeHTTP(w, r)
+}
+
+// newProxy hands requests to a server as they are.
+func newProxy(target string, log *slog.Logger) (http.Handler, error) {
+	address, err := url.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	return &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			r.SetURL(address)
+			r.Out.Host = r.In.Host
+		},
+		// A connection that the server closes while a request is on its way would fail the request.
+		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
+		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}, nil
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/emulator/lambda"
+	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/template"
+	"github.com/slipway-run/slipway/internal/workflow"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/child.runStartThread"))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// testConfig is that of a server on this project with nothing built.
+func testConfig(t *testing.T) config {
+	t.Helper()
+	c := config{
+		Listen: "127.0.0.1:0", Data: filepath.Join(t.TempDir(), "data"), Root: filepath.Join("..", "..", ".."), Build: t.TempDir(), Table: "slipway",
+		Output: io.Discard, Log: slog.New(slog.DiscardHandler),
+	}
+	must(t, c.complete())
+	return c
+}
+
+func TestOpenSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer taken.Close()
+	for name, c := range map[string]struct {
+		change func(*config)
+		want   string
+	}{
+		"functions": {func(*config) {}, "is not built (make functions)"},
+		"template":  {func(c *config) { c.Root = c.Build }, "template.yaml: no such file"},
+		"address":   {func(c *config) { c.Listen = taken.Addr().String() }, syscall.EADDRINUSE.Error()},
+		"the directory": {func(c *config) {
+			must(t, os.MkdirAll(c.Data, 0o700))
+			lock, err := standalone.LockDirectory(c.Data)
+			must(t, err)
+			t.Cleanup(func() { must(t, lock.Close()) })
+		}, "another server uses the data directory"},
+	} {
+		config := testConfig(t)
+		c.change(&config)
+		if _, err := open(t.Context(), config); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want ...%s...", name, err, c.want)
+		}
+	}
+}
+
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"lambda --no-such-flag", "lambda x", "nothing", "lambda --ready-limit -1s", "lambda --reconcile-interval -1s", "sam x", "sam --ready-limit -1s"} {
+		root := newRoot()
+		root.SetArgs(strings.Fields(line))
+		root.SetOut(io.Discard)
+		root.SetErr(io.Discard)
+		if err := root.Execute(); err == nil || exitCode(err) != exitUsage {
+			t.Errorf("%s: got %v, exit code %d", line, err, exitCode(err))
+		}
+	}
+	if got := exitCode(errors.New("anything else")); got != exitFailed {
+		t.Errorf("anything else: exit code %d", got)
+	}
+}
+
+// TestTasksFailByName checks that Retry and Catch see what the function, or the platform, calls a failure.
+func TestTasksFailByName(t *testing.T) {
+	t.Parallel()
+	functions, err := lambda.New(lambda.Config{
+		Functions: []lambda.Function{{Name: "Runner", Bootstrap: "/no/such/bootstrap"}}, Processes: t.TempDir(), Log: slog.New(slog.DiscardHandler),
+	})
+	must(t, err)
+	_, err = invoke(t.Context(), functions, functions.ARN("Runner"), json.RawMessage("{}"))
+	if failure, ok := errors.AsType[*workflow.TaskError](err); !ok || failure.Name != lambda.TypeEntrypoint || failure.Cause == "" {
+		t.Errorf("got %v, want a failure called %s", err, lambda.TypeEntrypoint)
+	}
+	must(t, functions.Close(context.Background()))
+}
+
+// builtNothing is a directory in which each function has a bootstrap that is empty.
+func builtNothing(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	read, err := template.Load("../../../template.yaml")
+	must(t, err)
+	stack, err := read.Resolve(template.Values{})
+	must(t, err)
+	for _, f := range stack.Functions {
+		folder := filepath.Join(dir, filepath.Base(f.CodeURI))
+		must(t, os.MkdirAll(folder, 0o700))
+		must(t, os.WriteFile(filepath.Join(folder, "bootstrap"), nil, 0o700))
+	}
+	return dir
+}

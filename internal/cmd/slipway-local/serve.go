@@ -1,0 +1,85 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// stopGrace is how long running invocations may go on when the server stops.
+const stopGrace = 10 * time.Second
+
+// newServe makes a command that serves the stack in the foreground.
+func newServe(cmd *cobra.Command, config config) *cobra.Command {
+	var verbose bool
+	cmd.Args = usage(cobra.NoArgs)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := config.complete(); err != nil {
+			return usageError{err}
+		}
+		level := slog.LevelInfo
+		if verbose {
+			level = slog.LevelDebug
+		}
+		config.Terminal, config.Output = terminal(cmd.OutOrStdout()), cmd.ErrOrStderr()
+		config.Log = slog.New(slog.NewTextHandler(config.Output, &slog.HandlerOptions{Level: level}))
+		server, err := open(cmd.Context(), config)
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return fmt.Errorf("%w; choose another address with --listen", err)
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "slipway-local serves at "+server.baseURL)
+		return server.serve(cmd.Context())
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "address to listen on; port 0 picks one")
+	flags.StringVar(&config.Data, "data", ".slipway-"+cmd.Name(), "directory that everything is kept in")
+	flags.StringVar(&config.BaseURL, "base-url", "", "address that clients reach this server at (default: the listening address)")
+	flags.StringVar(&config.Root, "root", ".", "directory of the project, with template.yaml")
+	flags.StringVar(&config.Build, "build", "", "directory with a folder for each function, which holds its bootstrap (default: build in the project)")
+	flags.StringVar(&config.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already (default: DynamoDB Local is started)")
+	flags.StringVar(&config.Table, "table", "slipway", "name of the table")
+	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
+	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
+	flags.StringVar(&config.GitHubApp, "github-app", "",
+		"file with this stack's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
+	flags.BoolVar(&verbose, "verbose", false, "log details")
+	return cmd
+}
+
+// terminal is the writer if a person looks at it: a key is nothing for a file of logs.
+func terminal(w io.Writer) io.Writer {
+	if file, ok := w.(*os.File); ok {
+		if info, err := file.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return file
+		}
+	}
+	return io.Discard
+}
+
+// complete makes the paths absolute, since other programs get them.
+func (c *config) complete() error {
+	if c.ReadyLimit < 0 || c.Reconcile < 0 {
+		return errors.New("a duration must not be negative")
+	}
+	if c.Build == "" {
+		c.Build = filepath.Join(c.Root, "build")
+	}
+	for _, path := range []*string{&c.Root, &c.Data, &c.Build} {
+		absolute, err := filepath.Abs(*path)
+		if err != nil {
+			return err
+		}
+		*path = absolute
+	}
+	return nil
+}

@@ -1,0 +1,253 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agenthost"
+	buildlocal "github.com/slipway-run/slipway/internal/build/local"
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/compute/process"
+	"github.com/slipway-run/slipway/internal/emulator/apigateway"
+	"github.com/slipway-run/slipway/internal/emulator/dynamodb"
+	"github.com/slipway-run/slipway/internal/emulator/lambda"
+	"github.com/slipway-run/slipway/internal/emulator/sam"
+	"github.com/slipway-run/slipway/internal/emulator/stepfunctions"
+	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/template"
+)
+
+// Names of the place where the stack is; ARNs are made of them.
+const (
+	region    = "us-east-1"
+	account   = "000000000000"
+	stackName = "slipway"
+)
+
+// config says where the server listens, what it serves and where it keeps everything.
+type config struct {
+	Listen, Data, BaseURL string
+	// Root is the project's directory, Build has the functions.
+	Root, Build string
+	// DynamoDB is the URL of one that runs already; Table is the table's name.
+	DynamoDB, Table string
+	ReadyLimit      time.Duration
+	Reconcile       time.Duration
+	// GitHubApp is the file with the stack's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
+	GitHubApp string
+	// Containers says that functions run under SAM, as far as it can run them.
+	Containers bool
+	// Terminal gets what a person needs to reach the server, Output what happens.
+	Terminal, Output io.Writer
+	Log              *slog.Logger
+}
+
+// server is the stack on one machine. Everything that it keeps is in one data directory:
+//
+//	dynamodb/           the table
+//	workflows.db        the executions of state machines
+//	kms.key             the key that wraps data keys and seals what the agent host keeps, mode 0600
+//	credentials.json    base_url, api_key, tenant_id of the first workspace, mode 0600; written when the server is ready
+//	builds/ agents/ releases/   built trees, homes of the running agents, what was applied
+//	logs/               build and agent output of each revision
+//	functions/ services/ tmp/   records of processes; the functions' TMPDIR
+//	sam/                what SAM reads; its containers bear the name of this directory
+//	lock                held while a server uses the directory
+type server struct {
+	config   config
+	stack    *template.Stack
+	lock     *os.File
+	listener net.Listener
+	baseURL  string
+
+	registry  *child.Registry
+	dynamodb  *dynamodb.Server
+	endpoint  string
+	workflows *sqlite.Table
+	engine    *stepfunctions.Service
+	builder   *buildlocal.Builder
+	target    *process.Target
+	agents    *agenthost.Host
+	token     string
+	functions *lambda.Platform
+	gateway   *apigateway.Gateway
+	// containers are the functions under SAM, nil where all are processes.
+	containers *sam.Stack
+	// host is the address that services listen on.
+	host     string
+	services []*service
+	// environment is what functions are told about this machine, over what the template says; urls are its services.
+	environment, urls map[string]string
+	// front answers clients, tasks calls the functions of workflows and timers.
+	front http.Handler
+	tasks invoker
+}
+
+// open prepares a server: it takes the data directory, starts the services and listens. The caller must call serve or close.
+func open(ctx context.Context, config config) (*server, error) {
+	s := &server{config: config, host: "127.0.0.1"}
+	if err := s.open(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("open server: %w", err), s.close(context.WithoutCancel(ctx)))
+	}
+	return s, nil
+}
+
+func (s *server) open(ctx context.Context) (err error) {
+	if err := os.MkdirAll(s.path("tmp"), 0o700); err != nil {
+		return err
+	}
+	if s.lock, err = standalone.LockDirectory(s.config.Data); err != nil {
+		return err
+	}
+	if s.listener, err = net.Listen("tcp", s.config.Listen); err != nil {
+		return err
+	}
+	s.baseURL = cmp.Or(strings.TrimSuffix(s.config.BaseURL, "/"), addressURL(s.listener.Addr()))
+	return s.assemble(ctx)
+}
+
+// addressURL is the URL of a listening address; one that listens everywhere is reached on the loopback interface.
+func addressURL(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
+	}
+	return "http://" + addr.String()
+}
+
+func (s *server) path(name string) string { return filepath.Join(s.config.Data, name) }
+
+// serve serves until ctx ends, then stops: no new work, running invocations get some time, what is not done by then goes on at the next start.
+func (s *server) serve(ctx context.Context) error {
+	httpServer := &http.Server{
+		Handler: s.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
+		ErrorLog: slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
+	}
+	served := make(chan error, 1)
+	go func() { served <- httpServer.Serve(s.listener) }()
+	background, stopBackground := context.WithCancel(ctx)
+	defer stopBackground()
+	var timers sync.WaitGroup
+	err := s.start(ctx)
+	if err == nil {
+		for _, schedule := range s.stack.Schedules {
+			interval := cmp.Or(s.config.Reconcile, schedule.Every)
+			timers.Go(func() { every(background, s.tasks, schedule.Function, interval, schedule.Input, s.config.Log) })
+		}
+		err = s.await(ctx, served)
+	}
+	stopBackground()
+	timers.Wait()
+	s.config.Log.Info("stopping")
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- httpServer.Shutdown(grace) }()
+	s.engine.Close(grace)
+	// Runs that could end have ended. Who still waits for one is cut off with the function that waits.
+	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
+		err = errors.Join(err, shutdown)
+	}
+	return errors.Join(err, httpServer.Close(), s.close(grace))
+}
+
+// await waits for the end.
+func (s *server) await(ctx context.Context, served <-chan error) error {
+	// A channel that is nil is never closed.
+	var dynamodbEnded, apiEnded, lambdaEnded <-chan struct{}
+	if s.dynamodb != nil {
+		dynamodbEnded = s.dynamodb.Done()
+	}
+	if s.containers != nil {
+		apiEnded, lambdaEnded = s.containers.API.Done(), s.containers.Lambda.Done()
+	}
+	select {
+	case err := <-served:
+		return err
+	case <-dynamodbEnded:
+		return errors.New("DynamoDB Local has ended")
+	case <-apiEnded:
+		return errors.New("sam local start-api has ended")
+	case <-lambdaEnded:
+		return errors.New("sam local start-lambda has ended")
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
+func (s *server) start(ctx context.Context) error {
+	if err := s.agents.Restore(ctx); err != nil {
+		// One release that cannot be restored must not keep the others down.
+		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
+	}
+	if err := s.engine.Resume(ctx); err != nil {
+		return fmt.Errorf("resume workflows: %w", err)
+	}
+	c, err := credentials(ctx, s.config.Data, s.functionEnvironment(s.stack.Functions["Authorizer"]), s.config.Log)
+	if err != nil {
+		return fmt.Errorf("first workspace: %w", err)
+	}
+	c.BaseURL = s.baseURL
+	if err := standalone.WriteCredentials(s.config.Data, c); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(s.config.Terminal, "URL:         %s\nX-Api-Key:   %s\nX-Tenant-Id: %s\n", c.BaseURL, c.APIKey, c.TenantID)
+	return err
+}
+
+// close lets go of everything, in the order in which one needs the other. It is safe on a server that was opened in part.
+func (s *server) close(ctx context.Context) error {
+	var errs []error
+	if s.listener != nil {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.engine != nil {
+		s.engine.Close(ctx)
+	}
+	if s.functions != nil {
+		errs = append(errs, s.functions.Close(ctx))
+	}
+	if s.containers != nil {
+		errs = append(errs, s.containers.Stop(ctx))
+	}
+	for _, service := range s.services {
+		errs = append(errs, service.http.Close())
+	}
+	if s.agents != nil {
+		s.agents.Close()
+	}
+	if s.builder != nil {
+		errs = append(errs, s.builder.Close())
+	}
+	if s.target != nil {
+		errs = append(errs, s.target.Close(ctx))
+	}
+	if s.workflows != nil {
+		errs = append(errs, s.workflows.Close())
+	}
+	if s.dynamodb != nil {
+		errs = append(errs, s.dynamodb.Stop(ctx))
+	}
+	if s.registry != nil {
+		errs = append(errs, s.registry.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,119 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/emulator/lambda"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/workflow"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+// service is a server that only the functions of this machine, and what runs in its containers, talk to.
+type service struct {
+	http *http.Server
+	url  string
+}
+
+// listen serves a handler on a port of the host. The time to answer is not limited: an invocation of an agent takes as long as it does.
+func listen(handler http.Handler, host string, log *slog.Logger) (*service, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		return nil, err
+	}
+	s := &service{url: "http://" + listener.Addr().String(), http: &http.Server{
+		Handler: handler, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}}
+	go func() {
+		if err := s.http.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("service ended", "url", s.url, "error", err)
+		}
+	}()
+	return s, nil
+}
+
+// invoker calls functions by name or ARN, as processes or as containers. A *lambda.FunctionError is the function's.
+type invoker interface {
+	Invoke(ctx context.Context, function string, payload []byte) ([]byte, error)
+}
+
+// invoke calls a function as a Task state does.
+func invoke(ctx context.Context, functions invoker, name string, input json.RawMessage) (json.RawMessage, error) {
+	output, err := functions.Invoke(ctx, name, input)
+	if failure, ok := errors.AsType[*lambda.FunctionError](err); ok {
+		return nil, &workflow.TaskError{Name: failure.Type, Cause: failure.Message}
+	}
+	if errors.Is(err, lambda.ErrThrottled) {
+		return nil, &workflow.TaskError{Name: "Lambda.TooManyRequestsException", Cause: err.Error()}
+	}
+	return output, err
+}
+
+// scheduledEvent is what EventBridge sends for a rate.
+const scheduledEvent = `{"version":"0","id":"0","detail-type":"Scheduled Event","source":"aws.events","account":"` + account +
+	`","time":"1970-01-01T00:00:00Z","region":"` + region + `","resources":[],"detail":{}}`
+
+// every invokes a function now, and at each interval until ctx ends.
+func every(ctx context.Context, functions invoker, name string, interval time.Duration, input string, log *slog.Logger) {
+	if input == "" {
+		input = scheduledEvent
+	}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		if _, err := functions.Invoke(ctx, name, []byte(input)); err != nil && ctx.Err() == nil {
+			log.Error("scheduled function failed", "function", name, "error", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// credentials returns those of the first workspace. On the first start it makes a workspace and a key, with the adapters that the functions use.
+func credentials(ctx context.Context, data string, environment map[string]string, log *slog.Logger) (standalone.Credentials, error) {
+	c, err := standalone.ReadCredentials(data)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return c, err
+	}
+	platform := map[string]string{"AWS_REGION": region, "AWS_ACCESS_KEY_ID": "local", "AWS_SECRET_ACCESS_KEY": "local"}
+	getenv := func(name string) string { return cmp.Or(platform[name], environment[name]) }
+	s, err := stack.Open(getenv, log, stack.NeedTable, stack.NeedKey)
+	if err != nil {
+		return c, err
+	}
+	table := s.Table()
+	c, err = firstWorkspace(ctx, s)
+	return c, errors.Join(err, table.Close())
+}
+
+func firstWorkspace(ctx context.Context, s *stack.Stack) (standalone.Credentials, error) {
+	key, err := s.Key(ctx)
+	if err != nil {
+		return standalone.Credentials{}, err
+	}
+	workspaces := workspace.NewStore(s.Table(), clock.System)
+	w, err := workspaces.Find(ctx, "default")
+	if fault.Is(err, fault.NotFound) {
+		w, err = workspaces.Create(ctx, "default")
+	}
+	if err != nil {
+		return standalone.Credentials{}, err
+	}
+	apiKey, err := apikey.NewStore(s.Table(), key, clock.System).Create(ctx, w.ID)
+	return standalone.Credentials{APIKey: apiKey, TenantID: w.ID}, err
+}

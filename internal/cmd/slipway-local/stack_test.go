@@ -1,0 +1,111 @@
+//go:build dynamo || sam
+
+package main
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/standalone"
+)
+
+const patience = 3 * time.Minute
+
+// program is this command and the functions, built from this tree, as a user starts it.
+type program struct {
+	root, bin, data string
+	// address is where it listens from the second start on.
+	address  string
+	registry *child.Registry
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	must(t, err)
+	p := &program{root: root, bin: t.TempDir(), data: filepath.Join(t.TempDir(), "data"), address: "127.0.0.1:0"}
+	sources, err := filepath.Glob(filepath.Join(root, "functions", "*", "main.go"))
+	must(t, err)
+	for _, source := range append(sources, filepath.Join(root, "internal", "cmd", "slipway-local", "main.go")) {
+		dir := filepath.Dir(source)
+		build := exec.CommandContext(t.Context(), "go", "build", "-tags", "lambda.norpc", "-o", filepath.Join(p.bin, filepath.Base(dir), "bootstrap"), ".")
+		build.Dir = dir
+		build.Env = append(os.Environ(), "CGO_ENABLED=0") // there is no libc in a container
+		output, err := build.CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, output)
+		}
+	}
+	p.registry, err = child.Open(t.TempDir())
+	must(t, err)
+	t.Cleanup(func() { must(t, p.registry.Close()) })
+	return p
+}
+
+// start starts a command on the same data and the same address, and returns when it is ready.
+func (p *program) start(t *testing.T, command string, flags ...string) (*child.Process, standalone.Credentials) {
+	t.Helper()
+	file := filepath.Join(p.data, standalone.CredentialsFile)
+	before, _ := os.Stat(file)
+	server, err := p.registry.Start(child.Command{
+		Args: append([]string{
+			filepath.Join(p.bin, "slipway-local", "bootstrap"), command, "--root", p.root, "--build", p.bin, "--data", p.data, "--listen", p.address,
+		}, flags...),
+		Env: os.Environ(), Stdout: t.Output(),
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, server.Kill()) })
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		if now, err := os.Stat(file); err == nil && (before == nil || !os.SameFile(before, now)) {
+			break
+		}
+		select {
+		case <-again.C:
+		case <-server.Done():
+			t.Fatal("the server has ended")
+		case <-ctx.Done():
+			t.Fatal("the server does not become ready")
+		}
+	}
+	c, err := standalone.ReadCredentials(p.data)
+	must(t, err)
+	p.address = strings.TrimPrefix(c.BaseURL, "http://")
+	return server, c
+}
+
+// expectStop asks the server to end.
+func expectStop(t *testing.T, server *child.Process) {
+	t.Helper()
+	must(t, server.Stop(t.Context(), time.Minute))
+	if exit, err := server.Exit(); err != nil || exit.Code != 0 {
+		t.Errorf("the server %s, %v", exit, err)
+	}
+}
+
+// get sends a request with a key.
+func get(t *testing.T, c standalone.Credentials, path, key string) (*http.Response, string) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.BaseURL+path, nil)
+	must(t, err)
+	request.Header.Set("X-Api-Key", key)
+	request.Header.Set("X-Tenant-Id", c.TenantID)
+	request.Close = true
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	must(t, err)
+	return response, string(body)
+}

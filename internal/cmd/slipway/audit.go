@@ -1,0 +1,85 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/audit"
+)
+
+func newAudit() *cobra.Command {
+	return group("audit", "Show who changed what", newAuditList())
+}
+
+// shownEntry is an entry of the audit log in JSON.
+type shownEntry struct {
+	ID       string  `json:"id"`
+	Time     *string `json:"time"`
+	Key      string  `json:"key_id,omitempty"`
+	Subject  string  `json:"subject,omitempty"`
+	Action   string  `json:"action"`
+	Resource string  `json:"resource"`
+	Outcome  string  `json:"outcome"`
+	Detail   string  `json:"detail,omitempty"`
+	Request  string  `json:"request_id,omitempty"`
+}
+
+func newAuditList() *cobra.Command {
+	var at place
+	var out printer
+	var in string
+	var limit int
+	cmd := &cobra.Command{
+		Use: "list", Short: "Show a workspace's audit log, the newest entry first", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 1 {
+				return usageError{errors.New("--limit must be at least 1")}
+			}
+			return at.with(cmd, func(ctx context.Context, r *records) error {
+				w, err := r.workspace(ctx, in)
+				if err != nil {
+					return err
+				}
+				entries, err := r.entries(ctx, w.ID, limit)
+				if err != nil {
+					return err
+				}
+				document, rows := make([]shownEntry, len(entries)), make([][]string, len(entries))
+				for i, e := range entries {
+					document[i] = shownEntry{
+						e.ID, storedTime(e.At), e.Key, e.Subject, string(e.Action), e.Resource, string(e.Outcome), e.Detail, e.Request,
+					}
+					rows[i] = []string{
+						shownTime(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail,
+					}
+				}
+				header := []string{"TIME", "WHO", "ACTION", "RESOURCE", "OUTCOME", "DETAIL"}
+				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, header, rows)
+			})
+		},
+	}
+	workspaceFlag(cmd, &in)
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many entries at most")
+	at.flags(cmd)
+	out.flags(cmd)
+	return cmd
+}
+
+// entries reads as many pages as the limit takes.
+func (r *records) entries(ctx context.Context, workspaceID string, limit int) ([]audit.Entry, error) {
+	const page = 500
+	var all []audit.Entry
+	for cursor := ""; ; {
+		entries, next, err := r.audit.List(ctx, workspaceID, audit.Filter{}, audit.Page{Limit: min(page, limit-len(all)), Cursor: cursor})
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, entries...)
+		if cursor = next; cursor == "" || len(all) >= limit {
+			return all, nil
+		}
+	}
+}

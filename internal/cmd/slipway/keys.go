@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+func newKeys() *cobra.Command {
+	return group("keys", "Make, list and revoke API keys", newKeysCreate(), newKeysList(), newKeysRevoke())
+}
+
+const keysCreateLong = `Prints the key on stdout, once: it is not stored and cannot be read again. A key of the role admin may do everything
+in its workspace, an editor's may not delete or say who may do what, a viewer's only look, and at no secrets.
+`
+
+func newKeysCreate() *cobra.Command {
+	var at place
+	var in, role, name, expires string
+	cmd := &cobra.Command{
+		Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			parsed, err := workspace.ParseRole(role)
+			if err != nil {
+				return usageError{fmt.Errorf("--role: %w", err)}
+			}
+			until, err := deadline(expires)
+			if err != nil {
+				return usageError{err}
+			}
+			return at.with(cmd, func(ctx context.Context, r *records) error {
+				w, err := r.workspace(ctx, in)
+				if err != nil {
+					return err
+				}
+				hasher, err := r.hasher(ctx)
+				if err != nil {
+					return err
+				}
+				_, key, err := r.keys(hasher).Issue(ctx, apikey.NewKey{Workspace: w.ID, Name: name, Role: parsed, Expires: until})
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), key)
+				return nil
+			})
+		},
+	}
+	flags := cmd.Flags()
+	workspaceFlag(cmd, &in)
+	flags.StringVar(&role, "role", string(workspace.Admin), "what the key may do: admin, editor or viewer")
+	flags.StringVar(&name, "name", "", "what the key is for")
+	flags.StringVar(&expires, "expires", "", "after what time the key is good no longer, as 12h or 90d (default: never)")
+	at.flags(cmd)
+	return cmd
+}
+
+func workspaceFlag(cmd *cobra.Command, in *string) {
+	cmd.Flags().StringVar(in, "workspace", "", "id or name of the workspace (may be left out when there is only one)")
+}
+
+// deadline is the end of a duration that begins now. Days may be given, which Go has none of.
+func deadline(expires string) (time.Time, error) {
+	if expires == "" {
+		return time.Time{}, nil
+	}
+	length, err := time.ParseDuration(expires)
+	if days, isDays := strings.CutSuffix(expires, "d"); isDays {
+		var n int
+		n, err = strconv.Atoi(days)
+		length = time.Duration(n) * 24 * time.Hour
+	}
+	if err != nil || length <= 0 {
+		return time.Time{}, fmt.Errorf("--expires must be a time such as 12h or 90d, not %q", expires)
+	}
+	return clock.System().Add(length), nil
+}
+
+// shownKey is a key in JSON.
+type shownKey struct {
+	ID        string  `json:"id"`
+	Workspace string  `json:"workspace_id"`
+	Name      string  `json:"name"`
+	Role      string  `json:"role"`
+	Prefix    string  `json:"prefix"`
+	Created   *string `json:"created_at"`
+	Expires   *string `json:"expires_at"`
+	LastUsed  *string `json:"last_used_at"`
+}
+
+func newKeysList() *cobra.Command {
+	var at place
+	var out printer
+	var in string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List a workspace's API keys, without the keys themselves", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return at.with(cmd, func(ctx context.Context, r *records) error {
+				w, err := r.workspace(ctx, in)
+				if err != nil {
+					return err
+				}
+				found, err := r.keys(nil).List(ctx, w.ID)
+				if err != nil {
+					return err
+				}
+				document, rows := make([]shownKey, len(found)), make([][]string, len(found))
+				for i, k := range found {
+					document[i] = shownKey{
+						k.ID, k.Workspace, k.Name, string(k.Role), k.Prefix, storedTime(k.Created), storedTime(k.Expires), storedTime(k.LastUsed),
+					}
+					rows[i] = []string{
+						k.ID, k.Name, string(k.Role), k.Prefix + "...", shownTime(k.Created), shownTime(k.Expires), shownTime(k.LastUsed),
+					}
+				}
+				header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
+				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, header, rows)
+			})
+		},
+	}
+	workspaceFlag(cmd, &in)
+	at.flags(cmd)
+	out.flags(cmd)
+	return cmd
+}
+
+const keysRevokeLong = `The key is good no longer at once, behind an AWS stack's authorizer within a minute.
+`
+
+func newKeysRevoke() *cobra.Command {
+	var at place
+	var in string
+	cmd := &cobra.Command{
+		Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return at.with(cmd, func(ctx context.Context, r *records) error {
+				w, err := r.revoke(ctx, in, args[0])
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "revoked key %s of workspace %s\n", args[0], w.Name)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the key's workspace (default: it is looked for in all)")
+	at.flags(cmd)
+	return cmd
+}
+
+// revoke revokes a key in the workspace that is named, or in the one that has it.
+func (r *records) revoke(ctx context.Context, in, keyID string) (workspace.Workspace, error) {
+	var candidates []workspace.Workspace
+	var err error
+	if in == "" {
+		candidates, err = r.workspaces.List(ctx)
+	} else {
+		candidates = make([]workspace.Workspace, 1)
+		candidates[0], err = r.workspaces.Find(ctx, in)
+	}
+	if err != nil {
+		return workspace.Workspace{}, err
+	}
+	for _, w := range candidates {
+		if err := r.keys(nil).Revoke(ctx, w.ID, keyID); !fault.Is(err, fault.NotFound) {
+			return w, err
+		}
+	}
+	if strings.HasPrefix(keyID, apikey.Prefix) {
+		return workspace.Workspace{}, usageError{errors.New("a key is revoked by its id, which slipway keys list shows, not by the key")}
+	}
+	return workspace.Workspace{}, fault.New(fault.NotFound, "Key ID %s not found.", keyID)
+}

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+func newMembers() *cobra.Command {
+	return group("members", "Say which people are let in, and as what", newMembersAdd(), newMembersList(), newMembersSetRole(), newMembersRemove())
+}
+
+const membersAddLong = `Prints the member's id on stdout. USER is an email address, or with --issuer the subject of that issuer's tokens. The
+server takes bearer tokens of people from the issuers that slipway serve --member-issuer names, on AWS the parameter MemberIssuers.
+`
+
+func newMembersAdd() *cobra.Command {
+	var at place
+	var in, issuer, role string
+	cmd := &cobra.Command{
+		Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parsed, err := parseRole(role)
+			if err != nil {
+				return err
+			}
+			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
+				m, err := r.workspaces.AddMember(ctx, w.ID, args[0], issuer, parsed)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), m.ID)
+				return nil
+			})
+		},
+	}
+	workspaceFlag(cmd, &in)
+	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
+	cmd.Flags().StringVar(&issuer, "issuer", "", "whose subject USER is, when it is no email address")
+	at.flags(cmd)
+	return cmd
+}
+
+func parseRole(role string) (workspace.Role, error) {
+	parsed, err := workspace.ParseRole(role)
+	if err != nil {
+		return "", usageError{fmt.Errorf("--role: %w", err)}
+	}
+	return parsed, nil
+}
+
+// shownMember is a member in JSON.
+type shownMember struct {
+	ID      string  `json:"id"`
+	User    string  `json:"user"`
+	Issuer  *string `json:"issuer"`
+	Role    string  `json:"role"`
+	Created *string `json:"created_at"`
+	Updated *string `json:"updated_at"`
+}
+
+func newMembersList() *cobra.Command {
+	var at place
+	var out printer
+	var in string
+	cmd := &cobra.Command{
+		Use: "list", Short: "List a workspace's members", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
+				found, err := r.workspaces.Members(ctx, w.ID)
+				if err != nil {
+					return err
+				}
+				document, rows := make([]shownMember, len(found)), make([][]string, len(found))
+				for i, m := range found {
+					document[i] = shownMember{m.ID, m.User, nil, string(m.Role), storedTime(m.Created), storedTime(m.Updated)}
+					if m.Issuer != "" {
+						document[i].Issuer = &m.Issuer
+					}
+					rows[i] = []string{m.ID, m.User, m.Issuer, string(m.Role), shownTime(m.Updated)}
+				}
+				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, rows)
+			})
+		},
+	}
+	workspaceFlag(cmd, &in)
+	at.flags(cmd)
+	out.flags(cmd)
+	return cmd
+}
+
+func newMembersSetRole() *cobra.Command {
+	var at place
+	var in, role string
+	cmd := &cobra.Command{
+		Use: "set-role MEMBER --role ROLE", Short: "Give a member another role", Args: usage(cobra.ExactArgs(1)),
+		Long: "MEMBER is an id, which slipway members list shows, or an email address.\n",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			parsed, err := parseRole(role)
+			if err != nil {
+				return err
+			}
+			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
+				m, err := r.workspaces.SetRole(ctx, w.ID, memberID(args[0]), parsed, nil)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "%s is %s in workspace %s\n", m.User, m.Role, w.Name)
+				return nil
+			})
+		},
+	}
+	workspaceFlag(cmd, &in)
+	cmd.Flags().StringVar(&role, "role", "", "what the person may do: admin, editor or viewer")
+	at.flags(cmd)
+	return cmd
+}
+
+const membersRemoveLong = `MEMBER is an id, which slipway members list shows, or an email address. The person's tokens are of no use from then on,
+behind an AWS stack's authorizer within a minute.
+`
+
+func newMembersRemove() *cobra.Command {
+	var at place
+	var in string
+	cmd := &cobra.Command{
+		Use: "remove MEMBER", Short: "Take a member out of a workspace", Long: membersRemoveLong, Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
+				if err := r.workspaces.RemoveMember(ctx, w.ID, memberID(args[0]), nil); err != nil {
+					return err
+				}
+				fmt.Fprintf(cmd.ErrOrStderr(), "removed %s from workspace %s\n", args[0], w.Name)
+				return nil
+			})
+		},
+	}
+	workspaceFlag(cmd, &in)
+	at.flags(cmd)
+	return cmd
+}
+
+// memberID is the id of the member whose id or email address it is.
+func memberID(member string) string {
+	if strings.Contains(member, "@") {
+		return workspace.MemberID(member, "")
+	}
+	return member
+}

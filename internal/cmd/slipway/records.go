@@ -1,0 +1,283 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/smithy-go"
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/apikey"
+	"github.com/slipway-run/slipway/internal/audit"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/secret"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/trust"
+	"github.com/slipway-run/slipway/internal/workspace"
+)
+
+// placeHelp says what the commands on records work with.
+const placeHelp = `
+This works on the records themselves: those in a data directory (--data), also while a server uses it, or those in the
+table of an AWS stack (--table, --kms-key), with the AWS credentials of whoever runs it. It needs no API key.`
+
+// place is where records are.
+type place struct {
+	data               string
+	table, key, region string
+}
+
+func (p *place) flags(cmd *cobra.Command) {
+	cmd.Long = strings.TrimSpace(cmd.Short + ".\n" + cmd.Long + placeHelp)
+	flags := cmd.Flags()
+	flags.StringVar(&p.data, "data", ".slipway", "data directory of a server on this machine")
+	flags.StringVar(&p.table, "table", "", "DynamoDB table of a stack, instead of --data ($SLIPWAY_TABLE)")
+	flags.StringVar(&p.key, "kms-key", "", "KMS key of the stack, by which keys are made ($SLIPWAY_KMS_KEY)")
+	flags.StringVar(&p.region, "region", "", "AWS region of the stack (default: that of your AWS configuration)")
+}
+
+// complete takes from the environment what the flags leave open.
+func (p *place) complete(cmd *cobra.Command) error {
+	if err := exclusive(cmd, "data", "table"); err != nil {
+		return usageError{err}
+	}
+	if cmd.Flags().Changed("data") {
+		if p.key != "" || p.region != "" {
+			return usageError{errors.New("--kms-key and --region are for a stack's --table, not for --data")}
+		}
+		return nil
+	}
+	p.table, p.key = cmp.Or(p.table, os.Getenv("SLIPWAY_TABLE")), cmp.Or(p.key, os.Getenv("SLIPWAY_KMS_KEY"))
+	return nil
+}
+
+// records are the stores that the commands use.
+type records struct {
+	workspaces *workspace.Store
+	rules      *trust.Store
+	audit      *audit.Store
+	table      table.Table
+	// hasher returns what API keys are stored by; the commands that make none need not have it.
+	hasher func(context.Context) (secret.Hasher, error)
+	// rotate makes a new key, which seals from then on.
+	rotate func(context.Context) error
+	close  func() error
+}
+
+// with opens the records, lets a command use them, and closes them.
+func (p *place) with(cmd *cobra.Command, use func(context.Context, *records) error) error {
+	if err := p.complete(cmd); err != nil {
+		return err
+	}
+	open := p.openData
+	if p.table != "" {
+		open = p.openStack
+	}
+	r, err := open(cmd.Context())
+	if err != nil {
+		return explain(err)
+	}
+	r.workspaces, r.audit = workspace.NewStore(r.table, clock.System), audit.NewStore(r.table, clock.System)
+	r.rules = trust.NewStore(r.table, clock.System)
+	return explain(errors.Join(use(audit.By(cmd.Context(), audit.Actor{Subject: operator()}), r), r.close()))
+}
+
+// in is with of one workspace, by its id or name.
+func (p *place) in(cmd *cobra.Command, idOrName string, use func(context.Context, *records, workspace.Workspace) error) error {
+	return p.with(cmd, func(ctx context.Context, r *records) error {
+		w, err := r.workspace(ctx, idOrName)
+		if err != nil {
+			return err
+		}
+		return use(ctx, r, w)
+	})
+}
+
+// operator is who the audit log says it was: there are no credentials to tell.
+func operator() string {
+	if current, err := user.Current(); err == nil {
+		return current.Username + " (command line)"
+	}
+	return "command line"
+}
+
+// openData opens the records of a data directory, and makes none where there are none.
+func (p *place) openData(ctx context.Context) (*records, error) {
+	database := filepath.Join(p.data, standalone.DatabaseFile)
+	if _, err := os.Stat(database); errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s is no data directory of a server; make one with: slipway serve --data %s", p.data, p.data)
+	}
+	tb, err := sqlite.Open(database, sqlite.WithLogger(slog.New(slog.DiscardHandler)))
+	if err != nil {
+		return nil, err
+	}
+	file := filepath.Join(p.data, standalone.KeyFile)
+	r := &records{
+		table: tb, close: tb.Close,
+		hasher: func(context.Context) (secret.Hasher, error) { return keyfile.Load(file) },
+		rotate: func(context.Context) error {
+			_, err := keyfile.Rotate(file)
+			return err
+		},
+	}
+	// A directory of an earlier version has a workspace that no list shows.
+	if first, err := standalone.ReadCredentials(p.data); err == nil {
+		if err := workspace.NewStore(tb, clock.System).Adopt(ctx, first.TenantID); err != nil && !fault.Is(err, fault.NotFound) {
+			return nil, errors.Join(err, tb.Close())
+		}
+	}
+	return r, nil
+}
+
+// openStack opens the records of a stack, with the credentials that AWS's own tools would use.
+func (p *place) openStack(ctx context.Context) (*records, error) {
+	var options []func(*config.LoadOptions) error
+	if p.region != "" {
+		options = append(options, config.WithRegion(p.region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Region == "" {
+		return nil, usageError{errors.New("the stack's region is missing: --region or $AWS_REGION")}
+	}
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return nil, credentialsError{fmt.Errorf("there are no AWS credentials: %w", err)}
+	}
+	s := &stack.Stack{Environment: stack.Environment{Table: p.table, Key: p.key}, Log: slog.New(slog.DiscardHandler), AWS: cfg}
+	tb := s.Table()
+	keyed := func() error {
+		if p.key == "" {
+			return usageError{errors.New("the stack's KMS key is missing: --kms-key or $SLIPWAY_KMS_KEY")}
+		}
+		return nil
+	}
+	return &records{
+		table: tb, close: tb.Close,
+		hasher: func(ctx context.Context) (secret.Hasher, error) {
+			if err := keyed(); err != nil {
+				return nil, err
+			}
+			return s.Key(ctx)
+		},
+		rotate: func(ctx context.Context) error {
+			if err := keyed(); err != nil {
+				return err
+			}
+			return s.RotateKey(ctx)
+		},
+	}, nil
+}
+
+// credentialsError is an error of the credentials, or of what they allow.
+type credentialsError struct{ error }
+
+// denied are the errors of AWS that say so.
+var denied = map[string]bool{
+	"AccessDeniedException": true, "UnrecognizedClientException": true, "ExpiredTokenException": true, "InvalidSignatureException": true,
+	"MissingAuthenticationTokenException": true, "InvalidClientTokenId": true,
+}
+
+// explain gives an error its exit code.
+func explain(err error) error {
+	if api, ok := errors.AsType[smithy.APIError](err); ok && denied[api.ErrorCode()] {
+		return credentialsError{err}
+	}
+	if fault.Is(err, fault.Invalid) {
+		return usageError{err}
+	}
+	return err
+}
+
+// keys are the API keys. A command that makes none needs no hasher, nor the KMS key.
+func (r *records) keys(hasher secret.Hasher) *apikey.Store {
+	return apikey.NewStore(r.table, hasher, clock.System)
+}
+
+// workspace returns the workspace of an id or a name. It may be left out when there is only one.
+func (r *records) workspace(ctx context.Context, idOrName string) (workspace.Workspace, error) {
+	if idOrName != "" {
+		return r.workspaces.Find(ctx, idOrName)
+	}
+	all, err := r.workspaces.List(ctx)
+	switch {
+	case err != nil:
+		return workspace.Workspace{}, err
+	case len(all) == 0:
+		return workspace.Workspace{}, errors.New("there is no workspace yet; make one with: slipway workspaces create NAME")
+	case len(all) > 1:
+		return workspace.Workspace{}, usageError{fmt.Errorf("there are %d workspaces: name one with --workspace", len(all))}
+	default:
+		return all[0], nil
+	}
+}
+
+// printer prints lists: aligned and with a header for a person at a terminal, one line with tabs for each row otherwise, or as JSON.
+type printer struct {
+	asJSON bool
+}
+
+func (p *printer) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON document")
+}
+
+// print prints either the document or the rows. An empty cell is shown as -.
+func (p *printer) print(w io.Writer, live bool, document any, header []string, rows [][]string) error {
+	if p.asJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(document)
+	}
+	out := w
+	if live {
+		aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		defer aligned.Flush()
+		out, rows = aligned, append([][]string{header}, rows...)
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = cmp.Or(strings.ReplaceAll(cell, "\t", " "), "-")
+		}
+		if _, err := fmt.Fprintln(out, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// shownTime is a time for people; that of a time that is not there is "".
+func shownTime(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.RFC3339)
+}
+
+// storedTime is a time for programs, nil when it is not there.
+func storedTime(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := clock.Format(t)
+	return &text
+}

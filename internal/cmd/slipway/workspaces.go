@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// group is a command that only holds others.
+func group(name, short string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: name, Short: short, Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+func newWorkspaces() *cobra.Command {
+	return group("workspaces", "Make and list workspaces, which everything belongs to", newWorkspacesCreate(), newWorkspacesList())
+}
+
+const workspacesCreateLong = `Prints the workspace's id on stdout, which clients send as X-Tenant-Id.
+
+A server makes its first workspace and a key itself and notes them in credentials.json. A new AWS stack has neither:
+
+  id=$(slipway workspaces create NAME --table TABLE --region REGION)
+  key=$(slipway keys create --workspace "$id" --table TABLE --kms-key KEY --region REGION)
+
+TABLE and KEY are outputs of the stack. The first of these that needs the KMS key also makes the stack's data key.
+`
+
+func newWorkspacesCreate() *cobra.Command {
+	var at place
+	cmd := &cobra.Command{
+		Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return at.with(cmd, func(ctx context.Context, r *records) error {
+				w, err := r.workspaces.Create(ctx, args[0])
+				if err != nil {
+					return err
+				}
+				fmt.Fprintln(cmd.OutOrStdout(), w.ID)
+				return nil
+			})
+		},
+	}
+	at.flags(cmd)
+	return cmd
+}
+
+// shownWorkspace is a workspace in JSON.
+type shownWorkspace struct {
+	ID      string  `json:"id"`
+	Name    string  `json:"name"`
+	Created *string `json:"created_at"`
+}
+
+func newWorkspacesList() *cobra.Command {
+	var at place
+	var out printer
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the workspaces", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return at.with(cmd, func(ctx context.Context, r *records) error {
+				all, err := r.workspaces.List(ctx)
+				if err != nil {
+					return err
+				}
+				document, rows := make([]shownWorkspace, len(all)), make([][]string, len(all))
+				for i, w := range all {
+					document[i] = shownWorkspace{w.ID, w.Name, storedTime(w.Created)}
+					rows[i] = []string{w.ID, w.Name, shownTime(w.Created)}
+				}
+				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, []string{"ID", "NAME", "CREATED"}, rows)
+			})
+		},
+	}
+	at.flags(cmd)
+	out.flags(cmd)
+	return cmd
+}
