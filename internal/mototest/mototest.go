@@ -1,0 +1,95 @@
+// Package mototest runs moto, which plays the services of AWS over HTTP, for tests with the build tag moto. setup.sh installs it.
+//
+// moto keeps what it is told and refuses what does not exist, but nothing happens in it by itself: tasks do not run, targets are not registered
+// by services, builds end at the first look and export nothing, services that are deleted do not drain. Express Mode it does not know at all. What depends
+// on such is tested with answers written down.
+package mototest
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Region is where the account is.
+const Region = "eu-central-1"
+
+// Start runs moto until the end of the test, with further variables, and returns its URL.
+func Start(t *testing.T, env ...string) string {
+	t.Helper()
+	server, err := filepath.Abs(filepath.Join(root(t), ".tools", "moto", "bin", "moto_server"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := freePort(t)
+	command := exec.Command(server, "-H", "127.0.0.1", "-p", strconv.Itoa(port))
+	command.Env = append(os.Environ(), env...)
+	if err := command.Start(); err != nil {
+		t.Fatalf("start moto (was setup.sh run?): %v", err)
+	}
+	t.Cleanup(func() {
+		if err := command.Process.Kill(); err != nil {
+			t.Error(err)
+		}
+		command.Wait()
+	})
+	url := "http://127.0.0.1:" + strconv.Itoa(port)
+	await(t, url)
+	return url
+}
+
+// root is the directory of the module.
+func root(t *testing.T) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("there is no go.mod")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+func freePort(t *testing.T) int {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port
+}
+
+// await waits until moto answers.
+func await(t *testing.T, url string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/moto-api/", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := http.DefaultClient.Do(request); err == nil {
+			answer.Body.Close()
+			return
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal("moto does not answer")
+		}
+	}
+}
