@@ -1,0 +1,27 @@
+package archtest_test
+
+import (
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// TestFunctionsLinkNoTemplateEngine keeps the functions small: a template engine finds methods by their names, and a linker that sees one keeps
+// every method of every SDK in the program (7 MB of them, when it was tried).
+func TestFunctionsLinkNoTemplateEngine(t *testing.T) {
+	t.Parallel()
+	cmd := exec.Command("go", "list", "-deps", "-tags", "lambda.norpc", "./functions/...")
+	cmd.Dir, cmd.Stderr = top, os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := strings.Fields(string(out))
+	for _, engine := range []string{"text/template", "html/template"} {
+		if slices.Contains(linked, engine) {
+			t.Errorf("a function links %s", engine)
+		}
+	}
+}
