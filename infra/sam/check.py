@@ -1,0 +1,113 @@
+"""Transforms template.yaml as CloudFormation will, and checks what only shows then: whether streaming routes stream, whether every method
+asks its authorizer, and whether the result is within CloudFormation's and API Gateway's quotas. Nothing is sent anywhere.
+
+Usage: check.py template.yaml
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import yaml
+from samcli.yamlhelper import yaml_parse
+from samtranslator.parser.parser import Parser
+from samtranslator.translator.translator import Translator
+
+PARAMETERS = {"AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::StackName": "slipway", "AWS::AccountId": "000000000000"}
+METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon-apigateway-any-method"}
+
+
+def open_operations():
+    """Returns the (path, method) of each operation that the interface documents declare open to everybody, and of the documents themselves."""
+    found = set()
+    documents = Path(__file__).parent.parent / "openapi"
+    for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
+        paths = yaml.safe_load((documents / f"{name}.yaml").read_text(encoding="utf-8"))["paths"]
+        operations = [(path, m) for path, item in paths.items() for m in METHODS if item.get(m, {}).get("security") == []]
+        operations += [("/openapi.json", "get"), ("/docs", "get")]
+        for path, method in operations:
+            found.update((base + path, m) for base in bases for m in (method, "x-amazon-apigateway-any-method"))
+        # A path with other operations beside an open one has a route of its own for the open one.
+        for path, item in paths.items():
+            if any(m in METHODS and o.get("security") != [] for m, o in item.items()):
+                found.difference_update((base + path, "x-amazon-apigateway-any-method") for base in bases)
+    return found
+
+
+def streaming_paths():
+    """Returns each path with an operation that streams or waits: its answer says where it can be taken up again."""
+    found = set()
+    documents = Path(__file__).parent.parent / "openapi"
+    for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
+        document = yaml.safe_load((documents / f"{name}.yaml").read_text(encoding="utf-8"))
+        for path, item in document["paths"].items():
+            for good in (item[m].get("responses", {}).get("200", {}) for m in METHODS if m in item):
+                if "$ref" in good:
+                    good = document["components"]["responses"][good["$ref"].rpartition("/")[2]]
+                if "Location" in good.get("headers", {}):
+                    found.update(base + path for base in bases)
+    return found
+
+
+def main(path):
+    with open(path, encoding="utf-8") as file:
+        template = yaml_parse(file.read())
+    for resource in template["Resources"].values():
+        # As `sam package` does: CloudFormation sees locations in S3 only.
+        properties = resource.get("Properties", {})
+        for name in ("CodeUri", "DefinitionUri"):
+            if name in properties:
+                properties[name] = "s3://bucket/key"
+    os.environ.setdefault("AWS_DEFAULT_REGION", PARAMETERS["AWS::Region"])
+    translated = Translator({}, Parser()).translate(template, PARAMETERS)  # it names managed policies by ARN, so there are none to look up
+    resources = translated["Resources"]
+    problems = []
+
+    api = next(r for r in resources.values() if r["Type"] == "AWS::ApiGateway::RestApi")["Properties"]["Body"]
+    everybody, streams_wanted = open_operations(), streaming_paths()
+    streaming = methods = 0
+    nodes = set()
+    for route, operations in api["paths"].items():
+        parts = route.strip("/").split("/")
+        nodes.update("/".join(parts[: i + 1]) for i in range(len(parts)))
+        for method, operation in operations.items():
+            if method not in METHODS:
+                continue
+            methods += 1
+            integration = operation["x-amazon-apigateway-integration"]
+            uri = json.dumps(integration["uri"])
+            wanted = route in streams_wanted
+            streams = "/2021-11-15/" in uri and "/response-streaming-invocations" in uri
+            streaming += streams
+            if streams != wanted or (integration.get("responseTransferMode") == "STREAM") != wanted:
+                problems.append(f"{route}: streams: {streams}, wanted: {wanted}")
+            if integration.get("timeoutInMillis", 29000) != (900000 if wanted else 29000):
+                problems.append(f"{route}: timeout {integration.get('timeoutInMillis')}")
+            security = [name for entry in operation.get("security", []) for name in entry]
+            by_key = route.startswith("/d/") and "/store/" not in route  # agents read and write the store with tokens of their own
+            authorizer = ["NONE"] if (route, method) in everybody else ["Key"] if by_key else ["Credentials"]
+            if security != authorizer:
+                problems.append(f"{route}: authorizer {security}, wanted {authorizer}")
+
+    for name, definition in api["securityDefinitions"].items():
+        identity = definition["x-amazon-apigateway-authorizer"]
+        source = identity.get("identitySource", "")
+        ttl = identity["authorizerResultTtlInSeconds"]
+        wanted = {"Key": ("method.request.header.X-Api-Key", 60), "Credentials": ("", 0)}[name]
+        if (source, ttl) != wanted:
+            problems.append(f"authorizer {name}: {source!r} for {ttl} s, wanted {wanted}")
+
+    size = len(json.dumps(translated))
+    for what, count, quota in (("resources", len(resources), 500), ("path nodes", len(nodes), 300), ("bytes", size, 1_000_000)):
+        print(f"{what}: {count} of {quota}")
+        if count > quota:
+            problems.append(f"{count} {what}, of which {quota} are allowed")
+    print(f"methods: {methods}, of which {streaming} stream")
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,25 @@
+#!/bin/sh
+# Checks template.yaml with AWS's own tools, which are set up under .tools once: SAM's validation, cfn-lint for each region of samconfig.toml,
+# and what the SAM transform makes of it. Needs Python 3 with venv; asks no account.
+set -eu
+cd "$(dirname "$0")/../.."
+
+tools=.tools/sam
+wanted='aws-sam-cli==1.170.0 aws-sam-translator==1.115.0 cfn-lint==1.58.0'
+if [ "$(cat "$tools/installed" 2>/dev/null)" != "$wanted" ]; then
+  python3 -m venv "$tools"
+  # shellcheck disable=SC2086 # a list of requirements
+  "$tools/bin/pip" install --quiet --disable-pip-version-check $wanted
+  echo "$wanted" >"$tools/installed"
+fi
+
+regions=$(sed -n 's/^region *= *"\([a-z0-9-]*\)".*/\1/p' samconfig.toml | sort -u)
+
+# Without credentials, and with an empty home for them, the tools ask nobody.
+unset AWS_ACCESS_KEY_ID AWS_SECRET_ACCESS_KEY AWS_SESSION_TOKEN AWS_PROFILE
+export SAM_CLI_TELEMETRY=0 AWS_DEFAULT_REGION=us-east-1 AWS_EC2_METADATA_DISABLED=true
+
+"$tools/bin/sam" validate --lint --template-file template.yaml --region us-east-1
+# shellcheck disable=SC2086 # a list of regions
+"$tools/bin/cfn-lint" --regions $regions -- template.yaml
+"$tools/bin/python" infra/sam/check.py template.yaml
