@@ -85,7 +85,9 @@ func TestFailureOfALaterRevision(t *testing.T) {
 		},
 		"framework.json lacks what it needs": {
 			branch: "incomplete", status: "BUILD_FAILED", reason: "CONFIG_INVALID", words: []string{"graphs: ", "start: ", "env.HOST: "},
-			write: func() { repo.write(t, "framework.json", framework{"env": map[string]string{"HOST": "here"}}) },
+			write: func() {
+				repo.write(t, "framework.json", framework{"start": "", "env": map[string]string{"HOST": "here"}})
+			},
 		},
 		"the build fails": {
 			branch: "unbuildable", status: "BUILD_FAILED", reason: "BUILD_COMMAND_FAILED",

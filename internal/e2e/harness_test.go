@@ -1,8 +1,11 @@
 package e2e_test
 
 import (
+	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,11 +14,14 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/emulator/dynamodb"
 )
 
 const (
 	// patience bounds every wait. It is generous, because other tests may take all of the machine; nothing takes so long that works.
-	patience = 90 * time.Second
+	patience = 3 * time.Minute
 	// interval is how often a condition is looked at.
 	interval = 20 * time.Millisecond
 	// atOnce is how many tests run at a time: they wait for the most part.
@@ -28,6 +34,10 @@ var built struct {
 	slipway string
 	// weather is the example's source, agent the directory of both versions of it as programs.
 	weather, agent string
+	// root is the project's directory. The others are there for the AWS stack only: the program that serves it, the directory of its functions
+	// and the database that all stacks share.
+	root, slipwayLocal, functions string
+	dynamodb                      *dynamodb.Server
 }
 
 func TestMain(m *testing.M) { os.Exit(run(m)) }
@@ -46,31 +56,83 @@ func run(m *testing.M) int {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
+	registry, err := child.Open(filepath.Join(dir, "services"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := startServices(registry); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := m.Run()
-	if err := common.close(); err != nil {
+	if err := errors.Join(common.close(), stopServices(), registry.Close()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return code
 }
 
+// startServices starts what the servers of the AWS stack share.
+func startServices(registry *child.Registry) error {
+	if kinds[*kind] == nil {
+		return fmt.Errorf("there is no kind of server %q", *kind)
+	}
+	if *kind == "standalone" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	var err error
+	built.dynamodb, err = dynamodb.Start(ctx, dynamodb.Config{Root: built.root, Registry: registry, Output: io.Discard})
+	return err
+}
+
+func stopServices() error {
+	if built.dynamodb == nil {
+		return nil
+	}
+	return built.dynamodb.Stop(context.Background())
+}
+
 func buildAll(dir string) error {
-	source, err := filepath.Abs(filepath.Join("..", "..", "infra", "examples", "weather"))
+	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		return err
 	}
-	built.weather, built.agent = source, filepath.Join(dir, "agent")
-	built.slipway = filepath.Join(dir, "slipway")
-	args := []string{"-o", built.slipway}
-	if raceDetector() {
-		args = append(args, "-race")
-	}
-	if err := build(filepath.Join("..", "cmd", "slipway"), args...); err != nil {
+	built.root, built.weather, built.agent = root, filepath.Join(root, "infra", "examples", "weather"), filepath.Join(dir, "agent")
+	if err := buildServer(dir); err != nil {
 		return err
 	}
+	return buildAgents(dir)
+}
+
+func buildServer(dir string) error {
+	program := func(name string) (string, error) {
+		file := filepath.Join(dir, name)
+		args := []string{"-o", file}
+		if raceDetector() {
+			args = append(args, "-race")
+		}
+		return file, build(filepath.Join(built.root, "internal", "cmd", name), args...)
+	}
+	var err error
+	if *kind == "standalone" {
+		built.slipway, err = program("slipway")
+		return err
+	}
+	if built.slipwayLocal, err = program("slipway-local"); err != nil {
+		return err
+	}
+	// The functions are those of `make functions`: the files that would be deployed.
+	built.functions = filepath.Join(built.root, "build")
+	return nil
+}
+
+func buildAgents(dir string) error {
 	for _, version := range []string{"v1", "v2"} {
 		tree := filepath.Join(dir, "source-"+version)
-		if err := os.CopyFS(tree, os.DirFS(source)); err != nil {
+		if err := os.CopyFS(tree, os.DirFS(built.weather)); err != nil {
 			return err
 		}
 		if version == "v2" {

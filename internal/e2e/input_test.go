@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // unknownID is the id of nothing.
@@ -68,9 +69,15 @@ func TestBadInput(t *testing.T) {
 		"a body of another kind":            {"POST", runs, good, 415, nil, []string{"Content-Type", "text/plain"}},
 		"a method that the path has not":    {"DELETE", runs, ``, 405, nil, nil},
 		"a path that does not exist":        {"GET", agent.url + "/nothing", ``, 404, nil, nil},
-		"a rollback, which is not offered":  {"POST", runs, `{"assistant_id": "agent", "multitask_strategy": "rollback"}`, 400, nil, nil},
+		"a cancel of no run":                {"POST", runs + "/" + unknownID + "/cancel", ``, 404, nil, nil},
 		"a thread whose id is there before": {"POST", threads, `{"thread_id": "` + thread.ID + `"}`, 409, nil, nil},
 	} {
+		if *kind != "standalone" && !utf8.ValidString(c.body) {
+			continue // API Gateway hands bodies to functions as text, and what is not becomes U+FFFD before
+		}
+		if *kind == "sam" && slices.Contains([]string{"no key", "a wrong key", "a path that does not exist"}, name) {
+			continue // API Gateway refuses these itself, and SAM knows nothing of the responses that the template has for that
+		}
 		t.Run(name, func(t *testing.T) {
 			var body any
 			if c.body != "" || c.method == "POST" {

@@ -140,7 +140,12 @@ func questions(m messages) []string {
 
 func TestTwentyInterruptsAtOnce(t *testing.T) {
 	t.Parallel()
-	thread := shared(t).thread(t)
+	interruptAtOnce(t, shared(t).thread(t))
+}
+
+// interruptAtOnce posts twenty runs at once, each of which interrupts the others, and checks what becomes of them.
+func interruptAtOnce(t *testing.T, thread *thread) {
+	t.Helper()
 	const count = 20
 	// Each run thinks for longer than all of them take to be posted, so that none can end before the next is there.
 	thinking := map[string]any{"token_delay_ms": 0, "node_delay_ms": 2000}

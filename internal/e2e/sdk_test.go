@@ -1,4 +1,4 @@
-//go:build sdk
+//go:build sdk || agents
 
 package e2e_test
 
@@ -48,6 +48,14 @@ func TestSDKs(t *testing.T) {
 				t.Fatalf("%v\n%s", err, output)
 			}
 		})
+	}
+}
+
+// TestSDKHook is a page with the React hook, in its requests.
+func TestSDKHook(t *testing.T) {
+	t.Parallel()
+	if output, err := shared(t).client(t, "JavaScript", "hook").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 }
 

@@ -3,21 +3,27 @@ package e2e_test
 import (
 	"bytes"
 	"crypto/rand"
+	"encoding/base64"
 	"fmt"
 	"io/fs"
+	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
 
-// TestSecrets plants values where they could leak from: the server's own environment and the secrets of two deployments.
+// TestSecrets plants values where they could leak from: the server's own environment, the secrets of two deployments, and all else that is handed to a
+// server in confidence or that it makes up.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	own, mine, theirs := "own-"+rand.Text(), "mine-"+rand.Text(), "theirs-"+rand.Text()
 	on := newLocal(t.TempDir(), "--verbose")
 	on.env = []string{"PLANTED=" + own}
 	s := startServer(t, on)
+	more := newPlants()
+	defer watch(t, on, append(more.all(), own, mine, theirs, s.APIKey))()
 
 	// The agent's commands note the environment that they get outside of the server's directory, and the agent prints it too.
 	notes := t.TempDir()
@@ -28,6 +34,7 @@ func TestSecrets(t *testing.T) {
 	agent := s.deploy(t, repo, "noting", secret{"MINE", mine})
 	agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 
+	everything := append(s.plant(t, more), own, mine, theirs)
 	t.Run("a build gets neither the server's environment nor any secret", func(t *testing.T) {
 		expectVariables(t, filepath.Join(notes, "build"), "", own, mine, theirs, s.APIKey)
 	})
@@ -35,7 +42,7 @@ func TestSecrets(t *testing.T) {
 		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
 	})
 	t.Run("the server's directory and log hold no secret in clear", func(t *testing.T) {
-		expectNowhere(t, on, own, mine, theirs)
+		expectNowhere(t, on, everything...)
 	})
 	t.Run("the server's key is in the credentials alone", func(t *testing.T) {
 		if found := holding(t, on, s.APIKey); len(found) != 1 || filepath.Base(found[0]) != "credentials.json" {
@@ -44,15 +51,19 @@ func TestSecrets(t *testing.T) {
 	})
 	t.Run("what was kept is kept sealed after a crash too", func(t *testing.T) {
 		s.kill9(t)
-		expectNowhere(t, on, own, mine, theirs)
+		expectNowhere(t, on, everything...)
 		s.restart(t)
 		agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
-		expectNowhere(t, on, own, mine, theirs)
+		expectNowhere(t, on, everything...)
 	})
 	t.Run("credentials and keys are for their owner only", func(t *testing.T) {
-		for _, name := range []string{"credentials.json", "secret.key"} {
-			info, err := os.Stat(filepath.Join(on.data(), name))
+		files, err := filepath.Glob(filepath.Join(on.data(), "*.key"))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("there is no key (%v)", err)
+		}
+		for _, name := range append(files, filepath.Join(on.data(), "credentials.json")) {
+			info, err := os.Stat(name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -98,7 +109,7 @@ func holding(t *testing.T, on *local, value string) []string {
 			return err
 		}
 		content, err := os.ReadFile(file)
-		if bytes.Contains(content, []byte(value)) {
+		if shows(content, value) {
 			found = append(found, file)
 		}
 		return err
@@ -107,4 +118,14 @@ func holding(t *testing.T, on *local, value string) []string {
 		t.Fatal(err)
 	}
 	return found
+}
+
+// shows tells whether a text has a value in it, as it is, as a part of a URL or within what is encoded in base64.
+func shows(content []byte, value string) bool {
+	forms := []string{value, url.QueryEscape(value)}
+	for before := range 3 { // how many bytes of another group stand before it
+		encoded := base64.StdEncoding.EncodeToString(append(make([]byte, before), value...))
+		forms = append(forms, encoded[(before*8+5)/6:len(encoded)-4])
+	}
+	return slices.ContainsFunc(forms, func(form string) bool { return bytes.Contains(content, []byte(form)) })
 }

@@ -78,7 +78,8 @@ func (s *server) explain(t *testing.T) {
 		if t.Failed() {
 			// Reads that went well are left out: they are what the tests wait with.
 			lines := slices.DeleteFunc(strings.Split(strings.TrimSpace(s.log()), "\n"), func(line string) bool {
-				return strings.Contains(line, " msg=request method=GET ") && strings.Contains(line, " status=200 ")
+				return (strings.Contains(line, " msg=request method=GET ") && strings.Contains(line, " status=200 ")) ||
+					(strings.Contains(line, `"message":"request","method":"GET"`) && strings.Contains(line, `"status":200,`))
 			})
 			t.Logf("the server's log:\n%s", strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
 		}

@@ -3,8 +3,10 @@ package e2e_test
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"flag"
 	"fmt"
 	"io/fs"
 	"net/url"
@@ -17,6 +19,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/emulator/sam"
 )
 
 // target is one server, and all that depends on what kind of server it is.
@@ -43,10 +46,13 @@ type credentials struct {
 	TenantID string `json:"tenant_id"`
 }
 
-// local is the one-machine server as a child process. It ends with the tests, however they end.
+// local is a server of this machine as a child process: the one-machine server, or the AWS stack with everything that it is made of. It ends with
+// the tests, however they end.
 type local struct {
-	dir   string
-	flags []string
+	dir string
+	// command is what starts the server, with the flags that its kind needs.
+	command []string
+	flags   []string
 	// env is added to the environment of the server.
 	env []string
 	// address is where it listens from the second start on.
@@ -57,7 +63,35 @@ type local struct {
 }
 
 func newLocal(dir string, flags ...string) *local {
-	return &local{dir: dir, flags: flags, address: "127.0.0.1:0"}
+	l := &local{dir: dir, command: kinds[*kind](), flags: flags, address: "127.0.0.1:0"}
+	if *kind != "sam" { // whose functions are containers
+		l.env = []string{noEngine}
+	}
+	return l
+}
+
+// noEngine keeps a server from the machine's container engine, so that the tests are the same where there is one.
+const noEngine = "DOCKER_HOST=tcp://127.0.0.1:1"
+
+// kind says what the tests run against; make test-lambda and make test-sam set it.
+var kind = flag.String("server", "standalone", "standalone, lambda (the functions as processes) or sam (the functions under sam local)")
+
+// kinds are the commands that start a server. Those of the AWS stack share a DynamoDB, in which each has its own table.
+var kinds = map[string]func() []string{
+	"standalone": func() []string { return []string{built.slipway, "serve"} },
+	"lambda":     func() []string { return stackCommand("lambda") },
+	"sam":        func() []string { return stackCommand("sam") },
+}
+
+func stackCommand(name string) []string {
+	reconcile := "5s"
+	if name == "sam" {
+		reconcile = "20s" // each call starts a container
+	}
+	return []string{
+		built.slipwayLocal, name, "--root", built.root, "--build", built.functions, "--dynamodb", built.dynamodb.Endpoint(), "--table", "t-" + rand.Text(),
+		"--reconcile-interval", reconcile,
+	}
 }
 
 func (l *local) data() string { return filepath.Join(l.dir, "data") }
@@ -82,7 +116,8 @@ func (l *local) start(ctx context.Context) (credentials, error) {
 		case <-ticker.C:
 		case <-l.process.Done():
 			exit, err := l.process.Exit()
-			return credentials{}, errors.Join(fmt.Errorf("the server %s before it was ready", exit), err)
+			printed, unread := os.ReadFile(l.output.Name())
+			return credentials{}, errors.Join(fmt.Errorf("the server %s before it was ready: %s", exit, printed), err, unread)
 		case <-ctx.Done():
 			return credentials{}, errors.Join(errors.New("the server does not become ready"), ctx.Err())
 		}
@@ -100,7 +135,7 @@ func (l *local) launch() (err error) {
 		}
 	}
 	l.process, err = l.registry.Start(child.Command{
-		Args:   append([]string{built.slipway, "serve", "--listen", l.address, "--data", l.data()}, l.flags...),
+		Args:   slices.Concat(l.command, []string{"--listen", l.address, "--data", l.data()}, l.flags),
 		Env:    append(os.Environ(), l.env...),
 		Stdout: l.output,
 	})
@@ -207,6 +242,9 @@ func (l *local) close() error {
 		errs = append(errs, l.process.Kill())
 		left, err := l.leftovers()
 		errs = append(errs, err, end(left))
+	}
+	if *kind == "sam" {
+		errs = append(errs, sam.RemoveContainers(context.Background(), filepath.Join(l.data(), "sam")))
 	}
 	if l.registry != nil {
 		errs = append(errs, l.registry.Close(), l.output.Close())

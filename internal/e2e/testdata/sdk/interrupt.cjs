@@ -78,6 +78,38 @@ async function siblings() {
   assert.equal((await client.runs.list(thread)).length, 1);
 }
 
+async function rolledBack() {
+  const { thread_id: thread } = await client.threads.create();
+  await client.runs.wait(thread, "agent", { input: ask("rome"), config: fast });
+  const first = await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
+  while (types((await client.threads.getState(thread)).values).length < 7) await pause();
+  const queued = await client.runs.create(thread, "agent", { input: ask("oslo"), config: fast });
+  const second = await client.runs.create(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "rollback" });
+  const { messages } = await client.runs.join(thread, second.run_id);
+  assert.deepEqual(messages.map((message) => message.type), [...answered, ...answered]);
+  assert.match(messages[4].content, /nyc/);
+  for (const gone of [first, queued]) {
+    await assert.rejects(client.runs.get(thread, gone.run_id), { status: 404 });
+    await assert.rejects(client.runs.join(thread, gone.run_id), { status: 404 });
+  }
+  assert.deepEqual((await client.runs.list(thread)).map((run) => run.status), ["success", "success"]);
+  const history = await client.threads.getHistory(thread, { limit: 100 });
+  assert.ok(!history.some((state) => [first.run_id, queued.run_id].includes(state.metadata.run_id)), JSON.stringify(history));
+}
+
+async function cancelled() {
+  const { thread_id: thread } = await client.threads.create();
+  const first = await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
+  while (types((await client.threads.getState(thread)).values).length < 3) await pause();
+  await client.runs.cancel(thread, first.run_id, true);
+  assert.equal((await client.runs.get(thread, first.run_id)).status, "interrupted");
+  await assert.rejects(client.runs.cancel(thread, first.run_id), { status: 404 });
+  const second = await client.runs.create(thread, "agent", { input: ask("rome"), config: slow });
+  await client.runs.cancel(thread, second.run_id, true, "rollback");
+  await assert.rejects(client.runs.get(thread, second.run_id), { status: 404 });
+  assert.deepEqual(types(await client.runs.wait(thread, "agent", { input: ask("nyc"), config: fast })), ["human", "ai", "tool", ...answered]);
+}
+
 async function errors() {
   const { thread_id: thread } = await client.threads.create();
   const again = await client.threads.create({ threadId: thread, ifExists: "do_nothing" });
@@ -103,7 +135,7 @@ async function longWait() {
 }
 
 async function main() {
-  const stories = [background, streamed, joinedStream, siblings, errors, longWait];
+  const stories = [background, streamed, joinedStream, siblings, rolledBack, cancelled, errors, longWait];
   const results = await Promise.allSettled(stories.map((story) => story()));
   results.forEach((result, i) => console.log(`${stories[i].name}: ${result.status === "fulfilled" ? "ok" : result.reason.stack}`));
   process.exit(results.every((result) => result.status === "fulfilled") ? 0 : 1);

@@ -104,6 +104,73 @@ async def siblings(client):
     expect("the runs", len(await client.runs.list(thread)), 1)
 
 
+async def rolled_back(client):
+    thread = (await client.threads.create())["thread_id"]
+    await client.runs.wait(thread, "agent", input=ask("rome"), config=FAST)
+    first = await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
+    while len(types((await client.threads.get_state(thread))["values"])) < 7:
+        await asyncio.sleep(0.02)
+    queued = await client.runs.create(thread, "agent", input=ask("oslo"), config=FAST)
+    second = await client.runs.create(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="rollback")
+    values = await client.runs.join(thread, second["run_id"])
+    expect("the messages", types(values), [*ANSWERED, *ANSWERED])
+    expect("the questions", ["rome" in values["messages"][0]["content"], "nyc" in values["messages"][4]["content"]], [True, True])
+    for gone in (first, queued):
+        await refused(NotFoundError, client.runs.get(thread, gone["run_id"]))
+        refusal = await refused(Exception, client.runs.join(thread, gone["run_id"]))
+        assert "404" in str(refusal), refusal
+    expect("the runs", [run["status"] for run in await client.runs.list(thread)], ["success", "success"])
+    runs = {state["metadata"].get("run_id") for state in await client.threads.get_history(thread, limit=100)}
+    assert not runs & {first["run_id"], queued["run_id"]}, runs
+    expect("the thread", (await client.threads.get(thread))["status"], "idle")
+
+
+async def cancelled(client):
+    thread = (await client.threads.create())["thread_id"]
+    first = await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
+    await until_tool(client, thread)
+    await client.runs.cancel(thread, first["run_id"], wait=True)
+    expect("the run", (await client.runs.get(thread, first["run_id"]))["status"], "interrupted")
+    refusal = await refused(NotFoundError, client.runs.cancel(thread, first["run_id"]))
+    assert "No matching runs to cancel" in str(refusal), refusal
+    second = await client.runs.create(thread, "agent", input=ask("rome"), config=SLOW)
+    await client.runs.cancel(thread, second["run_id"], action="rollback", wait=True)
+    await refused(NotFoundError, client.runs.get(thread, second["run_id"]))
+    thinking = {"configurable": {"node_delay_ms": 60_000}}
+    third = await client.runs.create(thread, "agent", input=ask("oslo"), config=thinking)
+    await client.runs.cancel_many(thread_id=thread, run_ids=[third["run_id"]])
+    expect("the third run", (await client.runs.get(thread, third["run_id"]))["status"], "interrupted")
+    values = await client.runs.wait(thread, "agent", input=ask("nyc"), config=FAST)
+    expect("the messages", types(values), ["human", "ai", "tool", "human", *ANSWERED])
+
+
+async def readers(client):
+    """Several readers of one run, of which one does not read, and those that come back in the middle and after the end."""
+    thread = (await client.threads.create())["thread_id"]
+    config = {"configurable": {"token_delay_ms": 2, "node_delay_ms": 20, "answer_words": 400}}
+    modes = ["messages-tuple", "values"]
+    run = await client.runs.create(thread, "agent", input=ask("sf"), config=config, stream_mode=modes, stream_resumable=True)
+
+    async def follow(last="-1", leave=None):
+        parts = []
+        async for part in client.runs.join_stream(thread, run["run_id"], stream_mode=modes, last_event_id=last):
+            parts.append(part)
+            if len(parts) == leave:
+                return parts
+        return parts
+
+    idle = client.runs.join_stream(thread, run["run_id"], stream_mode=modes, last_event_id="-1")
+    first = await anext(idle)
+    whole, other, begun = await asyncio.gather(follow(), follow(), follow(leave=30))
+    expect("another reader", other, whole)
+    expect("one that left", begun, whole[:30])
+    expect("the rest for it, after the end", await follow(begun[-1].id), whole[30:])
+    expect("what comes after the end", await follow(whole[-1].id), [])
+    expect("the one that read late", [first, *[part async for part in idle]], whole)
+    ids = [int(part.id) for part in whole if part.id]
+    expect("each id once", ids, sorted(set(ids)))
+
+
 async def errors(client):
     thread = (await client.threads.create())["thread_id"]
     again = await client.threads.create(thread_id=thread, if_exists="do_nothing")
@@ -133,7 +200,7 @@ async def long_wait(client):
 
 async def main():
     client = get_client(url=URL, api_key=KEY)
-    stories = [background, streamed, joined_stream, siblings, errors, long_wait]
+    stories = [background, streamed, joined_stream, siblings, rolled_back, cancelled, readers, errors, long_wait]
     failed = False
     for story, result in zip(stories, await asyncio.gather(*(story(client) for story in stories), return_exceptions=True)):
         print(f"{story.__name__}: {result!r}" if result else f"{story.__name__}: ok")

@@ -1,0 +1,296 @@
+//go:build agents
+
+package e2e_test
+
+import (
+	"bufio"
+	"bytes"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// languages are those of the examples; each has the same ones.
+var languages = []string{"python", "node"}
+
+// agentStories are the examples, and what the client SDKs live through with each: functions of testdata/sdk/agents.
+var agentStories = map[string][]string{
+	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back"},
+	"approval":   {"approval", "edited"},
+	"subgraph":   {"subgraph"},
+	"map-reduce": {"map_reduce"},
+	"custom":     {"custom"},
+	"store":      {"store"},
+}
+
+// exampleRepository is an example as a repository of its own.
+func exampleRepository(t *testing.T, name string) *repository {
+	t.Helper()
+	r := newRepository(t)
+	from := filepath.Join(built.root, "infra", "examples", name)
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, entry := range entries {
+		if entry.IsDir() {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join(from, entry.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.write(t, entry.Name(), string(text))
+	}
+	r.commit(t)
+	return r
+}
+
+// change replaces a text of a file, which must be there once.
+func (r *repository) change(t *testing.T, name, old, with string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Count(string(text), old) != 1 {
+		t.Fatalf("%s does not have %q once", name, old)
+	}
+	r.write(t, name, strings.Replace(string(text), old, with, 1))
+	r.commit(t)
+}
+
+// deployExample deploys what is on a repository's branch and says how long it took.
+func (s *server) deployExample(t *testing.T, name string, repo *repository) *deployment {
+	t.Helper()
+	begun := time.Now()
+	d := s.deploy(t, repo, "main")
+	t.Logf("%s was deployed in %s", name, time.Since(begun).Round(time.Millisecond))
+	return d
+}
+
+// live has an SDK live through a story, and returns what it says.
+func (d *deployment) live(t *testing.T, sdk, language, story string, more ...string) string {
+	t.Helper()
+	cmd := d.client(t, sdk, "agents")
+	cmd.Args = append(cmd.Args, append([]string{language, story}, more...)...)
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, output, complaints.String())
+	}
+	return strings.TrimSpace(string(output))
+}
+
+// TestAgents deploys each example from its repository, has both SDKs use it, and then deploys a second revision with the same dependencies.
+func TestAgents(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, language := range languages {
+		for example, stories := range agentStories {
+			name := language + "-" + example
+			t.Run(name, func(t *testing.T) {
+				repo := exampleRepository(t, name)
+				d := s.deployExample(t, name, repo)
+				for sdk := range sdks {
+					for _, story := range stories {
+						t.Run(sdk+"/"+story, func(t *testing.T) { d.live(t, sdk, language, story) })
+					}
+				}
+				begun := time.Now()
+				repo.write(t, "NOTES", "nothing that matters")
+				repo.commit(t)
+				d.awaitDeployed(t, d.patch(t, "main"))
+				t.Logf("its second revision was deployed in %s", time.Since(begun).Round(time.Millisecond))
+			})
+		}
+	}
+}
+
+// TestAgentsDescribe reads the assistants of a graph through the Python SDK.
+func TestAgentsDescribe(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, language := range languages {
+		name := language + "-react"
+		s.deployExample(t, name, exampleRepository(t, name)).live(t, "Python", language, "described")
+	}
+}
+
+// TestAgentsWaitForAPersonOverARestart kills server and agent while a graph waits for an answer.
+func TestAgentsWaitForAPersonOverARestart(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, language := range languages {
+		name := language + "-approval"
+		d := s.deployExample(t, name, exampleRepository(t, name))
+		revision := value(d.get(t).LatestRevision)
+		for sdk := range sdks {
+			t.Run(language+"/"+sdk, func(t *testing.T) {
+				thread := d.live(t, sdk, language, "pause")
+				s.kill9(t)
+				if pids, err := s.agents(revision); err != nil {
+					t.Fatal(err)
+				} else if err := end(pids); err != nil {
+					t.Fatal(err)
+				}
+				s.restart(t)
+				d.live(t, sdk, language, "answer", thread)
+			})
+		}
+	}
+}
+
+// counting makes the branches of the map-reduce example write down that they run; the first run of one of them does not end.
+var counting = map[string]struct{ file, old, with string }{
+	"python": {"agent.py", `async def tell_joke(branch: Branch) -> State:
+`, `async def tell_joke(branch: Branch) -> State:
+    import asyncio, os
+    with open(os.environ["COUNTS"], "a+") as counts:
+        counts.write(branch["subject"] + "\n")
+        counts.flush()
+        counts.seek(0)
+        times = counts.read().split().count("penguins")
+    if branch["subject"] == "penguins" and times == 1:
+        await asyncio.sleep(3600)
+`},
+	"node": {"agent.ts", `function joke({ subject }: { subject: string }) {
+`, `async function joke({ subject }: { subject: string }) {
+  const { appendFileSync, readFileSync } = await import("node:fs");
+  appendFileSync(process.env.COUNTS!, subject + "\n");
+  const times = readFileSync(process.env.COUNTS!, "utf8").split("\n").filter((one) => one === "duck").length;
+  if (subject === "duck" && times === 1) await new Promise((resolve) => setTimeout(resolve, 3_600_000));
+`},
+}
+
+// TestAgentsGoOnFromTheirCheckpoint kills an agent in the middle of a node: that node is run again, those that had finished are not.
+func TestAgentsGoOnFromTheirCheckpoint(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for _, language := range languages {
+		for sdk := range sdks {
+			t.Run(language+"/"+sdk, func(t *testing.T) {
+				name := language + "-map-reduce"
+				repo := exampleRepository(t, name)
+				repo.change(t, counting[language].file, counting[language].old, counting[language].with)
+				counts := filepath.Join(t.TempDir(), "counts")
+				d := s.deploy(t, repo, "main", secret{"COUNTS", counts})
+				cmd := d.client(t, sdk, "agents")
+				cmd.Args = append(cmd.Args, language, "killed")
+				var complaints bytes.Buffer
+				cmd.Stderr = &complaints
+				output, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				if line, err := bufio.NewReader(output).ReadString('\n'); err == nil && strings.TrimSpace(line) == "done" {
+					if err := s.killAgents(value(d.get(t).LatestRevision)); err != nil {
+						t.Error(err)
+					}
+				}
+				if err := cmd.Wait(); err != nil {
+					t.Fatalf("%v\n%s", err, complaints.String())
+				}
+				text, err := os.ReadFile(counts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				again := map[string]string{"python": "penguins", "node": "duck"}[language]
+				times := map[string]int{}
+				for subject := range strings.FieldsSeq(string(text)) {
+					times[subject]++
+				}
+				for subject, got := range times {
+					want := 1
+					if subject == again {
+						want = 2
+					}
+					if got != want {
+						t.Errorf("the branch of %s has run %d times, want %d", subject, got, want)
+					}
+				}
+				if len(times) != 3 {
+					t.Errorf("%d branches have run: %v", len(times), times)
+				}
+			})
+		}
+	}
+}
+
+// TestAgentsSayWhatIsWrong has a revision say in words why a repository cannot be built or served.
+func TestAgentsSayWhatIsWrong(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	for name, c := range map[string]struct {
+		example, file, text, status string
+		words                       []string
+	}{
+		"unknown package, Python":  {"python-custom", "requirements.txt", "langgraph>=1.1,<2\nno-such-package-anywhere-4711\n", "BUILD_FAILED", []string{"no-such-package-anywhere-4711"}},
+		"conflict, Python":         {"python-custom", "requirements.txt", "langgraph>=1.1,<2\nsix==1.15.0\nsix==1.16.0\n", "BUILD_FAILED", []string{"six==1.15.0", "six==1.16.0"}},
+		"syntax error, Python":     {"python-custom", "agent.py", "x = 1\ndef broken(:\n", "DEPLOY_FAILED", []string{"agent.py", "line 2"}},
+		"missing variable, Python": {"python-custom", "agent.py", "other = 1\n", "DEPLOY_FAILED", []string{"graph", "agent.py"}},
+		"wrong type, Python":       {"python-custom", "agent.py", "graph = 42\n", "DEPLOY_FAILED", []string{"graph", "int"}},
+		"unknown package, Node":    {"node-custom", "package.json", `{"dependencies": {"no-such-package-anywhere-4711": "1"}}`, "BUILD_FAILED", []string{"no-such-package-anywhere-4711"}},
+		"conflict, Node":           {"node-custom", "package.json", `{"dependencies": {"@langchain/langgraph": "1.4.18", "@langchain/core": "0.1.0"}}`, "BUILD_FAILED", []string{"@langchain/core"}},
+		"syntax error, Node":       {"node-custom", "agent.ts", "const x = 1;\nfunction broken( {\n", "DEPLOY_FAILED", []string{"agent.ts, line 3"}},
+		"missing variable, Node":   {"node-custom", "agent.ts", "export const other = 1;\n", "DEPLOY_FAILED", []string{"graph", "agent.ts"}},
+		"wrong type, Node":         {"node-custom", "agent.ts", "export const graph = 42;\n", "DEPLOY_FAILED", []string{"graph", "number"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo := exampleRepository(t, c.example)
+			repo.write(t, c.file, c.text)
+			if c.file == "package.json" {
+				if err := os.Remove(filepath.Join(repo.dir, "package-lock.json")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			repo.commit(t)
+			d, created := s.create(t, creation(repo.url(), "main"))
+			failed := d.awaitStatus(t, value(created.LatestRevision), c.status)
+			t.Logf("%s: %s", value(failed.Reason), value(failed.Text))
+			for _, word := range c.words {
+				if !strings.Contains(value(failed.Text), word) {
+					t.Errorf("the revision does not say %q: %s", word, value(failed.Text))
+				}
+			}
+		})
+	}
+}
+
+// TestAgentsOverhead measures runs of a graph that does nothing, and asserts only that they end well.
+func TestAgentsOverhead(t *testing.T) {
+	const runs = 50
+	s := newServer(t)
+	for language, c := range map[string]struct{ file, text string }{
+		"python": {"agent.py", "from langgraph.graph import START, StateGraph\nfrom typing_extensions import TypedDict\n\n\nclass State(TypedDict, total=False):\n    n: int\n\n\n" +
+			"async def nothing(state: State) -> State:\n    return {\"n\": 1}\n\n\ngraph = StateGraph(State).add_node(nothing).add_edge(START, \"nothing\").compile()\n"},
+		"node": {"agent.ts", "import { Annotation, START, StateGraph } from \"@langchain/langgraph\";\nconst State = Annotation.Root({ n: Annotation<number> });\n" +
+			"export const graph = new StateGraph(State).addNode(\"nothing\", () => ({ n: 1 })).addEdge(START, \"nothing\").compile();\n"},
+	} {
+		repo := exampleRepository(t, language+"-custom")
+		repo.write(t, c.file, c.text)
+		repo.commit(t)
+		d := s.deploy(t, repo, "main")
+		var thread struct {
+			ID string `json:"thread_id"`
+		}
+		one := func() {
+			s.call(t, http.StatusOK, "POST", d.url+"/threads", map[string]any{}, &thread)
+			s.call(t, http.StatusOK, "POST", d.url+"/threads/"+thread.ID+"/runs/wait", map[string]any{"assistant_id": "agent", "input": map[string]any{"n": 0}}, nil)
+		}
+		one()
+		begun := time.Now()
+		for range runs {
+			one()
+		}
+		t.Logf("%s: a thread and a run of a graph that does nothing take %s", language, time.Since(begun)/runs)
+	}
+}

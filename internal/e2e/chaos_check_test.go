@@ -1,0 +1,198 @@
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// watch looks at a thread's runs all the time: one that has ended stays as it is, and at most one runs.
+func (c *chaos) watch(th *thread) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for !c.finished() {
+		known := c.known()
+		got, err := c.client.do(c.t.Context(), "GET", th.url+"/runs?limit=1000", nil)
+		if err != nil {
+			c.lost(err)
+			continue
+		}
+		var runs []runBody
+		if got.status != http.StatusOK || json.Unmarshal(got.body, &runs) != nil {
+			c.t.Errorf("list: status %d: %s", got.status, got.body)
+			return
+		}
+		running := []string{}
+		for _, run := range runs {
+			c.final(run.ID, run.Status, known)
+			if run.Status == "running" {
+				running = append(running, run.ID)
+			}
+		}
+		if len(running) > 1 {
+			c.t.Errorf("the runs %v are running at once", running)
+		}
+		select {
+		case <-ticker.C:
+		case <-c.over:
+		}
+	}
+}
+
+// listen follows a thread over all its runs, and wants each id once.
+func (c *chaos) listen(th *thread) {
+	ctx, cancel := context.WithCancel(c.t.Context())
+	defer cancel()
+	go func() {
+		select {
+		case <-c.over:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	all, from := &stream{}, "-"
+	for !c.finished() {
+		s, status, err := c.client.dial(ctx, "GET", th.url+"/stream", nil, "Last-Event-ID", from)
+		switch {
+		case err != nil:
+			c.lost(err)
+			continue
+		case status != http.StatusOK:
+			c.t.Errorf("stream of thread %s: status %d", th.ID, status)
+			return
+		}
+		s.drain()
+		all.seen = append(all.seen, s.seen...)
+		s.body.Close()
+		if len(all.seen) > 0 {
+			from = all.lastID()
+		}
+	}
+	c.increasing("the stream of thread "+th.ID, all.seen, -1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts["thread events"] += len(all.seen)
+}
+
+// increasing checks that the ids of events increase from a position on, and returns the last one. A thread's stream says "7.end" behind event 7 of a run
+// that has ended there.
+func (c *chaos) increasing(what string, events []event, last float64) float64 {
+	for i, e := range events {
+		if e.id == "" {
+			continue
+		}
+		number, ends := strings.CutSuffix(e.id, ".end")
+		id, err := strconv.ParseFloat(number, 64)
+		if ends {
+			id += 0.5
+		}
+		if err != nil || id <= last {
+			c.t.Errorf("%s: event %d, %.200v, follows id %v; before it came\n%s", what, i, e, last, brief(events[max(0, i-5):i]))
+			return last
+		}
+		last = id
+	}
+	return last
+}
+
+// check compares what a thread has come to with what its clients know.
+func (c *chaos) check(th *thread) {
+	runs, final := th.list(c.t), th.state(c.t)
+	listed, want := map[string]bool{}, []string{}
+	position := -1.0
+	for _, run := range runs {
+		listed[run.ID] = true
+		c.final(run.ID, run.Status, c.known())
+		c.count("run " + run.Status)
+		if c.ended[run.ID] == "" {
+			c.t.Errorf("run %s is %s for ever", run.ID, run.Status)
+		}
+		text := run.Kwargs.Input.Messages[0].Content
+		want = append(want, text)
+		if c.refused[text] {
+			c.t.Errorf("%q was refused, and is run %s", text, run.ID)
+		}
+		whole := th.follow(c.t, run.ID, "-1")
+		whole.rest(c.t)
+		position = c.increasing("the events of run "+run.ID, whole.seen, position)
+		c.checkReadings(run, whole.seen)
+		c.checkShown(run, whole.seen, final)
+	}
+	if got := questions(final); !slices.Equal(got, want) {
+		c.t.Errorf("thread %s has the questions\n%s\nits runs asked\n%s", th.ID, strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	for run, a := range c.asked {
+		if a.thread == th && !listed[run] {
+			c.count("run rolled back")
+			if !c.mayBeGone(run) || c.ended[run] != "" {
+				c.t.Errorf("run %s (%q), which was %q, is gone", run, a.text, c.ended[run])
+			}
+		}
+	}
+	last := ask("what's the weather in nyc, at last?", fast).with("multitask_strategy", "reject")
+	th.wait(c.t, last).Messages[len(final):].expect(c.t, answered...)
+}
+
+// checkReadings wants that all who read a run saw the same, how often they ever came back.
+func (c *chaos) checkReadings(run runBody, whole []event) {
+	for _, r := range c.reads {
+		if r.run != run.ID {
+			continue
+		}
+		c.counts["readings"]++
+		if len(r.seen) != len(whole) || !slices.Equal(r.seen, whole) {
+			at := 0
+			for at < min(len(r.seen), len(whole)) && r.seen[at] == whole[at] {
+				at++
+			}
+			c.t.Errorf("a reader of run %s, which is %s, saw %d events of %d; they differ from event %d on:\n%.600v\nwant\n%.600v",
+				run.ID, run.Status, len(r.seen), len(whole), at, r.seen[at:], whole[at:])
+		}
+	}
+}
+
+// checkShown wants the text that the last attempt at a run has shown in the state: as its message, or as the beginning of that of an earlier attempt, which
+// covers it.
+func (c *chaos) checkShown(run runBody, whole []event, final messages) {
+	kept, ids, shown := map[string]message{}, []string{}, map[string]string{}
+	for _, m := range final {
+		kept[m.ID] = m
+	}
+	for _, e := range whole {
+		var pair []message
+		switch e.name {
+		case "metadata":
+			shown = map[string]string{}
+		case "messages":
+			decode(c.t, e.data, &pair)
+			ids, shown[pair[0].ID] = append(ids, pair[0].ID), shown[pair[0].ID]+pair[0].Content
+		case "messages/partial":
+			decode(c.t, e.data, &pair)
+			ids, shown[pair[0].ID] = append(ids, pair[0].ID), pair[0].Content
+		}
+	}
+	for id, text := range shown {
+		m, there := kept[id]
+		covered := !there && slices.ContainsFunc(ids, func(other string) bool { return other != id && strings.HasPrefix(kept[other].Content, text) })
+		if text != "" && m.Content != text && !covered {
+			c.t.Errorf("run %s, which is %s, has shown %q as %s, the state keeps %+v; its events are\n%s", run.ID, run.Status, text, id, m, brief(whole))
+		}
+		if run.Status == "success" && m.Metadata.Incomplete {
+			c.t.Errorf("run %s is a success and leaves %+v", run.ID, m)
+		}
+	}
+}
+
+// brief is one line for each event.
+func brief(events []event) string {
+	var text strings.Builder
+	for _, e := range events {
+		fmt.Fprintf(&text, "%s %s %.300s\n", e.id, e.name, e.data)
+	}
+	return text.String()
+}

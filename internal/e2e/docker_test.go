@@ -1,0 +1,132 @@
+//go:build docker
+
+package e2e_test
+
+import (
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// buildImage makes an image, from scratch, of a version of the example, and returns its name.
+func buildImage(t *testing.T, version string) string {
+	t.Helper()
+	dir, name := t.TempDir(), "slipway.test/weather:"+strings.ToLower(rand.Text())
+	source := filepath.Join(dir, "source")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(os.CopyFS(source, os.DirFS(built.weather)))
+	if version == "v2" {
+		must(secondVersion(source))
+	}
+	compile := exec.Command("go", "build", "-o", filepath.Join(dir, "agent"))
+	compile.Dir, compile.Env = source, append(os.Environ(), "CGO_ENABLED=0")
+	output, err := compile.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s\n%s", err, output)
+	}
+	must(os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM scratch\nUSER 65532\nCOPY agent /agent\nENTRYPOINT [\"/agent\"]\n"), 0o600))
+	must(os.WriteFile(filepath.Join(dir, ".dockerignore"), []byte("source\n"), 0o600))
+	docker(t, "build", "--quiet", "--tag", name, dir)
+	t.Cleanup(func() { docker(t, "image", "rm", "--force", name) })
+	return name
+}
+
+func docker(t *testing.T, args ...string) []string {
+	t.Helper()
+	output, err := exec.Command("docker", args...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("docker %s: %s\n%s", args, err, output)
+	}
+	return strings.Fields(string(output))
+}
+
+// containers are the ids of a deployment's agents that run.
+func (d *deployment) containers(t *testing.T) []string {
+	t.Helper()
+	return docker(t, "ps", "--quiet", "--filter", "label=slipway.deployment="+d.ID)
+}
+
+// TestAnImageIsDeployed follows a deployment of an image from its creation to its end, through a kill of the server.
+func TestAnImageIsDeployed(t *testing.T) {
+	t.Parallel()
+	first, second := buildImage(t, "v1"), buildImage(t, "v2")
+	on := newLocal(t.TempDir())
+	on.env = nil
+	s := startServer(t, on)
+	t.Cleanup(func() {
+		// The server is killed at the end, so that its next start would remove its network.
+		name, err := os.ReadFile(filepath.Join(on.data(), "containers", "server"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		docker(t, append([]string{"network", "rm"}, docker(t, "network", "ls", "--quiet", "--filter", "label=slipway.server="+strings.TrimSpace(string(name)))...)...)
+	})
+
+	refused := imageCreation(first, map[string]any{"volumes": []any{map[string]any{"name": "config", "configMap": map[string]any{"name": "c"}}}})
+	got := s.call(t, http.StatusBadRequest, "POST", "/v2/deployments", refused, nil)
+	if !strings.Contains(string(got.body), "source_config.resource_spec.volumes[0] cannot be had") {
+		t.Errorf("a volume that cannot be had is refused with %s", got.body)
+	}
+
+	began := time.Now()
+	d, created := s.create(t, imageCreation(first, map[string]any{"memory_mb": 64, "cpu": 1}))
+	d.awaitDeployed(t, value(created.LatestRevision))
+	t.Logf("an image is deployed in %s", time.Since(began))
+	d.expectAnswer(t, firstWords)
+
+	thread := d.thread(t)
+	thread.run(t, ask(askSF, slow))
+	thread.awaitKinds(t, "human", "call", "tool")
+	later := thread.run(t, ask(askNYC, fast).interrupting())
+	thread.join(t, later.ID).Messages.expect(t, interrupted...)
+	thread.expectRuns(t, "interrupted", "success")
+
+	d.awaitDeployed(t, d.image(t, second))
+	d.expectAnswer(t, secondWords)
+
+	var after deploymentBody
+	s.call(t, http.StatusOK, "PATCH", d.path, map[string]any{"source_config": map[string]any{"resource_spec": map[string]any{"min_scale": 2, "max_scale": 2, "memory_mb": 64}}}, &after)
+	d.awaitDeployed(t, value(after.LatestRevision))
+	eventually(t, "two replicas run", func() (bool, any) { ids := d.containers(t); return len(ids) == 2, ids })
+	d.expectAnswer(t, secondWords)
+
+	before := d.containers(t)
+	s.kill9(t)
+	s.restart(t)
+	d.expectAnswer(t, secondWords)
+	eventually(t, "two replicas run, and none of those before", func() (bool, any) {
+		ids := d.containers(t)
+		return len(ids) == 2 && !slices.ContainsFunc(ids, func(id string) bool { return slices.Contains(before, id) }), ids
+	})
+
+	missing := d.image(t, "127.0.0.1:1/no/such:image")
+	d.awaitFailed(t, missing, "DEPLOY_FAILED", "IMAGE_UNAVAILABLE", "127.0.0.1:1/no/such:image")
+	d.expectAnswer(t, secondWords)
+
+	s.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
+	eventually(t, "no container is left", func() (bool, any) {
+		ids := docker(t, "ps", "--all", "--quiet", "--filter", "label=slipway.deployment="+d.ID)
+		return len(ids) == 0, ids
+	})
+}
+
+func imageCreation(image string, resources map[string]any) map[string]any {
+	body := creation("", "")
+	body["source"] = "external_docker"
+	body["source_config"] = map[string]any{"resource_spec": resources}
+	body["source_revision_config"] = map[string]any{"image_uri": image}
+	body["name"] = fmt.Sprint("image-", rand.Text())
+	return body
+}
