@@ -1,4 +1,6 @@
-# `make help` lists the targets. All need nothing but Go and git, except lint (Node), test-sdk (Node, Python) and test-dynamo (Java, Maven).
+# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo and
+# lambda-local with their tests, test-cost and bench-lambda (Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
+# test-docker (Docker), test-schema (Python), test-runtimes and test-agents (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -11,7 +13,12 @@ GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.
 ASL := npx --yes asl-validator@4.0.0
 OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 validate-api
 
-.PHONY: help build start demo test test-sdk test-dynamo bench lint generate verify clean
+# One folder of functions is one Lambda. They are built for ARCH, which is that of the stack: arm64 or amd64.
+FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
+ARCH ?= $(shell go env GOARCH)
+
+.PHONY: help build functions start demo lambda-local sam-local test test-sdk test-dynamo test-lambda test-sam test-docker test-agents test-schema test-runtimes test-referee test-moto test-cost test-browser
+.PHONY: bench bench-lambda lint generate verify deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -19,11 +26,27 @@ help: ## list the targets
 build: ## build bin/slipway
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/slipway ./internal/cmd/slipway
 
+# A bootstrap is replaced by renaming, because a process may still run the one before.
+functions: ## build the Lambda functions into build/<function>/bootstrap
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -tags lambda.norpc,nethttpomithttp2 -trimpath -ldflags=-s -o build/.bin/ ./functions/...
+	@for name in $(FUNCTIONS); do mkdir -p build/$$name; cmp -s build/.bin/$$name build/$$name/bootstrap || \
+		{ cp build/.bin/$$name build/$$name/.new && mv build/$$name/.new build/$$name/bootstrap; }; done
+
 start: build ## build and serve at 127.0.0.1:8080, with everything kept in .slipway
 	bin/slipway serve
 
 demo: build ## build, start a server, deploy the example agent, talk to it and interrupt it
 	bin/slipway demo
+
+LISTEN ?= 127.0.0.1:8080
+
+lambda-local: functions ## serve the AWS stack here without Docker, at LISTEN with everything kept in DATA (.slipway-lambda)
+	CGO_ENABLED=0 go build -trimpath -o bin/slipway-local ./internal/cmd/slipway-local
+	exec bin/slipway-local lambda --listen $(LISTEN) --data $(or $(DATA),.slipway-lambda)
+
+sam-local: functions ## serve the AWS stack here under `sam local`, at LISTEN with everything kept in DATA (.slipway-sam)
+	CGO_ENABLED=0 go build -trimpath -o bin/slipway-local ./internal/cmd/slipway-local
+	exec bin/slipway-local sam --listen $(LISTEN) --data $(or $(DATA),.slipway-sam)
 
 # The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. Vet gets the same flag, so that both share what is compiled.
 test: ## vet and test everything, with the race detector where there is a C compiler
@@ -36,17 +59,63 @@ test: ## vet and test everything, with the race detector where there is a C comp
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/e2e/testdata/sdk/setup.sh
-	go test -tags sdk -run SDK ./internal/e2e
+	go test -tags sdk -run 'SDK|Script' ./internal/e2e
 
 test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
-	go test -tags dynamo ./internal/table/dynamo
+	go test -tags dynamo ./internal/table/dynamo ./internal/emulator/dynamodb
+	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
+
+test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17 and Maven
+	go test -timeout 20m -tags lambda ./internal/e2e -server lambda
+
+test-sam: functions ## run their buffered part against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
+	go test -timeout 10m ./internal/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
+	go test -timeout 15m -tags sam -run TestSAM ./internal/cmd/slipway-local
+
+test-browser: ## have users give their consent in a real browser; needs Node and Chromium
+	sh internal/e2e/testdata/browser/setup.sh
+	go test -tags browser -run Browser ./internal/e2e
+
+test-docker: ## run agents in containers; needs Docker
+	go test -tags docker ./internal/compute/docker
+	go test -tags docker -run TestAnImageIsDeployed ./internal/e2e
+
+test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
+	sh internal/e2e/testdata/sdk/setup.sh
+	go test -timeout 20m -tags agents -run '^TestAgents' ./internal/e2e
+
+test-schema: ## make requests from the served OpenAPI documents; needs Python 3
+	sh internal/e2e/testdata/schemathesis/setup.sh
+	go test -timeout 10m -tags schemathesis ./internal/e2e -run Schemathesis
+
+test-runtimes: ## test the Python and Node runtimes with the frameworks, and build agents with them; needs Python 3 and Node
+	sh infra/runtimes/python/test.sh
+	sh infra/runtimes/node/test.sh
+	go test -timeout 15m -tags runtimes -run Runtimes ./internal/build/local
+
+test-referee: ## compare the workflow engine with moto's interpreter; needs Python 3
+	sh internal/workflow/local/testdata/referee/setup.sh
+	go test -tags referee -run Referee ./internal/workflow/local
+
+test-moto: ## test the AWS adapters on moto, and the script that CodeBuild runs; needs Python 3, bash and jq
+	sh internal/mototest/setup.sh
+	go test -tags moto ./internal/compute/ecs ./internal/build/codebuild ./internal/revisionlog/cloudwatch
+
+test-cost: functions ## compare what a stack consumes with internal/table/dynamo/COST.md, or write it with UPDATE=1
+	CGO_ENABLED=0 go build -trimpath -o bin/slipway-local ./internal/cmd/slipway-local
+	go test -timeout 15m -tags cost ./internal/table/dynamo/cost $(if $(UPDATE),-update)
 
 bench: build ## measure this machine: requests, runs, interrupts, start, memory
 	go run ./internal/bench
 
+bench-lambda: build functions ## measure the functions, and the stack that they are: sizes, starts, overhead, first token
+	CGO_ENABLED=0 go build -trimpath -o bin/slipway-local ./internal/cmd/slipway-local
+	go run ./internal/bench -lambda
+
 lint: ## check style, state machines and interface documents
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "make lint: not gofmt'ed:" $$unformatted >&2; exit 1; fi
 	$(GOLANGCI) run
+	sh infra/sam/lint.sh
 	$(ASL) $(foreach file,$(wildcard infra/statemachines/*.asl.json),--json-path $(file))
 	@for file in $(wildcard infra/openapi/*.yaml); do \
 		grep -q '^openapi:' "$$file" || continue; echo "$$file"; $(OPENAPI) "$$file"; \
@@ -57,10 +126,18 @@ generate: ## write the generated code
 
 # Files are compared with themselves, not with the last commit, so that this holds before a commit too.
 verify: ## check that the generated code and go.mod are current
-	@sums() { find . -name '*.go' -exec cksum {} + | sort -k 3; }; \
+	@sums() { find . \( -name '*.go' -o -name '*.gen.html' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
 	diff <(echo "$$before") <(sums) || { echo 'make verify: the generated code was not current; it is now' >&2; exit 1; }
 	go mod tidy -diff
 
+# CONFIG names an environment of samconfig.toml. The functions are built for the architecture that the template declares.
+deploy: ARCH := arm64
+deploy: functions ## deploy the stack of CONFIG (us-dev, us-prod, eu-prod); OVERRIDES adds parameters, as "Name=value ..."
+	@[ -n "$(CONFIG)" ] || { echo 'make deploy: CONFIG names the environment: us-dev, us-prod or eu-prod' >&2; exit 2; }
+	sam build --config-env $(CONFIG)
+	sam deploy --config-env $(CONFIG) $(if $(CI),--no-confirm-changeset) \
+		--parameter-overrides "$$(infra/sam/overrides.sh $(CONFIG)) Version=$(VERSION) $(OVERRIDES)"
+
 clean: ## remove what was built
-	rm -rf bin
+	rm -rf bin build .aws-sam
