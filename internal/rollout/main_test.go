@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -217,12 +218,12 @@ func (s *server) awaitEnd(t *testing.T, machine workflow.Machine, name string) b
 	return true
 }
 
-// settle waits until no rollout of the deployment is under way.
+// settle waits until no rollout of the deployment is under way. It looks at the oldest first, since a rollout starts the next before it ends.
 func (s *server) settle(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	for again := true; again; {
 		again = false
-		for _, r := range s.revisions(t, ref) {
+		for _, r := range slices.Backward(s.revisions(t, ref)) {
 			again = s.awaitEnd(t, workflow.Rollout, r.Revision) || again
 		}
 	}

@@ -179,18 +179,17 @@ func TestFaultsOfTheWayThere(t *testing.T) {
 	t.Cleanup(secure.Close)
 	closed := httptest.NewServer(http.NotFoundHandler())
 	closed.Close()
-	config := f.config
-	config.Timeout = 200 * time.Millisecond
-	private := config
+	impatient, private := f.config, f.config
+	impatient.Timeout = 200 * time.Millisecond
 	private.AllowPrivate = false
 	for name, c := range map[string]struct {
 		config webhook.Config
 		url    string
 		want   string
 	}{
-		"slow":    {config, slow.URL, "There was no answer in time."},
-		"closed":  {config, closed.URL, "The address cannot be reached."},
-		"foreign": {config, secure.URL, "The certificate of the address is not valid."},
+		"slow":    {impatient, slow.URL, "There was no answer in time."},
+		"closed":  {f.config, closed.URL, "The address cannot be reached."},
+		"foreign": {f.config, secure.URL, "The certificate of the address is not valid."},
 		"private": {private, f.receiver.URL, "The address is not a public one."},
 	} {
 		w, _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: c.url + "/?token=open-sesame"})
