@@ -34,6 +34,8 @@ type Command struct {
 	Stdout, Stderr io.Writer
 	// Confine keeps the program from a directory of the server's.
 	Confine Confinement
+	// Limits bound what it uses.
+	Limits Limits
 }
 
 // Exit says how a process ended.
@@ -42,9 +44,14 @@ type Exit struct {
 	Code int
 	// Signal is what ended the process, or 0.
 	Signal syscall.Signal
+	// OutOfMemory tells that it ended because it, or what it had started, used more memory than its Limits.
+	OutOfMemory bool
 }
 
 func (e Exit) String() string {
+	if e.OutOfMemory {
+		return "was ended because it used more memory than it may"
+	}
 	if e.Signal != 0 {
 		return fmt.Sprintf("was ended by signal %d (%s)", int(e.Signal), e.Signal)
 	}
@@ -54,6 +61,7 @@ func (e Exit) String() string {
 // Process is a started child and its process group.
 type Process struct {
 	cmd     *exec.Cmd
+	group   *group
 	outputs []*output
 	forget  func() error
 
@@ -70,8 +78,8 @@ type Process struct {
 	err  error
 }
 
-// start runs the command. It calls keep with the process id, and forget once the whole group has ended.
-func start(command Command, keep func(pid int) error, forget func() error) (*Process, error) {
+// start runs the command in a control group. It calls keep with the process id, and forget once the whole group has ended and is removed.
+func start(command Command, in *group, keep func(pid int) error, forget func() error) (*Process, error) {
 	if command.Dir != "" {
 		// The system's own error would name the program, not the directory.
 		if _, err := os.Stat(command.Dir); err != nil {
@@ -82,10 +90,11 @@ func start(command Command, keep func(pid int) error, forget func() error) (*Pro
 	if err != nil {
 		return nil, err
 	}
+	attributes := groupAttributes()
+	in.join(attributes)
 	p := &Process{
-		cmd: &exec.Cmd{
-			Path: program, Args: command.Args, Dir: command.Dir, Env: command.Env, SysProcAttr: groupAttributes(),
-		},
+		cmd:      &exec.Cmd{Path: program, Args: command.Args, Dir: command.Dir, Env: command.Env, SysProcAttr: attributes},
+		group:    in,
 		forget:   forget,
 		stopping: make(chan struct{}),
 		killed:   make(chan struct{}),
@@ -190,6 +199,9 @@ func (p *Process) signal(sig syscall.Signal) error {
 	if err := syscall.Kill(-p.Pid(), sig); err != nil && !errors.Is(err, syscall.ESRCH) {
 		return fmt.Errorf("signal process group %d: %w", p.Pid(), err)
 	}
+	if sig == syscall.SIGKILL {
+		return p.group.kill()
+	}
 	return nil
 }
 
@@ -206,7 +218,23 @@ func (p *Process) wait() {
 	p.mu.Lock()
 	p.gone = true
 	p.mu.Unlock()
-	p.err = errors.Join(p.err, err, p.collectOutput(), p.forget())
+	p.err = errors.Join(p.err, err, p.noteMemory(), p.collectOutput(), p.clear())
+}
+
+// noteMemory finds out whether it was for want of memory that the process failed.
+func (p *Process) noteMemory() (err error) {
+	if p.exit != (Exit{}) {
+		p.exit.OutOfMemory, err = p.group.outOfMemory()
+	}
+	return err
+}
+
+// clear removes the control group and forgets the process. A group that stays is left to the next server.
+func (p *Process) clear() error {
+	if err := p.group.remove(); err != nil {
+		return err
+	}
+	return p.forget()
 }
 
 // letGroupFinish gives the rest of a group that was asked to stop its grace too: a shell ends at once where the program that it

@@ -34,6 +34,8 @@ func TestMain(m *testing.M) {
 		callAndFinish()
 	case "server":
 		serve()
+	case "hog":
+		hog()
 	case "print":
 		fmt.Println("to stdout")
 		fmt.Fprintln(os.Stderr, "to stderr")
@@ -62,6 +64,14 @@ func callAndFinish() {
 		os.Exit(1)
 	}
 	fmt.Fprintln(conn, "finished")
+}
+
+// hog uses 256 MB of memory.
+func hog() {
+	memory := make([]byte, 256<<20)
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
 }
 
 // serve is a server whose child runs a script.

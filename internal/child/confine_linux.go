@@ -125,18 +125,8 @@ func (c Confinement) permit(ruleset int) error {
 		return err
 	}
 	for dir := filepath.Dir(private); ; dir = filepath.Dir(dir) {
-		entries, err := os.ReadDir(dir)
-		if err != nil {
+		if err := permitBeside(ruleset, dir, private); err != nil {
 			return err
-		}
-		for _, entry := range entries {
-			path, err := filepath.EvalSymlinks(filepath.Join(dir, entry.Name()))
-			if err != nil || contains(path, private) || contains(private, path) {
-				continue // it leads nowhere, to the private directory, or around it
-			}
-			if err := permit(ruleset, path, allAccess); err != nil {
-				return err
-			}
 		}
 		if dir == "/" {
 			break
@@ -147,6 +137,28 @@ func (c Confinement) permit(ruleset int) error {
 			if err := permit(ruleset, path, access); err != nil {
 				return err
 			}
+		}
+	}
+	return nil
+}
+
+// permitBeside adds what is in a directory on the way to the private one and does not lead there.
+func permitBeside(ruleset int, dir, private string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path, err := filepath.EvalSymlinks(filepath.Join(dir, entry.Name()))
+		if err != nil || contains(path, private) || contains(private, path) {
+			continue // it leads nowhere, to the private directory, or around it
+		}
+		access := uint64(allAccess)
+		if path == "/sys" {
+			access = readAccess // a program that may change its control group has no limits
+		}
+		if err := permit(ruleset, path, access); err != nil {
+			return err
 		}
 	}
 	return nil

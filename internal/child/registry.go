@@ -33,6 +33,8 @@ type record struct {
 	PID  int `json:"pid"`
 	// Started is when the system says that the process began, where that is needed to know it again.
 	Started string `json:"started,omitempty"`
+	// Group is the directory of its control group, where it has one.
+	Group string `json:"group,omitempty"`
 }
 
 // Open ends every child that an earlier server left behind in dir and returns a registry that keeps its records there. It fails
@@ -75,6 +77,7 @@ func (r *Registry) Close() error {
 // Start runs the command as a child of its own process group.
 func (r *Registry) Start(command Command) (*Process, error) {
 	rec := record{mark: rand.Text()}
+	rec.Group = groupOf(rec.mark, command.Limits)
 	// The record comes first: a server killed between the two leaves a record too many, never a child too many.
 	if err := r.write(rec); err != nil {
 		return nil, err
@@ -84,13 +87,17 @@ func (r *Registry) Start(command Command) (*Process, error) {
 		if err != nil {
 			return err
 		}
-		return r.write(record{mark: rec.mark, PID: pid, Started: started})
+		return r.write(record{mark: rec.mark, PID: pid, Started: started, Group: rec.Group})
 	}
 	forget := func() error { return os.Remove(r.path(rec.mark)) }
 	command.Env = append(slices.Clip(command.Env), markVariable+"="+rec.mark)
-	p, err := start(command, keep, forget)
+	g, err := makeGroup(rec.Group, command.Limits)
 	if err != nil {
 		return nil, errors.Join(err, forget())
+	}
+	p, err := start(command, g, keep, forget)
+	if err != nil {
+		return nil, errors.Join(err, g.remove(), forget())
 	}
 	return p, nil
 }
@@ -129,6 +136,11 @@ func (r *Registry) clear() error {
 	}
 	if len(left) == 0 {
 		return nil
+	}
+	for _, rec := range left {
+		if err := removeLeftGroup(rec); err != nil {
+			return err
+		}
 	}
 	if err := endLeftovers(left); err != nil {
 		return err

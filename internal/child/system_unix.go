@@ -59,5 +59,25 @@ func Confines() bool { return false }
 // startConfined starts the command, which this system cannot confine.
 func startConfined(cmd *exec.Cmd, _ Confinement, _ <-chan struct{}) error { return startBound(cmd) }
 
+// CanLimit returns nil where Limits are kept, and otherwise why they are not.
+func CanLimit() error { return errors.New("only Linux has control groups") }
+
+// group is nothing here.
+type group struct{}
+
+func groupOf(string, Limits) string { return "" }
+
+func makeGroup(string, Limits) (*group, error) { return nil, nil }
+
+func (*group) join(*syscall.SysProcAttr) {}
+
+func (*group) kill() error { return nil }
+
+func (*group) outOfMemory() (bool, error) { return false, nil }
+
+func (*group) remove() error { return nil }
+
+func removeLeftGroup(record) error { return nil }
+
 // yield is of no use here.
 func yield(int) error { return nil }
