@@ -87,6 +87,9 @@ const (
 	ReasonDependenciesFailed = "DEPENDENCIES_FAILED"
 	// ReasonRuntimeMissing: the language, or its version, that the repository asks for is not there.
 	ReasonRuntimeMissing = "RUNTIME_MISSING"
+	// ReasonOutOfMemory: a command of the build used more memory than it may; ReasonOutOfDisk: the build's files took more disk than they may.
+	ReasonOutOfMemory = "OUT_OF_MEMORY"
+	ReasonOutOfDisk   = "OUT_OF_DISK"
 	// ReasonBuildTimeout: the build took longer than is allowed.
 	ReasonBuildTimeout = "BUILD_TIMEOUT"
 )

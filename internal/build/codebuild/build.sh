@@ -15,6 +15,13 @@ tree=$work/tree log=$work/log
 answer() { printf 'export %s=%q\n' "$1" "$2" >>"$dir/result"; }
 for variable in SLIPWAY_COMMIT_SHA SLIPWAY_IMAGE SLIPWAY_GRAPHS SLIPWAY_FAILURE_REASON SLIPWAY_FAILURE_MESSAGE; do answer $variable ''; done
 
+# The platform's programs are a layer of its functions, so that they are as old as these.
+tools=$work/tools
+mkdir -p "$tools"
+curl -fsSL -o "$tools/tools.zip" "$(aws lambda get-layer-version-by-arn --arn "$SLIPWAY_TOOLS" --query Content.Location --output text)"
+unzip -q "$tools/tools.zip" -d "$tools"
+chmod +x "$tools/slipway-recipe"
+
 # fail REASON MESSAGE: the repository is to blame.
 fail() {
   printf '%s: %s\n' "$1" "$2"
@@ -100,50 +107,17 @@ unset SLIPWAY_GIT_CREDENTIALS
 echo "commit $commit"
 answer SLIPWAY_COMMIT_SHA "$commit"
 
-# file PATH: where the file is in the tree; fails if it is none of the tree, after following links, or too large. The path is taken from the root of the tree.
-file() {
-  local found
-  found=$(realpath -m -- "$tree/$1")
-  case $found in "$tree"/*) ;; *) return 1 ;; esac
-  [ -e "$found" ] || return 2
-  [ -f "$found" ] && [ "$(stat -c %s -- "$found")" -le 1048576 ] || return 1
-  printf '%s' "$found"
-}
-
-path=$SLIPWAY_CONFIG_PATH code=0
-case $path in
-  /*) code=1 ;;
-  *) config=$(file "$path") || code=$? ;;
-esac
-case $code in
-  0) ;;
-  2) fail CONFIG_NOT_FOUND "the repository has no framework configuration file \"$path\" at this commit." ;;
-  *) fail CONFIG_INVALID "the framework configuration file \"$path\" cannot be read: it leaves the repository, is no file, or is larger than 1048576 bytes." ;;
-esac
-# Where the file is called from, which links may make another place than where it is.
-place=$(dirname -- "$(realpath -ms -- "/$path")")
-place=${place#/}
-if ! jq -se 'length == 1 and (.[0] | type) == "object"' "$config" >/dev/null 2>"$log"; then
-  fail CONFIG_INVALID "$path is not a JSON object. $(grep -v '^$' "$log" | head -c 500 || true)"
+# What becomes of the commit is said by a program of the platform, which runs nothing of it: the Dockerfile and what that needs are in the context then.
+context=$work/context plan=$work/plan.json
+"$tools/slipway-recipe" --tree "$tree" --config "$SLIPWAY_CONFIG_PATH" --to "$context" --registry "$SLIPWAY_IMAGE_REGISTRY" --other-image "$SLIPWAY_BASE_IMAGE" \
+  --repository "$SLIPWAY_REPOSITORY" --commit "$commit" --committed "$(git show --no-patch --format=%cI HEAD)" \
+  --workspace "$SLIPWAY_WORKSPACE_ID" --deployment "$SLIPWAY_DEPLOYMENT_ID" --revision "$SLIPWAY_REVISION_ID" \
+  --install-command "$SLIPWAY_INSTALL_COMMAND" --build-command "$SLIPWAY_BUILD_COMMAND" >"$plan"
+get() { jq "$@" "$plan"; }
+if [ "$(get '.failure != null')" = true ]; then
+  fail "$(get -r .failure.reason)" "$(get -r .failure.message)"
 fi
-if ! [[ $place =~ ^[A-Za-z0-9._/-]*$ ]]; then
-  fail CONFIG_INVALID "the directory \"$place\" of the framework configuration file has characters that are none of letters, digits, \".\", \"_\" and \"-\"."
-fi
-dotenv=/dev/null state=none
-name=$(jq -r '.env | if type == "string" then . else "" end' "$config")
-if [ -n "$name" ]; then
-  state=read
-  dotenv=$(file "$place/$name") || { [ $? = 2 ] && state=absent || state=wrong; dotenv=/dev/null; }
-fi
-here=$(dirname -- "${BASH_SOURCE[0]}")
-if ! jq -f "$here/config.jq" --arg dir "$place" --arg dotenv_state "$state" --rawfile dotenv "$dotenv" "$config" >"$work/config.json"; then
-  fail CONFIG_INVALID "$path cannot be used."
-fi
-get() { jq "$@" "$work/config.json"; }
-if [ "$(get '.problems | length')" != 0 ]; then
-  fail CONFIG_INVALID "$path cannot be used:$(get -r '.problems[] | "\n- " + .' | grep -v '^$' | sed '1s/^/\n/')"
-fi
-get -r '.remarks[]'
+get -r '.remarks[]?'
 
 # The build command is a stranger's. It runs as a user that can read neither the environment of this shell, where the way to the project's role is, nor
 # the docker socket, and gets an environment of its own.
@@ -165,7 +139,7 @@ if [ "$(get '.build != null')" = true ]; then
     chmod 600 "$dir/result" "$log"
   fi
   : >"$log"
-  (cd "$tree/$place" && exec timeout --kill-after=10 "$(left)" "${as[@]}" "${clean[@]}" "${args[@]}") >>"$log" 2>&1 &
+  (cd "$tree/$(get -r .dir)" && exec timeout --kill-after=10 "$(left)" "${as[@]}" "${clean[@]}" "${args[@]}") >>"$log" 2>&1 &
   running=$!
   tail -n +1 -s 0.1 -f --pid="$running" "$log" &
   shown=$!
@@ -181,31 +155,32 @@ if [ "$(get '.build != null')" = true ]; then
   fi
 fi
 
-# The tree is a directory of the context, so that no .dockerignore of the repository has a say in what is copied. Docker files know no arguments with any character
-# but in JSON, so the environment of the configuration file is set by a shell that the agent replaces; what the agent is given at run time wins.
+# A step of the image that fails is the repository's, or its platform's that has no reason then. The classic builder ends as the step has ended, and can bound its memory. Steps run
+# as a user without privileges, except the first ones, which are the platform's.
 find "$tree" -name .git -prune -exec rm -rf {} +
-mv "$tree" "$work/context/app"
+mv "$tree" "$context/app"
 image=$SLIPWAY_IMAGE_REPOSITORY:$SLIPWAY_IMAGE_TAG
-{
-  echo '#!/bin/sh'
-  get -r '.env | to_entries[] | "[ -n \"${\(.key)+set}\" ] || { \(.key)=\(.value | @sh); export \(.key); }"'
-  # shellcheck disable=SC2016
-  echo 'exec "$@"'
-} >"$work/context/start"
-cat >"$work/Dockerfile" <<DOCKERFILE
-FROM $SLIPWAY_BASE_IMAGE
-COPY start /opt/slipway/start
-COPY --chown=10001:10001 app /opt/agent
-LABEL slipway.workspace="$SLIPWAY_WORKSPACE_ID" slipway.deployment="$SLIPWAY_DEPLOYMENT_ID" slipway.revision="$SLIPWAY_REVISION_ID" slipway.commit="$commit"
-ENV HOME=/tmp HOST=0.0.0.0 PORT=8080
-EXPOSE 8080
-WORKDIR /opt/agent/$place
-USER 10001:10001
-ENTRYPOINT $(get -c '(if .env == {} then [] else ["/bin/sh", "/opt/slipway/start"] end) + .start')
-DOCKERFILE
+: >"$log"
+code=0
+DOCKER_BUILDKIT=0 timeout --kill-after=10 "$(left)" docker build --memory 2g --memory-swap 2g --tag "$image" --file "$context/Dockerfile" \
+  "$context" 2>&1 | tee "$log" || code=${PIPESTATUS[0]}
+if [ $code != 0 ]; then
+  step=$(sed -n 's|^Step \([0-9]*\)/[0-9]* : .*|\1|p' "$log" | tail -n 1)
+  # What the step itself has printed.
+  awk '{ gsub(/\033\[[0-9;]*m/, "") } /^Step [0-9]+\/[0-9]+ : / { n = 0; next } /^ ---> |^Removing intermediate container |^The command .* returned a non-zero code/ { next } { said[n++] = $0 }
+    END { for (i = 0; i < n; i++) print said[i] }' "$log" >"$work/said"
+  mv "$work/said" "$log"
+  over && fail BUILD_TIMEOUT "the build was stopped after $SLIPWAY_TIMEOUT seconds, while the image was being made. $(last_words)"
+  step=".steps[$((${step:-0} - 1))]"
+  reason=$(get -r "$step.reason // empty")
+  [ -n "$reason" ] || exit 1
+  if [ $code = 137 ]; then
+    fail OUT_OF_MEMORY "$(get -r "$step.what") was killed, as is done with what uses more memory than a build may. $(last_words)"
+  fi
+  fail "$reason" "$(get -r "$step.what") exited with code $code. $(last_words)"
+fi
 export DOCKER_CONFIG=$work/docker
 aws ecr get-login-password | docker login --username AWS --password-stdin "${SLIPWAY_IMAGE_REPOSITORY%%/*}"
-docker build --quiet --tag "$image" --file "$work/Dockerfile" "$work/context"
 docker push --quiet "$image"
 digest=$(docker image inspect --format '{{json .RepoDigests}}' "$image" | jq -r --arg repository "$SLIPWAY_IMAGE_REPOSITORY@" 'map(select(startswith($repository)))[0] // empty')
 [ -n "$digest" ] || { echo 'the registry has named no digest' >&2; exit 1; }

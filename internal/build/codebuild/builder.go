@@ -30,8 +30,11 @@ type Config struct {
 	Project, ECRRepository string
 	// LogGroup is where builds write what they print, each to streams that begin with its revision; "" leaves that to the project.
 	LogGroup string
-	// BaseImage is what agents' images are made from (Amazon Linux 2023, as the images of CodeBuild are).
-	BaseImage string
+	// Tools is the ARN of the Lambda layer with the program that the script needs (cmd/slipway-recipe).
+	Tools string
+	// Registry has the images that Python and Node agents' are made from (the copies of Docker's official ones in ECR's public gallery), BaseImage is that of all others (Amazon
+	// Linux 2023, as the images of CodeBuild are).
+	Registry, BaseImage string
 	// Timeout is how long a build may take once it has begun (15 min).
 	Timeout time.Duration
 	// After is for the time between two polls (time.After).
@@ -49,6 +52,7 @@ type Builder struct {
 var _ build.Builder = (*Builder)(nil)
 
 const (
+	defaultRegistry  = "public.ecr.aws/docker/library"
 	defaultBaseImage = "public.ecr.aws/amazonlinux/amazonlinux:2023"
 	// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the service.
 	maxAttempts = 6
@@ -64,11 +68,13 @@ const (
 func New(cfg Config) (*Builder, error) {
 	for name, missing := range map[string]bool{
 		"table": cfg.Table == nil, "name prefix": cfg.NamePrefix == "", "project": cfg.Project == "", "image repository": cfg.ECRRepository == "",
+		"layer with tools": cfg.Tools == "",
 	} {
 		if missing {
 			return nil, fmt.Errorf("open codebuild builder: there is no %s", name)
 		}
 	}
+	cfg.Registry = cmp.Or(cfg.Registry, defaultRegistry)
 	cfg.BaseImage = cmp.Or(cfg.BaseImage, defaultBaseImage)
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
 	cfg.AWS.RetryMaxAttempts = cmp.Or(cfg.AWS.RetryMaxAttempts, maxAttempts)

@@ -1,8 +1,9 @@
 // Package codebuild is the builder of an AWS account: CodeBuild clones the commit, checks the framework configuration file, runs the build command
 // that it names, and pushes an image with what that left.
 //
-// The work is done by a script (build.sh, config.jq), which travels in the build specification of each StartBuild, so that it is always as
-// old as its caller. What the repository is to blame for does not fail the build in CodeBuild's eyes: the script ends well and exports a reason and a message, since
+// The work is done by a script (build.sh), which travels in the build specification of each StartBuild, so that it is always as old as its caller. What the image is to
+// be is said by a program (cmd/slipway-recipe), which the script gets from a Lambda layer of the stack: it is too large for a specification, and so the Dockerfile is the one
+// that package dockerfile makes on one machine too. What the repository is to blame for does not fail the build in CodeBuild's eyes: the script ends well and exports a reason and a message, since
 // whether the variables of a failed build are kept is not documented. A build that CodeBuild calls failed is the platform's trouble, an
 // error here, except that one that took too long is BUILD_TIMEOUT.
 //
@@ -34,7 +35,7 @@ var Actions = []string{
 }
 
 // ProjectActions are what the role of the CodeBuild project needs for the script, beside what every project needs for its logs: pushing to the
-// repository, and reading the secrets whose names begin with the prefix and "-build-".
+// repository, reading the secrets whose names begin with the prefix and "-build-", and reading the layer with the tools.
 var ProjectActions = []string{
 	"ecr:BatchCheckLayerAvailability",
 	"ecr:CompleteLayerUpload",
@@ -42,5 +43,6 @@ var ProjectActions = []string{
 	"ecr:InitiateLayerUpload",
 	"ecr:PutImage",
 	"ecr:UploadLayerPart",
+	"lambda:GetLayerVersion",
 	"secretsmanager:GetSecretValue",
 }

@@ -3,6 +3,8 @@
 package codebuild_test
 
 import (
+	"archive/zip"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -34,7 +36,51 @@ const (
 	prefix     = "slipway-test"
 	project    = "slipway-test-build"
 	repository = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/slipway-test"
+	layer      = "arn:aws:lambda:eu-central-1:123456789012:layer:slipway-test-build-tools:1"
 )
+
+// tools is the archive that the layer is.
+var tools string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tools-")
+	if err == nil {
+		tools = filepath.Join(dir, "tools.zip")
+		err = packTools(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// packTools builds the program of the layer.
+func packTools(dir string) error {
+	program := filepath.Join(dir, "slipway-recipe")
+	build := exec.Command("go", "build", "-o", program, "../../cmd/slipway-recipe")
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := build.Run(); err != nil {
+		return err
+	}
+	binary, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	file, err := archive.Create("slipway-recipe")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(binary)
+	return errors.Join(err, archive.Close(), os.WriteFile(tools, packed.Bytes(), 0o644))
+}
 
 // account is an AWS account as far as the builder needs one: a CodeBuild that runs build specifications with bash, a Secrets Manager, and a registry.
 // It speaks the protocols of the real services, whose words of refusal are in the tests.
@@ -74,12 +120,19 @@ func newAccount(t *testing.T) *account {
 	}
 	a.calls = filepath.Join(a.bin, "calls")
 	must(t, os.WriteFile(a.calls, nil, 0o600))
-	must(t, os.WriteFile(filepath.Join(a.bin, "aws"), []byte("#!/bin/sh\necho \"aws $*\" >>\"$CALLS\"; echo password\n"), 0o755))
+	must(t, os.WriteFile(filepath.Join(a.bin, "aws"), []byte(`#!/bin/sh
+echo "aws $*" >>"$CALLS"
+case $2 in
+  get-layer-version-by-arn) echo "file://`+tools+`" ;;
+  *) echo password ;;
+esac
+`), 0o755))
 	must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte(`#!/bin/bash
 echo "docker $*" >>"$CALLS"
 case $1 in
   login) read -r word; echo "password $word" >>"$CALLS" ;;
-  build) while [ $# -gt 1 ]; do [ "$1" = --file ] && cp "$2" "$IMAGES/Dockerfile"; shift; done; cp -a "$1" "$IMAGES/context" ;;
+  build) while [ $# -gt 1 ]; do [ "$1" = --file ] && cp "$2" "$IMAGES/Dockerfile"; shift; done; cp -a "$1" "$IMAGES/context"
+    [ ! -e "$IMAGES/said" ] || { cat "$IMAGES/said"; exit 3; } ;;
   image) echo '["elsewhere@sha256:1","`+repository+`@sha256:2"]' ;;
 esac
 `), 0o755))
@@ -112,7 +165,7 @@ func awsConfig(url string) aws.Config {
 func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder {
 	a.t.Helper()
 	cfg := codebuild.Config{
-		AWS: awsConfig(a.url), Table: openTable(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository,
+		AWS: awsConfig(a.url), Table: openTable(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer,
 		After: func(time.Duration) <-chan time.Time { return time.After(20 * time.Millisecond) },
 	}
 	for _, c := range change {

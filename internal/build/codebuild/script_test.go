@@ -3,6 +3,7 @@
 package codebuild_test
 
 import (
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,8 +38,8 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	}
 	image := repository + ":" + spec.Revision
 	for _, call := range []string{
-		"aws ecr get-login-password", "docker login --username AWS --password-stdin " + strings.Split(repository, "/")[0], "password password",
-		"docker build --quiet --tag " + image, "docker push --quiet " + image,
+		"aws lambda get-layer-version-by-arn --arn " + layer, "aws ecr get-login-password", "docker login --username AWS --password-stdin " + strings.Split(repository, "/")[0], "password password",
+		"--memory-swap 2g --tag " + image, "docker push --quiet " + image,
 	} {
 		if !strings.Contains(read(t, a.calls), call) {
 			t.Errorf("no call of %q in:\n%s", call, read(t, a.calls))
@@ -46,7 +47,7 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	}
 	dockerfile := read(t, filepath.Join(a.images, "Dockerfile"))
 	for _, line := range []string{
-		"FROM public.ecr.aws/", "\nUSER 10001:10001\n", "\nWORKDIR /opt/agent/sub\n", `slipway.revision="` + spec.Revision + `"`,
+		"FROM public.ecr.aws/", "\nUSER 10001:10001\n", "\nWORKDIR /opt/agent/sub\n", `slipway.revision="` + spec.Revision + `"`, `org.opencontainers.image.revision="` + got.CommitSHA + `"`,
 		`ENTRYPOINT ["/bin/sh","/opt/slipway/start","sh","-c","exec ./agent --port $PORT"]`,
 	} {
 		if !strings.Contains(dockerfile, line) {
@@ -77,6 +78,69 @@ func TestAnAgentWithoutEnvironmentIsTheEntrypoint(t *testing.T) {
 	end(t, a.builder(), newSpec(serveGit(t, repo, "")))
 	if got, want := read(t, filepath.Join(a.images, "Dockerfile")), `ENTRYPOINT ["./agent","a; \"b\""]`; !strings.Contains(got, want) {
 		t.Errorf("no %s in:\n%s", want, got)
+	}
+}
+
+// TestAPythonRepositoryNeedsNoCommands builds what says neither how it is built nor how it is started. Nothing of it runs outside of the image.
+func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	repo := buildtest.NewRepo(t, map[string]string{
+		"framework.json":   `{"graphs": {"a": "./a.py:a"}, "python_version": "3.12", "dependencies": ["."], "build": "touch here"}`,
+		"requirements.txt": "six==1.16.0\n", "a.py": "a = None\n",
+	})
+	if got := end(t, a.builder(), newSpec(serveGit(t, repo, ""))); got.State != build.Succeeded || len(got.Artifact.Graphs) != 1 {
+		t.Fatalf("got %+v", got)
+	}
+	dockerfile := read(t, filepath.Join(a.images, "Dockerfile"))
+	for _, line := range []string{
+		"FROM public.ecr.aws/docker/library/python:3.12-slim\n", "/opt/agent/requirements.txt", `"slipway_runtime","--config","/opt/agent/framework.json"]`,
+		`org.opencontainers.image.created="2026-01-01T00:00:00Z"`,
+	} {
+		if !strings.Contains(dockerfile, line) {
+			t.Errorf("no %q in:\n%s", line, dockerfile)
+		}
+	}
+	context := filepath.Join(a.images, "context")
+	if _, err := os.Stat(filepath.Join(context, "app", "here")); err == nil {
+		t.Error("the build command has run outside of the image")
+	}
+	if got := read(t, filepath.Join(context, "commands", "build")); got != "touch here\n" {
+		t.Errorf("the image runs %q", got)
+	}
+	if read(t, filepath.Join(context, "runtime", "slipway_runtime", "server.py")) == "" {
+		t.Error("the runtime is not there")
+	}
+}
+
+// TestAStepOfTheImageFails reads what docker says of a step that is the repository's, and of one that is the platform's.
+func TestAStepOfTheImageFails(t *testing.T) {
+	t.Parallel()
+	repo := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "./a.mjs:a"}}`, "package.json": "{}"})
+	url := serveGit(t, repo, "")
+	said := strings.NewReplacer(`\x1b`, "\x1b").Replace(`Step 1/20 : FROM node
+ ---> 0123
+Step %d/20 : RUN export HOME=/tmp/build
+ ---> Running in 4567
+\x1b[91mno package of this name
+\x1b[0mRemoving intermediate container 4567
+The command '/bin/sh -c' returned a non-zero code: 3
+`)
+	a := newAccount(t)
+	must(t, os.WriteFile(filepath.Join(a.images, "said"), fmt.Appendf(nil, said, 8), 0o600))
+	spec := newSpec(url)
+	spec.InstallCommand = "make packages"
+	wantFailure(t, a.builder(), spec, build.ReasonDependenciesFailed, `the install command "make packages" exited with code 3. Its last output:`+"\nno package of this name")
+	if calls := read(t, a.calls); strings.Contains(calls, "docker push") {
+		t.Errorf("an image was pushed: %s", calls)
+	}
+	a = newAccount(t)
+	must(t, os.WriteFile(filepath.Join(a.images, "said"), fmt.Appendf(nil, said, 7), 0o600))
+	b := a.builder()
+	must(t, b.Start(t.Context(), spec))
+	_, err := b.Await(t.Context(), spec.Revision)
+	if err == nil || !strings.Contains(err.Error(), "COMMAND_EXECUTION_ERROR") {
+		t.Errorf("a step of the platform has failed: got %v", err)
 	}
 }
 
@@ -173,12 +237,12 @@ func TestFailures(t *testing.T) {
 		"link outside":      {url, "", "away/passwd", build.ReasonConfigInvalid, []string{"cannot be read"}},
 		"a directory":       {url, "", "sub", build.ReasonConfigInvalid, []string{"cannot be read"}},
 		"a large file":      {url, "", "large.json", build.ReasonConfigInvalid, []string{"cannot be read"}},
-		"odd directory":     {url, "", "odd name/framework.json", build.ReasonConfigInvalid, []string{`the directory "odd name"`}},
+		"odd directory":     {url, "", "odd name/framework.json", build.ReasonConfigInvalid, []string{`the path "odd name"`}},
 		"not JSON":          {url, "", "text.json", build.ReasonConfigInvalid, []string{"text.json is not a JSON object", "line"}},
 		"a list":            {url, "", "list.json", build.ReasonConfigInvalid, []string{"list.json is not a JSON object"}},
 		"two objects":       {url, "", "two.json", build.ReasonConfigInvalid, []string{"two.json is not a JSON object"}},
 		"all at once": {url, "", "all.json", build.ReasonConfigInvalid,
-			[]string{"all.json cannot be used:\n- graphs: is missing", "\n- build: must be a command", "\n- start: is missing", "\n- env.A: must be a string"}},
+			[]string{"all.json cannot be used:\n- graphs: is missing", "\n- build: must be a command", "\n- env.A: must be a string"}},
 		"command fails":  {url, "", "sub/framework.json", build.ReasonBuildCommandFailed, []string{"exited with code 3", "to stdout\nto stderr"}},
 		"command killed": {url, "", "killed.json", build.ReasonBuildCommandFailed, []string{"was killed by signal 9"}},
 		"no command":     {url, "", "missing.json", build.ReasonBuildCommandFailed, []string{`"no-such-program" exited with code 12`}},
@@ -191,8 +255,8 @@ func TestFailures(t *testing.T) {
 			}
 			spec.ConfigPath = c.path
 			wantFailure(t, a.builder(), spec, c.reason, c.words...)
-			if calls := read(t, a.calls); calls != "" {
-				t.Errorf("docker or aws was called: %s", calls)
+			if calls := read(t, a.calls); strings.Contains(calls, "docker") || strings.Contains(calls, "aws ecr") {
+				t.Errorf("docker or ecr was called: %s", calls)
 			}
 		})
 	}

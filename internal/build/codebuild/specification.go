@@ -18,12 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/build"
 )
 
-var (
-	//go:embed build.sh
-	script []byte
-	//go:embed config.jq
-	filter []byte
-)
+//go:embed build.sh
+var script []byte
 
 // Variables that the script sets.
 const (
@@ -38,25 +34,15 @@ const varCredentials = "SLIPWAY_GIT_CREDENTIALS"
 
 // specification is a buildspec, which is YAML, and so may be JSON.
 func specification() (string, error) {
-	put := func(name string, content []byte) (string, error) {
-		var packed bytes.Buffer
-		w := gzip.NewWriter(&packed)
-		if _, err := w.Write(content); err != nil {
-			return "", err
-		}
-		if err := w.Close(); err != nil {
-			return "", err
-		}
-		return fmt.Sprintf("echo %s | base64 -d | gunzip > \"$SLIPWAY_DIR/%s\"", base64.StdEncoding.EncodeToString(packed.Bytes()), name), nil
-	}
-	putScript, err := put("build.sh", script)
-	if err != nil {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := w.Write(script); err != nil {
 		return "", err
 	}
-	putFilter, err := put("config.jq", filter)
-	if err != nil {
+	if err := w.Close(); err != nil {
 		return "", err
 	}
+	putScript := fmt.Sprintf(`echo %s | base64 -d | gunzip > "$SLIPWAY_DIR/build.sh"`, base64.StdEncoding.EncodeToString(packed.Bytes()))
 	type phase struct {
 		Commands []string `json:"commands"`
 	}
@@ -67,7 +53,7 @@ func specification() (string, error) {
 			"exported-variables": []string{varCommit, varImage, varGraphs, varReason, varMessage},
 		},
 		"phases": map[string]phase{"build": {[]string{
-			`mkdir -p "$SLIPWAY_DIR" && chmod 700 "$SLIPWAY_DIR"`, putScript, putFilter,
+			`mkdir -p "$SLIPWAY_DIR" && chmod 700 "$SLIPWAY_DIR"`, putScript,
 			`bash "$SLIPWAY_DIR/build.sh"`, `. "$SLIPWAY_DIR/result"`,
 		}}},
 	})
@@ -104,7 +90,11 @@ func (b *Builder) input(spec build.Spec, repo repository, n note) (*codebuild.St
 		{"SLIPWAY_REVISION_ID", spec.Revision},
 		{"SLIPWAY_IMAGE_REPOSITORY", b.cfg.ECRRepository},
 		{"SLIPWAY_IMAGE_TAG", tagOf(spec.Revision, n.attempt)},
+		{"SLIPWAY_INSTALL_COMMAND", spec.InstallCommand},
+		{"SLIPWAY_BUILD_COMMAND", spec.BuildCommand},
+		{"SLIPWAY_IMAGE_REGISTRY", b.cfg.Registry},
 		{"SLIPWAY_BASE_IMAGE", b.cfg.BaseImage},
+		{"SLIPWAY_TOOLS", b.cfg.Tools},
 		{"SLIPWAY_TIMEOUT", strconv.Itoa(int(b.cfg.Timeout.Seconds()))},
 		{"SLIPWAY_DIR", "/tmp/slipway"},
 	} {

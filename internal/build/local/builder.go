@@ -1,5 +1,5 @@
-// Package local is the builder of one machine: it clones a commit with git, checks the framework configuration file and runs the
-// build command that the file names.
+// Package local is the builder of one machine: it clones a commit with git, checks the framework configuration file and makes what it describes, as a tree for
+// processes or, where it is given something to make images with, as an image.
 //
 // A build is a job. Jobs wait in order for one of a few places, and end with a result that is kept in a file beside the tree, so that
 // a finished build is known after a restart of the server. A build that was under way when the server ended is absent afterwards,
@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/dockerfile"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/revisionlog/files"
@@ -30,12 +31,19 @@ type Config struct {
 	// Logs get the output of builds, Log what the builder itself has to say.
 	Logs *files.Logs
 	Log  *slog.Logger
+	// Images makes images of what is built; nil leaves it as a tree. Bases are what they are made from.
+	Images Images
+	Bases  dockerfile.Bases
 	// Private is the server's directory, of which a repository's commands reach only what is their build's; "" keeps nothing from them.
 	Private string
 	// Timeout is how long a build may take once it has a place (15 min).
 	Timeout time.Duration
 	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
 	ReachLimit time.Duration
+	// MemoryMB is how much memory a command and all that it starts may use (4096), where the system can limit it.
+	MemoryMB int
+	// DiskMB is how much disk the files of a build may take (10240), what is installed for it included. Caches, which outlive a build, do not count.
+	DiskMB int
 	// Places is how many builds run at a time (2).
 	Places int
 }
@@ -68,6 +76,7 @@ func New(cfg Config) (*Builder, error) {
 	cfg.Dir = dir
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
+	cfg.MemoryMB, cfg.DiskMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240)
 	cfg.Places = cmp.Or(cfg.Places, 2)
 	b := &Builder{cfg: cfg, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
@@ -160,6 +169,9 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 		case <-ctx.Done():
 			return fmt.Errorf("remove build of revision %s: %w", revision, ctx.Err())
 		}
+	}
+	if err := b.removeImage(ctx, revision); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
 	if err := child.RemoveFiles(b.dirOf(revision)); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)

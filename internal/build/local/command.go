@@ -1,8 +1,10 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -74,11 +76,13 @@ func (j *job) runStep(ctx context.Context, s step) error {
 	switch {
 	case err != nil:
 		return err
-	case context.Cause(ctx) == errTimeout:
-		return fail(build.ReasonBuildTimeout, "the build was stopped after %s, while %s %s was running. %s",
-			j.builder.cfg.Timeout, s.what, s.text, ran.lastWords())
+	case ctx.Err() != nil:
+		return cmp.Or(j.stopped(ctx, fmt.Sprintf("%s %s was running. %s", s.what, s.text, ran.lastWords())), ctx.Err())
+	case ran.exit.OutOfMemory:
+		return build.Fail(build.ReasonOutOfMemory, "%s %s was stopped because it used more than the %d MB of memory that a build may. %s",
+			s.what, s.text, j.builder.cfg.MemoryMB, ran.lastWords())
 	case ran.failed():
-		return fail(s.reason, "%s %s %s. %s", s.what, s.text, ran.exit, ran.lastWords())
+		return build.Fail(s.reason, "%s %s %s. %s", s.what, s.text, ran.exit, ran.lastWords())
 	}
 	return nil
 }
@@ -119,6 +123,7 @@ func (j *job) exec(ctx context.Context, command child.Command) (outcome, error) 
 	} else {
 		command.Stderr = log
 	}
+	command.Limits = j.builder.limits()
 	process, err := j.builder.children.Start(command)
 	if errors.Is(err, exec.ErrNotFound) || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
 		// As a shell puts it: the command is wrong, not the server.

@@ -107,7 +107,7 @@ func (g git) findRef(ctx context.Context, ref string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case reach.Err() != nil:
-		return fail(build.ReasonRepoUnreachable, "the repository %s did not answer within %s. %s",
+		return build.Fail(build.ReasonRepoUnreachable, "the repository %s did not answer within %s. %s",
 			g.repo.url, g.job.builder.cfg.ReachLimit, ran.lastWords())
 	case ran.exit.Code != 0 && ran.exit.Code != noSuchRef:
 		return g.unreachable(ran)
@@ -124,7 +124,7 @@ func (g git) findRef(ctx context.Context, ref string) error {
 	} else if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
 		kind, name = "tag", tag
 	}
-	return fail(build.ReasonRefNotFound, "the repository %s has no %s named %q.", g.repo.url, kind, name)
+	return build.Fail(build.ReasonRefNotFound, "the repository %s has no %s named %q.", g.repo.url, kind, name)
 }
 
 func (g git) unreachable(ran outcome) error {
@@ -132,7 +132,7 @@ func (g git) unreachable(ran outcome) error {
 	if g.repo.scope != "" && (g.repo.username != "" || g.repo.password != "") {
 		credentials = "it may have refused the credentials"
 	}
-	return fail(build.ReasonRepoUnreachable, "the repository %s cannot be cloned: it does not exist, cannot be reached, or %s. %s",
+	return build.Fail(build.ReasonRepoUnreachable, "the repository %s cannot be cloned: it does not exist, cannot be reached, or %s. %s",
 		g.repo.url, credentials, ran.lastWords())
 }
 
@@ -156,7 +156,7 @@ func (g git) fetch(ctx context.Context, ref string) (string, error) {
 	var commit bytes.Buffer
 	ran, err = g.run(ctx, &commit, "rev-parse", "--verify", "FETCH_HEAD^{commit}")
 	if err == nil && ran.failed() {
-		err = fail(build.ReasonRefNotFound, "%s of the repository %s does not name a commit.", ref, g.repo.url)
+		err = build.Fail(build.ReasonRefNotFound, "%s of the repository %s does not name a commit.", ref, g.repo.url)
 	}
 	return strings.TrimSpace(commit.String()), err
 }
@@ -180,7 +180,7 @@ func (g git) checkOut(ctx context.Context, commit string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case ran.failed():
-		return fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned. %s", g.repo.url, ran.lastWords())
+		return build.Fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned. %s", g.repo.url, ran.lastWords())
 	}
 	return nil
 }

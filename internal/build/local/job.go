@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/framework"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/revisionlog"
 	"github.com/slipway-run/slipway/internal/revisionlog/files"
@@ -35,15 +37,6 @@ func newJob(b *Builder, spec build.Spec) *job {
 	return j
 }
 
-// failure is an end of a build that the repository is to blame for.
-type failure struct{ reason, message string }
-
-func (f *failure) Error() string { return f.reason + ": " + f.message }
-
-func fail(reason, format string, args ...any) *failure {
-	return &failure{reason, fmt.Sprintf(format, args...)}
-}
-
 // run builds and stores the result. A build that was cancelled has none.
 func (j *job) run() {
 	defer j.cancel()
@@ -52,11 +45,11 @@ func (j *job) run() {
 	if j.ctx.Err() != nil {
 		return
 	}
-	var failed *failure
+	var failed *build.Failure
 	switch {
 	case errors.As(err, &failed):
-		result = build.Result{State: build.Failed, CommitSHA: result.CommitSHA, Reason: failed.reason, Message: failed.message}
-		err = j.note(revisionlog.Error, "%s", failed.message)
+		result = build.Result{State: build.Failed, CommitSHA: result.CommitSHA, Reason: failed.Reason, Message: failed.Message}
+		err = j.note(revisionlog.Error, "%s", failed.Message)
 	case err == nil:
 		err = j.note(revisionlog.Info, "built in %s", time.Since(began).Round(time.Millisecond))
 	}
@@ -72,9 +65,9 @@ func (j *job) run() {
 
 // build does the work, from an empty directory.
 func (j *job) build() (build.Result, error) {
-	ctx, cancel := context.WithTimeoutCause(j.ctx, j.builder.cfg.Timeout, errTimeout)
-	defer cancel()
 	dir := j.builder.dirOf(j.spec.Revision)
+	ctx, release := j.bounded(dir)
+	defer release()
 	if err := child.RemoveFiles(dir); err != nil {
 		return build.Result{}, err
 	}
@@ -85,49 +78,56 @@ func (j *job) build() (build.Result, error) {
 	result := build.Result{State: build.Succeeded}
 	var err error
 	if result.CommitSHA, err = j.clone(ctx, tree); err != nil {
-		return result, j.timedOut(ctx, "cloning the repository", err)
+		return result, cmp.Or(j.stopped(ctx, "cloning the repository."), err)
 	}
-	config, err := readConfig(tree, j.spec.ConfigPath)
+	config, err := framework.Read(tree, j.spec.ConfigPath)
 	if err != nil {
 		return result, err
 	}
-	for _, remark := range config.remarks {
+	for _, remark := range config.Remarks {
 		if err := j.note(revisionlog.Info, "%s", remark); err != nil {
 			return result, err
 		}
 	}
-	result.Artifact, err = j.prepare(ctx, tree, config)
+	result.Artifact, err = j.prepare(ctx, tree, result.CommitSHA, config)
 	if err != nil {
+		return result, err
+	}
+	if err := j.checkDisk(dir); err != nil {
 		return result, err
 	}
 	return result, child.RemoveFiles(filepath.Join(dir, "tmp"))
 }
 
 // prepare makes the tree ready to start, in the way that the configuration asks for.
-func (j *job) prepare(ctx context.Context, tree string, config config) (build.Artifact, error) {
-	artifact := build.Artifact{
-		Dir: config.dir, Start: config.start, Env: config.env, Graphs: config.graphs,
-		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.builder.cacheOf(j.spec.Workspace)),
-	}
-	if config.build != nil {
-		command := step{what: "the build command", text: config.buildText, args: config.build, dir: config.dir, reason: build.ReasonBuildCommandFailed}
+func (j *job) prepare(ctx context.Context, tree, commit string, config framework.Config) (build.Artifact, error) {
+	dir := filepath.Join(tree, config.Dir)
+	if config.Build != nil && !j.inImage(config) {
+		command := step{what: "the build command", text: config.BuildText, args: config.Build, dir: dir, reason: build.ReasonBuildCommandFailed}
 		if err := j.runStep(ctx, command); err != nil {
-			return artifact, err
+			return build.Artifact{}, err
 		}
+	}
+	if j.builder.cfg.Images != nil {
+		return j.makeImage(ctx, tree, commit, config)
+	}
+	artifact := build.Artifact{
+		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs,
+		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.builder.cacheOf(j.spec.Workspace)),
 	}
 	var started launch
 	var err error
-	switch config.runtime {
+	switch config.Language {
 	case "":
 		return artifact, nil
-	case python:
+	case framework.Python:
 		started, err = j.installPython(ctx, tree, config)
-	case node:
+	case framework.Node:
 		started, err = j.installNode(ctx, tree, config)
 	}
 	artifact.Start = started.args
 	artifact.Env = maps.Clone(started.env)
-	maps.Copy(artifact.Env, config.env)
+	maps.Copy(artifact.Env, config.Env)
 	return artifact, err
 }
 
@@ -135,16 +135,6 @@ func (j *job) prepare(ctx context.Context, tree string, config config) (build.Ar
 type launch struct {
 	args []string
 	env  map[string]string
-}
-
-var errTimeout = errors.New("the build's time is over")
-
-// timedOut replaces an error by the one that caused it, when the build's time is over.
-func (j *job) timedOut(ctx context.Context, doing string, err error) error {
-	if context.Cause(ctx) != errTimeout {
-		return err
-	}
-	return fail(build.ReasonBuildTimeout, "the build was stopped after %s, while %s.", j.builder.cfg.Timeout, doing)
 }
 
 // note writes a line of the builder's own to the build log.

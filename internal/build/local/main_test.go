@@ -35,6 +35,11 @@ func TestMain(m *testing.M) {
 		call()
 	case "server":
 		serve()
+	case "hog":
+		memory := make([]byte, 512<<20)
+		for i := 0; i < len(memory); i += os.Getpagesize() {
+			memory[i] = 1
+		}
 	default:
 		panic("unknown mode " + mode)
 	}

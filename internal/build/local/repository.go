@@ -31,7 +31,7 @@ var shortForm = regexp.MustCompile(`^[A-Za-z0-9_][^/:]*:[^:]`)
 
 // parseRepository checks the address of a repository and takes its credentials out.
 func parseRepository(spec build.Spec) (repository, error) {
-	refused := fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from: use https://, ssh:// or file://.")
+	refused := build.Fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from: use https://, ssh:// or file://.")
 	if filepath.IsAbs(spec.RepoURL) {
 		return repository{url: spec.RepoURL, protocols: networkProtocols + ":file"}, nil
 	}

@@ -3,93 +3,29 @@ package local
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/slipway-run/slipway/infra/runtimes"
+	"github.com/slipway-run/slipway/internal/build/framework"
 )
-
-// runtime is a program of the platform that hosts the graphs of a repository.
-type runtime string
-
-const (
-	python runtime = "python"
-	node   runtime = "node"
-)
-
-// suffixes are those of files that a runtime can load.
-var suffixes = map[string]runtime{
-	".py": python,
-	".js": node, ".mjs": node, ".cjs": node, ".jsx": node, ".ts": node, ".mts": node, ".cts": node, ".tsx": node,
-}
-
-// wantedRuntime says which runtime a repository without a start command relies on: the one of all its graphs' files.
-func (p *parser) wantedRuntime() {
-	found := map[runtime]bool{}
-	for _, file := range p.config.files {
-		// A Python module may be named by its dotted name, too.
-		kind, known := suffixes[filepath.Ext(file)]
-		if !known && p.has("dependencies") && !strings.Contains(file, "/") {
-			kind, known = python, true
-		}
-		if !known {
-			p.problem("start: is missing; it must be the command that starts the agent, as the file %q is neither Python nor JavaScript", file)
-			return
-		}
-		found[kind] = true
-	}
-	switch {
-	case len(found) > 1:
-		p.problem("graphs: must be all Python or all JavaScript; one agent has one runtime")
-	case found[python]:
-		p.config.runtime = python
-		p.config.version = p.versionOf("python_version", checkPythonVersion)
-		p.pythonDependencies()
-	case found[node]:
-		p.config.runtime = node
-		p.config.version = p.versionOf("node_version", checkNodeVersion)
-	}
-}
-
-// versionOf reads the version of a language, which may be a number in JSON.
-func (p *parser) versionOf(field string, check func(string) error) string {
-	if !p.has(field) {
-		return ""
-	}
-	var version string
-	if json.Unmarshal(p.fields[field], &version) != nil {
-		var number json.Number
-		if json.Unmarshal(p.fields[field], &number) != nil {
-			p.problem("%s: must be a string", field)
-			return ""
-		}
-		version = number.String()
-	}
-	if err := check(version); err != nil {
-		p.problem("%s: %v", field, err)
-	}
-	return version
-}
 
 // runtimeDir returns where the runtime's files are, after writing them there if this server has not yet. A directory holds one version of them, so
 // that agents that were built with another keep theirs.
-func (b *Builder) runtimeDir(kind runtime) (string, error) {
-	files, err := fs.Sub(runtimes.Files, string(kind))
+func (b *Builder) runtimeDir(language framework.Language) (string, error) {
+	files, err := fs.Sub(runtimes.Files, string(language))
 	if err != nil {
-		return "", fmt.Errorf("find the %s runtime: %w", kind, err)
+		return "", fmt.Errorf("find the %s runtime: %w", language, err)
 	}
 	sum, err := hashFiles(files)
 	if err != nil {
-		return "", fmt.Errorf("read the %s runtime: %w", kind, err)
+		return "", fmt.Errorf("read the %s runtime: %w", language, err)
 	}
-	dir := filepath.Join(b.cfg.Dir, "runtimes", string(kind)+"-"+sum[:16])
+	dir := filepath.Join(b.cfg.Dir, "runtimes", string(language)+"-"+sum[:16])
 	return dir, b.publish(dir, func(temp string) error { return os.CopyFS(temp, files) })
 }
 
@@ -139,19 +75,4 @@ func hashFiles(files fs.FS) (string, error) {
 func addTo(digest io.Writer, name string, text []byte) {
 	fmt.Fprintf(digest, "%q %d\n", name, len(text))
 	digest.Write(text) //nolint:errcheck // a hash's Write never fails
-}
-
-// within reports whether a path from the repository's root stays in the repository.
-func within(path string) bool { return path == "." || filepath.IsLocal(path) }
-
-// firstOf returns the first of the names that a directory of the tree has.
-func firstOf(root *os.Root, dir string, names ...string) (string, bool) {
-	i := slices.IndexFunc(names, func(name string) bool {
-		info, err := root.Stat(filepath.Join(dir, name))
-		return err == nil && info.Mode().IsRegular()
-	})
-	if i < 0 {
-		return "", false
-	}
-	return names[i], true
 }

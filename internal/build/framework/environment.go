@@ -1,4 +1,4 @@
-package local
+package framework
 
 import (
 	"encoding/json"
@@ -43,13 +43,13 @@ func (p *parser) environment() {
 
 // environmentFile reads the .env file. One that is not in the repository is not a problem: it is often kept out of it on purpose.
 func (p *parser) environmentFile(path string) {
-	data, err := readFile(p.root, filepath.Join(p.dir, path))
+	data, err := readFile(p.root, filepath.Join(p.config.Dir, path))
 	switch {
 	case path == "" || filepath.IsAbs(path):
 		p.problem("env: the path %q must be relative", path)
 		return
 	case errors.Is(err, fs.ErrNotExist):
-		p.config.remarks = append(p.config.remarks, "env: the file "+path+" is not in the repository; nothing is set from it")
+		p.config.Remarks = append(p.config.Remarks, "env: the file "+path+" is not in the repository; nothing is set from it")
 		return
 	case err != nil:
 		p.problem("env: the file %q cannot be read: %v", path, err)
@@ -76,7 +76,7 @@ func (p *parser) checkEnvironment(env map[string]string) {
 			p.problem("env.PORT: must be a number from 1 to 65535")
 		}
 	}
-	p.config.env = env
+	p.config.Env = env
 }
 
 func isPort(value string) bool {

@@ -1,12 +1,12 @@
-package local
+// Package framework reads the framework configuration file of a repository (framework.json) and says what an agent of it needs: which language, which
+// dependencies, which commands. It only looks; what it says is done by the builders, on the machine (package local) or in an image (package dockerfile).
+package framework
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -18,95 +18,71 @@ import (
 )
 
 const (
-	defaultConfigPath = "framework.json"
-	// configLimit bounds the files that are read from the repository.
-	configLimit = 1 << 20
+	// DefaultPath is where the configuration file is when nothing else is said.
+	DefaultPath = "framework.json"
+	// fileLimit bounds the files that are read from the repository.
+	fileLimit = 1 << 20
 )
 
-// config is a framework configuration file that can be used.
-type config struct {
-	// dir is the file's directory, where the commands run.
-	dir    string
-	graphs []string
-	// build is the argument list of the build command, or nil, and buildText what to call it.
-	build     []string
-	buildText string
-	start     []string
-	// runtime hosts the graphs of a repository without a start command; files are theirs, from the directory.
-	runtime runtime
-	files   []string
-	// version is of the runtime's language, "" for the one that is there; dependencies are those of a Python repository.
-	version      string
-	dependencies []string
-	env          map[string]string
-	// remarks go to the build log.
-	remarks []string
+// Config is a framework configuration file that can be used.
+type Config struct {
+	// Dir is the file's directory from the repository's root, where the commands run; File is the file in it.
+	Dir, File string
+	Graphs    []string
+	// Build is the argument list of the build command, or nil, and BuildText what to call it.
+	Build     []string
+	BuildText string
+	Start     []string
+	// Language is that of the runtime that hosts the graphs of a repository without a start command, else "".
+	Language Language
+	// Version is of the language, "" for any; Dependencies are those of a Python repository.
+	Version      string
+	Dependencies []string
+	Env          map[string]string
+	// Remarks go to the build log.
+	Remarks []string
+
+	// files are those of the graphs, from the directory.
+	files []string
 }
 
-// readConfig reads and checks the configuration file of the tree. All its problems are in the failure's message.
-func readConfig(tree, path string) (config, error) {
-	path = cmp.Or(path, defaultConfigPath)
+// Read reads and checks the configuration file of a tree. All its problems are in the Failure's message.
+func Read(tree, path string) (Config, error) {
 	root, err := os.OpenRoot(tree) // nothing outside the tree can be opened through it, by no symbolic link either
 	if err != nil {
-		return config{}, err
+		return Config{}, err
 	}
-	c, err := readConfigIn(root, path)
+	c, err := read(root, cmp.Or(path, DefaultPath))
 	return c, errors.Join(err, root.Close())
 }
 
-func readConfigIn(root *os.Root, path string) (config, error) {
+func read(root *os.Root, path string) (Config, error) {
 	data, err := readFile(root, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return config{}, fail(build.ReasonConfigNotFound, "the repository has no framework configuration file %q at this commit.", path)
+		return Config{}, build.Fail(build.ReasonConfigNotFound, "the repository has no framework configuration file %q at this commit.", path)
 	case err != nil:
-		return config{}, fail(build.ReasonConfigInvalid, "the framework configuration file %q cannot be read: %v.", path, err)
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "the framework configuration file %q cannot be read: %v.", path, err)
 	}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(data, &fields); err != nil {
-		return config{}, fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", path, err, placeOf(data, err))
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", path, err, placeOf(data, err))
 	}
-	p := parser{root: root, dir: filepath.Dir(path), fields: fields}
-	p.config.dir = filepath.Join(root.Name(), p.dir)
+	p := parser{root: root, fields: fields, config: Config{Dir: filepath.Dir(path), File: filepath.Base(path)}}
 	p.graphs()
 	p.commands()
 	p.environment()
 	if len(p.problems) > 0 {
-		return config{}, fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
 	}
 	return p.config, nil
 }
 
-// readFile reads a file of the tree.
-func readFile(root *os.Root, path string) ([]byte, error) {
-	file, err := root.Open(filepath.Clean(path))
-	if err != nil {
-		return nil, err
-	}
-	data, err := io.ReadAll(io.LimitReader(file, configLimit+1))
-	if err == nil && len(data) > configLimit {
-		err = fmt.Errorf("it is larger than %d bytes", configLimit)
-	}
-	return data, errors.Join(err, file.Close())
-}
-
-// placeOf says where in the file the syntax is wrong.
-func placeOf(data []byte, err error) string {
-	var syntax *json.SyntaxError
-	if !errors.As(err, &syntax) || syntax.Offset < 1 || syntax.Offset > int64(len(data)) {
-		return ""
-	}
-	before := data[:syntax.Offset-1]
-	return fmt.Sprintf(" (line %d, column %d)", bytes.Count(before, []byte{'\n'})+1, len(before)-bytes.LastIndexByte(before, '\n'))
-}
-
 // parser checks one field after the other and collects the problems.
 type parser struct {
-	root *os.Root
-	// dir is the directory of the configuration file, from the root.
-	dir      string
+	root     *os.Root
 	fields   map[string]json.RawMessage
-	config   config
+	config   Config
 	problems []string
 }
 
@@ -131,15 +107,15 @@ func (p *parser) graphs() {
 		p.problem(`graphs: must be an object with at least one graph, as {"agent": "path/to/file:variable"}`)
 		return
 	}
-	p.config.graphs = slices.Sorted(maps.Keys(graphs))
-	for _, id := range p.config.graphs {
+	p.config.Graphs = slices.Sorted(maps.Keys(graphs))
+	for _, id := range p.config.Graphs {
 		if id == "" {
 			p.problem("graphs: the id of a graph must not be empty")
 		}
 		path, ok := graphPath(graphs[id])
 		if at := strings.LastIndexByte(path, ':'); !ok || at <= 0 || at == len(path)-1 {
 			p.problem(`graphs.%s: must be "path/to/file:variable"`, id)
-		} else if !filepath.IsLocal(filepath.Join(p.dir, path[:at])) || filepath.IsAbs(path) {
+		} else if !filepath.IsLocal(filepath.Join(p.config.Dir, path[:at])) || filepath.IsAbs(path) {
 			p.problem("graphs.%s: the path %q leaves the repository", id, path[:at])
 		} else {
 			p.config.files = append(p.config.files, filepath.Clean(path[:at]))
@@ -161,14 +137,14 @@ func graphPath(value json.RawMessage) (string, bool) {
 // commands wants start or graphs in the language of a runtime, and takes build.
 func (p *parser) commands() {
 	if p.has("build") {
-		p.config.build, p.config.buildText = p.command("build")
+		p.config.Build, p.config.BuildText = p.command("build")
 	}
 	if p.has("start") {
-		p.config.start, _ = p.command("start")
-		p.config.start = replaceShell(p.config.start)
+		p.config.Start, _ = p.command("start")
+		p.config.Start = replaceShell(p.config.Start)
 		return
 	}
-	p.wantedRuntime()
+	p.wantedLanguage()
 }
 
 // replaceShell lets the shell become the agent where the text is one simple command. The agent then is the process that the target started, and

@@ -1,0 +1,91 @@
+package framework
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// Language is one whose graphs a runtime of the platform can host; its name is that of the runtime's directory.
+type Language string
+
+// The languages that have a runtime.
+const (
+	Python Language = "python"
+	Node   Language = "node"
+)
+
+// suffixes are those of files that a runtime can load.
+var suffixes = map[string]Language{
+	".py": Python,
+	".js": Node, ".mjs": Node, ".cjs": Node, ".jsx": Node, ".ts": Node, ".mts": Node, ".cts": Node, ".tsx": Node,
+}
+
+var (
+	pythonVersion = regexp.MustCompile(`^3\.(1[1-9]|[2-9][0-9])$`)
+	nodeVersion   = regexp.MustCompile(`^(2[0-9]|[3-9][0-9])(\.[0-9]+){0,2}$`)
+)
+
+func checkPythonVersion(version string) error {
+	if !pythonVersion.MatchString(version) {
+		return errors.New(`must be "3.11" or newer, as major.minor`)
+	}
+	return nil
+}
+
+func checkNodeVersion(version string) error {
+	if !nodeVersion.MatchString(version) {
+		return errors.New(`must be "20" or newer`)
+	}
+	return nil
+}
+
+// wantedLanguage says which runtime a repository without a start command relies on: the one of all its graphs' files.
+func (p *parser) wantedLanguage() {
+	found := map[Language]bool{}
+	for _, file := range p.config.files {
+		// A Python module may be named by its dotted name, too.
+		kind, known := suffixes[filepath.Ext(file)]
+		if !known && p.has("dependencies") && !strings.Contains(file, "/") {
+			kind, known = Python, true
+		}
+		if !known {
+			p.problem("start: is missing; it must be the command that starts the agent, as the file %q is neither Python nor JavaScript", file)
+			return
+		}
+		found[kind] = true
+	}
+	switch {
+	case len(found) > 1:
+		p.problem("graphs: must be all Python or all JavaScript; one agent has one runtime")
+	case found[Python]:
+		p.config.Language = Python
+		p.config.Version = p.versionOf("python_version", checkPythonVersion)
+		p.pythonDependencies()
+	case found[Node]:
+		p.config.Language = Node
+		p.config.Version = p.versionOf("node_version", checkNodeVersion)
+	}
+}
+
+// versionOf reads the version of a language, which may be a number in JSON.
+func (p *parser) versionOf(field string, check func(string) error) string {
+	if !p.has(field) {
+		return ""
+	}
+	var version string
+	if json.Unmarshal(p.fields[field], &version) != nil {
+		var number json.Number
+		if json.Unmarshal(p.fields[field], &number) != nil {
+			p.problem("%s: must be a string", field)
+			return ""
+		}
+		version = number.String()
+	}
+	if err := check(version); err != nil {
+		p.problem("%s: %v", field, err)
+	}
+	return version
+}

@@ -1,0 +1,50 @@
+package framework
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// readFile reads a file of the tree.
+func readFile(root *os.Root, path string) ([]byte, error) {
+	file, err := root.Open(filepath.Clean(path))
+	if err != nil {
+		return nil, err
+	}
+	data, err := io.ReadAll(io.LimitReader(file, fileLimit+1))
+	if err == nil && len(data) > fileLimit {
+		err = fmt.Errorf("it is larger than %d bytes", fileLimit)
+	}
+	return data, errors.Join(err, file.Close())
+}
+
+// placeOf says where in the file the syntax is wrong.
+func placeOf(data []byte, err error) string {
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) || syntax.Offset < 1 || syntax.Offset > int64(len(data)) {
+		return ""
+	}
+	before := data[:syntax.Offset-1]
+	return fmt.Sprintf(" (line %d, column %d)", bytes.Count(before, []byte{'\n'})+1, len(before)-bytes.LastIndexByte(before, '\n'))
+}
+
+// within reports whether a path from the repository's root stays in the repository.
+func within(path string) bool { return path == "." || filepath.IsLocal(path) }
+
+// firstOf returns the first of the names that a directory of the tree has.
+func firstOf(root *os.Root, dir string, names ...string) (string, bool) {
+	i := slices.IndexFunc(names, func(name string) bool {
+		info, err := root.Stat(filepath.Join(dir, name))
+		return err == nil && info.Mode().IsRegular()
+	})
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
+}
