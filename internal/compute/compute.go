@@ -25,14 +25,23 @@ type Release struct {
 	Artifact build.Artifact
 	// Env is the agent's environment: its secrets and the settings of the platform. The target adds HOST and PORT.
 	Env map[string]string
+	// SecretReferences are further variables of the agent, whose values the place where it runs has. Only a listener's can have any.
+	SecretReferences []SecretReference `json:",omitempty"`
 	// Token is the bearer token that the agent expects on each invocation (SLIPWAY_INVOKE_TOKEN).
 	Token string
-	// Resources is what the agent gets to run on. A target that cannot give out resources, as that of processes, ignores it.
+	// Resources is what the agent gets to run on, as far as the target can give it out.
 	Resources Resources
 	// ResourceSpec is the interface's ResourceSpec with its defaults filled in, for targets that know more of it than Resources says; nil when there is none.
 	ResourceSpec json.RawMessage `json:",omitempty"`
 	// Placement is where it is to run when that is not the target's own choice.
 	Placement Placement
+}
+
+// SecretReference is the interface's: a variable whose value is in a Kubernetes Secret of the release's namespace.
+type SecretReference struct {
+	Name       string `json:"name"`
+	SecretKey  string `json:"secret_key"`
+	SecretName string `json:"secret_name"`
 }
 
 // Placement is a place at a listener, a party that runs releases elsewhere; zero for all other releases.
@@ -113,6 +122,14 @@ type Endpoint struct {
 	Token string
 	// Revision goes into the X-Slipway-Revision header, by which a load balancer that many releases share knows which one is meant.
 	Revision string
+	// Witness knows how the agent that answers here ends; nil where the target does not.
+	Witness Witness `json:"-"`
+}
+
+// Witness knows how one agent ends.
+type Witness interface {
+	// WhyEnded returns, in a sentence, why the agent has ended. It waits for an end that is only just being noticed; when ctx ends before, it returns "".
+	WhyEnded(ctx context.Context) string
 }
 
 // Target runs releases. All methods may be called concurrently.

@@ -17,6 +17,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/replica"
 )
 
 const (
@@ -26,9 +27,8 @@ const (
 	// defaultCPU and defaultMemoryMB are what a replica asks for whose resource_spec says nothing; it may use twice as much.
 	defaultCPU      = 1
 	defaultMemoryMB = 2048
-	// processLimit bounds the processes and threads of one container, logSize what the engine keeps of its output.
-	processLimit = 4096
-	logSize      = "10m"
+	// logSize bounds what the engine keeps of a container's output.
+	logSize = "10m"
 )
 
 var agentPort = network.MustParsePort(port + "/tcp")
@@ -45,6 +45,9 @@ func newPod(spec compute.Release) (pod, error) {
 	parsed, err := parse(spec.ResourceSpec)
 	if err != nil {
 		return pod{}, err
+	}
+	if len(spec.ResourceSpec) == 0 { // the image was made from a repository, whose deployment's type says what it may use
+		parsed.CPULimit, parsed.MemoryLimitMB = spec.Resources.CPU, int64(spec.Resources.MemoryMB)
 	}
 	configurations := map[string]string{}
 	spec.Env = maps.Clone(spec.Env)
@@ -146,7 +149,7 @@ func (s size) resources(cpu, cpuLimit float64, memory, memoryLimit int64) contai
 		memoryLimit = min(memoryLimit, s.memory)
 	}
 	memory = min(memory, memoryLimit)
-	pids := int64(processLimit)
+	pids := int64(replica.ProcessLimit)
 	return container.Resources{
 		CPUShares: int64(math.Max(2, cpu*1024)), NanoCPUs: int64(math.Min(cpuLimit, float64(s.cpus)) * 1e9),
 		Memory: memoryLimit, MemorySwap: memoryLimit, MemoryReservation: memory, PidsLimit: &pids,

@@ -288,7 +288,11 @@ func (r *running) Ended(before bool) *compute.Status {
 		when = " before it answered GET /ping"
 	}
 	if r.oom {
-		return r.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may (resource_spec.memory_limit_mb)", when, r.memory>>20))
+		what := fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, r.memory>>20)
+		if len(r.pod.spec.ResourceSpec) > 0 {
+			what += " (resource_spec.memory_limit_mb)"
+		}
+		return r.Failure(compute.ReasonOutOfMemory, what)
 	}
 	return r.Failure(compute.ReasonStartFailed, "the agent "+r.exit+when)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/compute/computetest"
 	"github.com/slipway-run/slipway/internal/compute/docker"
+	"github.com/slipway-run/slipway/internal/compute/replica"
 )
 
 func TestTarget(t *testing.T) {
@@ -114,6 +115,28 @@ func TestAReplicaIsAPod(t *testing.T) {
 	}
 	must(t, m.Remove(t.Context(), r.Ref))
 	wantNothing(t, r)
+}
+
+// TestAnImageOfARepositoryHasTheResourcesOfItsDeployment as no ResourceSpec says what they are.
+func TestAnImageOfARepositoryHasTheResourcesOfItsDeployment(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)
+	r.Resources = compute.Resources{CPU: 0.5, MemoryMB: 96, MinScale: 1, MaxScale: 1}
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	for _, id := range containers(t, "slipway.revision="+r.Revision) {
+		seen, err := engine.ContainerInspect(t.Context(), id, client.ContainerInspectOptions{})
+		must(t, err)
+		if got := seen.Container.HostConfig.Resources; got.NanoCPUs != 5e8 || got.Memory != 96<<20 || got.MemorySwap != 96<<20 || got.PidsLimit == nil || *got.PidsLimit != replica.ProcessLimit {
+			t.Errorf("resources %+v", got)
+		}
+	}
+	r = computetest.NewRelease("hog")
+	r.Resources = compute.Resources{MemoryMB: 32}
+	m.apply(t, r)
+	if got := m.want(t, r, compute.Failed, compute.ReasonOutOfMemory); !strings.Contains(got.Message, "more than the 32 MB of memory that it may. ") {
+		t.Errorf("got %q", got.Message)
+	}
 }
 
 func mustJSON(t *testing.T, v any) []byte {

@@ -19,6 +19,7 @@ type agent struct {
 	machine  *machine
 	revision string
 	port     string
+	limits   child.Limits
 	process  *child.Process
 	output   *files.Writer
 }
@@ -47,17 +48,25 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
+	limits := limitsOf(spec)
 	process, err := m.children.Start(child.Command{
 		Args:    spec.Artifact.Start,
 		Dir:     spec.Artifact.Dir,
 		Env:     environment(spec, dir, port),
 		Stdout:  output,
 		Confine: m.confinement(spec, dir),
+		Limits:  limits,
 	})
 	if err != nil {
 		return nil, errors.Join(err, output.Close())
 	}
-	return &agent{m, spec.Revision, port, process, output}, nil
+	return &agent{m, spec.Revision, port, limits, process, output}, nil
+}
+
+// limitsOf is what one replica and all that it starts may use.
+func limitsOf(spec compute.Release) child.Limits {
+	size := spec.Resources.OrDefaults()
+	return child.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB, Processes: replica.ProcessLimit}
 }
 
 // confinement keeps an agent from all that is not its own. What was built by a server that did not note what belongs to it could not run that way.
@@ -86,11 +95,15 @@ func (a *agent) End(kill context.Context) {
 // Ended says why the process ended.
 func (a *agent) Ended(before bool) *compute.Status {
 	exit, _ := a.process.Exit() // End has reported the error
-	if !before {
-		return a.Failure(compute.ReasonStartFailed, "the agent "+exit.String())
+	when := ""
+	if before {
+		when = " before it answered GET /ping"
 	}
-	what := fmt.Sprintf("the agent %s before it answered GET /ping", exit)
-	if complainsOfAddress(a.output.Last()) || isTaken(a.port) {
+	if exit.OutOfMemory {
+		return a.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, a.limits.MemoryMB))
+	}
+	what := fmt.Sprintf("the agent %s%s", exit, when)
+	if before && (complainsOfAddress(a.output.Last()) || isTaken(a.port)) {
 		return a.Failure(compute.ReasonPortTaken, fmt.Sprintf("%s: the address %s is in use by another process", what, address(a.port)))
 	}
 	return a.Failure(compute.ReasonStartFailed, what)

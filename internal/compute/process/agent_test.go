@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,6 +34,17 @@ func TestMain(m *testing.M) {
 		serveTarget()
 	case "rival":
 		loseThePort()
+	case "first-only":
+		if computetest.Mark("started") {
+			<-time.After(time.Hour)
+		}
+		computetest.RunAgent()
+	case "hog":
+		hog()
+	case "mute":
+		speakNoHTTP()
+	case "stranger":
+		check(http.ListenAndServe(listenAddress(), http.NotFoundHandler()))
 	default:
 		panic("unknown agent " + agent)
 	}
@@ -44,6 +57,42 @@ func loseThePort() {
 	}
 	fmt.Println("listen tcp: bind: address already in use")
 	os.Exit(1)
+}
+
+func listenAddress() string { return net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")) }
+
+// speakNoHTTP is an agent that listens and answers in a language of its own.
+func speakNoHTTP() {
+	listener, err := net.Listen("tcp", listenAddress())
+	check(err)
+	for {
+		conn, err := listener.Accept()
+		check(err)
+		fmt.Fprintln(conn, "220 ready")
+		check(conn.Close())
+	}
+}
+
+// hog is an agent that uses 256 MB of memory: before it listens or, with LATER=hog, when it is invoked.
+func hog() {
+	if os.Getenv("LATER") == "" {
+		use256MB()
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /invocations", func(w http.ResponseWriter, _ *http.Request) {
+		use256MB()
+		fmt.Fprint(w, "done")
+	})
+	check(http.ListenAndServe(listenAddress(), mux))
+}
+
+func use256MB() {
+	fmt.Println("loading 256 MB")
+	memory := make([]byte, 256<<20)
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
 }
 
 // serveTarget is a server with one healthy release that says where the release answers, and lives until it is killed.

@@ -87,6 +87,22 @@ func TestFirstStartFails(t *testing.T) {
 	}
 }
 
+// TestNoContract is about programs that listen, and are no agents.
+func TestNoContract(t *testing.T) {
+	t.Parallel()
+	for agent, words := range map[string]string{"stranger": "it answered 404 Not Found", "mute": "it answered what is not HTTP"} {
+		t.Run(agent, func(t *testing.T) {
+			t.Parallel()
+			m, r := newMachine(t, func(c *process.Config) { c.ContractLimit = 50 * time.Millisecond }), computetest.NewRelease(agent)
+			m.apply(t, r)
+			got := m.want(t, r, compute.Failed, compute.ReasonNoContract)
+			if !strings.Contains(got.Message, "does not speak the container contract") || !strings.Contains(got.Message, words) {
+				t.Errorf("message %q", got.Message)
+			}
+		})
+	}
+}
+
 func listen(t *testing.T) (port string) {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

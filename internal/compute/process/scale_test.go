@@ -97,6 +97,7 @@ func TestScaleFollowsTheCallers(t *testing.T) {
 	more.disperse()
 	// Work for one is left, so that two go: those that nobody is at.
 	eventually(t, "two replicas do not end", func() bool { return m.processes(t) == 1 })
+	few.leave[0]()
 	if endpoint, done := m.acquire(t, r); few.endpoints[endpoint.URL] != 2 {
 		t.Errorf("the replica at %s is left, and two callers are at %v", endpoint.URL, few.endpoints)
 	} else {
@@ -104,6 +105,60 @@ func TestScaleFollowsTheCallers(t *testing.T) {
 		done()
 	}
 	few.disperse()
+}
+
+// TestCallersQueueForAReplicaWithRoom asks for more at once than one replica is meant for: each gets one of its own, as if they had come one by one.
+func TestCallersQueueForAReplicaWithRoom(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t, func(c *process.Config) { c.RoomLimit = time.Hour }), computetest.NewRelease(computetest.Serve)
+	r.Resources = compute.Resources{MinScale: 1, MaxScale: 3}
+	r.Env["N_JOBS_PER_WORKER"] = "1"
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	type visit struct {
+		url  string
+		done func()
+	}
+	entered := make(chan visit)
+	for range 5 {
+		go func() {
+			endpoint, done, err := m.Acquire(patience(t), r.Ref)
+			if err != nil {
+				t.Error(err)
+			}
+			entered <- visit{endpoint.URL, done}
+		}()
+	}
+	callers := map[string]int{}
+	for range 5 {
+		v := <-entered
+		defer v.done()
+		callers[v.url]++
+	}
+	// Three replicas are all that may be, so that two of five share one with another.
+	if len(callers) != 3 || m.processes(t) != 3 {
+		t.Errorf("five callers of three replicas are at %v of %d", callers, m.processes(t))
+	}
+	for url, n := range callers {
+		if n > 2 {
+			t.Errorf("%d are at %s", n, url)
+		}
+	}
+}
+
+// TestAFullReplicaIsBetterThanNone has a second replica that never becomes healthy: who queued for it goes to the first.
+func TestAFullReplicaIsBetterThanNone(t *testing.T) {
+	t.Parallel()
+	m, r := newMachine(t, func(c *process.Config) { c.RoomLimit = 50 * time.Millisecond }), computetest.NewRelease("first-only")
+	r.Resources = compute.Resources{MinScale: 1, MaxScale: 2}
+	r.Env["N_JOBS_PER_WORKER"] = "1"
+	m.apply(t, r)
+	m.want(t, r, compute.Healthy, "")
+	two := m.crowd(t, r, 2)
+	defer two.disperse()
+	if len(two.endpoints) != 1 {
+		t.Errorf("two callers of one healthy replica are at %v", two.endpoints)
+	}
 }
 
 // TestAReplicaIsTakenAwayWhenItsCallersHaveLeft has callers at both of two replicas when one is enough.

@@ -2,9 +2,13 @@ package replica
 
 import (
 	"context"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/compute"
 )
+
+// ProcessLimit bounds the processes and threads of one replica, which no agent needs and a runaway one soon has.
+const ProcessLimit = 4096
 
 // Host starts replicas. All methods may be called concurrently.
 type Host interface {
@@ -35,10 +39,21 @@ func Failed(reason, message string) *compute.Status {
 	return &compute.Status{State: compute.Failed, Reason: reason, Message: message}
 }
 
+const (
+	saidNothing = " It printed nothing."
+	saidLast    = " Its last output:\n"
+)
+
 // Said appends a program's last output to a sentence about it.
 func Said(what, last string) string {
 	if last == "" {
-		return what + ". It printed nothing."
+		return what + "." + saidNothing
 	}
-	return what + ". Its last output:\n" + last
+	return what + "." + saidLast + last
+}
+
+// sentence takes off again what Said has appended: who calls an agent is not to read what it prints.
+func sentence(said string) string {
+	what, _, _ := strings.Cut(said, saidLast)
+	return strings.TrimSuffix(what, saidNothing)
 }

@@ -3,7 +3,10 @@ package replica
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 )
 
@@ -22,12 +25,15 @@ func newProbeClient() *http.Client {
 	}
 }
 
-var errEnded = errors.New("it ended")
+var (
+	errEnded  = errors.New("it ended")
+	errNoHTTP = errors.New("it answered what is not HTTP")
+)
 
 // awaitPing returns nil as soon as the agent is healthy. Otherwise, when the process or ctx has ended, it returns what a probe met last.
 func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 	last := errors.New("it was not asked")
-	var unknownSince time.Time
+	var foreignSince time.Time
 	for pause := pingPauseMin; ; pause = min(pause*3/2, pingPauseMax) {
 		answer := t.ping(ctx, a.URL())
 		select {
@@ -42,11 +48,12 @@ func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 			return last
 		}
 		last = answer
-		if said, ok := errors.AsType[*answerError](answer); !ok || !said.unknown() {
-			unknownSince = time.Time{}
-		} else if unknownSince.IsZero() {
-			unknownSince = time.Now()
-		} else if time.Since(unknownSince) > t.limits.ContractLimit {
+		switch {
+		case !foreign(answer):
+			foreignSince = time.Time{}
+		case foreignSince.IsZero():
+			foreignSince = time.Now()
+		case time.Since(foreignSince) > t.limits.ContractLimit:
 			return last
 		}
 		timer := time.NewTimer(pause)
@@ -60,12 +67,18 @@ func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 }
 
 // ping asks once.
-func (t *Target) ping(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/ping", nil)
+func (t *Target) ping(ctx context.Context, base string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base+"/ping", nil)
 	if err != nil {
 		return err
 	}
 	response, err := t.probes.Do(request)
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err // who is told knows the URL
+	}
+	if err != nil && strings.Contains(err.Error(), "malformed HTTP") { // net/http has no type for it
+		return fmt.Errorf("%w (%w)", errNoHTTP, err)
+	}
 	if err != nil {
 		return err
 	}
@@ -86,7 +99,11 @@ type answerError struct {
 
 func (e *answerError) Error() string { return "it answered " + e.status }
 
-// unknown tells that the answer is one of a program that listens and knows nothing of GET /ping.
-func (e *answerError) unknown() bool {
-	return e.code == http.StatusNotFound || e.code == http.StatusMethodNotAllowed || e.code == http.StatusNotImplemented
+// foreign tells that what a probe met is a program that listens and knows nothing of GET /ping, or does not even speak HTTP. One that is not ready yet has trouble
+// of its own (5xx) or does not listen.
+func foreign(met error) bool {
+	if said, ok := errors.AsType[*answerError](met); ok {
+		return said.code < http.StatusInternalServerError || said.code == http.StatusNotImplemented
+	}
+	return errors.Is(met, errNoHTTP)
 }

@@ -14,8 +14,8 @@ type release struct {
 	revision string
 	// spec is as it was applied until the host has prepared it; the first supervisor starts after that.
 	spec compute.Release
-	// lowest and highest bound the number of replicas, once the host has prepared them.
-	lowest, highest int
+	// lowest and highest bound the number of replicas, once the host has prepared them; jobs is how many callers each is meant for.
+	lowest, highest, jobs int
 	// ctx ends when the replicas must stop.
 	ctx  context.Context
 	stop context.CancelFunc
@@ -29,7 +29,7 @@ type release struct {
 	slots  []*slot
 	// turn is the slot that gets the next caller where several have equally few.
 	turn int
-	// callers are in, waiting wait for a replica to be healthy.
+	// callers are in, waiting wait for a replica that is healthy and has room.
 	callers, waiting int
 	// ends counts how often replicas had to be started again since the release was first healthy; relapse is why it cannot be relied on, "" while it can.
 	ends     int
@@ -78,14 +78,14 @@ func (r *release) prepared(spec compute.Release) {
 	defer r.mu.Unlock()
 	r.spec = spec
 	size := spec.Resources.OrDefaults()
-	r.lowest, r.highest = size.MinScale, size.MaxScale
+	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, jobsOf(spec)
 }
 
 // add makes room for one more replica.
 func (r *release) add() *slot {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := &slot{release: r}
+	s := &slot{release: r, starting: true}
 	s.ctx, s.stop = context.WithCancel(r.ctx)
 	r.slots = append(r.slots, s)
 	return s
@@ -143,8 +143,18 @@ func (r *release) watch() (compute.Status, <-chan struct{}) {
 	return r.status, r.changed
 }
 
-// enter counts a caller in at the healthy replica that has the fewest, in turn where several have equally few. leave is nil when none is healthy.
-func (r *release) enter() (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
+// crowded is the status of a release for callers who wait for a replica that has room.
+var crowded = compute.Status{State: compute.Progressing, Message: "its replicas are busy, and one more is starting"}
+
+// visitor is a caller who wants to enter.
+type visitor struct {
+	// patient tells that they wait for a replica that has room, queued that they are counted among those who wait.
+	patient, queued bool
+}
+
+// enter counts a caller in at the healthy replica that has the fewest, in turn where several have equally few. leave is nil when none is healthy; for one who is
+// patient also when all have as many callers as they are meant for and one more is to come. They are in the queue then.
+func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var chosen *slot
@@ -155,34 +165,68 @@ func (r *release) enter() (endpoint compute.Endpoint, leave func(), status compu
 		}
 	}
 	if chosen == nil || r.status.State != compute.Healthy {
-		return compute.Endpoint{}, nil, r.status, r.changed
+		return compute.Endpoint{}, nil, r.status, r.queue(v)
 	}
+	if v.patient && chosen.callers >= r.jobs && r.grows() {
+		return compute.Endpoint{}, nil, crowded, r.queue(v)
+	}
+	r.unqueue(v)
 	r.turn = (r.turn + 1) % len(r.slots)
 	chosen.callers++
 	r.callers++
-	if r.highest > r.lowest {
-		r.announce() // to the scaler
-	}
-	endpoint = compute.Endpoint{URL: chosen.url, Token: r.spec.Token, Revision: r.revision}
+	r.tellScaler()
+	endpoint = compute.Endpoint{URL: chosen.url, Token: r.spec.Token, Revision: r.revision, Witness: chosen.life}
 	return endpoint, sync.OnceFunc(chosen.leave), r.status, r.changed
 }
 
-// wait counts somebody who waits to enter, until there is a change or ctx ends; it reports whether there is a change.
-func (r *release) wait(ctx context.Context, changed <-chan struct{}) bool {
-	r.count(1)
-	defer r.count(-1)
-	select {
-	case <-changed:
-		return true
-	case <-ctx.Done():
-		return false
+// grows tells whether one more replica is to come: one is starting for the first time, or the scaler will add one as soon as somebody waits for it. The caller holds r.mu.
+func (r *release) grows() bool {
+	present := 0
+	for _, s := range r.slots {
+		if s.closing {
+			continue
+		}
+		if s.starting {
+			return true
+		}
+		present++
+	}
+	return present < r.highest
+}
+
+// queue counts a caller among those who wait, and returns what is closed at the next change. The caller holds r.mu.
+func (r *release) queue(v *visitor) (changed <-chan struct{}) {
+	if !v.queued {
+		v.queued = true
+		r.waiting++
+		r.tellScaler()
+	}
+	return r.changed
+}
+
+// unqueue counts a caller among those who wait no more. The caller holds r.mu.
+func (r *release) unqueue(v *visitor) {
+	if v.queued {
+		v.queued = false
+		r.waiting--
 	}
 }
 
-func (r *release) count(waiting int) {
+// giveUp lets a caller go who has not entered.
+func (r *release) giveUp(v *visitor) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.waiting += waiting
+	if v.queued {
+		r.unqueue(v)
+		r.tellScaler()
+	}
+}
+
+// tellScaler announces a change of what there is to do, where there is a scaler. The caller holds r.mu.
+func (r *release) tellScaler() {
+	if r.highest > r.lowest {
+		r.announce()
+	}
 }
 
 // drain lets no more callers in.

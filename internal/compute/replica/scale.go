@@ -14,7 +14,7 @@ const (
 	defaultJobs  = 10
 )
 
-// jobsOf is how many callers a replica of the release is meant for. It may get more where no more replicas are allowed.
+// jobsOf is how many callers a replica of the release is meant for. It gets more where no more replicas are allowed, or none comes within RoomLimit.
 func jobsOf(spec compute.Release) int {
 	for _, env := range []map[string]string{spec.Env, spec.Artifact.Env} {
 		if jobs, err := strconv.Atoi(env[jobsVariable]); err == nil && jobs > 0 {
@@ -27,12 +27,11 @@ func jobsOf(spec compute.Release) int {
 // scale keeps as many replicas as there is work for until the release is to stop.
 func (r *release) scale() {
 	defer r.supervised.Wait()
-	jobs := jobsOf(r.spec)
 	// over runs while there are more replicas than there is work for.
 	over := time.NewTimer(r.target.limits.IdleLimit)
 	defer over.Stop()
 	for idling := false; ; {
-		present, wanted, changed := r.look(jobs)
+		present, wanted, changed := r.look()
 		for ; present < wanted; present++ {
 			s := r.add()
 			r.supervised.Go(func() { s.supervise(nil) })
@@ -60,7 +59,7 @@ func (r *release) scale() {
 }
 
 // look returns how many replicas there are, and for how many there is work: for those callers that are in, and for those that wait.
-func (r *release) look(jobs int) (present, wanted int, changed <-chan struct{}) {
+func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, s := range r.slots {
@@ -68,7 +67,7 @@ func (r *release) look(jobs int) (present, wanted int, changed <-chan struct{}) 
 			present++
 		}
 	}
-	wanted = (r.callers + r.waiting + jobs - 1) / jobs
+	wanted = (r.callers + r.waiting + r.jobs - 1) / r.jobs
 	return present, min(max(wanted, r.lowest), r.highest), r.changed
 }
 

@@ -2,7 +2,6 @@ package replica
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -18,11 +17,30 @@ type slot struct {
 
 	// The release's mu guards what follows.
 
-	// url is where the replica answers while it is healthy, "" otherwise.
-	url     string
-	callers int
+	// url is where the replica answers while it is healthy, "" otherwise; life is that of the replica.
+	url  string
+	life *life
+	// starting tells that the replica has been neither healthy nor found unable to start.
+	starting bool
+	callers  int
 	// closing lets no more callers in, as the replica is not needed any more.
 	closing bool
+}
+
+// life is the time in which one replica was healthy. Why it ended may be read once over is closed.
+type life struct {
+	over chan struct{}
+	why  string
+}
+
+// WhyEnded waits for the end of a life, within ctx, and returns its reason.
+func (l *life) WhyEnded(ctx context.Context) string {
+	select {
+	case <-l.over:
+		return l.why
+	case <-ctx.Done():
+		return ""
+	}
 }
 
 // start starts a replica and returns it once it is healthy, or says why it is not. Of one that failed nothing is left.
@@ -60,7 +78,7 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 	if s.ctx.Err() != nil {
 		return nil, &stopping
 	}
-	if answer, ok := errors.AsType[*answerError](lastAnswer); ok && answer.unknown() {
+	if foreign(lastAnswer) {
 		return nil, running.Failure(compute.ReasonNoContract, fmt.Sprintf("the agent does not speak the container contract: to GET %s/ping %v", running.URL(), lastAnswer))
 	}
 	return nil, running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET %s/ping with 200 within %s (%v)",
@@ -80,8 +98,11 @@ func (s *slot) supervise(running Replica) {
 	}
 	for running != nil {
 		healthySince := time.Now()
-		s.publish(compute.Status{State: compute.Healthy}, running.URL())
+		begun := &life{over: make(chan struct{})}
+		s.live(begun, running.URL())
 		failure := s.follow(running)
+		begun.why = sentence(failure.Message)
+		close(begun.over)
 		s.release.noteEnd(failure)
 		if time.Since(healthySince) > limits.RestartMax {
 			pause = limits.RestartMin
@@ -90,12 +111,21 @@ func (s *slot) supervise(running Replica) {
 	}
 }
 
-// publish makes known where the replica answers, "" for nowhere, and what the release is like if this replica is the only one.
-func (s *slot) publish(status compute.Status, url string) {
+// live makes known where the replica answers.
+func (s *slot) live(begun *life, url string) {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s.url = url
+	s.url, s.life, s.starting = url, begun, false
+	r.set(compute.Status{State: compute.Healthy})
+}
+
+// publish makes known that the replica answers nowhere, and what the release is like if it is the only one.
+func (s *slot) publish(status compute.Status) {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.url, s.starting = "", false
 	r.set(status)
 }
 
@@ -115,7 +145,7 @@ func (s *slot) follow(running Replica) *compute.Status {
 		running.End(t.kill)
 		return running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET /ping with 200 for %s (%v)", t.limits.LiveLimit, answer))
 	case <-s.ctx.Done():
-		s.publish(s.whenStopped(), "")
+		s.publish(s.whenStopped())
 		running.End(t.kill)
 		return &stopping
 	}
@@ -133,7 +163,7 @@ func (s *slot) whenStopped() compute.Status {
 // stop.
 func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, time.Duration) {
 	for s.ctx.Err() == nil {
-		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."}, "")
+		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."})
 		if !sleep(s.ctx, pause) {
 			break
 		}
@@ -144,7 +174,7 @@ func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, t
 		}
 		s.release.noteEnd(failure)
 	}
-	s.publish(s.whenStopped(), "")
+	s.publish(s.whenStopped())
 	return nil, pause
 }
 

@@ -29,6 +29,8 @@ type Limits struct {
 	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while nobody calls it, before it is stopped and started again (60 s).
 	// One that has callers may be too busy to answer.
 	LiveLimit time.Duration
+	// RoomLimit is how long a caller waits for one more replica when those that are there have as many callers as they are meant for (10 s).
+	RoomLimit time.Duration
 	// IdleLimit is how long there must have been work for fewer replicas before one is taken away (5 min).
 	IdleLimit time.Duration
 }
@@ -42,6 +44,7 @@ func (l Limits) OrDefaults() Limits {
 	l.RestartMax = cmp.Or(l.RestartMax, 30*time.Second)
 	l.ContractLimit = cmp.Or(l.ContractLimit, 10*time.Second)
 	l.LiveLimit = cmp.Or(l.LiveLimit, time.Minute)
+	l.RoomLimit = cmp.Or(l.RoomLimit, 10*time.Second)
 	l.IdleLimit = cmp.Or(l.IdleLimit, 5*time.Minute)
 	return l
 }
@@ -115,19 +118,30 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	}
 }
 
-// Acquire returns where the release answers and counts the caller in until it calls done.
+// Acquire returns where the release answers and counts the caller in until it calls done. Callers queue where one more replica is to come for them.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	r := t.find(ref)
 	if r == nil {
 		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: absent}
 	}
+	caller := &visitor{patient: true}
+	defer r.giveUp(caller)
+	patience := time.NewTimer(t.limits.RoomLimit)
+	defer patience.Stop()
 	for {
-		endpoint, leave, status, changed := r.enter()
+		endpoint, leave, status, changed := r.enter(caller)
 		if leave != nil {
 			return endpoint, leave, nil
 		}
 		unavailable := &compute.UnavailableError{Ref: ref, Status: status}
-		if status.State != compute.Progressing || !r.wait(ctx, changed) {
+		if status.State != compute.Progressing {
+			return compute.Endpoint{}, nil, unavailable
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			caller.patient = false
+		case <-ctx.Done():
 			return compute.Endpoint{}, nil, unavailable
 		}
 	}
