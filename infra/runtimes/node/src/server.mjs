@@ -7,8 +7,8 @@ import { Invocation } from "./invocation.mjs";
 import { Run } from "./run.mjs";
 import { storeOf } from "./store.mjs";
 
-/** An invocation carries the whole state of its thread. */
-const MAX_BODY_BYTES = 64 << 20;
+/** An invocation carries the whole state of its thread, as the server keeps it and as the graph does. */
+const MAX_BODY_BYTES = 160 << 20;
 /** How long running invocations may go on after a SIGTERM. */
 const DRAIN_MS = 10_000;
 
