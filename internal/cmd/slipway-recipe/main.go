@@ -1,0 +1,100 @@
+// Command slipway-recipe says how a commit becomes an image, for the script that CodeBuild runs: it reads the framework configuration file of a tree, writes the Dockerfile and
+// what that needs into a directory, and prints the rest as JSON. It runs nothing of the repository. Trouble that the repository is to blame for is part of what it
+// prints; any other ends it with an error.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/build/framework"
+)
+
+// answer is what is printed.
+type answer struct {
+	// Failure is why there is no recipe.
+	Failure *build.Failure `json:"failure,omitempty"`
+	// Build is the argument list of the command that is to be run in Dir of the tree before the image is built, Text what to call it; null when there is none.
+	Build  []string `json:"build"`
+	Text   string   `json:"text"`
+	Dir    string   `json:"dir"`
+	Graphs []string `json:"graphs"`
+	// Remarks go to the log.
+	Remarks []string `json:"remarks"`
+	// Steps are those of the Dockerfile.
+	Steps []dockerfile.Step `json:"steps"`
+}
+
+func main() {
+	if err := run(os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "slipway-recipe:", err)
+		os.Exit(1)
+	}
+}
+
+func run(args []string, stdout io.Writer) error {
+	var source dockerfile.Source
+	var bases dockerfile.Bases
+	var path, to, committed string
+	flags := flag.NewFlagSet("slipway-recipe", flag.ContinueOnError)
+	flags.StringVar(&source.Tree, "tree", "", "directory with the commit")
+	flags.StringVar(&path, "config", "", "the framework configuration file, from the directory")
+	flags.StringVar(&to, "to", "", "directory to write to")
+	flags.StringVar(&source.URL, "repository", "", "the repository's address")
+	flags.StringVar(&source.Commit, "commit", "", "the commit's id")
+	flags.StringVar(&committed, "committed", "", "when the commit was made, as RFC 3339")
+	flags.StringVar(&source.Workspace, "workspace", "", "the workspace's id")
+	flags.StringVar(&source.Deployment, "deployment", "", "the deployment's id")
+	flags.StringVar(&source.Revision, "revision", "", "the revision's id")
+	flags.StringVar(&source.InstallCommand, "install-command", "", "what installs a JavaScript repository's packages")
+	flags.StringVar(&source.BuildCommand, "build-command", "", "what builds a JavaScript repository")
+	flags.StringVar(&bases.Registry, "registry", "", "where the images of the languages are")
+	flags.StringVar(&bases.Other, "other-image", "", "the image for agents in other languages")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	var err error
+	if source.Committed, err = time.Parse(time.RFC3339, committed); err != nil {
+		return err
+	}
+	said, err := write(source, bases, path, to)
+	if failure, ok := errors.AsType[*build.Failure](err); ok {
+		said, err = answer{Failure: failure}, nil
+	}
+	if err != nil {
+		return err
+	}
+	return json.NewEncoder(stdout).Encode(said)
+}
+
+func write(source dockerfile.Source, bases dockerfile.Bases, path, to string) (answer, error) {
+	config, err := framework.Read(source.Tree, path)
+	if err != nil {
+		return answer{}, err
+	}
+	source.Config = config
+	recipe, err := dockerfile.Make(source, bases)
+	if err != nil {
+		return answer{}, err
+	}
+	recipe.Files["Dockerfile"] = recipe.Dockerfile
+	for name, text := range recipe.Files {
+		file := filepath.Join(to, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+			return answer{}, err
+		}
+	}
+	said := answer{Dir: config.Dir, Graphs: config.Graphs, Remarks: config.Remarks, Steps: recipe.Steps}
+	if config.Language == "" {
+		said.Build, said.Text = config.Build, config.BuildText
+	}
+	return said, nil
+}
