@@ -128,17 +128,14 @@ func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 
 // insertFresh stores a Put that must find nothing; what has expired is nothing.
 func (w *writer) insertFresh(wr *write, now int64) (inserted bool, err error) {
-	if err := w.store(insertSQL, wr); err != nil {
-		return false, err
-	}
-	if w.conn.Changes() == 1 {
-		return true, nil
+	if inserted, err = w.store(insertSQL, wr); inserted || err != nil {
+		return inserted, err
 	}
 	holds, _, err := w.decide(wr, now)
 	if err != nil || !holds {
 		return false, err
 	}
-	return true, w.store(replaceSQL, wr)
+	return w.store(replaceSQL, wr)
 }
 
 // undoFresh removes what insertFresh stored for these writes: under their keys there was nothing.
@@ -157,7 +154,8 @@ func (w *writer) undoFresh(writes []write) error {
 func (w *writer) carryOut(wr *write) error {
 	switch wr.Write.(type) {
 	case table.Put:
-		return w.store(replaceSQL, wr)
+		_, err := w.store(replaceSQL, wr)
+		return err
 	case table.Update:
 		return w.update(wr)
 	case table.Delete:

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -86,6 +87,40 @@ func BenchmarkQuery20(b *testing.B) {
 				}
 			})
 			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "queries/s")
+		})
+	}
+}
+
+// BenchmarkGetBesideLarge measures reading and changing a small item that stands among large ones, as a thread's lock does among its checkpoints.
+func BenchmarkGetBesideLarge(b *testing.B) {
+	for _, size := range []int{100, 10_000, 30_000, 600_000} {
+		tb := openBench(b)
+		attrs := table.Attrs{"epoch": int64(0), "kind": "thread", "created": "2026-01-02T03:04:05.000006Z"}
+		small := table.Key{PK: "thread/" + strings.Repeat("x", 60), SK: "c5"}
+		if err := tb.Transact(b.Context(), table.Put{Item: table.Item{Key: small, Attrs: attrs, Body: []byte(`{"metadata":{}}`)}, If: table.Absent()}); err != nil {
+			b.Fatal(err)
+		}
+		body := []byte(strings.Repeat("x", size))
+		for i := range 10 {
+			if err := tb.Transact(b.Context(), table.Put{Item: table.Item{Key: table.Key{PK: small.PK, SK: fmt.Sprintf("c%d.", i)}, Attrs: attrs, Body: body}, If: table.Absent()}); err != nil {
+				b.Fatal(err)
+			}
+		}
+		b.Run(fmt.Sprintf("get,size=%d", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := tb.Get(context.Background(), small); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run(fmt.Sprintf("update,size=%d", size), func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := tb.Transact(context.Background(), table.Update{Key: small, Add: map[string]int64{"epoch": 1}}); err != nil {
+					b.Fatal(err)
+				}
+			}
 		})
 	}
 }

@@ -119,7 +119,7 @@ func closeAll(t *testing.T, closers ...io.Closer) {
 // execute runs SQL on a file behind the table's back.
 func execute(t *testing.T, path, script string) {
 	t.Helper()
-	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
+	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite|zombiezen.OpenCreate)
 	if err != nil {
 		t.Fatal(err)
 	}

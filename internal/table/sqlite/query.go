@@ -86,7 +86,7 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 			page.Cursor = query.CursorAfter(placeOf(page.Items[query.Limit-1], query.Index))
 			return page, nil
 		}
-		item, err := readItem(stmt, &r.scratch)
+		item, err := readItem(r.conn, stmt, &r.scratch)
 		if err != nil {
 			return table.Page{}, err
 		}

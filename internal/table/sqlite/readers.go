@@ -171,7 +171,7 @@ func getItem(conn *sqlite.Conn, sql string, key table.Key, now int64, scratch *[
 	}
 	var item *table.Item
 	if found && !expired(stmt, now) {
-		item, err = readItem(stmt, scratch)
+		item, err = readItem(conn, stmt, scratch)
 	}
 	// A statement that is not reset would go on reading from the state as it is now.
 	return item, errors.Join(err, stmt.Reset())

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,20 +38,25 @@ type row struct {
 // The columns of a row that is read; a head is a row without its body.
 const (
 	headColumns = `pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs`
-	rowColumns  = headColumns + `, body`
+	rowColumns  = headColumns + `, body, body_id`
+	bodySQL     = `SELECT body FROM bodies WHERE id = ?1`
 )
+
+// maxInline is how large a body may be to be kept in its item's row.
+const maxInline = 1024
 
 const (
 	columnPK = iota
 	columnSK
 	columnExpires
 	columnIndex
-	columnAttrs = columnIndex + 2*len(indexes)
-	columnBody  = columnAttrs + 1
+	columnAttrs  = columnIndex + 2*len(indexes)
+	columnBody   = columnAttrs + 1
+	columnBodyID = columnBody + 1
 )
 
 // readItem makes an item of the row that stmt stands on. scratch is reused between calls.
-func readItem(stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
+func readItem(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
 	item := &table.Item{
 		Key:   table.Key{PK: stmt.ColumnText(columnPK), SK: stmt.ColumnText(columnSK)},
 		Index: readIndex(stmt),
@@ -63,10 +69,37 @@ func readItem(stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
 	if item.Attrs, err = parseAttrs(*scratch); err != nil {
 		return nil, fmt.Errorf("read item %q: %w", item.Key, err)
 	}
-	if stmt.ColumnCount() > columnBody && stmt.ColumnLen(columnBody) > 0 {
-		item.Body = readBytes(stmt, columnBody, nil)
+	if stmt.ColumnCount() > columnBody {
+		if item.Body, err = readBody(conn, stmt); err != nil {
+			return nil, fmt.Errorf("read body of item %q: %w", item.Key, err)
+		}
 	}
 	return item, nil
+}
+
+// readBody returns the body of the row that stmt stands on, wherever it is kept; nil when there is none.
+func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
+	if stmt.ColumnLen(columnBody) > 0 {
+		return readBytes(stmt, columnBody, nil), nil
+	}
+	id := stmt.ColumnInt64(columnBodyID)
+	if id == 0 {
+		return nil, nil
+	}
+	if stmt, err = conn.Prepare(bodySQL); err != nil {
+		return nil, err
+	}
+	stmt.BindInt64(1, id)
+	found, err := stmt.Step()
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		err = errors.New("it is missing")
+	default:
+		body = readBytes(stmt, 0, nil)
+	}
+	return body, errors.Join(err, stmt.Reset())
 }
 
 func readIndex(stmt *sqlite.Stmt) map[table.Index]table.Key {

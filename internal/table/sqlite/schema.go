@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 )
 
 // schemaVersion is what PRAGMA user_version says of files this code can use.
-const schemaVersion = 1
+const schemaVersion = len(schema)
 
 // busyTimeout is how long a statement waits for another process's lock.
 const busyTimeout = 10 * time.Second
@@ -18,10 +19,12 @@ const busyTimeout = 10 * time.Second
 // The page size is fixed when a file is made. Larger pages keep items of a few KB in one piece.
 const pageSize = 8192
 
-// The columns stand in the order in which they are needed, since SQLite reads a row only as far as asked: the body comes last.
-// Each secondary index ends with the primary key, which orders items that share an index key.
-var schema = [...]string{
-	`CREATE TABLE items (
+// schema holds what makes a file of each version from one of the version before, the first from an empty file.
+var schema = [...][]string{
+	// The columns stand in the order in which they are needed, since SQLite reads a row only as far as asked: the body comes last.
+	// Each secondary index ends with the primary key, which orders items that share an index key.
+	{
+		`CREATE TABLE items (
 		pk      TEXT NOT NULL,
 		sk      TEXT NOT NULL,
 		expires INTEGER,
@@ -33,16 +36,28 @@ var schema = [...]string{
 		body    BLOB,
 		PRIMARY KEY (pk, sk)
 	) STRICT, WITHOUT ROWID`,
-	`CREATE INDEX items_by_list ON items (list_pk, list_sk, pk, sk) WHERE list_pk IS NOT NULL`,
-	`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
-	`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
-	`PRAGMA user_version = ` + strconv.Itoa(schemaVersion),
+		`CREATE INDEX items_by_list ON items (list_pk, list_sk, pk, sk) WHERE list_pk IS NOT NULL`,
+		`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
+		`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
+	},
+	// Where rows are ordered by their key, SQLite reads a row whole to compare it, so what finds an item must not pass large ones: their bodies are
+	// kept elsewhere, and go with the row that names them. Those of the first version stay where they are until they are written again.
+	{
+		`CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT`,
+		`ALTER TABLE items ADD COLUMN body_id INTEGER`,
+		`CREATE TRIGGER items_deleted AFTER DELETE ON items WHEN OLD.body_id IS NOT NULL
+		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
+		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
+		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
+	},
 }
 
 // writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache, in KiB, fills only with use; the
 // writer's stays valid from group to group, unlike the readers'. The log is folded into the file every thousand pages and, should
 // a large transaction have swollen it, cut back.
 var writerSettings = [...]string{
+	// A row that is replaced takes its body with it.
+	`PRAGMA recursive_triggers = ON`,
 	`PRAGMA synchronous = FULL`,
 	`PRAGMA cache_size = -16384`,
 	`PRAGMA wal_autocheckpoint = 1000`,
@@ -82,7 +97,7 @@ func openWriter(path string) (_ *sqlite.Conn, err error) {
 	if err := execAll(conn, writerSettings[:]...); err != nil {
 		return nil, err
 	}
-	if version == 0 {
+	if version < schemaVersion {
 		return conn, createSchema(conn)
 	}
 	return conn, nil
@@ -101,14 +116,15 @@ func openReader(path string) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// createSchema looks at the version again under the write lock, since two processes may open a new file at once.
+// createSchema brings a new file, or one of an earlier version, to this one. It looks at the version again under the write lock, since two processes may
+// open a file at once.
 func createSchema(conn *sqlite.Conn) error {
 	if err := execAll(conn, beginSQL); err != nil {
 		return err
 	}
 	version, err := readVersion(conn)
-	if err == nil && version == 0 {
-		err = execAll(conn, schema[:]...)
+	for ; err == nil && version < schemaVersion; version++ {
+		err = execAll(conn, append(slices.Clone(schema[version]), `PRAGMA user_version = `+strconv.Itoa(version+1))...)
 	}
 	if err != nil {
 		return errors.Join(err, execAll(conn, rollbackSQL))
@@ -116,7 +132,7 @@ func createSchema(conn *sqlite.Conn) error {
 	return execAll(conn, commitSQL)
 }
 
-func readVersion(conn *sqlite.Conn) (int64, error) {
+func readVersion(conn *sqlite.Conn) (int, error) {
 	stmt, _, err := conn.PrepareTransient(`PRAGMA user_version`)
 	if err != nil {
 		return 0, fmt.Errorf("read schema version: %w", err)
@@ -124,7 +140,7 @@ func readVersion(conn *sqlite.Conn) (int64, error) {
 	if _, err := stmt.Step(); err != nil {
 		return 0, errors.Join(fmt.Errorf("read schema version: %w", err), stmt.Finalize())
 	}
-	version := stmt.ColumnInt64(0)
+	version := stmt.ColumnInt(0)
 	if err := stmt.Finalize(); err != nil {
 		return 0, fmt.Errorf("read schema version: %w", err)
 	}

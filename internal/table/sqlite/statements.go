@@ -11,20 +11,22 @@ import (
 // headSQL reads what conditions and updates can be about: all but the body.
 const headSQL = `SELECT ` + headColumns + ` FROM items WHERE pk = ?1 AND sk = ?2`
 
-// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires, 6 to 9 the index keys.
+// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires, 6 to 9 the index keys, 10 where a large body is.
 const (
-	storedColumns = `(pk, sk, attrs, body, expires, list_pk, list_sk, due_pk, due_sk) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)`
+	storedColumns = `(pk, sk, attrs, body, expires, list_pk, list_sk, due_pk, due_sk, body_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
 	insertSQL     = `INSERT INTO items ` + storedColumns + ` ON CONFLICT DO NOTHING`
 	replaceSQL    = `INSERT OR REPLACE INTO items ` + storedColumns
 	deleteSQL     = `DELETE FROM items WHERE pk = ?1 AND sk = ?2`
+	insertBodySQL = `INSERT INTO bodies (body) VALUES (?1)`
+	deleteBodySQL = `DELETE FROM bodies WHERE id = ?1`
 )
 
 // updateSQL names only the columns that change, as SQLite leaves alone the indexes on columns that are not named.
 var updateSQL = map[updateShape]string{
 	{body: false, moved: false}: `UPDATE items SET attrs = ?3 WHERE pk = ?1 AND sk = ?2`,
-	{body: true, moved: false}:  `UPDATE items SET attrs = ?3, body = ?4 WHERE pk = ?1 AND sk = ?2`,
+	{body: true, moved: false}:  `UPDATE items SET attrs = ?3, body = ?4, body_id = ?10 WHERE pk = ?1 AND sk = ?2`,
 	{body: false, moved: true}:  `UPDATE items SET attrs = ?3, ` + movedColumns,
-	{body: true, moved: true}:   `UPDATE items SET attrs = ?3, body = ?4, ` + movedColumns,
+	{body: true, moved: true}:   `UPDATE items SET attrs = ?3, body = ?4, body_id = ?10, ` + movedColumns,
 }
 
 const movedColumns = `list_pk = ?6, list_sk = ?7, due_pk = ?8, due_sk = ?9 WHERE pk = ?1 AND sk = ?2`
@@ -36,46 +38,99 @@ const (
 	paramBody    = 4
 	paramExpires = 5
 	paramIndex   = 6
+	paramBodyID  = 10
 )
 
-// store runs insertSQL or replaceSQL.
-func (w *writer) store(sql string, wr *write) error {
+// store runs insertSQL or replaceSQL, and reports whether there is a row by it now.
+func (w *writer) store(sql string, wr *write) (stored bool, err error) {
+	id, err := w.storeBody(wr.row.body)
+	if err != nil {
+		return false, err
+	}
 	stmt, err := w.bindKey(sql, wr.key)
 	if err != nil {
-		return fmt.Errorf("put item: %w", err)
+		return false, fmt.Errorf("put item: %w", err)
 	}
 	stmt.BindBytes(paramAttrs, wr.row.attrs)
-	if len(wr.row.body) > 0 {
-		stmt.BindBytes(paramBody, wr.row.body)
-	}
+	bindBody(stmt, wr.row.body, id)
 	if wr.row.expires != 0 {
 		stmt.BindInt64(paramExpires, wr.row.expires)
 	}
 	bindIndex(stmt, wr.row.index)
-	if err := finish(stmt, len(wr.row.body)); err != nil {
-		return fmt.Errorf("put item: %w", err)
+	if _, err := stmt.Step(); err != nil {
+		return false, fmt.Errorf("put item: %w", err)
 	}
-	return nil
+	if w.conn.Changes() == 1 {
+		return true, nil
+	}
+	return false, w.deleteBody(id)
 }
 
 // update stores what an Update changes of a row.
 func (w *writer) update(wr *write) error {
 	shape := updateShape{body: wr.row.body != nil, moved: wr.moved}
+	id, err := w.storeBody(wr.row.body)
+	if err != nil {
+		return err
+	}
 	stmt, err := w.bindKey(updateSQL[shape], wr.key)
 	if err != nil {
 		return fmt.Errorf("update item: %w", err)
 	}
 	stmt.BindBytes(paramAttrs, wr.row.attrs)
-	if len(wr.row.body) > 0 {
-		stmt.BindBytes(paramBody, wr.row.body)
+	if shape.body {
+		bindBody(stmt, wr.row.body, id)
 	}
 	if shape.moved {
 		bindIndex(stmt, wr.row.index)
 	}
-	if err := finish(stmt, len(wr.row.body)); err != nil {
+	if _, err := stmt.Step(); err != nil {
 		return fmt.Errorf("update item: %w", err)
 	}
 	return nil
+}
+
+// storeBody keeps a body that is too large for a row, and returns where; 0 for one that is not. The row that is to name it must follow.
+func (w *writer) storeBody(body []byte) (id int64, err error) {
+	if len(body) <= maxInline {
+		return 0, nil
+	}
+	stmt, err := w.conn.Prepare(insertBodySQL)
+	if err != nil {
+		return 0, fmt.Errorf("put body: %w", err)
+	}
+	stmt.BindBytes(1, body)
+	if _, err := stmt.Step(); err != nil {
+		return 0, fmt.Errorf("put body: %w", err)
+	}
+	id = w.conn.LastInsertRowID()
+	return id, stmt.ClearBindings() // which would keep a copy of it
+}
+
+// deleteBody takes back what storeBody did.
+func (w *writer) deleteBody(id int64) error {
+	if id == 0 {
+		return nil
+	}
+	stmt, err := w.conn.Prepare(deleteBodySQL)
+	if err != nil {
+		return fmt.Errorf("delete body: %w", err)
+	}
+	stmt.BindInt64(1, id)
+	if _, err := stmt.Step(); err != nil {
+		return fmt.Errorf("delete body: %w", err)
+	}
+	return nil
+}
+
+// bindBody binds a body, or where it is.
+func bindBody(stmt *sqlite.Stmt, body []byte, id int64) {
+	switch {
+	case id != 0:
+		stmt.BindInt64(paramBodyID, id)
+	case len(body) > 0:
+		stmt.BindBytes(paramBody, body)
+	}
 }
 
 func (w *writer) delete(key table.Key) error {
@@ -83,7 +138,7 @@ func (w *writer) delete(key table.Key) error {
 	if err != nil {
 		return fmt.Errorf("delete item: %w", err)
 	}
-	if err := finish(stmt, 0); err != nil {
+	if _, err := stmt.Step(); err != nil {
 		return fmt.Errorf("delete item: %w", err)
 	}
 	return nil
@@ -108,14 +163,4 @@ func bindIndex(stmt *sqlite.Stmt, keys indexKeys) {
 		stmt.BindText(paramIndex+2*i, key.PK)
 		stmt.BindText(paramIndex+2*i+1, key.SK)
 	}
-}
-
-// finish runs a statement without rows and lets go of its copy of a large body.
-func finish(stmt *sqlite.Stmt, body int) error {
-	const large = 64 << 10
-	_, err := stmt.Step()
-	if err == nil && body > large {
-		err = stmt.ClearBindings()
-	}
-	return err
 }
