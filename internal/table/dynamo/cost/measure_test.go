@@ -17,6 +17,8 @@ import (
 // row is one line of the report.
 type row struct {
 	name string
+	// of is the document that has the operation.
+	of *document
 	trace
 	// per divides the units, to name them of one minute or one thread; 0 is 1.
 	per float64
@@ -62,17 +64,22 @@ func measure(t *testing.T) measured {
 		return slices.ContainsFunc([]string{"leases", "rollouts", "body claim"}, func(kind string) bool { return strings.HasSuffix(c.what, kind) })
 	}))
 	m.deploy(s)
-	m.threads(s)
 	m.runs(s)
+	m.drive(s, agentServer, agentSteps...)
 	m.interrupt(s)
 	m.patch(s)
 	m.idle(s)
+	m.drive(s, controlPlane, tenancySteps...)
+	m.drive(s, controlPlane, webhookSteps...)
+	m.drive(s, controlPlane, authSteps...)
 	m.teardown(s)
+	m.drive(s, controlPlane, hubSteps...)
+	m.drive(s, controlPlane, listenerSteps...)
 	return *m
 }
 
-func (m *measured) operation(name string, t trace) {
-	m.operations = append(m.operations, row{name: name, trace: t.only(isWork)})
+func (m *measured) operation(of *document, name string, t trace) {
+	m.operations = append(m.operations, row{of: of, name: name, trace: t.only(isWork)})
 }
 
 func (m *measured) other(name string, t trace) {
@@ -81,18 +88,7 @@ func (m *measured) other(name string, t trace) {
 
 // about measures what varies.
 func (m *measured) about(name string, t trace, per float64) {
-	m.others = append(m.others, row{name, t, per, true})
-}
-
-// read measures an operation that only reads.
-func (m *measured) read(s *stack, name, address string) {
-	s.t.Helper()
-	s.settle()
-	answer := s.open("GET", address, nil)
-	_, err := io.Copy(io.Discard, answer.Body)
-	must(s.t, err)
-	must(s.t, answer.Body.Close())
-	m.operation(name, s.settle())
+	m.others = append(m.others, row{name: name, trace: t, per: per, varies: true})
 }
 
 func (m *measured) deploy(s *stack) {
@@ -101,6 +97,19 @@ func (m *measured) deploy(s *stack) {
 	m.other("an authorizer call, for a key that was used within the minute", first.only(func(c charge) bool { return c.what == "GetItem API key" }))
 	m.other("an authorizer call, for one that was not: its use is noted", first.only(isCaller))
 	m.other("the first call of a function's process, if it needs the data key", first.only(isStart))
+	deployment, revision := s.create(s.creation("cost"))
+	s.deployment = deployment
+	s.kept["workspace_id"], s.kept["deployment_id"], s.kept["revision_id"] = s.TenantID, s.deployment, revision
+	s.awaitDeployed(s.deployment, revision)
+	operation, rollout := s.split(s.settle(), "put deployment")
+	m.operation(controlPlane, "CreateDeployment", operation)
+	m.about("a first rollout, from there to DEPLOYED", rollout.only(isWork), 1)
+	m.drive(s, controlPlane, deploymentSteps...)
+}
+
+// create creates a deployment, which the agent server's addresses are of from then on.
+func (s *stack) create(request body) (id, revision string) {
+	s.t.Helper()
 	var created struct {
 		ID       string `json:"id"`
 		Revision string `json:"latest_revision_id"`
@@ -108,22 +117,15 @@ func (m *measured) deploy(s *stack) {
 			URL string `json:"custom_url"`
 		} `json:"source_config"`
 	}
-	s.call("POST", "/v2/deployments", s.creation("cost"), &created)
-	s.deployment, s.url = created.ID, created.Source.URL
-	s.awaitDeployed(created.Revision)
-	operation, rollout := s.split(s.settle(), "put deployment")
-	m.operation("CreateDeployment", operation)
-	m.about("a first rollout, from there to DEPLOYED", rollout.only(isWork), 1)
-	m.read(s, "ListDeployments", "/v2/deployments")
-	m.read(s, "GetDeployment", s.path())
-	m.read(s, "ListRevisions", s.path()+"/revisions")
-	m.read(s, "GetRevision", s.path()+"/revisions/"+created.Revision)
+	s.call("POST", "/v2/deployments", request, &created)
+	s.url = created.Source.URL
+	return created.ID, created.Revision
 }
 
-func (s *stack) awaitDeployed(revision string) {
+func (s *stack) awaitDeployed(deployment, revision string) {
 	s.t.Helper()
 	s.until("the revision is deployed", func() bool {
-		return s.text(keys.Revision(s.TenantID, s.deployment, revision), "status") == "DEPLOYED"
+		return s.text(keys.Revision(s.TenantID, deployment, revision), "status") == "DEPLOYED"
 	})
 }
 
@@ -136,15 +138,6 @@ func (s *stack) text(key table.Key, attribute string) string {
 	}
 	must(s.t, err)
 	return item.Text(attribute)
-}
-
-func (m *measured) threads(s *stack) {
-	s.settle()
-	id := s.thread()
-	m.operation("CreateThread", s.settle())
-	m.read(s, "GetThread", "threads/"+id)
-	m.read(s, "GetInfo", "info")
-	m.read(s, "GetOK", "ok")
 }
 
 // start creates a run in the background.
@@ -174,16 +167,15 @@ func (m *measured) runs(s *stack) {
 	s.await(thread, run)
 	m.run = s.settle().only(isWork)
 	operation, _ := s.split(m.run, "put run")
-	m.operation("CreateRun", operation)
+	m.operation(agentServer, "CreateRun", operation)
 	large := s.thread()
 	s.settle()
 	request := ask(tenSeconds)
 	request["input"] = body{"messages": []body{{"role": "user", "content": "what's the weather in sf?" + strings.Repeat(" ", 6<<10)}}}
 	s.await(large, s.start(large, request))
 	m.large = s.settle().only(isWork)
-	for name, address := range map[string]string{"GetRun": "/runs/" + run, "JoinRun": "/runs/" + run + "/join", "StreamRun": "/runs/" + run + "/stream", "ListRuns": "/runs", "GetThreadState": "/state"} {
-		m.read(s, name, "threads/"+thread+address)
-	}
+	s.kept["thread_id"], s.kept["run_id"] = thread, run
+	m.drive(s, agentServer, runSteps...)
 	for name, address := range map[string]string{"CreateRunStream": "/runs/stream", "CreateRunWait": "/runs/wait"} {
 		thread := s.thread()
 		s.settle()
@@ -193,7 +185,7 @@ func (m *measured) runs(s *stack) {
 		must(s.t, answer.Body.Close())
 		whole := s.settle().only(isWork)
 		operation, _ := s.split(whole, "put run")
-		m.operation(name, operation)
+		m.operation(agentServer, name, operation)
 		if name == "CreateRunStream" {
 			m.stream = whole
 		}
@@ -224,9 +216,9 @@ func (m *measured) patch(s *stack) {
 		Revision string `json:"latest_revision_id"`
 	}
 	s.call("PATCH", s.path(), body{"source_revision_config": body{"repo_ref": "refs/tags/next"}}, &changed)
-	s.awaitDeployed(changed.Revision)
+	s.awaitDeployed(s.deployment, changed.Revision)
 	operation, rollout := s.split(s.settle(), "put revision")
-	m.operation("PatchDeployment", operation)
+	m.operation(controlPlane, "PatchDeployment", operation)
 	m.about("a later rollout, which stops the release before", rollout.only(isWork), 1)
 }
 
@@ -262,7 +254,7 @@ func (m *measured) teardown(s *stack) {
 	s.call("DELETE", s.path(), nil, nil)
 	s.until("the deployment is gone", func() bool { return s.text(keys.Deployment(s.TenantID, s.deployment), "status") == "" })
 	operation, teardown := s.split(s.settle(), "update deployment")
-	m.operation("DeleteDeployment", operation)
+	m.operation(controlPlane, "DeleteDeployment", operation)
 	m.other("a teardown, without threads", teardown.only(func(c charge) bool { return isWork(c) && !isErasure(c) }))
 	erasure := teardown.only(isErasure)
 	const ofDeployment = 5 // the deployment, its name, its project, two revisions

@@ -39,6 +39,8 @@ type charge struct {
 	what string
 	units
 	refused bool
+	// call is the trace of the function call that made the request, "" for others.
+	call string
 }
 
 // meter is a DynamoDB that notes what each request consumes, in front of DynamoDB Local.
@@ -242,7 +244,7 @@ func (m *meter) note(answer *http.Response) error {
 		return err
 	}
 	answer.Body = io.NopCloser(bytes.NewReader(body))
-	c := charge{what: a.what, refused: answer.StatusCode != http.StatusOK}
+	c := charge{what: a.what, refused: answer.StatusCode != http.StatusOK, call: answer.Request.Header.Get("X-Amzn-Trace-Id")}
 	if a.before != nil {
 		err = m.transaction(answer, a, body, &c)
 	} else {
@@ -329,6 +331,13 @@ func (m *meter) take() trace {
 	taken := m.charges
 	m.charges = nil
 	return taken
+}
+
+// of returns what a function call consumed since charges were taken last; its id is the answer's X-Request-Id. What else went on, such as the authorizer's
+// call before it and the workflow that it starts, is of other calls.
+func (m *meter) of(call string) trace {
+	root := strings.ReplaceAll(call, "-", "")
+	return m.take().only(func(c charge) bool { return len(root) == 32 && strings.Contains(c.call, root[:24]) && !isStart(c) })
 }
 
 // trace is a list of charges.

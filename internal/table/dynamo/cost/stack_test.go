@@ -31,7 +31,10 @@ type stack struct {
 	table *dynamo.Table
 	credentials
 	deployment, url string
-	log             *bytes.Buffer
+	// kept are ids and other texts of answers, by the names that paths have for them.
+	kept map[string]string
+	hub  *hub
+	log  *bytes.Buffer
 }
 
 // credentials are how to reach the stack.
@@ -45,14 +48,17 @@ type credentials struct {
 func serve(t *testing.T) (*stack, trace) {
 	t.Helper()
 	m := newMeter(t, local.endpoint)
-	s := &stack{t: t, meter: m, table: openTable(local.endpoint, tableName), log: &bytes.Buffer{}}
+	s := &stack{
+		t: t, meter: m, table: openTable(local.endpoint, tableName), hub: newHub(t), log: &bytes.Buffer{},
+		kept: map[string]string{"provider_id": "calendar", "agent_id": "weather", "part": "join", "namespace": "inner"},
+	}
 	data := filepath.Join(local.dir, "data")
 	process, err := local.registry.Start(child.Command{
 		Args: []string{
 			filepath.Join(*built, "bin", "slipway-local"), "lambda", "--root", *built, "--build", filepath.Join(*built, "build"), "--data", data, "--listen", "127.0.0.1:0",
-			"--dynamodb", m.server.URL, "--table", tableName, "--reconcile-interval", "24h",
+			"--dynamodb", m.server.URL, "--table", tableName, "--reconcile-interval", "24h", "--github-app", s.hub.app,
 		},
-		Env: os.Environ(), Stdout: s.log,
+		Env: append(os.Environ(), "SSL_CERT_FILE="+s.hub.trust, "GIT_SSL_CAINFO="+s.hub.trust), Stdout: s.log,
 	})
 	must(t, err)
 	t.Cleanup(func() {
@@ -70,6 +76,7 @@ func serve(t *testing.T) (*stack, trace) {
 		return err == nil
 	})
 	s.repository()
+	s.hub.mirror(s)
 	return s, s.settle()
 }
 
@@ -86,13 +93,18 @@ func (s *stack) repository() {
 	config := `{"graphs": {"agent": "./agent.go:agent"}, "start": ["./agent"]}`
 	must(s.t, os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600))
 	for _, args := range [][]string{{"init", "--quiet", "--initial-branch", "main"}, {"add", "--all"}, {"commit", "--quiet", "--message", "An agent"}, {"tag", "next"}} {
-		cmd := exec.CommandContext(s.t.Context(), "git", args...)
-		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
-			"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@localhost")
-		if output, err := cmd.CombinedOutput(); err != nil {
-			s.t.Fatalf("git %s: %v\n%s", args[0], err, output)
-		}
+		s.git(dir, args...)
+	}
+}
+
+func (s *stack) git(dir string, args ...string) {
+	s.t.Helper()
+	cmd := exec.CommandContext(s.t.Context(), "git", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "GIT_CONFIG_GLOBAL="+os.DevNull, "GIT_CONFIG_NOSYSTEM=1",
+		"GIT_AUTHOR_NAME=Test", "GIT_AUTHOR_EMAIL=test@localhost", "GIT_COMMITTER_NAME=Test", "GIT_COMMITTER_EMAIL=test@localhost")
+	if output, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("git %s: %v\n%s", args[0], err, output)
 	}
 }
 
@@ -139,8 +151,14 @@ func (s *stack) call(method, address string, body, out any) {
 	}
 }
 
-// open sends a request. The address is a path of the control plane, or of the agent server when it does not begin with a slash.
+// open sends a request of a client.
 func (s *stack) open(method, address string, body any) *http.Response {
+	s.t.Helper()
+	return s.send(method, address, body, http.Header{})
+}
+
+// send sends a request with headers. The address is a path of the control plane, or of the agent server when it does not begin with a slash.
+func (s *stack) send(method, address string, body any, headers http.Header) *http.Response {
 	s.t.Helper()
 	if strings.HasPrefix(address, "/") {
 		address = s.BaseURL + address
@@ -154,9 +172,10 @@ func (s *stack) open(method, address string, body any) *http.Response {
 	}
 	request, err := http.NewRequestWithContext(s.t.Context(), method, address, bytes.NewReader(encoded))
 	must(s.t, err)
-	request.Header.Set("X-Api-Key", s.APIKey)
-	request.Header.Set("X-Tenant-Id", s.TenantID)
-	request.Header.Set("Content-Type", "application/json")
+	request.Header = headers
+	headers.Set("X-Api-Key", s.APIKey)
+	headers.Set("X-Tenant-Id", s.TenantID)
+	headers.Set("Content-Type", "application/json")
 	answer, err := http.DefaultClient.Do(request)
 	must(s.t, err)
 	return answer

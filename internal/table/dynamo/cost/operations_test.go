@@ -1,0 +1,229 @@
+//go:build cost
+
+package cost_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/openapi"
+)
+
+// document is one of the interface documents: the method and path of each operation, by its name.
+type document struct {
+	title      string
+	operations map[string]operation
+}
+
+type operation struct{ method, path string }
+
+var (
+	controlPlane = read("Control plane", openapi.ControlPlane)
+	agentServer  = read("Agent server", openapi.AgentServer)
+)
+
+func read(title string, text []byte) *document {
+	var parsed struct {
+		Paths map[string]map[string]json.RawMessage
+	}
+	if err := json.Unmarshal(text, &parsed); err != nil {
+		panic(err)
+	}
+	d := &document{title, map[string]operation{}}
+	for path, methods := range parsed.Paths {
+		for method, of := range methods {
+			var named struct{ OperationID string }
+			if json.Unmarshal(of, &named) == nil && named.OperationID != "" {
+				d.operations[named.OperationID] = operation{strings.ToUpper(method), path}
+			}
+		}
+	}
+	return d
+}
+
+// undriven are the operations that are not measured, and why.
+var undriven = map[string]string{
+	"CancelRevision":       "it takes 5 reads and 15 writes, and twice that when it loses the race against the rollout that it ends, so that no line of it holds",
+	"DiscoverAuthProvider": "it asks an MCP server, and functions call public addresses only",
+	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
+	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
+}
+
+// missing are the operations that are neither measured nor excepted, and the exceptions that are none.
+func missing(rows []row) []string {
+	var list []string
+	for _, d := range []*document{controlPlane, agentServer} {
+		for name := range d.operations {
+			measured := slices.ContainsFunc(rows, func(r row) bool { return r.of == d && r.name == name })
+			if _, excepted := undriven[name]; measured == excepted {
+				list = append(list, name)
+			}
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// TestEveryOperationIsMeasured checks the check.
+func TestEveryOperationIsMeasured(t *testing.T) {
+	t.Parallel()
+	var rows []row
+	for _, d := range []*document{controlPlane, agentServer} {
+		for name := range d.operations {
+			if undriven[name] == "" && (d != agentServer || name != "GetOK") {
+				rows = append(rows, row{of: d, name: name})
+			}
+		}
+	}
+	if got := missing(rows); !slices.Equal(got, []string{"GetOK"}) {
+		t.Errorf("one operation is not measured: got %v", got)
+	}
+}
+
+// step measures one operation. Its texts may hold names in braces for what was kept, as the paths of operations do.
+type step struct {
+	operation string
+	// body is JSON, query begins with "?".
+	body, query string
+	// keep lists what later steps need of the answer, as "name=path", with a point before each member or place in a list.
+	keep string
+	// before makes what the operation is about, after waits for what it has started.
+	before, after func(s *stack)
+	// headers are those of a sender that is no client.
+	headers func(s *stack, body string) http.Header
+	// ends is the last request of an operation that goes on to read the run that it creates, which is not counted.
+	ends string
+	// endless answers stream until the client goes.
+	endless bool
+	// varies says that what is consumed depends on how the machine paces it.
+	varies bool
+}
+
+// drive takes the steps in their order.
+func (m *measured) drive(s *stack, of *document, steps ...step) {
+	s.t.Helper()
+	for _, step := range steps {
+		operation, ok := of.operations[step.operation]
+		if !ok {
+			s.t.Fatalf("%s has no operation %s", of.title, step.operation)
+		}
+		if step.before != nil {
+			step.before(s)
+		}
+		address := s.fill(operation.path + step.query)
+		if of == agentServer {
+			address = strings.TrimPrefix(address, "/")
+		}
+		var body any
+		text := s.fill(step.body)
+		if text != "" {
+			body = json.RawMessage(text)
+		}
+		headers := http.Header{}
+		if step.headers != nil {
+			headers = step.headers(s, text)
+		}
+		s.meter.take()
+		answer := s.send(operation.method, address, body, headers)
+		content := s.content(answer, step.endless)
+		consumed := s.meter.of(answer.Header.Get("X-Request-Id"))
+		if answer.StatusCode >= http.StatusBadRequest {
+			s.t.Errorf("%s: %s %s: status %d: %s", step.operation, operation.method, address, answer.StatusCode, content)
+			continue
+		}
+		if step.ends != "" {
+			consumed, _ = s.split(consumed, step.ends)
+		}
+		// How often what is waited for is polled is a matter of time.
+		consumed = consumed.only(func(c charge) bool { return !strings.HasPrefix(c.what, "poll ") })
+		m.operations = append(m.operations, row{of: of, name: step.operation, trace: consumed, varies: step.varies})
+		s.remember(step, content)
+		if step.after != nil {
+			step.after(s)
+		}
+	}
+}
+
+// content reads an answer. Of one that has no end it is what comes at first, which is nothing when nothing happens.
+func (s *stack) content(answer *http.Response, endless bool) []byte {
+	s.t.Helper()
+	if endless {
+		s.until("what there is has been sent", func() bool { return time.Since(time.Unix(0, s.meter.changed.Load())) > time.Second/2 })
+		must(s.t, answer.Body.Close())
+		return nil
+	}
+	text, err := io.ReadAll(answer.Body)
+	must(s.t, err)
+	must(s.t, answer.Body.Close())
+	return text
+}
+
+// fill puts what was kept into a text.
+func (s *stack) fill(text string) string {
+	for name, value := range s.kept {
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	return text
+}
+
+// remember keeps what a step names of an answer: texts as they are, other values in JSON.
+func (s *stack) remember(step step, content []byte) {
+	s.t.Helper()
+	for pair := range strings.FieldsSeq(step.keep) {
+		name, path, _ := strings.Cut(pair, "=")
+		var value any
+		must(s.t, json.NewDecoder(bytes.NewReader(content)).Decode(&value))
+		for part := range strings.SplitSeq(path, ".") {
+			value = member(value, part)
+		}
+		if value == nil {
+			s.t.Errorf("%s: there is no %s in %s", step.operation, path, content)
+			continue
+		}
+		text, ok := value.(string)
+		if !ok {
+			encoded, err := json.Marshal(value)
+			must(s.t, err)
+			text = string(encoded)
+		}
+		s.kept[name] = text
+	}
+}
+
+func member(value any, name string) any {
+	switch value := value.(type) {
+	case map[string]any:
+		return value[name]
+	case []any:
+		if i, err := strconv.Atoi(name); err == nil && i < len(value) {
+			return value[i]
+		}
+	}
+	return nil
+}
+
+// operationsReport writes a table for each document, and what is not in it.
+func operationsReport(b *strings.Builder, rows []row) {
+	for _, d := range []*document{controlPlane, agentServer} {
+		fmt.Fprintf(b, "\n### %s\n\n| Operation | Reads | Writes | Index writes | $ per million | Requests |\n|---|---|---|---|---|---|\n", d.title)
+		for _, o := range rows {
+			if o.of == d {
+				u, about := o.units(), o.about()
+				fmt.Fprintf(b, "| %s | %s%g | %s%g | %s%g | %s%.2f | %s |\n", o.name, about, u.read, about, u.write, about, u.index, about, u.dollars()*1e6, o.requests())
+			}
+		}
+	}
+	b.WriteString("\nNot measured:\n\n")
+	for _, name := range slices.Sorted(maps.Keys(undriven)) {
+		fmt.Fprintf(b, "- %s: %s.\n", name, undriven[name])
+	}
+}
