@@ -36,6 +36,14 @@ var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 // ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
 var ErrNoProgress = errors.New("the run makes no progress")
 
+// TooLargeError says that a state, or what an agent keeps of it, is larger than a table can hold. Who gets it stops at what was written before and ends the run with Fail, as
+// the attempt's own state is past that.
+type TooLargeError struct{ Size int }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, table.MaxBody)
+}
+
 // NotDueError is returned by Claim for a run that waits for its time.
 type NotDueError struct{ Due time.Time }
 
@@ -221,7 +229,10 @@ func (a *Attempt) foldInput() error {
 		return a.foldAs(input, thread.SourceInput, nodeInput)
 	}
 	if a.State.Forks() {
-		a.checkpoint(state.Patch{}, thread.SourceFork, nil)
+		return a.checkpoint(state.Patch{}, thread.SourceFork, nil)
+	}
+	if a.State.At.Number >= 0 && commandUpdate(a.Run.Command) == nil {
+		a.showValues() // what it goes on from
 	}
 	return nil
 }
@@ -317,8 +328,7 @@ func (a *Attempt) Values(data json.RawMessage) error {
 	if err != nil {
 		return err
 	}
-	a.checkpoint(patch, thread.SourceLoop, nil)
-	return nil
+	return a.checkpoint(patch, thread.SourceLoop, nil)
 }
 
 // Show takes any other event. Chunks of messages are remembered until their message is in the state.
@@ -348,23 +358,20 @@ func (a *Attempt) foldAs(update json.RawMessage, source thread.Source, node stri
 	if err != nil {
 		return err
 	}
-	a.checkpoint(patch, source, pending)
-	return nil
+	return a.checkpoint(patch, source, pending)
 }
 
 // checkpoint records a change of the state, and shows it to readers of values.
-func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []graph.StateUpdate) {
+func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []graph.StateUpdate) error {
 	if !patch.Empty() || a.State.Forks() || (a.keeps() && len(pending) > 0) {
 		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch, Pending: pending})
-		a.add(put)
+		if err := a.keep(put); err != nil {
+			return err
+		}
 		a.passed(source, patch)
 	}
 	a.showValues()
-}
-
-func (a *Attempt) add(put table.Put) {
-	a.writes = append(a.writes, put)
-	a.size += len(put.Item.Body)
+	return nil
 }
 
 // passed notes that the state has gone on.

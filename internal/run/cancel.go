@@ -199,14 +199,8 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 		if status, asked, err = s.before(ctx, t, active); err != nil {
 			return nil, err
 		}
-	} else if last := (Ref{Ref: t.Ref, Run: t.Lock.Last}); last.Run != active.Run {
-		change.Set[thread.AttrRun] = last.Run
-		waits, err := s.get(ctx, last, t.Lock)
-		if err == nil && waits.Status == Pending {
-			writes = append(writes, record.Change(last.Key(), now, table.Attrs{attrStatus: string(Interrupted)}, table.Equals(attrStatus, string(Pending))))
-		} else if err != nil && !fault.Is(err, fault.NotFound) {
-			return nil, err
-		}
+	} else {
+		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken] = t.Lock.Last, t.Lock.Last
 	}
 	return append(writes, s.passOn(t, &change, nil, status, asked)...), nil
 }

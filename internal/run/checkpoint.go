@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"errors"
 
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/record"
@@ -15,15 +16,14 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	now := a.store.now()
 	if c.NS != "" {
 		write, err := a.frame.Subgraph(now, a.State, c)
-		a.keep(write)
+		return errors.Join(err, a.keep(write))
+	}
+	if err := a.keepOriginal(c); err != nil {
 		return err
 	}
-	a.keepOriginal(c)
 	if put, same := a.State.Amend(a.Run.Ref.Ref, c); same {
-		a.writes = thread.Replace(a.writes, put)
-		a.size += len(put.Item.Body)
 		a.amended = true
-		return nil
+		return a.keep(put)
 	}
 	if agent := a.State.At.Agent; agent != nil && agent.ID == c.ID {
 		return nil // the server's own checkpoints lie behind it: there it stays as it was
@@ -43,7 +43,9 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 		return err
 	}
 	for _, write := range writes {
-		a.keep(write)
+		if err := a.keep(write); err != nil {
+			return err
+		}
 	}
 	a.Run.Unfolded = 0
 	a.passed(source, patch)
@@ -52,28 +54,33 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 }
 
 // keepOriginal keeps an earlier run's checkpoint as it is before this one says anew what became of its tasks, in case that is rolled back.
-func (a *Attempt) keepOriginal(c graph.Checkpoint) {
+func (a *Attempt) keepOriginal(c graph.Checkpoint) error {
 	at := a.State.At
 	if a.Run.Amended || at.Number > a.Run.Before || !at.Own() || at.ID != c.ID || a.State.Forks() {
-		return
+		return nil
 	}
 	a.Run.Amended = true
-	a.add(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
+	return a.keep(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
 }
 
 // Writes takes what a task of such an agent has returned.
 func (a *Attempt) Writes(w graph.Writes) error {
 	write, err := a.frame.Writes(a.store.now(), w)
-	a.keep(write)
-	return err
+	return errors.Join(err, a.keep(write))
 }
 
-// keep takes a write, in place of one that waits for the same key: an agent may say a name twice.
-func (a *Attempt) keep(write table.Write) {
-	if put, ok := write.(table.Put); ok {
-		a.writes = thread.Replace(a.writes, put)
-		a.size += len(put.Item.Body)
+// keep takes a write, in place of one that waits for the same key: an agent may say a name twice. Nil is none.
+func (a *Attempt) keep(write table.Write) error {
+	put, ok := write.(table.Put)
+	if !ok {
+		return nil
 	}
+	if len(put.Item.Body) > table.MaxBody {
+		return &TooLargeError{Size: len(put.Item.Body)}
+	}
+	a.writes = thread.Replace(a.writes, put)
+	a.size += len(put.Item.Body)
+	return nil
 }
 
 // sourceOf is what the agent says made its checkpoint.

@@ -196,7 +196,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request) (pla
 // takeOver returns the write that ends the thread's active run, and sets in the lock what becomes of it and of those behind it.
 func (s *Store) takeOver(t thread.Thread, request Request, set table.Attrs, now time.Time) (table.Write, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
-	set[thread.AttrUnsealed] = true
+	set[thread.AttrUnsealed], set[thread.AttrOvertaken] = true, t.Lock.Last
 	if request.Strategy != Rollback {
 		return s.end(active, Interrupted, now), nil
 	}
@@ -226,7 +226,7 @@ func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
 // draft makes a run whose id is behind those of the runs that it follows: a delayed one waits behind what is created before its time has come, and one that
 // takes over is behind all others.
 func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) Run {
-	last := max(t.Lock.Tail, t.Lock.Sealed, t.Lock.CutTo)
+	last := max(t.Lock.Tail, t.Lock.Sealed, t.Lock.Overtaken, t.Lock.CutTo)
 	if !waiting {
 		last = max(last, t.Lock.Run)
 	}

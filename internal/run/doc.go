@@ -32,7 +32,8 @@
 // Events have positions that increase along the thread and are durable before any reader sees them. Seal folds what an interrupted
 // run had shown but not finished into the state, and the inputs of runs that never started, in order, before the successor begins. It is idempotent and
 // done by whoever needs it first. For an agent that keeps checkpoints the same is noted as updates that it has to make itself (package thread); updates of
-// nodes that it has shown since its newest checkpoint are kept, too, unless it has kept the node's result with the checkpoint.
+// nodes that it has shown since its newest checkpoint are kept, too, unless it has kept the node's result with the checkpoint, and so is an input that it has taken
+// without a step that has it in the values.
 //
 // # Checkpoints of agents
 //

@@ -114,7 +114,11 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 			return err
 		}
 		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) {
-			if err := a.foldAs(a.Run.Input, thread.SourceInput, nodeInput); err != nil {
+			err = a.foldAs(a.Run.Input, thread.SourceInput, nodeInput)
+			if _, full := errors.AsType[*TooLargeError](err); full { // the input stays with its run only
+				a, err = s.take(ctx, ref)
+			}
+			if err != nil {
 				return err
 			}
 		}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -13,9 +12,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/run"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
@@ -52,15 +52,7 @@ type keeper struct {
 // TestCheckpointsOfAgentsAreKeptAsTheyCame through random histories of checkpoints, subgraphs, results, interrupts, new attempts and forks.
 func TestCheckpointsOfAgentsAreKeptAsTheyCame(t *testing.T) {
 	t.Parallel()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	rapid.Check(t, func(rt *rapid.T) {
 		k := &keeper{fixture: newFixtureOn(t, tb), t: rt, values: map[string]json.RawMessage{}}
 		for range rapid.IntRange(3, 25).Draw(rt, "steps") {

@@ -15,6 +15,8 @@ import (
 
 // leftover is what a run has shown that is not in the state: updates of nodes since the agent's own newest checkpoint, and messages that were not finished.
 type leftover struct {
+	// input is the run's own where its agent has taken it, and made no step of it that has it in its values; nil otherwise.
+	input    json.RawMessage
 	partials state.Partials
 	updates  []member
 }
@@ -29,6 +31,11 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 			l.updates = append(l.updates, updates...)
 		}
 	}
+}
+
+// waits reports whether a state is the one in which an agent has taken a run's input but not made a step of it: its values are as they were before.
+func waits(s *thread.State, run Run) bool {
+	return s.At.Own() && s.At.Source == thread.SourceInput && s.At.Run == run.Run
 }
 
 // leftovers reads what a run has shown and not finished.
@@ -74,6 +81,11 @@ type keeping struct {
 // fold puts the leftovers into the state and returns the change, and the updates that the agent has to make itself.
 func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 	before := k.state.Values.Clone()
+	if state.IsObject(l.input) {
+		if err := k.take(member{nodeInput, l.input}, true, true); err != nil {
+			return state.Patch{}, nil, err
+		}
+	}
 	done := map[string]int{}
 	for _, task := range thread.TasksOf(k.state.At.Tasks) {
 		if k.stored[task.ID] {
@@ -86,7 +98,7 @@ func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 		}
 		has := done[update.name] > 0
 		done[update.name]--
-		if err := k.take(update, !has); err != nil {
+		if err := k.take(update, !has, k.whole); err != nil {
 			return state.Patch{}, nil, err
 		}
 	}
@@ -116,7 +128,7 @@ func (k *keeping) reduce(update json.RawMessage) error {
 }
 
 // take folds in what a node has returned. What its graph's own reducers would make of it only the graph knows, where that is not plain.
-func (k *keeping) take(update member, pending bool) error {
+func (k *keeping) take(update member, pending, whole bool) error {
 	value, err := state.Coerce(update.value, k.newID)
 	if err != nil {
 		return err
@@ -124,7 +136,7 @@ func (k *keeping) take(update member, pending bool) error {
 	if pending {
 		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.name})
 	}
-	if !k.whole {
+	if !whole {
 		value = k.state.Values.Plain(value)
 	}
 	return k.reduce(value)
@@ -151,6 +163,9 @@ func (a *Attempt) keepLeftovers(ctx context.Context) error {
 	for _, event := range a.events {
 		l.collect(a.Run, event, a.Run.Attempt)
 	}
+	if waits(a.State, a.Run) {
+		l.input = a.Run.Input
+	}
 	k, err := a.store.left(ctx, a.Run.Ref.Ref, a.State, l)
 	if err != nil {
 		return err
@@ -166,8 +181,7 @@ func (a *Attempt) keepLeftovers(ctx context.Context) error {
 	if patch.Empty() && len(pending) == 0 {
 		return nil
 	}
-	a.checkpoint(patch, thread.SourceUpdate, pending)
-	return nil
+	return a.checkpoint(patch, thread.SourceUpdate, pending)
 }
 
 // followed reports whether the agent has made a checkpoint of its own in this run.

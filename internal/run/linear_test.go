@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -14,9 +13,10 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/run"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 )
 
 // verb is what somebody does with a thread's lock.
@@ -263,15 +263,7 @@ type history struct {
 
 func newHistory(t *testing.T) *history {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	first, second := newFixtureOn(t, tb), newFixtureOn(t, tb)
 	second.hand.move(time.Hour)
 	return &history{fixture: first, servers: [2]*run.Store{first.runs, second.runs}, begun: time.Now()}

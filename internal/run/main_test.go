@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -19,7 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/table"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -90,6 +89,8 @@ type hooked struct {
 	table.Table
 	mu     sync.Mutex
 	before func()
+	// read, when not nil, is told the key of each item before it is read.
+	read func(table.Key)
 	// committed, when not nil, is told the writes of each transaction that was applied.
 	committed func([]table.Write)
 	// largest is the most writes of one transaction.
@@ -103,6 +104,16 @@ func (h *hooked) afterNext(f func()) {
 	h.committed = func([]table.Write) {
 		h.committed = nil
 		f()
+	}
+}
+
+// beforeGet calls the function once, before an item is read for the first time from now on.
+func (h *hooked) beforeGet(key table.Key, f func()) {
+	h.read = func(read table.Key) {
+		if read == key {
+			h.read = nil
+			f()
+		}
 	}
 }
 
@@ -135,6 +146,9 @@ func (h *hooked) Transact(ctx context.Context, writes ...table.Write) error {
 
 func (h *hooked) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	h.reads.Add(1)
+	if h.read != nil {
+		h.read(key)
+	}
 	return h.Table.Get(ctx, key)
 }
 
@@ -170,15 +184,7 @@ type fixture struct {
 
 func newFixture(t testing.TB) *fixture {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	return newFixtureOn(t, tb)
 }
 

@@ -4,15 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/run"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 )
 
 // model plays clients, workers and readers of one thread in an order that its seed decides: also between what a request read and
@@ -56,15 +56,7 @@ type follower struct {
 // TestRandomHistories keeps every promise of the protocol. A failure names its seed: run it alone with -run 'TestRandomHistories/seed_7$'.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()

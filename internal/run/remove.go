@@ -133,21 +133,22 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 	return err
 }
 
-// Delete removes a run that has ended, with its events. What it did to the state stays. A run that has not ended is a fault.Conflict.
+// Delete removes a run that has ended, with its events. What it did to the state stays; the input of one that was cancelled while it waited, which would be
+// kept when its turn has come, goes with it. A run that has not ended is a fault.Conflict.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
-	_, err := s.Seal(ctx, ref.Ref)
-	if fault.Is(err, fault.NotFound) {
-		return notFound(ref)
-	}
-	if err != nil {
-		return err
-	}
 	run, err := s.head(ctx, ref)
 	if err != nil {
-		return err
+		return missing(ref, err)
 	}
 	if !run.Status.Final() {
 		return fault.New(fault.Conflict, "Run with ID %s has not ended. Cancel it first.", ref.Run)
+	}
+	// Only a run that had ended before is sealed now: one that is interrupted meanwhile would take its input with it.
+	if _, err := s.Seal(ctx, ref.Ref); err != nil {
+		return missing(ref, err)
+	}
+	if run, err = s.head(ctx, ref); err != nil {
+		return missing(ref, err)
 	}
 	query := keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position)
 	query.Limit = eraseBatch
@@ -172,6 +173,14 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}, table.Delete{Key: amended(ref)})
 	if isChanged(err) {
 		return notFound(ref) // by another request
+	}
+	return err
+}
+
+// missing returns the error of a look at a run, with words about the run where its thread is not there.
+func missing(ref Ref, err error) error {
+	if fault.Is(err, fault.NotFound) {
+		return notFound(ref)
 	}
 	return err
 }

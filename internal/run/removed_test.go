@@ -118,3 +118,47 @@ func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 		}
 	}
 }
+
+// TestARunIsCreatedWhileOthersAreErased which waited for times to come: it is behind them all, and stays.
+func TestARunIsCreatedWhileOthersAreErased(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("first")
+	f.answer(a, "m", "said")
+	f.flush(a)
+	request := say("delayed", run.Enqueue)
+	request.After = time.Hour
+	_, err := f.runs.Create(t.Context(), f.ref, request)
+	f.must(err)
+	var next run.Run
+	f.table.afterNext(func() { next = f.create("next", run.Enqueue) })
+	found, err := f.runs.CancelThread(t.Context(), f.ref, run.Undo)
+	f.must(err)
+	if !found || next.Run == "" {
+		t.Fatal("nothing was cancelled")
+	}
+	if got := f.get(next).Status; got != run.Pending {
+		t.Errorf("the new run is %s", got)
+	}
+	f.finish(f.claim(next))
+	if diff := cmp.Diff([]string{"human next"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestARunIsInterruptedWhileItIsDeleted before its turn: it is deleted only when what was asked is in the state.
+func TestARunIsInterruptedWhileItIsDeleted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("first")
+	f.answer(a, "m", "said")
+	f.flush(a)
+	second := f.create("second", run.Interrupt)
+	var third run.Run
+	f.table.beforeGet(second.Key(), func() { third = f.create("third", run.Interrupt) })
+	f.must(f.runs.Delete(t.Context(), second.Ref))
+	f.finish(f.claim(third))
+	if diff := cmp.Diff([]string{"human first", "ai said", "human second", "human third"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}

@@ -203,15 +203,15 @@ func moment(item *table.Item, attr string) (time.Time, error) {
 	return clock.Parse(text)
 }
 
-// effective is the status that a stored one means: a pending run that is not active, but older than the active one, was superseded, or rolled back,
-// together with it and needs no write of its own.
+// effective is the status that a stored one means: a pending run that was superseded, or rolled back, together with the active one
+// needed no write of its own.
 func effective(stored Status, run string, lock thread.Lock) Status {
 	switch {
 	case stored != Pending:
 		return stored
 	case lock.Removes(run):
 		return Removed
-	case run < lock.Run:
+	case run <= lock.Overtaken:
 		return Interrupted
 	}
 	return stored

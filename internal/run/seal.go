@@ -181,6 +181,12 @@ func (b *sealing) addLeftovers(ctx context.Context, run Run) error {
 	if err != nil {
 		return err
 	}
+	if waits(b.state, run) {
+		if err := b.load(ctx, &run); err != nil {
+			return err
+		}
+		l.input = run.Input
+	}
 	k, err := b.left(ctx, b.thread.Ref, b.state, l)
 	if err != nil {
 		return err

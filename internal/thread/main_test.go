@@ -3,7 +3,6 @@ package thread_test
 import (
 	"context"
 	"encoding/json"
-	"path/filepath"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -13,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
@@ -50,6 +50,7 @@ func (m *meter) reset() {
 	}
 }
 
+// openTable opens a table that tests open again.
 func openTable(t testing.TB, path string) *sqlite.Table {
 	t.Helper()
 	tb, err := sqlite.Open(path)
@@ -66,7 +67,7 @@ func openTable(t testing.TB, path string) *sqlite.Table {
 
 func newStore(t testing.TB) (*thread.Store, *meter) {
 	t.Helper()
-	m := &meter{Table: openTable(t, filepath.Join(t.TempDir(), "table.db"))}
+	m := &meter{Table: testtable.Open(t, clock.System)}
 	return thread.NewStore(m, ticking()), m
 }
 

@@ -46,8 +46,7 @@ type Thread struct {
 	Lock         Lock
 }
 
-// Lock orders the runs of a thread. Run ids sort by the order of creation on their thread, so a pending run whose id is smaller than
-// the active one's was overtaken by an interrupt.
+// Lock orders the runs of a thread. Run ids sort by the order of their turns.
 type Lock struct {
 	// Epoch counts the changes of the lock.
 	Epoch int64
@@ -59,6 +58,8 @@ type Lock struct {
 	Due time.Time
 	// Last is the newest run of the thread: Run, or one that waits behind it.
 	Last string
+	// Overtaken is the newest of the runs that were ever overtaken by an interrupt, "" when none was: those up to it that are still pending never begin.
+	Overtaken string
 	// Tail is the newest of the runs that were not delayed, TailAt when it was created.
 	Tail   string
 	TailAt time.Time
@@ -88,6 +89,7 @@ const (
 	AttrBusy       = "busy"
 	AttrDue        = "due"
 	AttrLast       = "last"
+	AttrOvertaken  = "overtaken"
 	AttrTail       = "tail"
 	AttrTailAt     = "tail_at"
 	AttrCut        = "cut"
@@ -128,6 +130,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 			Run:        item.Text(AttrRun),
 			Busy:       item.Bool(AttrBusy),
 			Last:       item.Text(AttrLast),
+			Overtaken:  item.Text(AttrOvertaken),
 			Tail:       item.Text(AttrTail),
 			Cut:        item.Text(AttrCut),
 			CutTo:      item.Text(AttrCutTo),
