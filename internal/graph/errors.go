@@ -24,7 +24,7 @@ func (e *RefusedError) Error() string {
 }
 
 // ProtocolError says that the agent's answer breaks the container contract: another media type, data that is not JSON, an event
-// over MaxEventBytes. Another attempt would not mend it.
+// over its limit. Another attempt would not mend it.
 type ProtocolError struct {
 	Message string
 }

@@ -13,8 +13,12 @@ import (
 	"github.com/slipway-run/slipway/internal/sse"
 )
 
-// MaxEventBytes is the most data that one event, or one JSON answer, may carry.
-const MaxEventBytes = 32 << 20
+// MaxEventBytes is the most data that one event, or one JSON answer, may carry, MaxCheckpointBytes what a checkpoint may, or the writes of a task: the server stores each
+// of its parts, the values and the data (which base64 makes a third larger), under MaxEventBytes.
+const (
+	MaxEventBytes      = 30 << 20
+	MaxCheckpointBytes = 80 << 20
+)
 
 // excerptBytes is how much of an unexpected answer an error shows.
 const excerptBytes = 2 << 10
@@ -37,6 +41,8 @@ func newStream(ctx context.Context, graph string, response *http.Response) (*Str
 	switch media := mediaType(response); media {
 	case "text/event-stream":
 		stream.events = sse.NewReader(response.Body, MaxEventBytes)
+		stream.events.Allow(EventCheckpoint, MaxCheckpointBytes)
+		stream.events.Allow(EventWrites, MaxCheckpointBytes)
 	case "application/json":
 	default:
 		return nil, &ProtocolError{Message: fmt.Sprintf("the media type of the answer is %q", media)}

@@ -24,6 +24,8 @@ type updateError struct{ err error }
 
 func (e *updateError) Error() string { return "The agent's update cannot be applied: " + e.err.Error() }
 
+func (e *updateError) Unwrap() error { return e.err }
+
 // take handles one event. Events of subgraphs, whose names carry a namespace, are shown only, to who asked for them: the parent's update holds their result.
 func (a *answer) take(event graph.Event) error {
 	if strings.Contains(event.Name, "|") && !a.attempt.Run.StreamSubgraphs {

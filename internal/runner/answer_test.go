@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
@@ -261,5 +262,32 @@ func TestAnAgentThatBreaksTheContract(t *testing.T) {
 			}
 			checkFailed(f, r, run.Failure{Name: test.name, Message: ended.Failure.Message}, "hi")
 		})
+	}
+}
+
+// TestAStateBeyondWhatCanBeKept ends the run in words, with what was written before kept, and the thread goes on.
+func TestAStateBeyondWhatCanBeKept(t *testing.T) {
+	t.Parallel()
+	f, r := talk(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		if strings.Contains(string(invocation.Input), "again") {
+			emit(graph.EventUpdates, update("small", ""))
+			return nil
+		}
+		for i := range 4 {
+			emit(graph.EventUpdates, update(fmt.Sprint("large ", i), strings.Repeat("x", table.MaxBody/3)))
+		}
+		return nil
+	}, nil)
+	got := f.join(r)
+	if got.Status != run.Error || got.Attempt != 1 || got.Failure.Name != "StateTooLarge" {
+		t.Errorf("got status %s of attempt %d: %v", got.Status, got.Attempt, got.Failure)
+	}
+	left := f.messages(r)
+	if len(left) < 2 || left[0] != "hi" {
+		t.Errorf("%d messages are left", len(left))
+	}
+	next := f.create(r.Ref.Ref, "again", run.Enqueue)
+	if got := f.messages(next); f.join(next).Status != run.Success || len(got) != len(left)+2 {
+		t.Errorf("the next run leaves %d messages after %d, and is %s: %v", len(got), len(left), f.join(next).Status, f.join(next).Failure)
 	}
 }

@@ -72,6 +72,28 @@ func TestAConnectionThatBreaksEachTime(t *testing.T) {
 	}
 }
 
+// witness knows why an agent has ended.
+type witness string
+
+func (w witness) WhyEnded(context.Context) string { return string(w) }
+
+// TestARunSaysWhyItsAgentEnded in the words of what ran the agent, where it knows.
+func TestARunSaysWhyItsAgentEnded(t *testing.T) {
+	t.Parallel()
+	for words, want := range map[witness]string{
+		"the agent was ended because it used more than the 64 MB of memory that it may.": "agent is unavailable: the agent was ended because it used more than the 64 MB of memory that it may.",
+		"": "agent is unavailable: ",
+	} {
+		endpoint := graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error { return graphtest.ErrBreak })
+		endpoint.Witness = words
+		f := newFixture(t, endpoint, nil)
+		got := f.join(f.create(f.newThread(), "hi", run.Enqueue))
+		if got.Status != run.Error || got.Failure == nil || !strings.Contains(got.Failure.Message, "at each attempt. The last time: "+want) {
+			t.Errorf("%q: got status %s, %v", words, got.Status, got.Failure)
+		}
+	}
+}
+
 // TestARestartingAgentIsWaitedFor within an attempt, and by the attempts that follow.
 func TestARestartingAgentIsWaitedFor(t *testing.T) {
 	t.Parallel()
@@ -216,10 +238,19 @@ func TestAnInterruptClosesTheConnection(t *testing.T) {
 // until waits for an event of a run.
 func (f *fixture) until(r run.Run, name string) {
 	f.t.Helper()
+	f.untilMany(r, name, 1)
+}
+
+// untilMany waits for so many events of a run.
+func (f *fixture) untilMany(r run.Run, name string, many int) {
+	f.t.Helper()
 	there := errors.New("there")
 	err := f.runs.Stream(f.t.Context(), r.Ref, 0, func(events []run.Event) error {
 		for _, event := range events {
 			if event.Name == name {
+				many--
+			}
+			if many == 0 {
 				return there
 			}
 		}
@@ -258,6 +289,49 @@ func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	}
 	if got, want := names(f.events(r)), "metadata values updates values messages metadata messages updates values"; got != want {
 		t.Errorf("got events %s\nwant %s", got, want)
+	}
+}
+
+// TestARunIsHandedOver by each process that stops in the midst of it, more often than it has attempts: the next one takes it up at once, goes on behind the last step,
+// and shows nothing twice.
+func TestARunIsHandedOver(t *testing.T) {
+	t.Parallel()
+	const processes = run.MaxAttempts + 2
+	f, r := talk(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		step := fmt.Sprint("step ", 1+strings.Count(string(invocation.State.Values), `"content":"step`))
+		emit(graph.EventMessages, chunk(step, step))
+		emit(graph.EventUpdates, update(step, ""))
+		if invocation.Attempt == processes {
+			return nil
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	}, nil)
+	want := []string{"hi"}
+	for process := 1; ; process++ {
+		want = append(want, fmt.Sprint("step ", process))
+		f.untilMany(r, graph.EventUpdates, process)
+		if process == processes {
+			break
+		}
+		f.cutOff(f.engine)
+		left, err := f.runs.Get(t.Context(), r.Ref)
+		f.must(err)
+		if left.Status != run.Running || left.Handed != left.Attempt {
+			t.Errorf("process %d leaves the run %s, and attempt %d handed over of %d", process, left.Status, left.Handed, left.Attempt)
+		}
+		f.startEngine() // with a clock by which no lease is over
+	}
+	got := f.join(r)
+	if got.Status != run.Success || got.Attempt != processes || got.Failures != 0 {
+		t.Errorf("got status %s of attempt %d after %d failures: %v", got.Status, got.Attempt, got.Failures, got.Failure)
+	}
+	if diff := cmp.Diff(want, f.messages(r)); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	shown := strings.Count(names(f.events(r)), graph.EventMessages)
+	if shown != processes {
+		t.Errorf("%d chunks were shown of %d steps", shown, processes)
 	}
 }
 

@@ -131,7 +131,7 @@ func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 	for name, test := range map[string]struct {
 		more int
 		want []int
-	}{"a few": {3, []int{2, 1, 3}}, "a batch": {300, []int{2, 1, 256, 44}}} {
+	}{"a few": {3, []int{3}}, "a batch": {300, []int{256, 44}}} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			first, emitted, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
@@ -157,7 +157,11 @@ func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 			}
 			close(end)
 			f.join(r)
-			if diff := cmp.Diff(test.want, f.batches(r)); diff != "" {
+			later := f.batches(r)
+			for before := 3; before > 0 && len(later) > 0; later = later[1:] { // the metadata, the values with the input, and the first event
+				before -= later[0]
+			}
+			if diff := cmp.Diff(test.want, later); diff != "" {
 				t.Errorf("events by batch (-want +got):\n%s", diff)
 			}
 		})

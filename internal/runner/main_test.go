@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -22,7 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/runner"
 	"github.com/slipway-run/slipway/internal/table"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/workflow"
 	"github.com/slipway-run/slipway/internal/workflow/local"
@@ -56,10 +55,12 @@ type deployed struct {
 	acquire        func(ctx context.Context) (compute.Endpoint, error)
 	// callers is how many were counted in and not out.
 	callers atomic.Int64
+	// promoted is how many releases have followed the first.
+	promoted atomic.Int64
 }
 
 func (d *deployed) Serving(_ context.Context, workspace, deployment string) (compute.Ref, error) {
-	return compute.Ref{Workspace: workspace, Deployment: deployment, Revision: "revision"}, nil
+	return compute.Ref{Workspace: workspace, Deployment: deployment, Revision: fmt.Sprint("revision ", d.promoted.Load())}, nil
 }
 
 func (d *deployed) Acquire(ctx context.Context, _ compute.Ref) (compute.Endpoint, func(), error) {
@@ -102,15 +103,7 @@ func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Con
 // newSlicedFixture is a fixture whose workers have only so much time.
 func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	f := &fixture{t: t, table: &counted{Table: tb}, slice: slice}
 	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
 	f.threads = thread.NewStore(f.table, f.now)

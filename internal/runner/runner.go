@@ -24,6 +24,7 @@ const (
 	errorNoProgress        = "NoProgress"
 	errorInternal          = "InternalError"
 	errorTimedOut          = "Timeout"
+	errorTooLarge          = "StateTooLarge"
 )
 
 // Deployments tells which release of a deployment serves.
@@ -187,16 +188,25 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 		return over, r.Runs.TimeOut(ctx, ref, run.Failure{Name: errorNoProgress, Message: fmt.Sprintf(
 			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
 	case err != nil:
-		return "", err
+		return over, r.failTooLarge(ctx, ref, err)
 	}
 	limited, stop := r.within(slice, attempt, limits.timeout)
 	defer stop()
 	answer, err := r.invoke(ctx, limited, attempt, endpoint)
+	if named, ok := errors.AsType[*workflow.TaskError](err); ok && named.Name == errorAgentUnavailable && r.replaced(ctx, release) {
+		answer, err = nextSlice, attempt.HandOver(ctx)
+	}
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
 		return over, nil
 	}
 	return answer, err
+}
+
+// replaced reports whether another release serves by now: the end of one that had drained as long as it may is no failure of its runs, which the other goes on with.
+func (r *Runner) replaced(ctx context.Context, release compute.Ref) bool {
+	now, err := r.Deployments.Serving(ctx, release.Workspace, release.Deployment)
+	return err == nil && now != release
 }
 
 // slice returns the context of the agent's work, which ends when what is left of the task's time is needed to hand the run over.
@@ -254,7 +264,7 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, endpoi
 	}
 	stream, err := r.Graph.Invoke(call, endpoint, asked)
 	if err != nil {
-		return r.cutShort(ctx, slice, attempt, err)
+		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
 	answer := &answer{attempt: attempt}
 	events := receive(call, stream)
@@ -263,9 +273,25 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, endpoi
 	for range events { // until the reader has let go of the stream
 	}
 	if !errors.Is(err, errAnswered) {
-		return r.cutShort(ctx, slice, attempt, err)
+		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
 	return over, attempt.Finish(ctx, answer.outcome())
+}
+
+// endPatience bounds the wait for what an agent's target knows of its end.
+const endPatience = time.Second
+
+// explained is the error of an invocation that broke off, with the reason for which the agent has ended where its target knows one.
+func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
+	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	if why := endpoint.Witness.WhyEnded(wait); why != "" {
+		return &graph.UnavailableError{Err: errors.New(why)}
+	}
+	return err
 }
 
 // cutShort handles what ended an attempt before the agent's answer was complete. What had arrived by then is kept, for the next attempt goes on from it.
@@ -273,9 +299,12 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
 	var invalid *updateError
+	var full *run.TooLargeError
 	switch {
 	case errors.Is(err, run.ErrFenced):
 		return "", err
+	case errors.As(err, &full):
+		return over, r.failTooLarge(ctx, attempt.Run.Ref, err)
 	case errors.As(err, &refused):
 		return over, finishFailed(ctx, attempt, "AgentRefused", refused.Error())
 	case errors.As(err, &broken):
@@ -304,6 +333,14 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 		return "", &workflow.TaskError{Name: errorAgentUnavailable, Cause: unavailable.Error()}
 	}
 	return "", err
+}
+
+// failTooLarge ends a run that has filled its thread. Any other error is returned as it is.
+func (r *Runner) failTooLarge(ctx context.Context, ref run.Ref, err error) error {
+	if full, ok := errors.AsType[*run.TooLargeError](err); ok {
+		return r.Runs.Fail(ctx, ref, run.Failure{Name: errorTooLarge, Message: full.Error()})
+	}
+	return err
 }
 
 func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {

@@ -213,3 +213,28 @@ func TestATaskWithTimeToSpareIsNotCut(t *testing.T) {
 		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
 	}
 }
+
+// TestARunOfARevisionThatWasReplaced goes on with the next one when its own has drained as long as it may: that is no failure, however often it happens.
+func TestARunOfARevisionThatWasReplaced(t *testing.T) {
+	t.Parallel()
+	const revisions = run.MaxAttempts + 2
+	var f *fixture
+	promoted := make(chan struct{})
+	f, r := talk(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+		<-promoted
+		emit(graph.EventUpdates, update(fmt.Sprint("step ", invocation.Attempt), ""))
+		if invocation.Attempt == revisions {
+			return nil
+		}
+		f.target.promoted.Add(1)
+		return graphtest.ErrBreak
+	}, nil)
+	close(promoted)
+	got := f.join(r)
+	if got.Status != run.Success || got.Attempt != revisions || got.Failures != 0 {
+		t.Errorf("got status %s of attempt %d after %d failures: %v", got.Status, got.Attempt, got.Failures, got.Failure)
+	}
+	if got := len(f.messages(r)); got != 1+revisions {
+		t.Errorf("got %d messages, want that of each revision", got)
+	}
+}

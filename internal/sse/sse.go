@@ -35,6 +35,8 @@ func (e *FormatError) Error() string { return e.Message }
 type Reader struct {
 	lines *bufio.Reader
 	limit int
+	// limits are those of events with certain names.
+	limits map[string]int
 	// name is the name read last. A stream repeats a few names, and each is allocated once in a row.
 	name string
 }
@@ -46,6 +48,14 @@ func NewReader(body io.Reader, limit int) *Reader {
 	lines := lineReaders.Get().(*bufio.Reader)
 	lines.Reset(body)
 	return &Reader{lines: lines, limit: limit, name: DefaultName}
+}
+
+// Allow lets events of a name, which must stand before their data, have another limit.
+func (r *Reader) Allow(name string, limit int) {
+	if r.limits == nil {
+		r.limits = map[string]int{}
+	}
+	r.limits[name] = limit
 }
 
 // Release gives the buffer back. The reader must not be used after it.
@@ -120,9 +130,13 @@ func (r *Reader) readData(event *Event, value []byte, partial bool) error {
 	} else {
 		event.Data = make([]byte, 0, len(value))
 	}
+	limit, own := r.limits[event.Name]
+	if !own {
+		limit = r.limit
+	}
 	for {
-		if len(event.Data)+len(value) > r.limit {
-			return &FormatError{Message: fmt.Sprintf("the data of a %q event is larger than %d bytes", event.Name, r.limit)}
+		if len(event.Data)+len(value) > limit {
+			return &FormatError{Message: fmt.Sprintf("the data of a %q event is larger than %d bytes", event.Name, limit)}
 		}
 		event.Data = append(event.Data, value...)
 		if !partial {

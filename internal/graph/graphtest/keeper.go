@@ -23,6 +23,9 @@ type Node struct {
 	// HoldAfter waits for the end of the connection after "show", or after the "update" that shows what the node has returned; Stored keeps the result first.
 	HoldAfter string `json:"hold_after,omitempty"`
 	Stored    bool   `json:"stored,omitempty"`
+	// FailAtStart makes the graph fail, and HoldAtStart wait, before the node that spreads the input over the state.
+	FailAtStart bool `json:"fail_at_start,omitempty"`
+	HoldAtStart bool `json:"hold_at_start,omitempty"`
 	// BreakOnce breaks the connection after the node, in the first attempt.
 	BreakOnce bool `json:"break_once,omitempty"`
 }
@@ -132,6 +135,9 @@ func (k *keeper) begin() error {
 func (k *keeper) node(ctx context.Context) (paused bool, err error) {
 	name, task := k.held.Next[0], k.task()
 	if name == "__start__" {
+		if err := k.atStart(ctx); err != nil {
+			return false, err
+		}
 		if err := k.apply(k.held.Input); err != nil {
 			return false, err
 		}
@@ -161,6 +167,20 @@ func (k *keeper) node(ctx context.Context) (paused bool, err error) {
 		return false, ErrBreak
 	}
 	return false, nil
+}
+
+// atStart is what the first node of the plan does before the graph has the input in its state.
+func (k *keeper) atStart(ctx context.Context) error {
+	switch {
+	case len(k.held.Plan) == 0:
+	case k.held.Plan[0].FailAtStart:
+		return errors.New("it fails at the start")
+	case k.held.Plan[0].HoldAtStart:
+		k.emit(graph.EventCustom, "taken")
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
 }
 
 // work is what a node does until it has returned.
@@ -237,7 +257,10 @@ func (k *keeper) update(update graph.StateUpdate) error {
 	if err := k.apply(update.Values); err != nil {
 		return err
 	}
-	if update.AsNode != "" && update.AsNode != "__input__" {
+	switch {
+	case update.AsNode == "__input__" && k.held.Input != nil: // the one that waits is overtaken
+		k.held.Input, k.held.Next = nil, k.after("")
+	case update.AsNode != "" && update.AsNode != "__input__":
 		k.held.Next = k.after(update.AsNode)
 	}
 	k.save("update")
