@@ -1,12 +1,18 @@
 package agentserver_test
 
 import (
+	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/agentserver"
+	"github.com/slipway-run/slipway/internal/assistant"
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/web"
 )
 
 // creations are the operations that create a run.
@@ -101,4 +107,22 @@ func TestThreadsOfAnotherDeploymentAreNotFound(t *testing.T) {
 			t.Errorf("%s: %s", path, answer.text)
 		}
 	}
+}
+
+// TestTheGraphsOfAnImageAreLearned from its agent when somebody looks for its assistants: then a server that reaches no agents knows their ids, too.
+func TestTheGraphsOfAnImageAreLearned(t *testing.T) {
+	t.Parallel()
+	f := setUpUndeployed(t, nil, 0)
+	f.deploy(t)
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	must(t, agentserver.Register(mux, agentserver.Config{
+		Deployments: f.deployments, Assistants: assistant.NewStore(f.table, clock.System), Threads: f.threads, Runs: f.runs, Authenticator: auth.New(f.keys), Version: version,
+	}))
+	apart := *f
+	apart.Server = httptest.NewServer(mux)
+	t.Cleanup(apart.Close)
+	run := with(hi(), "assistant_id", agentID)
+	wantStatus(t, apart.call(t, "POST", f.newThread(t)+"/runs", run), http.StatusNotFound)
+	wantStatus(t, f.call(t, "POST", "/assistants/search", object{}), http.StatusOK)
+	wantStatus(t, apart.call(t, "POST", f.newThread(t)+"/runs", run), http.StatusOK)
 }

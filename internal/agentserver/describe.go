@@ -84,11 +84,15 @@ func (s server) describe(ctx context.Context) (graph.Description, error) {
 		return graph.Description{}, nil
 	}
 	return s.described.of(ctx, d.Active, func(ctx context.Context) (graph.Description, error) {
-		return s.Agents.Describe(ctx, d.Workspace, d.Deployment)
+		described, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment)
+		if err == nil && len(d.Graphs) == 0 && len(described.Graphs) > 0 {
+			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(described.Graphs)))
+		}
+		return described, err
 	})
 }
 
-// graphs are those of the deployment. Those of an image are known to its agent alone.
+// graphs are those of the deployment. Those of an image are known to its agent alone, until somebody has asked it.
 func (s server) graphs(ctx context.Context) ([]string, error) {
 	if graphs := served(ctx).Graphs; len(graphs) > 0 {
 		return graphs, nil

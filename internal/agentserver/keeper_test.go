@@ -230,6 +230,28 @@ func TestAnInputThatNeverStartedReachesTheGraph(t *testing.T) {
 	f.wantState(t, thread, "one Hel... two three four B [tools]")
 }
 
+// TestAnInputThatWasTakenAndNotSpread over the state, which is the agent's newest checkpoint, is in it once all the same when the run is interrupted or fails there.
+func TestAnInputThatWasTakenAndNotSpread(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+
+	interrupted := f.newThread(t)
+	first := f.start(t, interrupted, with(plan("one", graphtest.Node{Name: "model", HoldAtStart: true}), "stream_mode", []any{"custom"}))
+	f.await(t, first, "custom")
+	f.finish(t, interrupted, with(plan("two", says("tools", "B")), "multitask_strategy", "interrupt"))
+	f.wantState(t, interrupted, "one two B [tools]")
+
+	failed := f.newThread(t)
+	second := f.start(t, failed, plan("one", graphtest.Node{Name: "model", Say: "A", FailAtStart: true}))
+	wantStatus(t, f.call(t, "GET", second+"/join", nil), http.StatusOK)
+	state := f.call(t, "GET", failed+"/state", nil)
+	if got := contents(state.member("values"), "one"); len(got) != 1 {
+		t.Errorf("the state after the failure is %s", state.text)
+	}
+	f.finish(t, failed, plan("two", says("tools", "B")))
+	f.wantState(t, failed, "one two B [tools]")
+}
+
 // TestAnotherAttemptGoesOnFromTheCheckpoint and takes the input once.
 func TestAnotherAttemptGoesOnFromTheCheckpoint(t *testing.T) {
 	t.Parallel()

@@ -7,6 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
 )
 
@@ -145,6 +147,39 @@ func TestAnAgentUsesTheStoreOfItsOwnDeployment(t *testing.T) {
 	} {
 		if got := f.send(t, "POST", c.path, object{}, c.headers); got.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: got %d %s", name, got.StatusCode, got.text)
+		}
+	}
+}
+
+// TestAnAgentThatIsReplacedKeepsItsStore, as it finishes what it has begun; the one before that does not.
+func TestAnAgentThatIsReplacedKeepsItsStore(t *testing.T) {
+	t.Parallel()
+	f := setUpUndeployed(t, nil, 0)
+	search := func(revision string) int {
+		return f.send(t, "POST", f.path("/store/items/search"), object{}, map[string]string{
+			auth.HeaderBearer: "Bearer " + secret.InvokeToken(f.hasher, revision), auth.HeaderTenant: f.deployment.Workspace,
+		}).StatusCode
+	}
+	first := f.deploy(t, "agent")
+	replace := func(before string) string {
+		t.Helper()
+		branch := "next"
+		_, err := f.deployments.Patch(t.Context(), f.deployment, deployment.Patch{RevisionConfig: revision.Config{RepoRef: &branch}})
+		must(t, err)
+		active := f.deploy(t, "agent")
+		d, err := f.deployments.Get(t.Context(), f.deployment)
+		must(t, err)
+		must(t, f.deployments.Retired(t.Context(), d, before))
+		return active
+	}
+	second := replace(first)
+	if got := search(first); got != http.StatusOK {
+		t.Errorf("the agent that was replaced got %d", got)
+	}
+	third := replace(second)
+	for revision, want := range map[string]int{first: http.StatusUnauthorized, second: http.StatusOK, third: http.StatusOK} {
+		if got := search(revision); got != want {
+			t.Errorf("revision %s got %d, want %d", revision, got, want)
 		}
 	}
 }
