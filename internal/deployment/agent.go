@@ -30,7 +30,7 @@ func (a Agents) Admit(ctx context.Context, ref Ref, token string) (bool, error) 
 		return false, err
 	}
 	admitted := 0
-	for _, revision := range []string{d.Active, d.Retiring, d.Slot} {
+	for _, revision := range []string{d.Active, d.Previous, d.Slot} {
 		if revision != "" {
 			admitted |= subtle.ConstantTimeCompare([]byte(secret.InvokeToken(hasher, revision)), []byte(token))
 		}

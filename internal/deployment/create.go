@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/audit"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -23,8 +24,10 @@ type NewDeployment struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	Secrets        []Secret
-	AutoRollback   *bool
-	DisplayName    *string
+	// SecretReferences are for deployments at a listener.
+	SecretReferences []compute.SecretReference
+	AutoRollback     *bool
+	DisplayName      *string
 	// ValidateOnly asks what would be created, and creates nothing.
 	ValidateOnly bool
 }
@@ -38,11 +41,13 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		Spec: Spec{
 			Name: request.Name, Source: request.Source,
 			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
-			DisplayName: request.DisplayName,
+			DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
 		},
 		Created: now, Updated: now, Status: AwaitingDatabase, Latest: id.New(now), Busy: true, ImageVersion: s.version, version: 1,
 	}
 	d.Slot = d.Latest
+	d.SourceConfig.CustomURL = nil
+	d.setURL(request.SourceConfig.CustomURL, "")
 	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
 		return Deployment{}, err
 	}
@@ -106,9 +111,6 @@ func (s *Store) putName(d Deployment, now time.Time) table.Write {
 	}
 	return table.Put{Item: item, If: table.Absent()}
 }
-
-// freeType is the deployment_type of deployments that cost nothing.
-const freeType = "dev_free"
 
 func (s *Store) put(d Deployment) table.Write {
 	return table.Put{

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/push"
 	"github.com/slipway-run/slipway/internal/record"
@@ -70,6 +71,8 @@ type Spec struct {
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
+	// SecretReferences are variables whose values are kept where a listener runs the releases.
+	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 	// AutoRollback asks that the revision before takes the place of one that does not stay healthy; nil asks for nothing.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 	// DisplayName is what people call it; nil when that is its name.
@@ -173,5 +176,6 @@ func (d Deployment) revisionSpec() revision.Spec {
 		Source: d.Source, Config: d.RevisionConfig, RepoURL: d.SourceConfig.RepoURL, IntegrationID: d.SourceConfig.IntegrationID,
 		InstallCommand: d.SourceConfig.InstallCommand, BuildCommand: d.SourceConfig.BuildCommand,
 		ResourceSpec: d.SourceConfig.ResourceSpec, Secrets: d.Secrets, Credentials: d.Credentials,
+		SecretReferences: d.SecretReferences,
 	}
 }

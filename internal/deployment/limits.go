@@ -1,9 +1,7 @@
 package deployment
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"maps"
 	"strconv"
 	"time"
@@ -21,7 +19,7 @@ const (
 // RunLimits returns the bounds that a release's environment sets: how many runs it works on at a time, over all its replicas, and how long each may take. 0
 // stands for what is not set, or is no positive number.
 func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error) {
-	_, r, err := s.GetRevision(ctx, revision.Ref(release))
+	d, r, err := s.GetRevision(ctx, revision.Ref(release))
 	if err != nil {
 		return 0, 0, err
 	}
@@ -34,17 +32,12 @@ func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (jobs int, t
 	for _, secret := range secrets {
 		env[secret.Name] = secret.Value
 	}
-	var size struct {
-		Min int `json:"min_scale"`
-		Max int `json:"max_scale"`
-	}
-	if len(r.ResourceSpec) > 0 {
-		if err := json.Unmarshal(r.ResourceSpec, &size); err != nil {
-			return 0, 0, err
-		}
+	size, err := d.Resources(r)
+	if err != nil {
+		return 0, 0, err
 	}
 	if perReplica, err := strconv.Atoi(env[settingJobs]); err == nil && perReplica > 0 {
-		jobs = perReplica * cmp.Or(max(size.Min, size.Max), 1)
+		jobs = perReplica * size.OrDefaults().MaxScale
 	}
 	if seconds, err := strconv.ParseFloat(env[settingTimeout], 64); err == nil && seconds > 0 {
 		timeout = time.Duration(min(seconds, maxTimeout.Seconds()) * float64(time.Second))

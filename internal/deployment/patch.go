@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/audit"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
@@ -22,9 +23,11 @@ type Patch struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	// Secrets replaces all secrets when not nil; empty removes them.
-	Secrets      *[]Secret
-	AutoRollback *bool
-	DisplayName  *string
+	Secrets *[]Secret
+	// SecretReferences replaces all of them when not nil; empty removes them.
+	SecretReferences *[]compute.SecretReference
+	AutoRollback     *bool
+	DisplayName      *string
 	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
 	AgentURL string
 	// Revise makes a revision whatever the request holds.
@@ -82,7 +85,8 @@ var errChanged = errors.New("the deployment was changed meanwhile")
 
 func (p Patch) makesRevision() bool {
 	c := p.RevisionConfig
-	return p.Revise || c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || p.Secrets != nil || p.SourceConfig.ResourceSpec != nil
+	return p.Revise || c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || p.SourceConfig.ResourceSpec != nil ||
+		p.Secrets != nil || p.SecretReferences != nil
 }
 
 // apply returns the deployment as it would be after the patch, checked as a whole.
@@ -97,9 +101,7 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	replace(&d.AutoRollback, p.AutoRollback)
 	replace(&d.DisplayName, p.DisplayName)
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
-	if sent := p.SourceConfig.CustomURL; c.CustomURL != nil || sent == nil || *sent != p.AgentURL {
-		replace(&c.CustomURL, sent)
-	}
+	d.setURL(p.SourceConfig.CustomURL, p.AgentURL)
 	replace(&c.InstallCommand, p.SourceConfig.InstallCommand)
 	replace(&c.BuildCommand, p.SourceConfig.BuildCommand)
 	if p.SourceConfig.ResourceSpec != nil {
@@ -108,34 +110,37 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	replace(&d.RevisionConfig.RepoRef, p.RevisionConfig.RepoRef)
 	replace(&d.RevisionConfig.ConfigPath, p.RevisionConfig.ConfigPath)
 	replace(&d.RevisionConfig.ImageURI, p.RevisionConfig.ImageURI)
-	secrets, err := s.unredacted(ctx, d, p.Secrets)
+	if p.SecretReferences != nil {
+		d.SecretReferences = slices.Clone(*p.SecretReferences)
+	}
+	secrets, err := s.secretsAfter(ctx, d, p)
 	if err != nil {
 		return Deployment{}, err
 	}
 	if err := validate(d.Spec, secrets); err != nil {
 		return Deployment{}, err
 	}
-	if p.Secrets == nil && len(d.SourceConfig.ResourceSpec) == 0 {
-		return d, nil
-	}
-	if p.Secrets == nil {
-		if secrets, err = s.Secrets(ctx, d.Ref, d.Secrets); err != nil {
-			return Deployment{}, err
-		}
-		return d, s.supported(d, secrets)
-	}
-	if err := s.supported(d, secrets); err != nil {
-		return Deployment{}, err
+	if err := s.supported(d, secrets); err != nil || p.Secrets == nil {
+		return d, err
 	}
 	return d, s.sealSecrets(ctx, &d, secrets)
 }
 
-// unredacted returns the secrets that were sent, with the values that those have whose values were not shown.
-func (s *Store) unredacted(ctx context.Context, d Deployment, sent *[]Secret) ([]Secret, error) {
-	if sent == nil {
+// secretsAfter returns the secrets that the deployment has after the patch. Those that it has already are opened only where another member of it has to fit them.
+func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secret, error) {
+	switch {
+	case p.Secrets != nil:
+		return s.unredacted(ctx, d, *p.Secrets)
+	case p.SecretReferences == nil && len(d.SourceConfig.ResourceSpec) == 0:
 		return nil, nil
+	default:
+		return s.Secrets(ctx, d.Ref, d.Secrets)
 	}
-	secrets := slices.Clone(*sent)
+}
+
+// unredacted returns the secrets that were sent, with the values that those have whose values were not shown.
+func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]Secret, error) {
+	secrets := slices.Clone(sent)
 	if !slices.ContainsFunc(secrets, func(secret Secret) bool { return secret.Value == Redacted }) {
 		return secrets, nil
 	}
@@ -158,6 +163,18 @@ func (s *Store) unredacted(ctx context.Context, d Deployment, sent *[]Secret) ([
 func replace[T any](field **T, value *T) {
 	if value != nil {
 		*field = value
+	}
+}
+
+// setURL takes the custom_url of a request. Empty text takes away the one that there is; what reads show while there is none, sent back, sets none.
+func (d *Deployment) setURL(sent *string, shown string) {
+	c := &d.SourceConfig
+	switch {
+	case sent == nil, c.CustomURL == nil && *sent == shown:
+	case *sent == "":
+		c.CustomURL = nil
+	default:
+		c.CustomURL = sent
 	}
 }
 

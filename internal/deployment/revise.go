@@ -37,6 +37,7 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref) (Deployment, err
 // deployAgain writes a revision that is made from another one.
 func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, error) {
 	d.RevisionConfig, d.SourceConfig.ResourceSpec, d.Secrets, d.CommitSHA = from.Config, from.ResourceSpec, from.Secrets, from.CommitSHA
+	d.SecretReferences = from.SecretReferences
 	if err := validate(d.Spec, nil); err != nil {
 		return Deployment{}, err
 	}

@@ -100,6 +100,17 @@ func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) 
 	return s.passOn(ctx, d, set, r.Change(s.now(), revision.Deployed))
 }
 
+// Learn notes the graphs that the agent of the active revision says it has, which of an image nobody knows before. It changes nothing that clients are shown.
+func (s *Store) Learn(ctx context.Context, d Deployment, graphs []string) error {
+	err := s.table.Transact(ctx, table.Update{
+		Key: d.Key(), Set: table.Attrs{attrGraphs: string(record.Encode(graphs))}, If: table.Equals(attrActive, d.Active),
+	})
+	if _, replaced := errors.AsType[*table.ConditionFailed](err); replaced {
+		return nil
+	}
+	return err
+}
+
 // Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the slot on; the active revision goes on serving.
 func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
 	return s.passOn(ctx, d, table.Attrs{}, r.Failed(s.now(), reason, message))

@@ -39,6 +39,7 @@ func validate(spec Spec, secrets []Secret) error {
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
 	r.secrets(secrets)
+	r.references(spec, secrets)
 	return r.err()
 }
 
@@ -125,20 +126,45 @@ func (r *rules) command(field string, command *string) {
 func (r *rules) secrets(secrets []Secret) {
 	seen := map[string]bool{}
 	for i, secret := range secrets {
+		r.variable("secrets", i, secret.Name, seen)
 		switch {
-		case !environmentName(secret.Name):
-			r.breaks("secrets[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", i, secret.Name)
-		case reserved(secret.Name):
-			r.breaks("secrets[%d].name %s is set by the platform.", i, secret.Name)
-		case seen[secret.Name]:
-			r.breaks("secrets[%d].name %s is given twice.", i, secret.Name)
 		case secret.Value == Redacted:
 			r.breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
 		case strings.ContainsRune(secret.Value, 0):
 			r.breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
 		}
+	}
+}
+
+// references checks those to secrets that a listener's cluster has; no other place could give an agent their values.
+func (r *rules) references(spec Spec, secrets []Secret) {
+	if len(spec.SecretReferences) == 0 {
+		return
+	}
+	if spec.Source != revision.ExternalDocker || spec.SourceConfig.ListenerID == nil {
+		r.breaks("secret_references name Secrets of a Kubernetes namespace, which only a deployment at a listener has: source external_docker with a source_config.listener_id. " +
+			"Send the values as secrets.")
+	}
+	seen := map[string]bool{}
+	for _, secret := range secrets {
 		seen[secret.Name] = true
 	}
+	for i, reference := range spec.SecretReferences {
+		r.variable("secret_references", i, reference.Name, seen)
+	}
+}
+
+// variable checks the name of an environment variable, the i-th of a list, among those that were seen before.
+func (r *rules) variable(list string, i int, name string, seen map[string]bool) {
+	switch {
+	case !environmentName(name):
+		r.breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
+	case reserved(name):
+		r.breaks("%s[%d].name %s is set by the platform.", list, i, name)
+	case seen[name]:
+		r.breaks("%s[%d].name %s is given twice.", list, i, name)
+	}
+	seen[name] = true
 }
 
 func environmentName(name string) bool {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -46,6 +47,8 @@ type Spec struct {
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
+	// SecretReferences are variables whose values are kept where a listener runs the release.
+	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 }
 
 // Ref names a revision. Every read and write begins with the workspace.

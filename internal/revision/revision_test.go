@@ -4,17 +4,17 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
-	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/table"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 )
 
 var (
@@ -23,17 +23,9 @@ var (
 	ref   = revision.Ref{Workspace: "w", Deployment: "d", Revision: "r2"}
 )
 
-func openTable(t *testing.T) *sqlite.Table {
+func openTable(t *testing.T) table.Table {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	return tb
 }
 

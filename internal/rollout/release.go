@@ -2,7 +2,6 @@ package rollout
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -50,12 +49,13 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	if rev.Source == revision.ExternalDocker && artifact.Image == "" {
 		artifact.Image = text(rev.Config.ImageURI)
 	}
-	resources, err := resourcesOf(rev)
+	resources, err := d.Resources(rev)
 	if err != nil {
 		return compute.Release{}, err
 	}
 	release := compute.Release{
 		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
+		SecretReferences: rev.SecretReferences,
 	}
 	if release.ResourceSpec, err = rev.Effective(); err != nil {
 		return compute.Release{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
@@ -87,32 +87,6 @@ func environment(d deployment.Deployment, rev revision.Revision, secrets []deplo
 		}
 	}
 	return env
-}
-
-// resourcesOf reads what the agent is to get from the revision's ResourceSpec, defaults included. It is what a replica may use: the limits, which a target of one
-// size gives it from the start. A limit below its request counts for nothing.
-func resourcesOf(rev revision.Revision) (compute.Resources, error) {
-	effective, err := rev.Effective()
-	if err != nil {
-		return compute.Resources{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
-	}
-	if effective == nil {
-		return compute.Resources{}, nil
-	}
-	var spec struct {
-		CPU           float64 `json:"cpu"`
-		CPULimit      float64 `json:"cpu_limit"`
-		MemoryMB      int     `json:"memory_mb"`
-		MemoryLimitMB int     `json:"memory_limit_mb"`
-		MinScale      int     `json:"min_scale"`
-		MaxScale      int     `json:"max_scale"`
-	}
-	if err := json.Unmarshal(effective, &spec); err != nil {
-		return compute.Resources{}, fmt.Errorf("decode resource_spec of revision %s: %w", rev.Revision, err)
-	}
-	return compute.Resources{
-		CPU: max(spec.CPU, spec.CPULimit), MemoryMB: max(spec.MemoryMB, spec.MemoryLimitMB), MinScale: spec.MinScale, MaxScale: spec.MaxScale,
-	}, nil
 }
 
 func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {

@@ -174,7 +174,7 @@ func TestAReleaseGetsItsOwnSecretsAndToken(t *testing.T) {
 				"PLATFORM_FRAMEWORK_GIT_REPO": "https://git.test/team/agent", "PLATFORM_FRAMEWORK_GIT_REF": "main",
 				"PLATFORM_FRAMEWORK_GIT_REF_SHA": "commit-of-main", "FRAMEWORK_GIT_REPO_PATH": "framework.json",
 			},
-			Token: secret.InvokeToken(m.key, d.Active),
+			Token: secret.InvokeToken(m.key, d.Active), Resources: compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
 		}
 		if diff := cmp.Diff(want, got); diff != "" || d.TracingProject == "" || len(got.Token) < 20 || tokens[got.Token] {
 			t.Errorf("release with token %q (-want +got):\n%s", got.Token, diff)

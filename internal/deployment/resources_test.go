@@ -1,0 +1,48 @@
+package deployment_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/revision"
+)
+
+func TestResourcesOfAnImage(t *testing.T) {
+	t.Parallel()
+	d := deployment.Deployment{Spec: deployment.Spec{Source: revision.ExternalDocker}}
+	for spec, want := range map[string]compute.Resources{
+		``:     {},
+		`{}`:   {},
+		`null`: {},
+		`{"cpu":0.5,"memory_mb":1024,"min_scale":1,"max_scale":3,"labels":{"a":"b"},"queue_cpu":9}`: {CPU: 1, MemoryMB: 2048, MinScale: 1, MaxScale: 3},
+		`{"cpu":1,"cpu_limit":1,"memory_mb":1024,"memory_limit_mb":null,"max_scale":null}`:          {CPU: 1, MemoryMB: 2048},
+		`{"memory_mb":1024,"memory_limit_mb":4096}`:                                                 {MemoryMB: 4096},
+		`{"memory_mb":1024,"memory_limit_mb":512,"cpu_limit":3}`:                                    {CPU: 3, MemoryMB: 1024},
+	} {
+		got, err := d.Resources(revision.Revision{Spec: revision.Spec{ResourceSpec: json.RawMessage(spec)}})
+		if err != nil || got != want {
+			t.Errorf("%s: got %+v, %v; want %+v", spec, got, err, want)
+		}
+	}
+	if _, err := d.Resources(revision.Revision{Spec: revision.Spec{ResourceSpec: json.RawMessage(`[]`)}}); err == nil {
+		t.Error("a list: got no error")
+	}
+}
+
+func TestResourcesOfARepository(t *testing.T) {
+	t.Parallel()
+	dev := compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1}
+	for kind, want := range map[string]compute.Resources{
+		"": dev, "dev_free": dev, "dev": dev, "prod": {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
+	} {
+		d := deployment.Deployment{Spec: deployment.Spec{Source: revision.GitHub}}
+		if kind != "" {
+			d.SourceConfig.DeploymentType = &kind
+		}
+		if got, err := d.Resources(revision.Revision{}); err != nil || got != want {
+			t.Errorf("%q: got %+v, %v; want %+v", kind, got, err, want)
+		}
+	}
+}
