@@ -43,6 +43,9 @@ const (
 	CreateListener Action = "create_listener"
 	UpdateListener Action = "update_listener"
 	DeleteListener Action = "delete_listener"
+
+	// Request is a request as such, of which nothing came.
+	Request Action = "request"
 )
 
 // Outcome is what came of it.
@@ -95,6 +98,13 @@ const (
 func New(ctx context.Context, action Action, resource, detail string) Entry {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	return Entry{Actor: actor, Action: action, Resource: resource, Outcome: Succeeded, Detail: detail}
+}
+
+// Refusal returns the entry of a request that the caller may not make.
+func Refusal(ctx context.Context, resource, detail string) Entry {
+	e := New(ctx, Request, resource, detail)
+	e.Outcome = Refused
+	return e
 }
 
 // Write returns the write that adds the entry to a workspace's log.

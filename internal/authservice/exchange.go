@@ -51,6 +51,8 @@ func (g grant) granted(asked []string) []string {
 type conversation struct {
 	*oauth2.Config
 	provider Provider
+	// consent are further parameters of the consent URL.
+	consent []oauth2.AuthCodeOption
 }
 
 func (s *Service) converse(ctx context.Context, p Provider, redirect string, scopes []string) (conversation, error) {
@@ -68,13 +70,15 @@ func (s *Service) converse(ctx context.Context, p Provider, redirect string, sco
 		asked = with(asked, "offline_access")
 	case Salesforce:
 		asked = with(asked, "refresh_token")
-	case Slack:
-		asked = []string{strings.Join(asked, ",")}
 	}
-	return conversation{&oauth2.Config{
+	c := conversation{provider: p, Config: &oauth2.Config{
 		ClientID: p.ClientID, ClientSecret: clientSecret, RedirectURL: redirect, Scopes: asked,
 		Endpoint: oauth2.Endpoint{AuthURL: p.AuthURL, TokenURL: p.TokenURL, AuthStyle: style},
-	}, p}, nil
+	}}
+	if p.Type == Slack {
+		c.slackScopes()
+	}
+	return c, nil
 }
 
 func with(scopes []string, scope string) []string {
@@ -86,7 +90,7 @@ func with(scopes []string, scope string) []string {
 
 // consentURL is where the user's browser goes.
 func (c conversation) consentURL(state, verifier string) string {
-	var options []oauth2.AuthCodeOption
+	options := slices.Clone(c.consent)
 	if c.provider.UsesPKCE {
 		options = append(options, oauth2.S256ChallengeOption(verifier))
 	}
@@ -105,7 +109,7 @@ func (s *Service) redeem(ctx context.Context, c conversation, code, verifier str
 	if c.provider.Resource != "" {
 		options = append(options, oauth2.SetAuthURLParam("resource", c.provider.Resource))
 	}
-	token, err := c.Exchange(s.withClient(ctx), code, options...)
+	token, err := c.Exchange(s.withClient(ctx, c.provider), code, options...)
 	if err != nil {
 		return grant{}, failed(err, code, verifier, c.ClientSecret)
 	}
@@ -115,15 +119,19 @@ func (s *Service) redeem(ctx context.Context, c conversation, code, verifier str
 // renew exchanges a refresh token for a new token, which keeps the refresh token when the answer has no other (RFC 6749, section 6; package oauth2
 // sees to it). Any error is a *failure.
 func (s *Service) renew(ctx context.Context, c conversation, refresh string) (grant, error) {
-	token, err := c.TokenSource(s.withClient(ctx), &oauth2.Token{RefreshToken: refresh}).Token()
+	token, err := c.TokenSource(s.withClient(ctx, c.provider), &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
 		return grant{}, failed(err, refresh, c.ClientSecret)
 	}
 	return c.grant(token)
 }
 
-func (s *Service) withClient(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, s.client)
+func (s *Service) withClient(ctx context.Context, p Provider) context.Context {
+	client := *s.client
+	if p.Type == Slack {
+		client.Transport = slackAnswers{client.Transport}
+	}
+	return context.WithValue(ctx, oauth2.HTTPClient, &client)
 }
 
 // grant reads a provider's answer.

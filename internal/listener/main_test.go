@@ -63,6 +63,7 @@ func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
 	t.Cleanup(func() { must(t, tb.Close()) })
 	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
 		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		AllowPrivate: true, // the clusters are this machine
 	}}
 	f.Store = listener.NewStore(f.config)
 	f.target = f.Target(nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/outbound"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -44,7 +45,7 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return err
 	}
-	if err := report.check(); err != nil {
+	if err := report.check(s.allowPrivate); err != nil {
 		return err
 	}
 	report.URL = strings.TrimRight(report.URL, "/")
@@ -76,7 +77,9 @@ func (s *Store) refusal(ctx context.Context, session Session, err error) error {
 	return cmp.Or(over, err)
 }
 
-func (r Report) check() error {
+// check refuses a report that cannot be one. A public address has to be https: whatever its name is resolved to later, in this server's own network nobody has its
+// certificate.
+func (r Report) check(allowPrivate bool) error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {
 		if !id.Valid(field.value) {
@@ -98,6 +101,8 @@ func (r Report) check() error {
 	case compute.Healthy:
 		if !isBaseURL(r.URL) {
 			problems.breaks("url must be the base URL of the agent, http or https, with a host and perhaps a path, and nothing else.")
+		} else if err := outbound.CheckURL("url", r.URL, false); err != nil && !allowPrivate {
+			problems.breaks("%s", err)
 		}
 	default:
 		problems.breaks("state must be progressing, healthy, failed or absent, not %q.", r.State)

@@ -105,6 +105,9 @@ func TestReportsThatBreakRules(t *testing.T) {
 	f.apply(t, r)
 	a := f.claim(t, l, "a")
 	w := one(t, a)
+	public := f.config
+	public.AllowPrivate = false
+	f.Store = listener.NewStore(public)
 	for name, c := range map[string]struct {
 		state  compute.State
 		change func(*listener.Report)
@@ -125,6 +128,10 @@ func TestReportsThatBreakRules(t *testing.T) {
 		"a URL with a password": {compute.Healthy, func(r *listener.Report) { r.URL = "http://a:b@agents.test" }, "url must be"},
 		"a URL with a query":    {compute.Healthy, func(r *listener.Report) { r.URL = "http://agents.test/?" }, "url must be"},
 		"a URL with a fragment": {compute.Healthy, func(r *listener.Report) { r.URL = "http://agents.test/#" }, "url must be"},
+		"plain http":            {compute.Healthy, func(r *listener.Report) { r.URL = "http://agents.test" }, "url must be an https URL"},
+		"metadata of a cloud":   {compute.Healthy, func(r *listener.Report) { r.URL = "https://169.254.169.254/latest" }, "url must not name a private address"},
+		"the server's machine":  {compute.Healthy, func(r *listener.Report) { r.URL = "http://127.0.0.1:8080/d/x" }, "url must not name a private address"},
+		"a private network":     {compute.Healthy, func(r *listener.Report) { r.URL = "https://[fd00::1]" }, "url must not name a private address"},
 		"a long URL":            {compute.Healthy, func(r *listener.Report) { r.URL = agentURL + strings.Repeat("x", 2048) }, "url must be"},
 	} {
 		report := on(w, 1, c.state)

@@ -31,6 +31,8 @@ type Config struct {
 	OfflineLimit time.Duration
 	// ReadyLimit is how long a release may take to become healthy (15 min).
 	ReadyLimit time.Duration
+	// AllowPrivate lets listeners report addresses that are not public, and plain http. Otherwise what a listener says would make this server call into its own network.
+	AllowPrivate bool
 }
 
 // Store reads and writes listeners, what they are to do and what they report.
@@ -41,6 +43,7 @@ type Store struct {
 	now                      clock.Clock
 	log                      *slog.Logger
 	offlineLimit, readyLimit time.Duration
+	allowPrivate             bool
 }
 
 // NewStore returns a store.
@@ -48,6 +51,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
 		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
+		allowPrivate: c.AllowPrivate,
 	}
 }
 

@@ -1,5 +1,5 @@
-// Package metrics counts what the agent servers of one process answer, deployment by deployment, and shows it as Prometheus reads it. It is for the one-machine server:
-// where processes come and go with requests, the platform keeps such figures.
+// Package metrics counts what the servers of one process answer, and shows it as Prometheus reads it: the agent servers deployment by deployment, the control plane
+// workspace by workspace. It is for the one-machine server: where processes come and go with requests, the platform keeps such figures.
 package metrics
 
 import (
@@ -14,25 +14,27 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxDeployments bounds what is remembered. The figures of a deployment that makes room for another begin anew, which readers of counters expect.
-const maxDeployments = 10_000
+// maxOwners bounds what is remembered. The figures of an owner that makes room for another begin anew, which readers of counters expect.
+const maxOwners = 10_000
 
-// Metrics has the figures of each deployment. It is safe for concurrent use.
+// Metrics has the figures of each owner: each deployment, or each workspace. It is safe for concurrent use.
 type Metrics struct {
-	mu          sync.Mutex
-	deployments map[string]*figures
+	mu     sync.Mutex
+	owners map[string]*figures
 }
 
-// figures are those of one deployment, which nobody else gets to see.
+// figures are those of one owner, which nobody else gets to see.
 type figures struct {
 	registry *prometheus.Registry
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
+	// routes holds, by pattern, the handlers that count: what they need of the above is looked up once.
+	routes sync.Map
 }
 
 // New returns Metrics without figures.
-func New() *Metrics { return &Metrics{deployments: map[string]*figures{}} }
+func New() *Metrics { return &Metrics{owners: map[string]*figures{}} }
 
 func newFigures() *figures {
 	f := &figures{
@@ -52,18 +54,25 @@ func newFigures() *figures {
 	return f
 }
 
-// Count serves a request and counts it under its route, of which there are few.
-func (m *Metrics) Count(deployment string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-	f := m.of(deployment)
-	route := prometheus.Labels{"route": r.Pattern}
-	next = promhttp.InstrumentHandlerDuration(f.duration.MustCurryWith(route), next)
-	next = promhttp.InstrumentHandlerCounter(f.requests.MustCurryWith(route), next)
-	promhttp.InstrumentHandlerInFlight(f.inFlight, next).ServeHTTP(w, r)
+// Count serves a request and counts it under its route, of which there are few; next is always the same for a route.
+func (m *Metrics) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	m.of(owner).counting(r.Pattern, next).ServeHTTP(w, r)
 }
 
-// Text is a deployment's figures in Prometheus's text format.
-func (m *Metrics) Text(_ context.Context, _, deployment string) (string, error) {
-	families, err := m.of(deployment).registry.Gather()
+func (f *figures) counting(route string, next http.Handler) http.Handler {
+	if known, ok := f.routes.Load(route); ok {
+		return known.(http.Handler)
+	}
+	label := prometheus.Labels{"route": route}
+	next = promhttp.InstrumentHandlerDuration(f.duration.MustCurryWith(label), next)
+	next = promhttp.InstrumentHandlerCounter(f.requests.MustCurryWith(label), next)
+	known, _ := f.routes.LoadOrStore(route, promhttp.InstrumentHandlerInFlight(f.inFlight, next))
+	return known.(http.Handler)
+}
+
+// Text is an owner's figures in Prometheus's text format.
+func (m *Metrics) Text(_ context.Context, _, owner string) (string, error) {
+	families, err := m.of(owner).registry.Gather()
 	if err != nil {
 		return "", fmt.Errorf("gather metrics: %w", err)
 	}
@@ -76,20 +85,20 @@ func (m *Metrics) Text(_ context.Context, _, deployment string) (string, error) 
 	return text.String(), nil
 }
 
-func (m *Metrics) of(deployment string) *figures {
+func (m *Metrics) of(owner string) *figures {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	f := m.deployments[deployment]
+	f := m.owners[owner]
 	if f != nil {
 		return f
 	}
-	if len(m.deployments) >= maxDeployments {
-		for old := range m.deployments {
-			delete(m.deployments, old)
+	if len(m.owners) >= maxOwners {
+		for old := range m.owners {
+			delete(m.owners, old)
 			break
 		}
 	}
 	f = newFigures()
-	m.deployments[deployment] = f
+	m.owners[owner] = f
 	return f
 }

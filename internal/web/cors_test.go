@@ -92,7 +92,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	page := web.Page([]byte("<!DOCTYPE html><title>Docs</title>"), "default-src 'none'")
+	page := web.Page(func() []byte { return []byte("<!DOCTYPE html><title>Docs</title>") }, "default-src 'none'")
 	w := send(t, page, "GET", "/docs", "")
 	want := map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",

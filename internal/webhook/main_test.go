@@ -18,7 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/event"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -33,7 +34,7 @@ type fixture struct {
 	*webhook.Store
 
 	config   webhook.Config
-	table    *sqlite.Table
+	table    table.Table
 	engine   *engine
 	receiver *receiver
 	mu       sync.Mutex
@@ -47,15 +48,7 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	f := &fixture{T: t, table: tb, engine: &engine{known: map[string]workflow.Status{}}, receiver: newReceiver(t), now: clock.System()}
 	f.config = webhook.Config{
 		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock, Log: slog.New(slog.DiscardHandler), AllowPrivate: true,

@@ -68,6 +68,7 @@ func Permit(resource string, verb Verb) Permission { return Permission(resource 
 var permissions = map[string]map[Role][]Verb{
 	"deployments":     {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}}, // with their revisions
 	"deployment-logs": {Admin: {Read}, Editor: {Read}, Viewer: {Read}},                                         // which hold no secrets
+	"metrics":         {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
 	"integrations":    {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"listeners":       {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"auth":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // the Auth Service

@@ -1,7 +1,6 @@
 package workspace_test
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -16,7 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
-	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/table/testtable"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
 
@@ -24,15 +23,7 @@ const unknown = "0197a000-0000-7000-8000-00000000dead"
 
 func setUp(t *testing.T) (*workspace.Store, table.Table) {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := testtable.Open(t, clock.System)
 	return workspace.NewStore(tb, clock.System), tb
 }
 

@@ -16,6 +16,7 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"fmt"
+	"sync"
 )
 
 // RootSize is how much key material a key is made from.
@@ -28,6 +29,8 @@ type key struct {
 	root [RootSize]byte
 	id   [keyIDSize]byte
 	aead cipher.AEAD
+	// macs holds the keys of the purposes that MACs were made for, which are few: each request needs one.
+	macs sync.Map
 }
 
 func newKey(root []byte) (*key, error) {
@@ -57,7 +60,11 @@ func (k *key) derive(purpose string) []byte {
 }
 
 func (k *key) mac(purpose string, data []byte) []byte {
-	mac := hmac.New(sha256.New, k.derive("mac "+purpose))
+	derived, known := k.macs.Load(purpose)
+	if !known {
+		derived, _ = k.macs.LoadOrStore(purpose, k.derive("mac "+purpose))
+	}
+	mac := hmac.New(sha256.New, derived.([]byte))
 	mac.Write(data) // a hash never returns an error
 	return mac.Sum(nil)
 }

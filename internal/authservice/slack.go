@@ -1,0 +1,78 @@
+package authservice
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"golang.org/x/oauth2"
+)
+
+// userScope is Slack's parameter for what the user's own token may do; its scope is about the app's bot.
+const userScope = "user_scope"
+
+// slackScopes moves the scopes to where Slack looks for them, with commas between: to user_scope where the provider's auth_url has that parameter, else to scope.
+func (c *conversation) slackScopes() {
+	address, err := url.Parse(c.Endpoint.AuthURL)
+	query := url.Values{}
+	if err == nil {
+		query = address.Query()
+	}
+	if !query.Has(userScope) {
+		c.Scopes = []string{strings.Join(c.Scopes, ",")}
+		return
+	}
+	scopes := strings.FieldsFunc(query.Get(userScope), func(r rune) bool { return r == ',' || r == ' ' })
+	for _, scope := range c.Scopes {
+		scopes = with(scopes, scope)
+	}
+	query.Del(userScope)
+	address.RawQuery, c.Scopes = query.Encode(), nil
+	c.Endpoint.AuthURL = address.String()
+	c.consent = append(c.consent, oauth2.SetAuthURLParam(userScope, strings.Join(scopes, ",")))
+}
+
+// slackAnswers reads the answers of Slack's token endpoint: where no bot was asked for, they have the user's token in a member of its own.
+type slackAnswers struct{ http.RoundTripper }
+
+func (t slackAnswers) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := t.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(answer.Body)
+	if closed := answer.Body.Close(); err == nil {
+		err = closed
+	}
+	if err != nil {
+		return nil, err
+	}
+	text = liftUser(text)
+	answer.Body, answer.ContentLength = io.NopCloser(bytes.NewReader(text)), int64(len(text))
+	return answer, nil
+}
+
+// liftUser puts the user's token in the place where OAuth has it, if there is none.
+func liftUser(answer []byte) []byte {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(answer, &members) != nil || members["access_token"] != nil {
+		return answer
+	}
+	var user map[string]json.RawMessage
+	if json.Unmarshal(members["authed_user"], &user) != nil {
+		return answer
+	}
+	for _, name := range []string{"access_token", "token_type", "refresh_token", "expires_in", "scope"} {
+		if value, there := user[name]; there {
+			members[name] = value
+		}
+	}
+	lifted, err := json.Marshal(members)
+	if err != nil {
+		return answer
+	}
+	return lifted
+}
