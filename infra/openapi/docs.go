@@ -7,6 +7,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -126,10 +127,27 @@ func generate(path string) error {
 		return err
 	}
 	name := strings.TrimSuffix(path, ".yaml")
-	if err := os.WriteFile(name+".gen.html", trimLines(out.Bytes()), 0o644); err != nil {
+	packed, err := compress(trimLines(out.Bytes()))
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(name+".gen.html.gz", packed, 0o644); err != nil {
 		return err
 	}
 	return writePolicy(string(p.Style), string(p.Script))
+}
+
+func compress(text []byte) ([]byte, error) {
+	var packed bytes.Buffer
+	w, err := gzip.NewWriterLevel(&packed, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(text); err != nil {
+		return nil, err
+	}
+	err = w.Close()
+	return packed.Bytes(), err
 }
 
 // trimLines takes the empty lines out that the template leaves, but not those of code.

@@ -56,7 +56,7 @@ func decoded(t *testing.T, text []byte) map[string]any {
 // TestPagesAreCurrent compares what a page was made from with what is there now.
 func TestPagesAreCurrent(t *testing.T) {
 	t.Parallel()
-	for name, page := range map[string][]byte{"controlplane.yaml": openapi.ControlPlaneDocs, "agentserver.yaml": openapi.AgentServerDocs} {
+	for name, page := range map[string][]byte{"controlplane.yaml": openapi.ControlPlaneDocs(), "agentserver.yaml": openapi.AgentServerDocs()} {
 		document, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
@@ -85,7 +85,7 @@ func TestPagesAreCurrent(t *testing.T) {
 func TestPagesNeedNothingElse(t *testing.T) {
 	t.Parallel()
 	loads := regexp.MustCompile(`(?i)<(link|img|iframe|object|embed|base|form)\b|\b(src|action)=|\b(url|import)\(|@import|\bon[a-z]+="|<[a-z]+ [^>]*style=`)
-	for name, page := range map[string][]byte{"controlplane": openapi.ControlPlaneDocs, "agentserver": openapi.AgentServerDocs} {
+	for name, page := range map[string][]byte{"controlplane": openapi.ControlPlaneDocs(), "agentserver": openapi.AgentServerDocs()} {
 		for _, found := range loads.FindAll(page, -1) {
 			t.Errorf("%s: %s", name, found)
 		}
@@ -97,7 +97,7 @@ func TestPagesShowEverything(t *testing.T) {
 	t.Parallel()
 	anchors := regexp.MustCompile(`id="([^"]+)"`)
 	links := regexp.MustCompile(`href="#([^"]+)"`)
-	for document, page := range map[*[]byte][]byte{&openapi.ControlPlane: openapi.ControlPlaneDocs, &openapi.AgentServer: openapi.AgentServerDocs} {
+	for document, page := range map[*[]byte][]byte{&openapi.ControlPlane: openapi.ControlPlaneDocs(), &openapi.AgentServer: openapi.AgentServerDocs()} {
 		var d struct {
 			Info       struct{ Title string }
 			Paths      map[string]map[string]json.RawMessage
@@ -175,7 +175,6 @@ func TestExamplesAreValid(t *testing.T) {
 	walk("", document)
 }
 
-// TestManners checks what all operations of the control plane have in common, behind the credentials.
 // unrepeatable operations take no Idempotency-Key. Authenticate is as good when it is repeated, and what it answers is good for a moment and for one
 // caller, so that it is not kept; nor is an API key.
 var unrepeatable = map[string]bool{
@@ -183,8 +182,12 @@ var unrepeatable = map[string]bool{
 	// What listeners do may be repeated anyway, and what they are told is for the session of the moment.
 	"post /v2/listeners/{listener_id}/claim": true, "post /v2/listeners/{listener_id}/heartbeat": true, "post /v2/listeners/{listener_id}/report": true,
 	"post /v2/listeners/{listener_id}/releases": true, "post /v2/listeners/{listener_id}/leave": true,
+	// Searches of logs change nothing.
+	"post /v1/projects/{deployment_id}/deploy_logs": true, "post /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs": true,
+	"post /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs": true,
 }
 
+// TestManners checks what all operations of the control plane have in common, behind the credentials.
 func TestManners(t *testing.T) {
 	t.Parallel()
 	var d struct {

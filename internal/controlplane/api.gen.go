@@ -480,7 +480,8 @@ type AuthProviderCreateRequest struct {
 	Name                string         `json:"name"`
 	ProviderID          AuthProviderID `json:"provider_id"`
 
-	// ProviderType A provider with manners of its own.
+	// ProviderType A provider with manners of its own. `slack` gives the token of the app's bot; where `auth_url` has the parameter `user_scope`, if only `user_scope=`, the
+	// user's own, and scopes are asked for there.
 	ProviderType AuthProviderType `json:"provider_type,omitempty"`
 
 	// RevocationURL Where tokens are revoked (RFC 7009).
@@ -514,7 +515,8 @@ type AuthProviderPatchRequest struct {
 	CodeChallengeMethod *string `json:"code_challenge_method,omitempty"`
 	Name                *string `json:"name,omitempty"`
 
-	// ProviderType A provider with manners of its own.
+	// ProviderType A provider with manners of its own. `slack` gives the token of the app's bot; where `auth_url` has the parameter `user_scope`, if only `user_scope=`, the
+	// user's own, and scopes are asked for there.
 	ProviderType AuthProviderType `json:"provider_type,omitempty"`
 
 	// RevocationURL Empty text removes it.
@@ -526,7 +528,8 @@ type AuthProviderPatchRequest struct {
 	UsesPkce                *bool            `json:"uses_pkce,omitempty"`
 }
 
-// AuthProviderType A provider with manners of its own.
+// AuthProviderType A provider with manners of its own. `slack` gives the token of the app's bot; where `auth_url` has the parameter `user_scope`, if only `user_scope=`, the
+// user's own, and scopes are asked for there.
 type AuthProviderType = *string
 
 // AuthTokenImportRequest defines model for AuthTokenImportRequest.
@@ -700,8 +703,11 @@ type Deployment struct {
 	LatestRevisionID *string `json:"latest_revision_id"`
 
 	// Name Cannot be changed. The tracing project has the same name.
-	Name    string   `json:"name"`
-	Secrets []Secret `json:"secrets"`
+	Name string `json:"name"`
+
+	// SecretReferences Left out when there are none.
+	SecretReferences []SecretReference `json:"secret_references,omitempty"`
+	Secrets          []Secret          `json:"secrets"`
 
 	// Source Where a deployment's code comes from. Cannot be changed.
 	Source Source `json:"source"`
@@ -724,7 +730,10 @@ type DeploymentCreateRequest struct {
 	// DisplayName What people call it, where that is not `name`.
 	DisplayName *string        `json:"display_name,omitempty"`
 	Name        DeploymentName `json:"name"`
-	Secrets     []Secret       `json:"secrets"`
+
+	// SecretReferences For `external_docker` at a listener.
+	SecretReferences []SecretReference `json:"secret_references,omitempty"`
+	Secrets          []Secret          `json:"secrets"`
 
 	// Source Where a deployment's code comes from. Cannot be changed.
 	Source Source `json:"source"`
@@ -750,6 +759,9 @@ type DeploymentPatchRequest struct {
 
 	// Name Accepted when it is the name that the deployment has.
 	Name *string `json:"name,omitempty"`
+
+	// SecretReferences Replaces all of them, which makes a revision; an empty list removes them.
+	SecretReferences *[]SecretReference `json:"secret_references,omitempty"`
 
 	// Secrets Replaces all secrets; an empty list removes them.
 	Secrets *[]Secret `json:"secrets,omitempty"`
@@ -1018,6 +1030,9 @@ type ListenerRelease struct {
 
 	// ResourceSpec The deployment's, with the limits that it leaves out; null when it has none.
 	ResourceSpec *json.RawMessage `json:"resource_spec"`
+
+	// SecretReferences The deployment's; left out when there are none.
+	SecretReferences []SecretReference `json:"secret_references,omitempty"`
 }
 
 // ListenerReleases defines model for ListenerReleases.
@@ -1143,6 +1158,30 @@ type LogPage struct {
 
 	// NextOffset The `offset` of the next page, null at the end.
 	NextOffset *string `json:"next_offset"`
+}
+
+// LogRequest defines model for LogRequest.
+type LogRequest struct {
+	// EndTime Only lines until then.
+	EndTime *string `json:"end_time,omitempty"`
+
+	// Level Only lines of this level, or of a more serious one.
+	Level *LogLevel `json:"level,omitempty"`
+
+	// Limit The most lines to return, 50 unless told otherwise.
+	Limit *int `json:"limit,omitempty"`
+
+	// Offset The `next_offset` of a page before, or the `id` of a line to go on behind.
+	Offset *string `json:"offset,omitempty"`
+
+	// Order Whether the oldest lines come first, as they do unless told otherwise, or the newest.
+	Order *LogOrder `json:"order,omitempty"`
+
+	// Query Only lines that hold this text; capitals make no difference.
+	Query *string `json:"query,omitempty"`
+
+	// StartTime Only lines from then on.
+	StartTime *string `json:"start_time,omitempty"`
 }
 
 // LogType defines model for LogType.
@@ -1326,6 +1365,18 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
+// SecretReference An environment variable of the deployment's container whose value is in a Kubernetes Secret of the deployment's namespace, where the listener finds it.
+type SecretReference struct {
+	// Name The variable's. It is not that of one of the `secrets`.
+	Name string `json:"name"`
+
+	// SecretKey The key of the value in the Secret.
+	SecretKey string `json:"secret_key"`
+
+	// SecretName The Kubernetes Secret's, a DNS subdomain.
+	SecretName string `json:"secret_name"`
+}
+
 // Source Where a deployment's code comes from. Cannot be changed.
 type Source string
 
@@ -1353,7 +1404,7 @@ type SourceConfigRequest struct {
 	// BuildOnPush Make a revision on each push to `repo_ref`, for `github`. Must not be true for a tag.
 	BuildOnPush *bool `json:"build_on_push,omitempty"`
 
-	// CustomURL For `external_docker`; set by the server for `github`.
+	// CustomURL For `external_docker`, where empty text takes it away; set by the server for `github`.
 	CustomURL *string `json:"custom_url,omitempty"`
 
 	// DeploymentType For `github`. Cannot be changed.
@@ -2077,6 +2128,15 @@ type ListWebhookDeliveriesParams struct {
 	Cursor *string `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// FindDeploymentLogsJSONRequestBody defines body for FindDeploymentLogs for application/json ContentType.
+type FindDeploymentLogsJSONRequestBody = LogRequest
+
+// FindBuildLogsJSONRequestBody defines body for FindBuildLogs for application/json ContentType.
+type FindBuildLogsJSONRequestBody = LogRequest
+
+// FindAgentLogsJSONRequestBody defines body for FindAgentLogs for application/json ContentType.
+type FindAgentLogsJSONRequestBody = LogRequest
+
 // CreateAPIKeyJSONRequestBody defines body for CreateAPIKey for application/json ContentType.
 type CreateAPIKeyJSONRequestBody = APIKeyCreateRequest
 
@@ -2160,6 +2220,9 @@ type CreateTrustRuleJSONRequestBody = TrustRuleCreateRequest
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
+	// GetMetrics Show the figures of the workspace's own requests, as Prometheus reads them.
+	// (GET /metrics)
+	GetMetrics(w http.ResponseWriter, r *http.Request)
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request)
@@ -2172,6 +2235,15 @@ type ServerInterface interface {
 	// ListGithubRepositories List the repositories that an installation may reach, 2000 at most.
 	// (GET /v1/integrations/github/{integration_id}/repos)
 	ListGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// FindDeploymentLogs Read what the agent of the revision that serves printed, or that of the newest while none does.
+	// (POST /v1/projects/{deployment_id}/deploy_logs)
+	FindDeploymentLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	// FindBuildLogs Read what a revision's build printed.
+	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs)
+	FindBuildLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
+	// FindAgentLogs Read what a revision's agent printed.
+	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs)
+	FindAgentLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
 	// ListAPIKeys List the workspace's API keys, the oldest first.
 	// (GET /v2/api-keys)
 	ListAPIKeys(w http.ResponseWriter, r *http.Request)
@@ -2447,6 +2519,20 @@ type ServerInterfaceWrapper struct {
 
 type MiddlewareFunc func(http.Handler) http.Handler
 
+// GetMetrics operation middleware
+func (siw *ServerInterfaceWrapper) GetMetrics(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetMetrics(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // GetOK operation middleware
 func (siw *ServerInterfaceWrapper) GetOK(w http.ResponseWriter, r *http.Request) {
 
@@ -2571,6 +2657,102 @@ func (siw *ServerInterfaceWrapper) ListGithubRepositories(w http.ResponseWriter,
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListGithubRepositories(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FindDeploymentLogs operation middleware
+func (siw *ServerInterfaceWrapper) FindDeploymentLogs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FindDeploymentLogs(w, r, deploymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FindBuildLogs operation middleware
+func (siw *ServerInterfaceWrapper) FindBuildLogs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FindBuildLogs(w, r, deploymentID, revisionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// FindAgentLogs operation middleware
+func (siw *ServerInterfaceWrapper) FindAgentLogs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.FindAgentLogs(w, r, deploymentID, revisionID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -6216,10 +6398,14 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 		ErrorHandlerFunc:   options.ErrorHandlerFunc,
 	}
 
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/metrics", wrapper.GetMetrics)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ok", wrapper.GetOK)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/{integration_id}/repos", wrapper.ListGithubRepositories)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/install", wrapper.ListGithubIntegrations)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/integrations/github/webhook", wrapper.ReceiveGithubWebhook)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/projects/{deployment_id}/deploy_logs", wrapper.FindDeploymentLogs)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/projects/{deployment_id}/revisions/{revision_id}/build_logs", wrapper.FindBuildLogs)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs", wrapper.FindAgentLogs)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/api-keys", wrapper.ListAPIKeys)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/api-keys", wrapper.CreateAPIKey)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/api-keys/{key_id}", wrapper.RevokeAPIKey)
@@ -6312,6 +6498,24 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	return m
 }
 
+type GetMetricsRequestObject struct {
+}
+
+type GetMetricsResponseObject interface {
+	VisitGetMetricsResponse(w http.ResponseWriter) error
+}
+
+type GetMetrics200TextResponse string
+
+func (response GetMetrics200TextResponse) VisitGetMetricsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/plain")
+	w.WriteHeader(200)
+
+	_, err := w.Write([]byte(fmt.Sprint(response)))
+	return err
+}
+
 type GetOKRequestObject struct {
 }
 
@@ -6383,6 +6587,77 @@ type ListGithubRepositoriesResponseObject interface {
 type ListGithubRepositories200JSONResponse []GithubRepository
 
 func (response ListGithubRepositories200JSONResponse) VisitListGithubRepositoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FindDeploymentLogsRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Body         *FindDeploymentLogsJSONRequestBody
+}
+
+type FindDeploymentLogsResponseObject interface {
+	VisitFindDeploymentLogsResponse(w http.ResponseWriter) error
+}
+
+type FindDeploymentLogs200JSONResponse LogPage
+
+func (response FindDeploymentLogs200JSONResponse) VisitFindDeploymentLogsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FindBuildLogsRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+	Body         *FindBuildLogsJSONRequestBody
+}
+
+type FindBuildLogsResponseObject interface {
+	VisitFindBuildLogsResponse(w http.ResponseWriter) error
+}
+
+type FindBuildLogs200JSONResponse LogPage
+
+func (response FindBuildLogs200JSONResponse) VisitFindBuildLogsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type FindAgentLogsRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+	Body         *FindAgentLogsJSONRequestBody
+}
+
+type FindAgentLogsResponseObject interface {
+	VisitFindAgentLogsResponse(w http.ResponseWriter) error
+}
+
+type FindAgentLogs200JSONResponse LogPage
+
+func (response FindAgentLogs200JSONResponse) VisitFindAgentLogsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -8517,6 +8792,9 @@ func (response DeleteTrustRule204Response) VisitDeleteTrustRuleResponse(w http.R
 
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
+	// GetMetrics Show the figures of the workspace's own requests, as Prometheus reads them.
+	// (GET /metrics)
+	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
@@ -8529,6 +8807,15 @@ type StrictServerInterface interface {
 	// ListGithubRepositories List the repositories that an installation may reach, 2000 at most.
 	// (GET /v1/integrations/github/{integration_id}/repos)
 	ListGithubRepositories(ctx context.Context, request ListGithubRepositoriesRequestObject) (ListGithubRepositoriesResponseObject, error)
+	// FindDeploymentLogs Read what the agent of the revision that serves printed, or that of the newest while none does.
+	// (POST /v1/projects/{deployment_id}/deploy_logs)
+	FindDeploymentLogs(ctx context.Context, request FindDeploymentLogsRequestObject) (FindDeploymentLogsResponseObject, error)
+	// FindBuildLogs Read what a revision's build printed.
+	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs)
+	FindBuildLogs(ctx context.Context, request FindBuildLogsRequestObject) (FindBuildLogsResponseObject, error)
+	// FindAgentLogs Read what a revision's agent printed.
+	// (POST /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs)
+	FindAgentLogs(ctx context.Context, request FindAgentLogsRequestObject) (FindAgentLogsResponseObject, error)
 	// ListAPIKeys List the workspace's API keys, the oldest first.
 	// (GET /v2/api-keys)
 	ListAPIKeys(ctx context.Context, request ListAPIKeysRequestObject) (ListAPIKeysResponseObject, error)
@@ -8834,6 +9121,30 @@ type strictHandler struct {
 	options     StrictHTTPServerOptions
 }
 
+// GetMetrics operation middleware
+func (sh *strictHandler) GetMetrics(w http.ResponseWriter, r *http.Request) {
+	var request GetMetricsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetMetrics(ctx, request.(GetMetricsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetMetrics")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetMetricsResponseObject); ok {
+		if err := validResponse.VisitGetMetricsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // GetOK operation middleware
 func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request) {
 	var request GetOKRequestObject
@@ -8930,6 +9241,107 @@ func (sh *strictHandler) ListGithubRepositories(w http.ResponseWriter, r *http.R
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListGithubRepositoriesResponseObject); ok {
 		if err := validResponse.VisitListGithubRepositoriesResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FindDeploymentLogs operation middleware
+func (sh *strictHandler) FindDeploymentLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request FindDeploymentLogsRequestObject
+
+	request.DeploymentID = deploymentID
+
+	var body FindDeploymentLogsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FindDeploymentLogs(ctx, request.(FindDeploymentLogsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FindDeploymentLogs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FindDeploymentLogsResponseObject); ok {
+		if err := validResponse.VisitFindDeploymentLogsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FindBuildLogs operation middleware
+func (sh *strictHandler) FindBuildLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request FindBuildLogsRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	var body FindBuildLogsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FindBuildLogs(ctx, request.(FindBuildLogsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FindBuildLogs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FindBuildLogsResponseObject); ok {
+		if err := validResponse.VisitFindBuildLogsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// FindAgentLogs operation middleware
+func (sh *strictHandler) FindAgentLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request FindAgentLogsRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	var body FindAgentLogsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.FindAgentLogs(ctx, request.(FindAgentLogsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "FindAgentLogs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(FindAgentLogsResponseObject); ok {
+		if err := validResponse.VisitFindAgentLogsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

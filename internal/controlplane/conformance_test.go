@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -83,6 +85,51 @@ func TestMain(m *testing.M) {
 		code = checkConformance()
 	}
 	os.Exit(code)
+}
+
+var namedTest = regexp.MustCompile("`([a-z/]+)\\.(Test[A-Za-z0-9]+)`")
+
+// TestComplaintsNameTheirTests keeps COMPLAINTS.md from naming tests that there are not.
+func TestComplaintsNameTheirTests(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("COMPLAINTS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := 0
+	for row := range strings.Lines(string(text)) {
+		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| #") {
+			continue
+		}
+		rows++
+		named := namedTest.FindAllStringSubmatch(row, -1)
+		if len(named) == 0 {
+			t.Errorf("no test shows %s", row)
+		}
+		for _, test := range named {
+			if !hasTest(t, filepath.Join("..", filepath.FromSlash(test[1])), test[2]) {
+				t.Errorf("internal/%s has no %s", test[1], test[2])
+			}
+		}
+	}
+	if rows != 20 {
+		t.Errorf("there are %d rows, want 20", rows)
+	}
+}
+
+func hasTest(t *testing.T, folder, name string) bool {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return slices.ContainsFunc(files, func(file string) bool {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Contains(string(text), "func "+name+"(t *testing.T)")
+	})
 }
 
 func checkConformance() int {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
@@ -30,8 +31,10 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		RevisionConfig: revisionConfig(&body.SourceRevisionConfig),
 		Secrets:        secrets(body.Secrets),
 		AutoRollback:   body.AutoRollback,
-		DisplayName:    body.DisplayName,
-		ValidateOnly:   validateOnly,
+
+		SecretReferences: secretReferences(body.SecretReferences),
+		DisplayName:      body.DisplayName,
+		ValidateOnly:     validateOnly,
 	})
 	if err != nil {
 		return nil, err
@@ -86,6 +89,10 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 	if body.Secrets != nil {
 		replaced := secrets(*body.Secrets)
 		patch.Secrets = &replaced
+	}
+	if body.SecretReferences != nil {
+		replaced := secretReferences(*body.SecretReferences)
+		patch.SecretReferences = &replaced
 	}
 	return patch
 }
@@ -157,6 +164,7 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 		LatestRevisionID: nullable(d.Latest),
 		ActiveRevisionID: nullable(d.Active),
 		ImageVersion:     nullable(d.ImageVersion),
+		SecretReferences: showSecretReferences(d.SecretReferences),
 		AutoRollback:     d.AutoRollback,
 		DisplayName:      d.DisplayName,
 		CreatedAt:        clock.Format(d.Created),
@@ -218,6 +226,22 @@ func secrets(sent []Secret) []deployment.Secret {
 		taken[i] = deployment.Secret(secret)
 	}
 	return taken
+}
+
+func secretReferences(sent []SecretReference) []compute.SecretReference {
+	var taken []compute.SecretReference
+	for _, reference := range sent {
+		taken = append(taken, compute.SecretReference(reference))
+	}
+	return taken
+}
+
+func showSecretReferences(references []compute.SecretReference) []SecretReference {
+	var shown []SecretReference
+	for _, reference := range references {
+		shown = append(shown, SecretReference(reference))
+	}
+	return shown
 }
 
 func ref(ctx context.Context, deploymentID string) deployment.Ref {

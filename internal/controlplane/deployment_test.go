@@ -127,6 +127,7 @@ func TestUnknownAndNullMembersAreIgnored(t *testing.T) {
 func TestCustomURLIsDerivedOrSet(t *testing.T) {
 	t.Parallel()
 	rule(t, "`custom_url` is set by the server for github, and for external_docker until it is set.")
+	rule(t, "`custom_url`: empty text takes away the one that was set, without a revision.")
 	f := setUp(t)
 	for _, body := range []object{fromGit("git"), fromImage("image")} {
 		_, created := f.create(t, body)
@@ -141,6 +142,14 @@ func TestCustomURLIsDerivedOrSet(t *testing.T) {
 	changed := f.call(t, "PATCH", path, object{"source_config": object{"custom_url": "https://new.test"}})
 	if got := changed.member("source_config", "custom_url"); got != "https://new.test" {
 		t.Errorf("after a PATCH: got %v", got)
+	}
+	taken := f.call(t, "PATCH", path, object{"source_config": object{"custom_url": ""}})
+	if got := taken.member("source_config", "custom_url"); got != "https://slipway.test/d/"+created.id("id") || taken.id("latest_revision_id") != created.id("latest_revision_id") {
+		t.Errorf("after it was taken away: got %s", taken.text)
+	}
+	_, never := f.create(t, with(fromImage("never"), "source_config.custom_url", ""))
+	if got := never.member("source_config", "custom_url"); got != "https://slipway.test/d/"+never.id("id") {
+		t.Errorf("of empty text: got %v", got)
 	}
 }
 

@@ -130,7 +130,7 @@ var listenerOperations = map[string]listenerOperation{
 	},
 	"POST /v2/listeners/{listener_id}/heartbeat": {inSession, http.StatusOK, listenerSessionShape, workspace.Update},
 	"POST /v2/listeners/{listener_id}/report": {
-		func(s *listenerStage) any { return s.report(1, "healthy", "url", "http://agents.test/a") }, http.StatusNoContent, empty, workspace.Update,
+		func(s *listenerStage) any { return s.report(1, "healthy", "url", "https://agents.test/a") }, http.StatusNoContent, empty, workspace.Update,
 	},
 	"POST /v2/listeners/{listener_id}/releases": {
 		inSession, http.StatusOK, members(map[string]check{"resources": listOf(listenerWorkShape)}), workspace.Update,

@@ -113,6 +113,7 @@ func TestListenersArePaged(t *testing.T) {
 
 func TestAListenerUnderConditions(t *testing.T) {
 	t.Parallel()
+	rule(t, "A listener has a strong ETag: 304 for an `If-None-Match` that has it, 412 and no change for an `If-Match` without it; of many changes of one version one wins.")
 	f := setUpManners(t)
 	path, created := f.createListener(t, newListener("cluster", "a"))
 	tag := created.Header.Get("ETag")
@@ -134,6 +135,7 @@ func TestAListenerUnderConditions(t *testing.T) {
 
 func TestOneOfManyPatchesOfAListenerWins(t *testing.T) {
 	t.Parallel()
+	rule(t, "A listener has a strong ETag: 304 for an `If-None-Match` that has it, 412 and no change for an `If-Match` without it; of many changes of one version one wins.")
 	f := setUpManners(t)
 	path, created := f.createListener(t, newListener("cluster", "a"))
 	var wg sync.WaitGroup
@@ -209,6 +211,7 @@ func TestADeploymentAtAListener(t *testing.T) {
 
 func TestWorkIsClaimedAndReported(t *testing.T) {
 	t.Parallel()
+	rule(t, "Listeners: the `url` of a report is https with a public address, 400 otherwise, unless the server allows others.")
 	rule(t, "Listeners: `claim` waits for work, which is the image, the environment with secrets and token, and the resources; reports are numbered and decide what becomes of the release.")
 	f := setUp(t)
 	path, created := f.createListener(t, newListener("cluster", "agents"))
@@ -249,17 +252,18 @@ func TestWorkIsClaimedAndReported(t *testing.T) {
 	send(http.StatusNoContent, s.report(1, "progressing", "message", "the image is pulled"))
 	send(http.StatusNoContent, s.report(2, "failed", "reason", "IMAGE_UNAVAILABLE", "message", "there is no such image"))
 	awaits(compute.Failed, "IMAGE_UNAVAILABLE")
-	send(http.StatusNoContent, s.report(3, "healthy", "url", "http://agents.test/a/"))
+	send(http.StatusNoContent, s.report(3, "healthy", "url", "https://agents.test/a/"))
 	send(http.StatusNoContent, s.report(2, "failed", "reason", "LATE", "message", "it comes twice"))
 	awaits(compute.Healthy, "")
 	endpoint, done, err := target.Acquire(t.Context(), r.Ref)
-	if err != nil || endpoint.URL != "http://agents.test/a" || endpoint.Token != token {
+	if err != nil || endpoint.URL != "https://agents.test/a" || endpoint.Token != token {
 		t.Fatalf("got %+v, %v", endpoint, err)
 	}
 	done()
 	for name, body := range map[string]object{
 		"healthy without a url": s.report(4, "healthy"), "failed without words": s.report(4, "failed"),
-		"absent for an order to apply": s.report(4, "absent"), "a url with a query": s.report(4, "healthy", "url", "http://a.test/?b=c"),
+		"absent for an order to apply": s.report(4, "absent"), "a url with a query": s.report(4, "healthy", "url", "https://a.test/?b=c"),
+		"a url of the server's machine": s.report(4, "healthy", "url", "http://127.0.0.1:80/"),
 	} {
 		if answer := s.call(t, "POST", path+"/report", body); answer.StatusCode != http.StatusBadRequest {
 			t.Errorf("%s: got %d %s", name, answer.StatusCode, answer.text)
@@ -304,7 +308,7 @@ func TestTwoProcessesOfOneListener(t *testing.T) {
 	}
 	for path, body := range map[string]object{
 		"/heartbeat": {"session": first.session}, "/releases": {"session": first.session},
-		"/report": first.report(9, "healthy", "url", "http://agents.test/stolen"),
+		"/report": first.report(9, "healthy", "url", "https://agents.test/stolen"),
 	} {
 		answer := s.call(t, "POST", s.path+path, body)
 		wantError(t, answer, http.StatusConflict)
@@ -314,6 +318,6 @@ func TestTwoProcessesOfOneListener(t *testing.T) {
 	}
 	s.quiet(t) // of the first, which is over: nothing happens
 	s.session = claim.member("session")
-	wantStatus(t, s.call(t, "POST", s.path+"/report", s.report(1, "healthy", "url", "http://agents.test/a")), http.StatusNoContent)
+	wantStatus(t, s.call(t, "POST", s.path+"/report", s.report(1, "healthy", "url", "https://agents.test/a")), http.StatusNoContent)
 	wantError(t, s.call(t, "POST", s.path+"/claim", object{"holder": "a", "wait": 0}), http.StatusConflict)
 }

@@ -81,7 +81,7 @@ func showRelease(r compute.Release) *ListenerRelease {
 	maps.Copy(env, r.Artifact.Env)
 	maps.Copy(env, r.Env)
 	env["SLIPWAY_INVOKE_TOKEN"] = r.Token
-	shown := ListenerRelease{Image: r.Artifact.Image, Env: env}
+	shown := ListenerRelease{Image: r.Artifact.Image, Env: env, SecretReferences: showSecretReferences(r.SecretReferences)}
 	if len(r.ResourceSpec) > 0 {
 		shown.ResourceSpec = &r.ResourceSpec
 	}

@@ -29,17 +29,8 @@ const (
 func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
 	p := request.Params
 	filter := logFilter(p.Query, p.Level, p.RunID)
-	for name, bound := range map[string]struct {
-		sent *string
-		to   *time.Time
-	}{"start_time": {p.StartTime, &filter.From}, "end_time": {p.EndTime, &filter.To}} {
-		if bound.sent == nil {
-			continue
-		}
-		var err error
-		if *bound.to, err = time.Parse(time.RFC3339Nano, *bound.sent); err != nil {
-			return nil, fault.Shape(fault.Detail{Loc: []any{"query", name}, Type: "datetime_parsing", Msg: "Input should be a date and time as RFC 3339 has them"})
-		}
+	if err := logTimes(&filter, "query", p.StartTime, p.EndTime); err != nil {
+		return nil, err
 	}
 	window := deployment.LogWindow{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: defaultLogLimit}
 	if p.Limit != nil {
@@ -98,6 +89,23 @@ func (s server) readLog(ctx context.Context, at revision.Ref, kind revisionlog.K
 
 func logFilter(query *string, level *LogLevel, run *string) deployment.LogFilter {
 	return deployment.LogFilter{Query: value(query), Level: revisionlog.Level(value(level)), Run: value(run)}
+}
+
+// logTimes takes the bounds of the times from a part of the request.
+func logTimes(filter *deployment.LogFilter, part string, start, end *string) error {
+	for name, bound := range map[string]struct {
+		sent *string
+		to   *time.Time
+	}{"start_time": {start, &filter.From}, "end_time": {end, &filter.To}} {
+		if bound.sent == nil {
+			continue
+		}
+		var err error
+		if *bound.to, err = time.Parse(time.RFC3339Nano, *bound.sent); err != nil {
+			return fault.Shape(fault.Detail{Loc: []any{part, name}, Type: "datetime_parsing", Msg: "Input should be a date and time as RFC 3339 has them"})
+		}
+	}
+	return nil
 }
 
 func showLines(lines []revisionlog.Line) []LogEntry {

@@ -19,6 +19,8 @@ const (
 		"`{logs, next_offset}`, null at the end."
 	logItems = "GET /v2/deployment-logs: `deployment_id`, `revision_id` (the one that serves, the newest for builds), `log_type` (DEPLOY), `sort_order` (desc), `page_size` 1 to 100 (20), " +
 		"`cursor`, `query`, `level`, `run_id`; `{items, next_cursor}`."
+	logFound = "POST /v1/projects/{id}/revisions/{revision_id}/build_logs and …/deploy_logs, /v1/projects/{id}/deploy_logs: `start_time`, `end_time`, `order` (asc), `limit` 1 to 1000 (50), " +
+		"`offset`, `query`, `level`, each of them or null; `{logs, next_offset}`, where one goes on from what is there now, and null is nothing more."
 	logStream    = "GET …/logs with `Accept: text/event-stream`: what is there and what comes, each line once, also behind a `Last-Event-ID`; `end` when no more can come."
 	logSecrets   = "Logs show no secret to anybody, and a search finds none."
 	logRefusals  = "Logs: another workspace's are a 404, an unknown `offset` a 400, parameters of the wrong shape a 422; every role may read them."

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -210,7 +211,7 @@ func (f *fixture) send(t *testing.T, method, path string, body any, headers map[
 	if r.text, err = io.ReadAll(answer.Body); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.text) > 0 {
+	if len(r.text) > 0 && !strings.HasPrefix(r.Header.Get("Content-Type"), "text/plain") {
 		decoder := json.NewDecoder(bytes.NewReader(r.text))
 		decoder.UseNumber()
 		if err := decoder.Decode(&r.body); err != nil {

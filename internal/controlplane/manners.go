@@ -35,15 +35,15 @@ func (a attempt) Keep(ctx context.Context, answer web.Answer) error {
 	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
 }
 
-// guard is what stands before everything: it authenticates a request, and counts it.
+// guard is what stands before everything: it authenticates a request, counts it, and asks whether the caller may.
 func (s server) guard(mux *web.Mux) web.Middleware {
-	authenticate := s.authenticate(mux)
+	authenticate, authorize := s.authenticate(mux), s.authorize(mux)
 	if s.Limiter == nil {
-		return authenticate
+		return func(next http.Handler) http.Handler { return authenticate(authorize(next)) }
 	}
 	limit := mux.Limit(s.Limiter, func(r *http.Request) string {
 		principal := auth.Of(r.Context())
 		return principal.Workspace + "\x00" + principal.Key + "\x00" + principal.Subject
 	})
-	return func(next http.Handler) http.Handler { return authenticate(limit(next)) }
+	return func(next http.Handler) http.Handler { return authenticate(limit(authorize(next))) }
 }

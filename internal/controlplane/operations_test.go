@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/workspace"
 )
 
 // operation is how the tests exercise one operation of the contract.
@@ -24,13 +25,18 @@ type operation struct {
 	query string
 	// deployed operations are about a revision that is.
 	deployed bool
+	// permission is what it takes, where that is not what its method does to deployments.
+	permission workspace.Permission
 }
 
 func nothing() any { return nil }
 
 // operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails when one is missing.
 var operations = map[string]operation{
-	"GET /ok":             {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]check{"ok": boolean})},
+	"GET /ok": {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]check{"ok": boolean})},
+	"GET /metrics": {
+		body: nothing, status: http.StatusBadRequest, permission: "metrics:read", shape: members(map[string]check{"detail": text}), // as nothing counts
+	},
 	"GET /v2/deployments": {body: nothing, status: http.StatusOK, shape: pageOf(deploymentShape)},
 	"POST /v2/deployments": {
 		body: func() any { return fromGit("another") }, status: http.StatusCreated, shape: deploymentShape,
@@ -56,7 +62,10 @@ var operations = map[string]operation{
 		body: nothing, status: http.StatusOK, query: "?deployment_id={deployment_id}",
 		shape: members(map[string]check{"items": listOf(logEntryShape), "next_cursor": orNull(text)}),
 	},
-	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}": {body: nothing, status: http.StatusOK, shape: revisionShape},
+	"POST /v1/projects/{deployment_id}/revisions/{revision_id}/build_logs":  foundLogs,
+	"POST /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs": foundLogs,
+	"POST /v1/projects/{deployment_id}/deploy_logs":                         foundLogs,
+	"GET /v2/deployments/{deployment_id}/revisions/{revision_id}":           {body: nothing, status: http.StatusOK, shape: revisionShape},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy": {
 		body: nothing, status: http.StatusOK, shape: deploymentShape, deployed: true,
 	},

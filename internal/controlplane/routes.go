@@ -4,23 +4,19 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/infra/openapi"
-	"github.com/slipway-run/slipway/internal/apikey"
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/authservice"
 	"github.com/slipway-run/slipway/internal/deployment"
-	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/integration"
 	"github.com/slipway-run/slipway/internal/listener"
 	"github.com/slipway-run/slipway/internal/push"
 	"github.com/slipway-run/slipway/internal/web"
 	"github.com/slipway-run/slipway/internal/webhook"
-	"github.com/slipway-run/slipway/internal/workspace"
 )
 
 // maxBody is how large a request may be, in bytes.
@@ -50,6 +46,8 @@ type Config struct {
 	RedactSecrets bool
 	// Answers keeps the answers to requests that carry an Idempotency-Key; nil takes no notice of the header.
 	Answers *idempotency.Store
+	// Metrics counts the answers to each workspace; nil counts none, as where a gateway does.
+	Metrics Metrics
 	// Limiter counts the requests of each key; nil counts none, as where a gateway does.
 	Limiter *web.Limiter
 }
@@ -83,41 +81,17 @@ func (s server) authenticate(mux *web.Mux) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			principal, err := auth.Tenant(s.Authenticator, r)
-			if err == nil {
-				err = authorize(principal, r)
-			}
 			if err != nil {
 				mux.Error(w, r, err)
 				return
 			}
 			actor := audit.Actor{Key: principal.Key, Subject: principal.Subject, Request: web.RequestID(r.Context())}
-			next.ServeHTTP(w, r.WithContext(audit.By(auth.With(r.Context(), principal), actor)))
+			r = r.WithContext(audit.By(auth.With(r.Context(), principal), actor))
+			if s.Metrics != nil {
+				s.Metrics.Count(principal.Workspace, w, r, next)
+				return
+			}
+			next.ServeHTTP(w, r)
 		})
 	}
-}
-
-// verbs are what the methods do to a resource.
-var verbs = map[string]workspace.Verb{
-	http.MethodGet: workspace.Read, http.MethodHead: workspace.Read, http.MethodPost: workspace.Create,
-	http.MethodPut: workspace.Update, http.MethodPatch: workspace.Update, http.MethodDelete: workspace.Delete,
-}
-
-// authorize refuses what the caller's role does not allow. The resource is the first word of the path after the version: /v2/deployments/...
-func authorize(principal apikey.Principal, r *http.Request) error {
-	path := strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api-host"), "/"), "/")
-	verb := verbs[r.Method]
-	if strings.HasPrefix(strings.Join(path, "/"), "v2/auth/wait/") {
-		verb = workspace.Create // what it answers is a token, which is not for those who may only look
-	}
-	if path[len(path)-1] == "push-hook" {
-		verb = workspace.Update // it has a secret
-	}
-	if len(path) > 3 && path[1] == "listeners" {
-		verb = workspace.Update // who speaks for a listener is given secrets, and says how its releases are
-	}
-	permission := workspace.Permit(path[min(1, len(path)-1)], verb)
-	if !principal.May(permission) {
-		return fault.New(fault.Forbidden, "The credentials do not allow this: the role %q lacks the permission %s.", principal.Role, permission)
-	}
-	return nil
 }

@@ -9,6 +9,7 @@ const (
 	keyOnce       = "Workspaces: an API key is shown when it is made and never again, in no list, log or repetition."
 	keyLife       = "Workspaces: a key is good at once, until it expires or is revoked; lists show role, prefix, expiry and last use."
 	auditLog      = "Workspaces: each change of members, rules, keys, names and deployments is in the audit log, with who did it and the id of the request."
+	auditRefusals = "What a role does not allow is in the audit log too: the request, whose outcome is `refused`, and what was lacking."
 	auditFilters  = "GET /v2/audit-log: newest first, `limit`, `cursor`, and the filters `action`, `resource`, `key_id`, `subject`, `outcome`, `since`, `until`."
 	membersOnce   = "Workspaces: a user is a member once; an email address is the same in any case of letters, a subject is that of an issuer."
 	trustedJobs   = "Bearer tokens: a job of a trusted repository deploys with the rule's role and without a stored key; other repositories, refs, workspaces are a 403, other issuers and forgeries a 401."
@@ -41,6 +42,6 @@ var tenancyChapters = []chapter{
 		authShapes, authRoles, authShape, authRules, authNull, authFlow, authDenied, authSetup, authWait, authKept, authOthers, authSlack, authVersion, authHead,
 	}},
 	{"Workspaces, members, keys, audit log", []string{
-		tenancyShapes, tenancyRoles, lastAdmin, membersOnce, memberTag, trustByID, keyOnce, keyLife, trustedJobs, memberTokens, rotatedIssuer, auditLog, auditFilters,
+		tenancyShapes, tenancyRoles, lastAdmin, membersOnce, memberTag, trustByID, keyOnce, keyLife, trustedJobs, memberTokens, rotatedIssuer, auditLog, auditFilters, auditRefusals,
 	}},
 }

@@ -321,3 +321,41 @@ func TestTheAuditLogSaysWhoDidWhat(t *testing.T) {
 	}
 	wantError(t, f.call(t, "GET", "/v2/audit-log?since="+middle+"&until="+middle, nil), http.StatusBadRequest)
 }
+
+// TestRefusalsAreInTheAuditLog has roles ask for what they lack.
+func TestRefusalsAreInTheAuditLog(t *testing.T) {
+	t.Parallel()
+	rule(t, auditRefusals)
+	f := setUp(t)
+	path, created := f.create(t, fromGit("weather"))
+	type refusal struct {
+		role                 workspace.Role
+		method, path, detail string
+		resource             string
+	}
+	refusals := []refusal{
+		{workspace.Viewer, "POST", "/v2/deployments", "POST /v2/deployments: the role viewer lacks deployments:create", ""},
+		{workspace.Editor, "DELETE", path, "DELETE /v2/deployments/{deployment_id}: the role editor lacks deployments:delete", created.id("id")},
+		{workspace.Viewer, "GET", "/v2/auth/wait/" + someID, "GET /v2/auth/wait/{auth_id}: the role viewer lacks auth:create", ""},
+		{workspace.Editor, "GET", "/api-host/v2/api-keys", "GET /api-host/v2/api-keys: the role editor lacks api-keys:read", ""},
+	}
+	for _, r := range refusals {
+		answer := f.send(t, r.method, r.path, object{"name": "open-sesame"}, f.issue(t, r.role).headers())
+		wantStatus(t, answer, http.StatusForbidden)
+		newest := f.call(t, "GET", "/v2/audit-log?outcome=refused&limit=1", nil)
+		wantStatus(t, newest, http.StatusOK)
+		entry := newest.member("resources").([]any)[0].(object)
+		want := object{"action": "request", "outcome": "refused", "detail": r.detail, "resource": r.resource, "request_id": answer.Header.Get("X-Request-Id"), "subject": nil}
+		for member, value := range want {
+			if entry[member] != value {
+				t.Errorf("%s %s: %s is %v, want %v", r.method, r.path, member, entry[member], value)
+			}
+		}
+		if entry["key_id"] == nil {
+			t.Errorf("got %v", entry)
+		}
+	}
+	if all := f.call(t, "GET", "/v2/audit-log?action=request", nil); len(all.member("resources").([]any)) != len(refusals) {
+		t.Errorf("got %s", all.text)
+	}
+}
