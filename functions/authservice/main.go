@@ -27,6 +27,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{
 		AuthService: s.AuthService(), WaitLimit: waitLimit, Answers: s.Answers(),
+		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
 	return lambdahost.Buffered(mux, log), err

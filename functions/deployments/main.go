@@ -23,6 +23,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{
 		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), Answers: s.Answers(),
+		Tenancy:  controlplane.Tenancy{Audit: s.Audit()},
 		Webhooks: s.Webhooks(), AuthService: s.AuthService(), Logs: logs.Of(s), BaseURL: gateway.BaseURL(s.BaseURL), RedactSecrets: s.RedactSecrets,
 	})
 	return lambdahost.Buffered(mux, log), err

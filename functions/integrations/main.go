@@ -34,7 +34,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{
 		Integrations: integrations, Push: pushes, Deployments: s.Deployments(), Answers: s.Answers(),
-		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System)},
+		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System), Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
 	return lambdahost.Buffered(mux, log), err

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/lambdahost"
 	"github.com/slipway-run/slipway/internal/reconcile"
 	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/stack/rollouts"
 )
 
 // sweepAge is how long ago a transaction must have begun to be taken for dead.
@@ -22,11 +22,11 @@ const sweepAge = time.Hour
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedRollout)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, rollouts.Need)
 	if err != nil {
 		return nil, err
 	}
-	of := agents.Of(s)
+	of := rollouts.Of(s)
 	return lambdahost.Schedule(func(ctx context.Context) error {
 		work, err := of.Rollout(ctx)
 		if err != nil {

@@ -9,17 +9,17 @@ import (
 
 	"github.com/slipway-run/slipway/internal/lambdahost"
 	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/stack/rollouts"
 )
 
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedRollout)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, rollouts.Need)
 	if err != nil {
 		return nil, err
 	}
-	of := agents.Of(s)
+	of := rollouts.Of(s)
 	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		work, err := of.Rollout(ctx)
 		if err != nil {

@@ -26,7 +26,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	mux := web.NewMux(log)
 	err = errors.Join(controlplane.Register(mux, controlplane.Config{
 		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
-		Logs: logs.Of(s),
+		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},
 	}), agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: gateway, Version: s.Version,
 		Webhooks: s.Webhooks(),

@@ -18,7 +18,7 @@ import (
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey, agents.NeedTarget)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, agents.NeedTarget)
 	if err != nil {
 		return nil, err
 	}

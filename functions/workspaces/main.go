@@ -6,7 +6,6 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/lambdahost"
@@ -28,7 +27,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = controlplane.Register(mux, controlplane.Config{
 		Tenancy: controlplane.Tenancy{
 			Workspaces: workspace.NewStore(s.Table(), clock.System), Rules: trust.NewStore(s.Table(), clock.System),
-			Keys: s.KeyStore, Audit: audit.NewStore(s.Table(), clock.System),
+			Keys: s.KeyStore, Audit: s.Audit(),
 		},
 		Answers: s.Answers(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})

@@ -19,6 +19,7 @@ const (
 	variableBaseURL       = "SLIPWAY_BASE_URL"
 	variableVersion       = "SLIPWAY_VERSION"
 	variableRedact        = "SLIPWAY_REDACT_SECRETS"
+	variablePrivate       = "SLIPWAY_PRIVATE_ADDRESSES"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 )
 
@@ -38,6 +39,8 @@ type Environment struct {
 	Version string
 	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
 	RedactSecrets bool
+	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
+	PrivateAddresses bool
 }
 
 // Need names the variables that a part of the stack cannot do without.
@@ -64,6 +67,8 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 		BaseURL:       getenv(variableBaseURL),
 		Version:       getenv(variableVersion),
 		RedactSecrets: getenv(variableRedact) == "true",
+
+		PrivateAddresses: getenv(variablePrivate) == "true",
 	}
 	var missing []string
 	for _, need := range needs {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/apikey"
 	"github.com/slipway-run/slipway/internal/assistant"
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/authservice"
 	"github.com/slipway-run/slipway/internal/clock"
@@ -137,7 +138,7 @@ func (s *Stack) Deployments() *deployment.Store {
 func (s *Stack) Listeners() *listener.Store {
 	return s.listeners.get(func() *listener.Store {
 		return listener.NewStore(listener.Config{
-			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log,
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
 			Token: func(ctx context.Context, revision string) (string, error) {
 				key, err := s.Key(ctx)
 				if err != nil {
@@ -149,10 +150,12 @@ func (s *Stack) Listeners() *listener.Store {
 	})
 }
 
-// Webhooks is the store of webhooks and of messages to them. It calls public addresses only.
+// Webhooks is the store of webhooks and of messages to them.
 func (s *Stack) Webhooks() *webhook.Store {
 	return s.webhooks.get(func() *webhook.Store {
-		return webhook.NewStore(webhook.Config{Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log})
+		return webhook.NewStore(webhook.Config{
+			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+		})
 	})
 }
 
@@ -192,12 +195,17 @@ func (s *Stack) Runs() *run.Store {
 	})
 }
 
-// AuthService is what obtains and keeps tokens of users. It calls public addresses only.
+// AuthService is what obtains and keeps tokens of users.
 func (s *Stack) AuthService() *authservice.Service {
 	return s.authService.get(func() *authservice.Service {
-		return authservice.New(authservice.Config{Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log})
+		return authservice.New(authservice.Config{
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+		})
 	})
 }
+
+// Audit is the store of the audit logs.
+func (s *Stack) Audit() *audit.Store { return audit.NewStore(s.Table(), clock.System) }
 
 // Answers is the store of answers to requests that may be repeated.
 func (s *Stack) Answers() *idempotency.Store {

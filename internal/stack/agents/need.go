@@ -2,12 +2,15 @@ package agents
 
 import "github.com/slipway-run/slipway/internal/stack"
 
-// Names of the variables.
+// Names of the variables: what says that agents run on the machine of the functions, and what the names of everything that is made for agents begin with.
 const (
-	variableHost               = "SLIPWAY_AGENT_HOST"
-	variableHostToken          = "SLIPWAY_AGENT_HOST_TOKEN"
+	VariableHost       = "SLIPWAY_AGENT_HOST"
+	VariableHostToken  = "SLIPWAY_AGENT_HOST_TOKEN"
+	VariableNamePrefix = "SLIPWAY_NAME_PREFIX"
+)
+
+const (
 	variableCompute            = "SLIPWAY_COMPUTE"
-	variableNamePrefix         = "SLIPWAY_NAME_PREFIX"
 	variableCluster            = "SLIPWAY_ECS_CLUSTER"
 	variableSubnets            = "SLIPWAY_ECS_SUBNETS"
 	variableSecurityGroups     = "SLIPWAY_ECS_SECURITY_GROUPS"
@@ -20,40 +23,33 @@ const (
 	variableVPC                = "SLIPWAY_VPC"
 	variableListener           = "SLIPWAY_ALB_LISTENER"
 	variableALB                = "SLIPWAY_ALB_URL"
-	variableProject            = "SLIPWAY_CODEBUILD_PROJECT"
-	variableBuildLogGroup      = "SLIPWAY_CODEBUILD_LOG_GROUP"
-	variableRepository         = "SLIPWAY_ECR_REPOSITORY"
 
 	computeExpress = "express"
 )
 
 // hasPlace tells that agents can run somewhere. A stack without a network for them serves everything else, and rollouts end in words.
 func hasPlace(env stack.Environment) bool {
-	return env.Get(variableHost) != "" || env.Get(variableSubnets) != ""
+	return env.Get(VariableHost) != "" || env.Get(variableSubnets) != ""
 }
 
 // NeedTarget is the need of functions that invoke agents.
 func NeedTarget(env stack.Environment) []string {
 	switch {
-	case env.Get(variableHost) != "" || !hasPlace(env):
+	case env.Get(VariableHost) != "" || !hasPlace(env):
 		return nil
 	case env.Get(variableCompute) == computeExpress:
-		return []string{variableNamePrefix, variableCluster, variableInfrastructureRole}
+		return []string{VariableNamePrefix, variableCluster, variableInfrastructureRole}
 	default:
 		return []string{variableALB}
 	}
 }
 
-// NeedRollout is the need of functions that build and release agents.
-func NeedRollout(env stack.Environment) []string {
-	if env.Get(variableHost) != "" {
+// NeedPlace is the need of functions that release agents.
+func NeedPlace(env stack.Environment) []string {
+	if env.Get(VariableHost) != "" || !hasPlace(env) {
 		return nil
 	}
-	names := []string{variableNamePrefix, variableProject, variableRepository}
-	if !hasPlace(env) {
-		return names
-	}
-	names = append(names, variableCluster, variableSecurityGroups, variableExecutionRole, variableLogGroup)
+	names := []string{variableCluster, variableSecurityGroups, variableExecutionRole, variableLogGroup}
 	if env.Get(variableCompute) != computeExpress {
 		names = append(names, variableVPC, variableListener)
 	}

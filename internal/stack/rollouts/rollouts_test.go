@@ -1,4 +1,4 @@
-package agents_test
+package rollouts_test
 
 import (
 	"encoding/base64"
@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/stack"
 	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/stack/rollouts"
 )
 
 // account is the environment of a stack in an AWS account, in which services has KMS and an empty table.
@@ -42,13 +43,13 @@ func account(t *testing.T) map[string]string {
 		"SLIPWAY_ECS_SECURITY_GROUPS": "sg-1", "SLIPWAY_ECS_EXECUTION_ROLE": "arn:aws:iam::1:role/execution", "SLIPWAY_ECS_LOG_GROUP": "/slipway",
 		"SLIPWAY_ECS_INFRASTRUCTURE_ROLE": "arn:aws:iam::1:role/infrastructure", "SLIPWAY_VPC": "vpc-1",
 		"SLIPWAY_ALB_LISTENER": "arn:aws:elasticloadbalancing:eu-north-1:1:listener/app/slipway/1/2", "SLIPWAY_ALB_URL": "http://alb.test",
-		"SLIPWAY_CODEBUILD_PROJECT": "slipway", "SLIPWAY_ECR_REPOSITORY": "1.dkr.ecr.eu-north-1.amazonaws.com/slipway",
+		"SLIPWAY_CODEBUILD_PROJECT": "slipway", "SLIPWAY_BUILD_TOOLS": "arn:aws:lambda:eu-north-1:1:layer:slipway-build-tools:1", "SLIPWAY_ECR_REPOSITORY": "1.dkr.ecr.eu-north-1.amazonaws.com/slipway",
 	}
 }
 
-func open(environment map[string]string, needs ...stack.Need) (*agents.Agents, error) {
+func open(environment map[string]string, needs ...stack.Need) (*rollouts.Rollouts, error) {
 	s, err := stack.Open(func(name string) string { return environment[name] }, slog.New(slog.DiscardHandler), needs...)
-	return agents.Of(s), err
+	return rollouts.Of(s), err
 }
 
 // TestWhatIsMissingIsNamed takes away what each kind of stack needs.
@@ -60,15 +61,15 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 		need    stack.Need
 		want    string
 	}{
-		"all is there":                  {nil, "", agents.NeedRollout, ""},
-		"a rollout, no project":         {nil, "SLIPWAY_CODEBUILD_PROJECT", agents.NeedRollout, "SLIPWAY_CODEBUILD_PROJECT"},
-		"a rollout, no load balancer":   {nil, "SLIPWAY_ALB_URL", agents.NeedRollout, "SLIPWAY_ALB_URL"},
-		"a rollout, no task role":       {nil, "SLIPWAY_ECS_TASK_ROLE", agents.NeedRollout, ""},
+		"all is there":                  {nil, "", rollouts.Need, ""},
+		"a rollout, no project":         {nil, "SLIPWAY_CODEBUILD_PROJECT", rollouts.Need, "SLIPWAY_CODEBUILD_PROJECT"},
+		"a rollout, no load balancer":   {nil, "SLIPWAY_ALB_URL", rollouts.Need, "SLIPWAY_ALB_URL"},
+		"a rollout, no task role":       {nil, "SLIPWAY_ECS_TASK_ROLE", rollouts.Need, ""},
 		"a runner, no load balancer":    {nil, "SLIPWAY_ALB_URL", agents.NeedTarget, "SLIPWAY_ALB_URL"},
 		"a runner, no project":          {nil, "SLIPWAY_CODEBUILD_PROJECT", agents.NeedTarget, ""},
-		"express, no load balancer":     {map[string]string{"SLIPWAY_COMPUTE": "express"}, "SLIPWAY_ALB_URL", agents.NeedRollout, ""},
+		"express, no load balancer":     {map[string]string{"SLIPWAY_COMPUTE": "express"}, "SLIPWAY_ALB_URL", rollouts.Need, ""},
 		"express, no role":              {map[string]string{"SLIPWAY_COMPUTE": "express"}, "SLIPWAY_ECS_INFRASTRUCTURE_ROLE", agents.NeedTarget, "SLIPWAY_ECS_INFRASTRUCTURE_ROLE"},
-		"a machine, no project":         {map[string]string{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}, "SLIPWAY_CODEBUILD_PROJECT", agents.NeedRollout, ""},
+		"a machine, no project":         {map[string]string{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}, "SLIPWAY_CODEBUILD_PROJECT", rollouts.Need, ""},
 		"a machine, no load balancer":   {map[string]string{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}, "SLIPWAY_ALB_URL", agents.NeedTarget, ""},
 		"a machine still needs a table": {map[string]string{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}, "SLIPWAY_TABLE", stack.NeedTable, "SLIPWAY_TABLE"},
 	} {
@@ -107,7 +108,7 @@ func TestWhereAgentsRun(t *testing.T) {
 	} {
 		environment := account(t)
 		maps.Copy(environment, c.set)
-		a, err := open(environment, agents.NeedRollout)
+		a, err := open(environment, rollouts.Need)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,7 +145,7 @@ func TestWithoutANetworkThereIsNoPlaceForAgents(t *testing.T) {
 	for _, name := range []string{"SLIPWAY_ECS_SUBNETS", "SLIPWAY_ECS_SECURITY_GROUPS", "SLIPWAY_VPC", "SLIPWAY_ALB_LISTENER", "SLIPWAY_ALB_URL"} {
 		delete(environment, name)
 	}
-	a, err := open(environment, agents.NeedRollout, agents.NeedTarget)
+	a, err := open(environment, rollouts.Need, agents.NeedTarget)
 	if err != nil {
 		t.Fatal(err)
 	}

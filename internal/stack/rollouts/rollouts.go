@@ -1,0 +1,105 @@
+package rollouts
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/codebuild"
+	buildremote "github.com/slipway-run/slipway/internal/build/remote"
+	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/rollout"
+	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/stack/repositories"
+)
+
+// Names of the variables.
+const (
+	variableProject       = "SLIPWAY_CODEBUILD_PROJECT"
+	variableBuildTools    = "SLIPWAY_BUILD_TOOLS"
+	variableBuildLogGroup = "SLIPWAY_CODEBUILD_LOG_GROUP"
+	variableRepository    = "SLIPWAY_ECR_REPOSITORY"
+)
+
+// Need is the need of functions that build and release agents.
+func Need(env stack.Environment) []string {
+	if env.Get(agents.VariableHost) != "" {
+		return nil
+	}
+	return append([]string{agents.VariableNamePrefix, variableProject, variableRepository, variableBuildTools}, agents.NeedPlace(env)...)
+}
+
+// Rollouts makes the adapters. It is safe for concurrent use.
+type Rollouts struct {
+	*agents.Agents
+
+	mu   sync.Mutex
+	work *rollout.Rollout
+}
+
+// Of returns the rollouts of a stack.
+func Of(s *stack.Stack) *Rollouts { return &Rollouts{Agents: agents.Of(s)} }
+
+// Rollout performs the steps of rollouts and teardowns.
+func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
+	key, err := r.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	target, err := r.Place(ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.work != nil {
+		return r.work, nil
+	}
+	builder, err := r.builder()
+	if err != nil {
+		return nil, fmt.Errorf("open builder: %w", err)
+	}
+	targets := map[revision.Source]compute.Target{}
+	if target != nil {
+		targets[revision.GitHub] = target
+	}
+	if target != nil && !r.IsHosted() { // a machine's agents are processes, not containers
+		targets[revision.ExternalDocker] = target
+	}
+	integrations, err := repositories.Integrations(r.Stack)
+	if err != nil {
+		return nil, err
+	}
+	r.work = rollout.New(rollout.Config{
+		Kept:         []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory()},
+		Integrations: integrations,
+		Deployments:  r.Deployments(), Threads: r.Threads(), Workflow: r.Engine(), Builder: builder, Targets: targets, Logs: kept{},
+		Listeners: r.Listeners().Target(nil),
+		Hasher:    key, Now: clock.System, Log: r.Log,
+	})
+	return r.work, nil
+}
+
+func (r *Rollouts) builder() (build.Builder, error) {
+	if r.IsHosted() {
+		return buildremote.New(r.Get(agents.VariableHost), r.Get(agents.VariableHostToken), nil), nil
+	}
+	return codebuild.New(codebuild.Config{
+		AWS:           r.AWS,
+		Table:         r.Table(),
+		NamePrefix:    r.Get(agents.VariableNamePrefix),
+		Project:       r.Get(variableProject),
+		LogGroup:      r.Get(variableBuildLogGroup),
+		ECRRepository: r.Get(variableRepository),
+		Tools:         r.Get(variableBuildTools),
+	})
+}
+
+// kept is the rollout.Forgetter of logs that are not this program's to erase: CloudWatch keeps them as long as the log group says.
+type kept struct{}
+
+func (kept) Remove(string) error { return nil }
