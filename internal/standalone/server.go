@@ -22,6 +22,8 @@ import (
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/authservice"
+	builddocker "github.com/slipway-run/slipway/internal/build/docker"
+	"github.com/slipway-run/slipway/internal/build/dockerfile"
 	buildlocal "github.com/slipway-run/slipway/internal/build/local"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/clock"
@@ -82,8 +84,14 @@ type Config struct {
 	Issuers []oidc.Issuer
 	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the target's own limit.
 	ReadyLimit time.Duration
-	// PrivateAddresses lets OAuth providers and webhooks have addresses that are not public.
+	// DrainLimit is how long the runs of a revision that was replaced may go on; 0 stands for the target's own limit.
+	DrainLimit time.Duration
+	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
 	PrivateAddresses bool
+	// BuildImages makes images of what is deployed from repositories, which then runs in containers; there must be a container engine. ImageRegistry has the images that these are
+	// made from; "" is that of Docker's official ones.
+	BuildImages   bool
+	ImageRegistry string
 	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
 	GitHubApp string
 	// Limits are how often each key may call the control plane; the zero value is no limit.
@@ -99,6 +107,7 @@ type Server struct {
 	table      *sqlite.Table
 	engine     *workflowlocal.Engine
 	logs       *files.Logs
+	images     *builddocker.Images
 	builder    *buildlocal.Builder
 	processes  *process.Target
 	containers *docker.Target
@@ -166,13 +175,16 @@ func (s *Server) assemble() error {
 	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
 		return err
 	}
-	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Logs: s.logs, Log: log, Private: s.config.Data}); err != nil {
+	if err := s.openBuilder(); err != nil {
 		return err
 	}
 	if !child.Confines() {
 		log.Warn("this system cannot keep agents and builds from the server's files (it has no Landlock): run only agents that you trust")
 	}
-	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit}
+	if err := child.CanLimit(); err != nil {
+		log.Warn("this system cannot limit the processors, memory and processes of agents and builds (it has no control groups of version 2 that this server may divide)", "reason", err)
+	}
+	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
 	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits}); err != nil {
 		return err
 	}
@@ -199,7 +211,7 @@ func (s *Server) assemble() error {
 	s.keys = apikey.NewStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
 	listeners := listener.NewStore(listener.Config{
-		Table: s.table, Sealer: key, Now: now, Log: log,
+		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
 		Token: func(_ context.Context, revision string) (string, error) {
 			return secret.InvokeToken(key, revision), nil
 		},
@@ -238,6 +250,21 @@ func (s *Server) assemble() error {
 	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.table, key, now))
 }
 
+// openBuilder makes what builds repositories, into images if that was asked for.
+func (s *Server) openBuilder() (err error) {
+	config := buildlocal.Config{
+		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Private: s.config.Data, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
+	}
+	if s.config.BuildImages {
+		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {
+			return err
+		}
+		config.Images = s.images
+	}
+	s.builder, err = buildlocal.New(config)
+	return err
+}
+
 func (s *Server) routes(
 	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
 ) error {
@@ -253,7 +280,7 @@ func (s *Server) routes(
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{
 			Deployments: deployments, Listeners: listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
-			Limiter: web.NewLimiter(s.config.Limits, clock.System), AuthService: tokens, Webhooks: s.webhooks,
+			Limiter: web.NewLimiter(s.config.Limits, clock.System), Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
 			Integrations: repositories.integrations, Push: repositories.push,
 			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
 			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Now: clock.System},
@@ -347,6 +374,9 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	if s.builder != nil {
 		errs = append(errs, s.builder.Close())
+	}
+	if s.images != nil {
+		errs = append(errs, s.images.Close())
 	}
 	if s.processes != nil {
 		errs = append(errs, s.processes.Close(ctx))

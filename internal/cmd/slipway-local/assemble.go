@@ -65,6 +65,9 @@ func (s *server) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": version, "SLIPWAY_AGENT_HOST_TOKEN": s.token}
+	if s.config.PrivateAddresses {
+		s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = "true"
+	}
 	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_KMS": keys, "SLIPWAY_AGENT_HOST": s.agents}); err != nil {
 		return err
@@ -161,7 +164,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Logs: logs, Log: log}); err != nil {
 		return err
 	}
-	if s.target, err = process.New(process.Config{Dir: s.path("agents"), Logs: logs, Log: log, Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit}}); err != nil {
+	if s.target, err = process.New(process.Config{Dir: s.path("agents"), Logs: logs, Log: log, Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}}); err != nil {
 		return err
 	}
 	s.token = rand.Text()

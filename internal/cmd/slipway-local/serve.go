@@ -49,9 +49,12 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	flags.StringVar(&config.DynamoDB, "dynamodb", "", "URL of a DynamoDB that runs already (default: DynamoDB Local is started)")
 	flags.StringVar(&config.Table, "table", "slipway", "name of the table")
 	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
+	flags.DurationVar(&config.DrainLimit, "drain-limit", 0, "how long runs may go on with a revision that was replaced, before the next one goes on with them (default 10m)")
 	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
 		"file with this stack's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
+	flags.BoolVar(&config.PrivateAddresses, "private-addresses", false,
+		"let OAuth providers, webhooks and the agents of listeners have addresses that are not public")
 	flags.BoolVar(&verbose, "verbose", false, "log details")
 	return cmd
 }
@@ -68,7 +71,7 @@ func terminal(w io.Writer) io.Writer {
 
 // complete makes the paths absolute, since other programs get them.
 func (c *config) complete() error {
-	if c.ReadyLimit < 0 || c.Reconcile < 0 {
+	if c.ReadyLimit < 0 || c.DrainLimit < 0 || c.Reconcile < 0 {
 		return errors.New("a duration must not be negative")
 	}
 	if c.Build == "" {

@@ -44,9 +44,12 @@ type config struct {
 	// DynamoDB is the URL of one that runs already; Table is the table's name.
 	DynamoDB, Table string
 	ReadyLimit      time.Duration
+	DrainLimit      time.Duration
 	Reconcile       time.Duration
 	// GitHubApp is the file with the stack's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
 	GitHubApp string
+	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
+	PrivateAddresses bool
 	// Containers says that functions run under SAM, as far as it can run them.
 	Containers bool
 	// Terminal gets what a person needs to reach the server, Output what happens.

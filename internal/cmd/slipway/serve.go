@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	builddocker "github.com/slipway-run/slipway/internal/build/docker"
 	"github.com/slipway-run/slipway/internal/oidc"
 	"github.com/slipway-run/slipway/internal/standalone"
 	"github.com/slipway-run/slipway/internal/web"
@@ -46,6 +47,9 @@ func newServe() *cobra.Command {
 			if errors.Is(err, syscall.EADDRINUSE) {
 				return fmt.Errorf("%w; choose another address with --listen", err)
 			}
+			if errors.Is(err, builddocker.ErrNoEngine) {
+				return fmt.Errorf("%w; start Docker, or serve without --build-images", err)
+			}
 			if err != nil {
 				return err
 			}
@@ -58,6 +62,7 @@ func newServe() *cobra.Command {
 	flags.StringVar(&config.Data, "data", ".slipway", "directory that everything is kept in")
 	flags.StringVar(&config.BaseURL, "base-url", "", "address that clients reach this server at (default: the listening address)")
 	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
+	flags.DurationVar(&config.DrainLimit, "drain-limit", 0, "how long runs may go on with a revision that was replaced, before the next one goes on with them (default 10m)")
 	flags.StringArrayVar(&programs, "issuer", nil,
 		"issuer, as https://issuer=audience, of bearer tokens that a workspace's trust rules may admit; may be repeated")
 	flags.StringArrayVar(&people, "member-issuer", nil,
@@ -65,10 +70,14 @@ func newServe() *cobra.Command {
 	flags.Float64Var(&rate, "rate-limit", 0,
 		"how often a key may call the control plane, per second and twice that at once, reads and writes each (default: no limit)")
 	flags.StringArrayVar(&config.Origins, "allow-origin", nil, "origin whose pages may call agents from browsers; may be repeated (default: all)")
+	flags.BoolVar(&config.BuildImages, "build-images", false,
+		"make images of what is deployed from repositories, and run it in containers; needs a Docker engine (default: it runs as processes)")
+	flags.StringVar(&config.ImageRegistry, "image-registry", "",
+		"registry, or a part of one, with the images python, node and debian that images are made from (default docker.io/library)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
 		"file with this server's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
 	flags.BoolVar(&config.PrivateAddresses, "private-addresses", false,
-		"let OAuth providers and webhooks have addresses that are not public, as in a company's own network")
+		"let OAuth providers, webhooks and the agents of listeners have addresses that are not public, as in a company's own network")
 	flags.BoolVar(&config.RedactSecrets, "redact-secrets", false, "show the values of secrets to nobody (default: to those who may change them)")
 	flags.BoolVar(&verbose, "verbose", false, "log details")
 	return cmd
