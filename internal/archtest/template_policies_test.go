@@ -31,7 +31,7 @@ var grants = map[string][]string{
 	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),
 	"Githubhook":   slices.Concat(dynamo.Actions, useKey, readSecret, []string{"states:StartExecution rollout", "states:StartExecution webhook"}),
 	"Workspaces":   slices.Concat(dynamo.Actions, useKey),
-	"Threads":      slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService"}),
+	"Threads":      slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService", "states:StartExecution webhook"}),
 	"Runs":         slices.Concat(dynamo.Actions, useKey, endRuns),
 	"Runstream":    slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, endRuns),
 	"Assistants":   slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService"}),
