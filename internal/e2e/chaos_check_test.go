@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strconv"
@@ -103,7 +104,7 @@ func (c *chaos) increasing(what string, events []event, last float64) float64 {
 // check compares what a thread has come to with what its clients know.
 func (c *chaos) check(th *thread) {
 	runs, final := th.list(c.t), th.state(c.t)
-	listed, want := map[string]bool{}, []string{}
+	listed, texts := map[string]bool{}, map[string]string{}
 	position := -1.0
 	for _, run := range runs {
 		listed[run.ID] = true
@@ -113,7 +114,7 @@ func (c *chaos) check(th *thread) {
 			c.t.Errorf("run %s is %s for ever", run.ID, run.Status)
 		}
 		text := run.Kwargs.Input.Messages[0].Content
-		want = append(want, text)
+		texts[run.ID] = text
 		if c.refused[text] {
 			c.t.Errorf("%q was refused, and is run %s", text, run.ID)
 		}
@@ -123,16 +124,29 @@ func (c *chaos) check(th *thread) {
 		c.checkReadings(run, whole.seen)
 		c.checkShown(run, whole.seen, final)
 	}
+	for run, a := range c.asked {
+		if a.thread != th || listed[run] {
+			continue
+		}
+		done, asked := c.deleted[run]
+		switch {
+		case asked && slices.Contains(questions(final), a.text):
+			c.count("run deleted")
+			texts[run] = a.text // which stays
+		case done && !slices.ContainsFunc(c.reads, func(r *reading) bool { return r.run == run && len(r.seen) > 0 }):
+			c.count("run deleted before its turn")
+		case !c.mayBeGone(run) || (c.ended[run] != "" && !asked):
+			c.t.Errorf("run %s (%q), which was %q, is gone", run, a.text, c.ended[run])
+		default:
+			c.count("run rolled back")
+		}
+	}
+	want := []string{}
+	for _, run := range slices.Sorted(maps.Keys(texts)) { // by their turns
+		want = append(want, texts[run])
+	}
 	if got := questions(final); !slices.Equal(got, want) {
 		c.t.Errorf("thread %s has the questions\n%s\nits runs asked\n%s", th.ID, strings.Join(got, "\n"), strings.Join(want, "\n"))
-	}
-	for run, a := range c.asked {
-		if a.thread == th && !listed[run] {
-			c.count("run rolled back")
-			if !c.mayBeGone(run) || c.ended[run] != "" {
-				c.t.Errorf("run %s (%q), which was %q, is gone", run, a.text, c.ended[run])
-			}
-		}
 	}
 	last := ask("what's the weather in nyc, at last?", fast).with("multitask_strategy", "reject")
 	th.wait(c.t, last).Messages[len(final):].expect(c.t, answered...)

@@ -27,7 +27,7 @@ type chaosClient struct {
 func (c *chaosClient) run() {
 	for !c.finished() {
 		th := c.threads[c.rng.IntN(len(c.threads))]
-		switch c.rng.IntN(10) {
+		switch c.rng.IntN(12) {
 		case 0:
 			c.create(th, "/runs")
 		case 1, 2:
@@ -40,6 +40,12 @@ func (c *chaosClient) run() {
 			c.cancel(th)
 		case 9:
 			c.replay(th)
+		case 10:
+			if c.rng.IntN(3) == 0 { // so that many runs come to their ends
+				c.cancelMany(th)
+			}
+		case 11:
+			c.remove(th)
 		}
 	}
 }
@@ -60,7 +66,12 @@ func (c *chaosClient) question() (request, string) {
 	modes := [][]string{{"messages-tuple", "values"}, {"messages-tuple", "updates"}, {"messages"}, {"messages-tuple"}}
 	strategies := []string{"enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "enqueue", "interrupt", "interrupt", "reject", "rollback"}
 	strategy := strategies[c.rng.IntN(len(strategies))]
-	return ask(text, settings).with("stream_mode", modes[c.rng.IntN(len(modes))]).with("multitask_strategy", strategy), text
+	body := ask(text, settings).with("stream_mode", modes[c.rng.IntN(len(modes))]).with("multitask_strategy", strategy)
+	if c.rng.IntN(6) == 0 {
+		body = body.with("after_seconds", 0.1*float64(1+c.rng.IntN(12)))
+		c.count("delayed")
+	}
+	return body, text
 }
 
 // asking notes what a request to run may do, before it is made.
@@ -150,6 +161,7 @@ func (c *chaosClient) values(th *thread, run string, body []byte) {
 	}
 	var ended runBody
 	switch {
+	case got.status == http.StatusNotFound && c.mayBeGone(run):
 	case got.status != http.StatusOK:
 		c.t.Errorf("run %s has values and is answered with %d: %s", run, got.status, got.body)
 	case json.Unmarshal(got.body, &ended) != nil || ended.Status == "pending" || ended.Status == "running":
@@ -211,6 +223,69 @@ func (c *chaosClient) cancel(th *thread) {
 	case got.status != http.StatusNotFound:
 		c.t.Errorf("cancel of %s: status %d: %s", run, got.status, got.body)
 	}
+}
+
+// cancelMany cancels some runs of a thread, or all of a status on all threads.
+func (c *chaosClient) cancelMany(th *thread) {
+	body, what := map[string]any{}, "some"
+	action := []string{"interrupt", "interrupt", "rollback"}[c.rng.IntN(3)]
+	if c.rng.IntN(3) == 0 {
+		what = []string{"pending", "running", "all"}[c.rng.IntN(3)]
+		body["status"] = what
+		for _, each := range c.threads {
+			if action == "rollback" {
+				c.undoing(each, "")
+			}
+		}
+	} else {
+		runs := []string{}
+		for range 1 + c.rng.IntN(3) {
+			if run := c.recent(th); run != "" {
+				runs = append(runs, run)
+			}
+			if action == "rollback" && len(runs) > 0 {
+				c.undoing(th, runs[len(runs)-1])
+			}
+		}
+		if len(runs) == 0 {
+			return
+		}
+		body["thread_id"], body["run_ids"] = th.ID, runs
+	}
+	got, err := c.client.do(c.t.Context(), "POST", c.agent.url+"/runs/cancel?action="+action, body)
+	switch {
+	case err != nil:
+		c.lost(err)
+	case got.status == http.StatusNoContent:
+		c.count("cancelled many: " + what)
+	case got.status != http.StatusNotFound:
+		c.t.Errorf("cancel of %v: status %d: %s", body, got.status, got.body)
+	}
+}
+
+// remove deletes a run, if it has ended. What it said stays.
+func (c *chaosClient) remove(th *thread) {
+	run := c.recent(th)
+	if run == "" {
+		return
+	}
+	c.removing(run, false)
+	got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run, nil)
+	switch {
+	case err != nil:
+		c.lost(err)
+	case got.status == http.StatusNoContent:
+		c.removing(run, true)
+		c.count("deleted")
+	case got.status != http.StatusConflict && (got.status != http.StatusNotFound || !c.mayBeGone(run)):
+		c.t.Errorf("delete of %s: status %d: %s", run, got.status, got.body)
+	}
+}
+
+func (c *chaosClient) removing(run string, done bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.deleted[run] = c.deleted[run] || done
 }
 
 // reading is what one reader has seen of a run, over all its connections.

@@ -35,6 +35,8 @@ type chaos struct {
 	asked   map[string]accepted
 	refused map[string]bool
 	undone  []undoing
+	// deleted are the runs that somebody wanted deleted, true where the server said that they are.
+	deleted map[string]bool
 	// ended are the final statuses that somebody has seen.
 	ended map[string]string
 	reads []*reading
@@ -54,7 +56,7 @@ type undoing struct {
 	run    string
 }
 
-// TestNothingIsLostAndNothingTwice has many clients create, interrupt, queue, reject, roll back, cancel, join and stream runs on a few threads while the
+// TestNothingIsLostAndNothingTwice has many clients create, delay, interrupt, queue, reject, roll back, cancel, delete, join and stream runs on a few threads while the
 // server and its agents are killed and started again. What each of them does is decided by a seed:
 //
 //	go test ./internal/e2e -run TestNothingIsLostAndNothingTwice -chaos-seed 7 -chaos-time 5m
@@ -70,7 +72,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	revision := value(agent.get(t).ActiveRevision)
 	c := &chaos{
 		t: t, client: &server{credentials: s.credentials}, over: make(chan struct{}),
-		asked: map[string]accepted{}, refused: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
+		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
 	}
 	c.agent = &deployment{server: c.client, path: agent.path, ID: agent.ID, url: agent.url}
 	for range chaosThreads {
@@ -177,6 +179,9 @@ func (c *chaos) known() map[string]string {
 func (c *chaos) mayBeGone(run string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, asked := c.deleted[run]; asked {
+		return true
+	}
 	a := c.asked[run]
 	for _, u := range c.undone {
 		if u.run == run || (u.run == "" && u.thread == a.thread && c.ended[run] == "") {

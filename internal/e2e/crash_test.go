@@ -163,6 +163,17 @@ func expectRecovered(t *testing.T, thread *thread, seen *stream) {
 	}
 }
 
+// expectTakenOver wants that the run of a server that has ended goes on as soon as the next one is there, and not when a lease of thirty seconds is over.
+func expectTakenOver(t *testing.T, thread *thread, seen *stream, began time.Time) {
+	t.Helper()
+	next := thread.follow(t, seen.run(), seen.lastID())
+	next.until(t, "the next attempt", func(e event) bool { return e.name == "metadata" })
+	next.body.Close()
+	if took := time.Since(began); took > grace {
+		t.Errorf("the run was taken up after %s", took)
+	}
+}
+
 func TestAgentIsKilledDuringARun(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -252,6 +263,8 @@ func TestServerIsTerminatedDuringARun(t *testing.T) {
 	}
 	seen.drain()
 	s.restart(t)
+	began := time.Now()
+	expectTakenOver(t, long, seen, began)
 
 	t.Run("what was near its end had ended", func(t *testing.T) {
 		if status := short.get(t, shortRun.ID).Status; status != "success" {

@@ -108,6 +108,12 @@ func TestFailureOfALaterRevision(t *testing.T) {
 				repo.write(t, "framework.json", agentConfig().with("start", "echo no model is configured >&2; exit 7"))
 			},
 		},
+		"what listens is no agent": {
+			branch: "foreign", status: "DEPLOY_FAILED", reason: "NO_CONTRACT", words: []string{"does not speak the container contract", "/ping", "404"},
+			write: func() {
+				repo.write(t, "framework.json", agentConfig().with("start", `exec python3 -m http.server --bind "$HOST" "$PORT"`))
+			},
+		},
 		"the agent's program is missing": {
 			branch: "missing", status: "DEPLOY_FAILED", reason: "START_FAILED", words: []string{"no-such-program"},
 			write: func() { repo.write(t, "framework.json", agentConfig().with("start", []string{"./no-such-program"})) },

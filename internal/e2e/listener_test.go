@@ -67,7 +67,7 @@ func (d *deployment) expectAnswer(t *testing.T, words string) {
 // TestAListenerRunsADeployment follows one from its creation to its end.
 func TestAListenerRunsADeployment(t *testing.T) {
 	t.Parallel()
-	on := newLocal(t.TempDir(), "--verbose")
+	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // the cluster is this machine
 	s := startServer(t, on)
 	mine, theirs := "mine-"+rand.Text(), "theirs-"+rand.Text()
 	l, created := s.newListener(t)
@@ -144,7 +144,7 @@ func TestAListenerRunsADeployment(t *testing.T) {
 // TestAListenerThatGoesAway kills the process that speaks for a listener; another one takes its place when the session is over.
 func TestAListenerThatGoesAway(t *testing.T) {
 	t.Parallel()
-	s := shared(t).server
+	s := newServer(t, "--private-addresses")
 	l, created := s.newListener(t)
 	kill := l.start(t)
 	d, body := s.create(t, placedAt(created.ID, "weather:v1"))

@@ -59,6 +59,41 @@ func TestNothingIsDroppedDuringARollout(t *testing.T) {
 	})
 }
 
+// TestARunOutlastsTheDraining of the revision that began it: the next one goes on with it from its last step, and nothing that was shown is lost.
+func TestARunOutlastsTheDraining(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--drain-limit", "1s")
+	repo := agentRepository(t)
+	repo.branch(t, "hasty", agentConfig().with("start", `./agent & trap "kill -9 $!" TERM; wait`))
+	agent := s.deploy(t, repo, "hasty")
+	first := value(agent.get(t).ActiveRevision)
+	thread := agent.thread(t)
+	seen := thread.stream(t, ask(askSF, map[string]any{"token_delay_ms": 60, "answer_words": 1000, "node_delay_ms": 0}).streaming())
+	seen.untilShown(t, 3)
+	agent.awaitDeployed(t, agent.patch(t, "refs/tags/v2"))
+	seen.until(t, "the next attempt", func(event) bool { return seen.count("metadata") == 2 })
+	eventually(t, "the first revision's agent has ended", func() (bool, any) {
+		pids, err := s.agents(first)
+		return err == nil && len(pids) == 0, pids
+	})
+	seen.untilShown(t, 20)
+	thread.server.call(t, http.StatusNoContent, "POST", thread.url+"/runs/"+seen.run()+"/cancel?wait=1", nil, nil)
+	seen.rest(t)
+	all := thread.follow(t, seen.run(), "-1")
+	all.rest(t)
+	expectIncreasing(t, all.seen)
+	expectSame(t, "the replay", all.seen, seen.seen)
+	thread.expectRuns(t, "interrupted")
+	final := thread.state(t)
+	final.expect(t, "human", "call", "tool", "partial", "partial")
+	if before, after := final[3].Content, final[4].Content; !strings.HasPrefix(before, firstWords) || !strings.HasPrefix(after, secondWords) {
+		t.Errorf("the first revision has shown %q, the second goes on with %q", before, after)
+	}
+	if seen.count("metadata") != 2 {
+		t.Errorf("the run was begun more than once again: %v", seen.names())
+	}
+}
+
 // keepAsking runs, reads and lists until it is told to stop, and returns what went wrong.
 func keepAsking(t *testing.T, thread *thread, ended <-chan struct{}) error {
 	asked := 0
