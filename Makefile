@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-docker (Docker), test-schema (Python), test-runtimes and test-agents (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
+# test-docker (Docker, Python, Node), test-schema (Python), test-runtimes and test-agents (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -27,10 +27,12 @@ build: ## build bin/slipway
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/slipway ./internal/cmd/slipway
 
 # A bootstrap is replaced by renaming, because a process may still run the one before.
-functions: ## build the Lambda functions into build/<function>/bootstrap
+functions: ## build the Lambda functions into build/<function>/bootstrap, and the tool of CodeBuild
 	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -tags lambda.norpc,nethttpomithttp2 -trimpath -ldflags=-s -o build/.bin/ ./functions/...
 	@for name in $(FUNCTIONS); do mkdir -p build/$$name; cmp -s build/.bin/$$name build/$$name/bootstrap || \
 		{ cp build/.bin/$$name build/$$name/.new && mv build/$$name/.new build/$$name/bootstrap; }; done
+	@mkdir -p build/build-tools
+	CGO_ENABLED=0 GOOS=linux GOARCH=$(ARCH) go build -trimpath -ldflags=-s -o build/build-tools/slipway-recipe ./internal/cmd/slipway-recipe
 
 start: build ## build and serve at 127.0.0.1:8080, with everything kept in .slipway
 	bin/slipway serve
@@ -61,9 +63,10 @@ test-sdk: ## drive a server with the client SDKs that applications use; needs Py
 	sh internal/e2e/testdata/sdk/setup.sh
 	go test -tags sdk -run 'SDK|Script' ./internal/e2e
 
-test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
+test-dynamo: ## test the DynamoDB adapter, and the domain on it, on DynamoDB Local; needs Java 17 and Maven
 	go test -tags dynamo ./internal/table/dynamo ./internal/emulator/dynamodb
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
+	go run ./internal/emulator/dynamodb/with go test -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook}
 
 test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17 and Maven
 	go test -timeout 20m -tags lambda ./internal/e2e -server lambda
@@ -76,8 +79,8 @@ test-browser: ## have users give their consent in a real browser; needs Node and
 	sh internal/e2e/testdata/browser/setup.sh
 	go test -tags browser -run Browser ./internal/e2e
 
-test-docker: ## run agents in containers; needs Docker
-	go test -tags docker ./internal/compute/docker
+test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
+	go test -tags docker ./internal/compute/docker ./internal/build/docker
 	go test -tags docker -run TestAnImageIsDeployed ./internal/e2e
 
 test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
@@ -126,7 +129,7 @@ generate: ## write the generated code
 
 # Files are compared with themselves, not with the last commit, so that this holds before a commit too.
 verify: ## check that the generated code and go.mod are current
-	@sums() { find . \( -name '*.go' -o -name '*.gen.html' \) -exec cksum {} + | sort -k 3; }; \
+	@sums() { find . \( -name '*.go' -o -name '*.gen.html.gz' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
 	diff <(echo "$$before") <(sums) || { echo 'make verify: the generated code was not current; it is now' >&2; exit 1; }
 	go mod tidy -diff
