@@ -91,6 +91,8 @@ type hooked struct {
 	before func()
 	// read, when not nil, is told the key of each item before it is read.
 	read func(table.Key)
+	// query, when not nil, is called before the next query.
+	query func()
 	// committed, when not nil, is told the writes of each transaction that was applied.
 	committed func([]table.Write)
 	// largest is the most writes of one transaction.
@@ -114,6 +116,14 @@ func (h *hooked) beforeGet(key table.Key, f func()) {
 			h.read = nil
 			f()
 		}
+	}
+}
+
+// beforeQuery calls the function once, before the next query.
+func (h *hooked) beforeQuery(f func()) {
+	h.query = func() {
+		h.query = nil
+		f()
 	}
 }
 
@@ -159,6 +169,9 @@ func (h *hooked) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item
 
 func (h *hooked) Query(ctx context.Context, query table.Query) (table.Page, error) {
 	h.reads.Add(1)
+	if h.query != nil {
+		h.query()
+	}
 	return h.Table.Query(ctx, query)
 }
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -141,5 +142,27 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 		if !slices.IsSortedFunc(listed, func(a, b run.Run) int { return strings.Compare(b.Run, a.Run) }) {
 			t.Errorf("status %q: not newest first", status)
 		}
+	}
+}
+
+// TestARunIsCreatedWhileItsThreadIsListed and goes before one that waits for its time: no list says that it was overtaken by that.
+func TestARunIsCreatedWhileItsThreadIsListed(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.started("first")
+	f.create("overtaken", run.Enqueue)
+	waits := say("waits", run.Interrupt)
+	waits.After = time.Hour
+	_, err := f.runs.Create(t.Context(), f.ref, waits)
+	f.must(err)
+	f.table.beforeQuery(func() { f.create("next", run.Enqueue) })
+	listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
+	f.must(err)
+	statuses := []run.Status{}
+	for _, r := range listed {
+		statuses = append(statuses, r.Status)
+	}
+	if diff := cmp.Diff([]run.Status{run.Pending, run.Pending, run.Interrupted, run.Interrupted}, statuses); diff != "" {
+		t.Errorf("statuses, newest first (-want +got):\n%s", diff)
 	}
 }
