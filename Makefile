@@ -1,4 +1,4 @@
-# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo and
+# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
 # test-docker (Docker, Python, Node), test-schema (Python), test-runtimes and test-agents (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
@@ -17,7 +17,7 @@ OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 valida
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
-.PHONY: help build functions start demo lambda-local sam-local test test-sdk test-dynamo test-lambda test-sam test-docker test-agents test-schema test-runtimes test-referee test-moto test-cost test-browser
+.PHONY: help build functions start demo lambda-local sam-local test test-sdk test-dynamo test-domain test-lambda test-sam test-docker test-agents test-schema test-runtimes test-referee test-moto test-cost test-browser
 .PHONY: bench bench-lambda lint generate verify deploy clean
 
 help: ## list the targets
@@ -63,10 +63,12 @@ test-sdk: ## drive a server with the client SDKs that applications use; needs Py
 	sh internal/e2e/testdata/sdk/setup.sh
 	go test -tags sdk -run 'SDK|Script' ./internal/e2e
 
-test-dynamo: ## test the DynamoDB adapter, and the domain on it, on DynamoDB Local; needs Java 17 and Maven
+test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
 	go test -tags dynamo ./internal/table/dynamo ./internal/emulator/dynamodb
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
-	go run ./internal/emulator/dynamodb/with go test -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook}
+
+test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and Maven
+	go run ./internal/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook}
 
 test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17 and Maven
 	go test -timeout 20m -tags lambda ./internal/e2e -server lambda
