@@ -56,7 +56,7 @@ def main(path):
     for resource in template["Resources"].values():
         # As `sam package` does: CloudFormation sees locations in S3 only.
         properties = resource.get("Properties", {})
-        for name in ("CodeUri", "DefinitionUri"):
+        for name in ("CodeUri", "ContentUri", "DefinitionUri"):
             if name in properties:
                 properties[name] = "s3://bucket/key"
     os.environ.setdefault("AWS_DEFAULT_REGION", PARAMETERS["AWS::Region"])
