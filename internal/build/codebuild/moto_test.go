@@ -52,7 +52,7 @@ func TestMotoLifeOfABuild(t *testing.T) {
 	must(t, err)
 	_, err = images.CreateRepository(t.Context(), &ecr.CreateRepositoryInput{RepositoryName: aws.String("slipway-test")})
 	must(t, err)
-	b, err := codebuild.New(codebuild.Config{AWS: cfg, Table: openTable(t), NamePrefix: prefix, Project: project, ECRRepository: repository})
+	b, err := codebuild.New(codebuild.Config{AWS: cfg, Table: openTable(t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer})
 	must(t, err)
 	spec := newSpec("https://git.test/a.git")
 	spec.Credentials = "me:hunter2"
