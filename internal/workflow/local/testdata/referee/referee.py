@@ -1,10 +1,9 @@
 """Executes state machines with moto's interpreter. Reads cases from standard input and writes what each showed, both as JSON.
 
-Time is compressed, so that a day takes seconds: what is shorter stays shorter. Functions are not called but played: as a list of what
+Time is played too, so that a day takes none and a slow machine changes nothing. Functions are not called but played: as a list of what
 they do call by call ("work"), or as what is answered to each step ("answers", the last one again and again).
 """
 
-import contextlib
 import io
 import json
 import logging
@@ -20,7 +19,11 @@ from moto.core.config import default_user_config
 from moto.stepfunctions.parser.asl.component.common.error_name.custom_error_name import CustomErrorName
 from moto.stepfunctions.parser.asl.component.common.error_name.error_name import ErrorName
 from moto.stepfunctions.parser.asl.component.common.retry import retrier_decl
-from moto.stepfunctions.parser.asl.component.common.timeouts.timeout import TimeoutSeconds
+from moto.stepfunctions.parser.asl.component.common.retry.retrier_decl import RetrierDecl
+from moto.stepfunctions.parser.asl.component.common.timeouts.timeout import EvalTimeoutError
+from moto.stepfunctions.parser.asl.component.eval_component import EvalComponent
+from moto.stepfunctions.parser.asl.component.program.program import Program
+from moto.stepfunctions.parser.asl.component.state.exec.execute_state import ExecutionState
 from moto.stepfunctions.parser.asl.component.state.exec.state_task import lambda_eval_utils
 from moto.stepfunctions.parser.asl.component.state.wait.wait_function.wait_function import WaitFunction
 
@@ -29,35 +32,84 @@ AT_ONCE = 6
 ACCOUNT = "123456789012"
 
 
-def compressed(seconds):
-    """How long an interval really takes: proportional up to a minute, logarithmic beyond."""
-    if seconds <= 60:
-        return seconds * 0.03
-    return 1.8 + 1.5 * math.log2(seconds / 60)
+class Clock:
+    """The time of one execution, which does one thing after the other: it passes where the machine waits, and takes none."""
+
+    def __init__(self):
+        self.now = 0
+        self.machine_deadline = self.task_deadline = math.inf
+        self.late = threading.Event()
+
+    def sleep(self, seconds):
+        self.reach(self.now + max(seconds, 0))
+
+    def hang(self):
+        """What never answers lasts until the task's time is over, or the machine's."""
+        self.reach(self.task_deadline)
+        raise EvalTimeoutError()
+
+    def reach(self, moment):
+        if moment >= self.machine_deadline:
+            self.late.set()
+            threading.Event().wait()
+        self.now = moment
 
 
-def compress_time():
-    retrier_decl.time = types.SimpleNamespace(sleep=lambda seconds: time.sleep(compressed(seconds)))
+# The clocks and the functions of the cases, by region: each case has one of its own, as that is all that the factory of Lambda clients is told.
+clocks = {}
+functions = {}
 
-    def wait(self, env, wait_seconds):
-        if wait_seconds > 0:
-            env.program_state_event.wait(compressed(wait_seconds))
 
-    WaitFunction._wait_interval = wait
-    init = TimeoutSeconds.__init__
+def clock_of(env):
+    return clocks[env.states.context_object.context_object_data["StateMachine"]["Id"].split(":")[3]]
 
-    def init_compressed(self, timeout_seconds, is_default=None):
-        init(self, timeout_seconds, is_default)
-        if not self.is_default_value():
-            self.is_default, self.timeout_seconds = False, compressed(timeout_seconds)
 
-    TimeoutSeconds.__init__ = init_compressed
+def play_time():
+    """Replaces what the interpreter does with time."""
+    current = threading.local()
+    retry = RetrierDecl._eval_body
+
+    def eval_retry(self, env):
+        current.clock = clock_of(env)
+        retry(self, env)
+
+    RetrierDecl._eval_body = eval_retry
+    retrier_decl.time = types.SimpleNamespace(sleep=lambda seconds: current.clock.sleep(seconds))
+    WaitFunction._wait_interval = lambda self, env, wait_seconds: clock_of(env).sleep(wait_seconds)
+
+    evaluate = ExecutionState._evaluate_with_timeout
+
+    def evaluate_with_timeout(self, env):
+        clock = clock_of(env)
+        self.timeout.eval(env=env)
+        clock.task_deadline = clock.now + env.stack.pop()
+        evaluate(self, env)
+
+    ExecutionState._evaluate_with_timeout = evaluate_with_timeout
+
+    def evaluate_program(self, env):
+        clock = clock_of(env)
+        if self.timeout_seconds:
+            clock.machine_deadline = self.timeout_seconds.timeout_seconds
+        env.next_state_name = self.start_at.start_at_name
+
+        def work():
+            EvalComponent.eval(self, env)
+            clock.late.set()
+
+        threading.Thread(target=work, daemon=True).start()
+        clock.late.wait()
+        if env.is_running():
+            env.set_timed_out()
+
+    Program.eval = evaluate_program
 
 
 class Function:
     """What a case's functions do."""
 
-    def __init__(self, case):
+    def __init__(self, case, clock):
+        self.clock = clock
         self.work = list(case.get("work") or [])
         self.answers = {step: list(answers) for step, answers in (case.get("answers") or {}).items()}
         self.calls = []
@@ -74,7 +126,7 @@ class Function:
     def invoke(self, Payload, **_):
         does = self.next(json.loads(Payload))
         if does.get("hang"):
-            threading.Event().wait()
+            self.clock.hang()
         answer = {"StatusCode": 200, "ExecutedVersion": "$LATEST"}
         result = does.get("return")
         if does.get("error"):
@@ -82,10 +134,6 @@ class Function:
             result = {"errorMessage": does.get("cause", ""), "errorType": does["error"]}
         answer["Payload"] = io.BytesIO(json.dumps(result).encode())
         return answer
-
-
-# The functions of the cases, by region: each case has one of its own, as that is all that the factory of Lambda clients is told.
-functions = {}
 
 
 def shown_event(event):
@@ -101,7 +149,8 @@ def shown_event(event):
 
 def execute(case, region):
     shown = {}
-    functions[region] = function = Function(case)
+    clocks[region] = clock = Clock()
+    functions[region] = function = Function(case, clock)
     backend = models.StepFunctionsParserBackend(region, ACCOUNT)
     try:
         machine = backend.create_state_machine("m", json.dumps(case["definition"]), f"arn:aws:iam::{ACCOUNT}:role/r")
@@ -119,11 +168,6 @@ def execute(case, region):
     return shown
 
 
-def case_hangs(case):
-    answers = list(case.get("work") or []) + sum((case.get("answers") or {}).values(), [])
-    return any(does.get("hang") for does in answers)
-
-
 def main():
     logging.disable(logging.CRITICAL)
     default_user_config["stepfunctions"] = {"execute_state_machine": True}
@@ -132,14 +176,13 @@ def main():
     lambda_eval_utils.boto_client_for = lambda region, service, state_credentials=None: functions[region]
     # A function's error without a name is named States.TaskFailed here, which this interpreter keeps for itself.
     CustomErrorName.__init__ = lambda self, error_name: ErrorName.__init__(self, error_name=error_name)
-    compress_time()
+    play_time()
     cases = json.load(sys.stdin)
     results = [None] * len(cases)
     free = threading.Semaphore(AT_ONCE)
 
     def work(number):
-        # What waits for a function that never answers costs nothing but time.
-        with free if not case_hangs(cases[number]) else contextlib.nullcontext():
+        with free:
             results[number] = execute(cases[number], f"case-{number}")
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(len(cases))]
@@ -149,7 +192,7 @@ def main():
         thread.join()
     json.dump(results, sys.stdout)
     sys.stdout.flush()
-    os._exit(0)  # functions that hang have threads of their own
+    os._exit(0)  # executions that timed out have threads of their own
 
 
 if __name__ == "__main__":
