@@ -271,30 +271,10 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 	if err := s.table.Transact(ctx, table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant)}); err != nil {
 		return fmt.Errorf("delete assistant: %w", err)
 	}
-	return s.erase(ctx, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant))
+	return table.Erase(ctx, s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), nil)
 }
 
 // Erase removes all assistants of a deployment.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
-	return s.erase(ctx, keys.AssistantPartition(workspace, deployment))
-}
-
-func (s *Store) erase(ctx context.Context, query table.Query) error {
-	query.Limit = table.MaxWrites
-	for {
-		items, err := s.table.Query(ctx, query)
-		if err != nil {
-			return fmt.Errorf("list assistants to erase: %w", err)
-		}
-		if len(items.Items) == 0 {
-			return nil
-		}
-		var writes []table.Write
-		for _, item := range items.Items {
-			writes = append(writes, table.Delete{Key: item.Key})
-		}
-		if err := s.table.Transact(ctx, writes...); err != nil {
-			return fmt.Errorf("erase assistants: %w", err)
-		}
-	}
+	return table.Erase(ctx, s.table, keys.AssistantPartition(workspace, deployment), nil)
 }

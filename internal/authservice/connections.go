@@ -145,18 +145,8 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 
 // disconnectAll takes a token from all agents. One that is connected in this moment is left over, and counts for nothing without its token.
 func (s *Service) disconnectAll(ctx context.Context, t Token) error {
-	items, err := table.AllItems(ctx, s.table, keys.AuthConnectionList(t.Workspace, t.Token))
-	if err != nil {
-		return fmt.Errorf("list agents of token: %w", err)
-	}
-	for some := range slices.Chunk(items, table.MaxWrites) {
-		writes := make([]table.Write, len(some))
-		for i, item := range some {
-			writes[i] = table.Delete{Key: item.Key}
-		}
-		if err := s.table.Transact(ctx, writes...); err != nil {
-			return fmt.Errorf("disconnect token: %w", err)
-		}
+	if err := table.Erase(ctx, s.table, keys.AuthConnectionList(t.Workspace, t.Token), nil); err != nil {
+		return fmt.Errorf("disconnect token: %w", err)
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/assistant"
@@ -28,41 +27,7 @@ const (
 
 // Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to the next pass, which is no error.
 func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
-	queries := keys.DueCrons(dueBy)
-	problems := make([]error, len(queries))
-	var shards sync.WaitGroup
-	for i, query := range queries {
-		shards.Go(func() { problems[i] = s.fireShard(ctx, query) })
-	}
-	shards.Wait()
-	return errors.Join(problems...)
-}
-
-func (s *Store) fireShard(ctx context.Context, query table.Query) error {
-	query.Limit = firePage
-	var problems []error
-	for range fireLimit / firePage {
-		page, err := s.Table.Query(ctx, query)
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			return errors.Join(append(problems, fmt.Errorf("query crons that are due: %w", err))...)
-		}
-		for _, item := range page.Items {
-			err := s.fire(ctx, item)
-			if ctx.Err() != nil {
-				return errors.Join(problems...)
-			}
-			if err != nil && len(problems) < firePage {
-				problems = append(problems, fmt.Errorf("fire cron %s: %w", item.Key.SK, err))
-			}
-		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			break
-		}
-	}
-	return errors.Join(problems...)
+	return table.Pass{Shards: keys.DueCrons(dueBy), Page: firePage, Limit: fireLimit}.Serve(ctx, s.Table, s.fire)
 }
 
 // fire serves a cron's due time: it moves the cron on, creates the run, and takes the note away.

@@ -206,22 +206,5 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 
 // Erase removes all crons of a deployment.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
-	query := keys.Crons(workspace, deployment)
-	query.Limit = table.MaxWrites
-	for {
-		page, err := s.Table.Query(ctx, query)
-		if err != nil {
-			return fmt.Errorf("list crons to erase: %w", err)
-		}
-		if len(page.Items) == 0 {
-			return nil
-		}
-		writes := make([]table.Write, len(page.Items))
-		for i, item := range page.Items {
-			writes[i] = table.Delete{Key: item.Key}
-		}
-		if err := s.Table.Transact(ctx, writes...); err != nil {
-			return fmt.Errorf("erase crons: %w", err)
-		}
-	}
+	return table.Erase(ctx, s.Table, keys.Crons(workspace, deployment), nil)
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/fault"
@@ -83,51 +81,15 @@ const (
 // own; one whose workflow has ended without ending the run gets another. The shards are looked at side by side, each with the oldest lease
 // first. When ctx ends, Rescue ends what it has begun and leaves the rest to the next one, which is no error.
 func (s *Store) Rescue(ctx context.Context, now time.Time) error {
-	queries := keys.Leases(now)
-	problems := make([]error, len(queries))
-	var shards sync.WaitGroup
-	for i, query := range queries {
-		shards.Go(func() { problems[i] = s.rescueShard(ctx, query, now) })
-	}
-	shards.Wait()
-	// Trouble of the table is the same for all of them, and told once.
-	return errors.Join(slices.CompactFunc(problems, func(a, b error) bool { return fmt.Sprint(a) == fmt.Sprint(b) })...)
-}
-
-func (s *Store) rescueShard(ctx context.Context, query table.Query, now time.Time) error {
-	var problems []error
-	query.Limit = rescuePage
-	for {
-		page, err := s.table.Query(ctx, query)
-		if ctx.Err() != nil {
-			return errors.Join(problems...)
-		}
+	return table.Pass{Shards: keys.Leases(now), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+		parts, err := keys.ParseRun(item.Key)
 		if err != nil {
-			return errors.Join(append(problems, fmt.Errorf("query leases: %w", err))...)
+			return err
 		}
-		for _, item := range page.Items {
-			if ctx.Err() != nil {
-				return errors.Join(problems...)
-			}
-			if err := s.rescueItem(ctx, item, now); err != nil && len(problems) < rescuePage {
-				problems = append(problems, err) // when all fail, the first ones say why
-			}
-		}
-		if page.Cursor == "" {
-			return errors.Join(problems...)
-		}
-		query.Cursor = page.Cursor
-	}
-}
-
-func (s *Store) rescueItem(ctx context.Context, item *table.Item, now time.Time) error {
-	parts, err := keys.ParseRun(item.Key)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueLimit)
-	defer cancel()
-	return s.rescue(ctx, Task(parts).Ref(), now)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueLimit)
+		defer cancel()
+		return s.rescue(ctx, Task(parts).Ref(), now)
+	})
 }
 
 func (s *Store) rescue(ctx context.Context, ref Ref, now time.Time) error {

@@ -150,21 +150,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	if run, err = s.head(ctx, ref); err != nil {
 		return missing(ref, err)
 	}
-	query := keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position)
-	query.Limit = eraseBatch
-	for run.Position > run.Start {
-		page, err := s.table.Query(ctx, query)
-		if err != nil {
-			return fmt.Errorf("query events to erase: %w", err)
-		}
-		if len(page.Items) == 0 {
-			break
-		}
-		writes := make([]table.Write, len(page.Items))
-		for i, item := range page.Items {
-			writes[i] = table.Delete{Key: item.Key}
-		}
-		if err := s.table.Transact(ctx, writes...); err != nil {
+	if run.Position > run.Start {
+		if err := table.Erase(ctx, s.table, keys.Events(run.Workspace, run.Deployment, run.Thread, run.Start, run.Position), nil); err != nil {
 			return fmt.Errorf("erase events: %w", err)
 		}
 	}

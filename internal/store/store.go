@@ -175,23 +175,8 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
 			return err
 		}
-		query := keys.StorePartition(workspace, deployment, first)
-		query.Limit = table.MaxWrites
-		for {
-			page, err := s.table.Query(ctx, query)
-			if err != nil {
-				return fmt.Errorf("list items to erase: %w", err)
-			}
-			if len(page.Items) == 0 {
-				break
-			}
-			writes := make([]table.Write, len(page.Items))
-			for i, item := range page.Items {
-				writes[i] = table.Delete{Key: item.Key}
-			}
-			if err := s.table.Transact(ctx, writes...); err != nil {
-				return fmt.Errorf("erase items: %w", err)
-			}
+		if err := table.Erase(ctx, s.table, keys.StorePartition(workspace, deployment, first), nil); err != nil {
+			return err
 		}
 	}
 }

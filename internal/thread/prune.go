@@ -49,7 +49,7 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 
 // forget erases what is before a checkpoint, and before the agent's own one, nil when it has none.
 func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) error {
-	if err := s.eraseBefore(ctx, keys.CheckpointNames(ref.Workspace, ref.Deployment, ref.Thread), func(item *table.Item) bool {
+	if err := table.Erase(ctx, s.table, keys.CheckpointNames(ref.Workspace, ref.Deployment, ref.Thread), func(item *table.Item) bool {
 		return item.Int(attrNumber) < keep
 	}); err != nil {
 		return err
@@ -69,34 +69,9 @@ func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) err
 		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
 	}
 	for _, query := range queries {
-		if err := s.eraseBefore(ctx, query, nil); err != nil {
+		if err := table.Erase(ctx, s.table, query, nil); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// eraseBefore erases the items of a query that are to go, all when goes is nil.
-func (s *Store) eraseBefore(ctx context.Context, query table.Query, goes func(*table.Item) bool) error {
-	query.Limit = table.MaxWrites
-	for {
-		page, err := s.table.Query(ctx, query)
-		if err != nil {
-			return fmt.Errorf("query history to erase: %w", err)
-		}
-		var writes []table.Write
-		for _, item := range page.Items {
-			if goes == nil || goes(item) {
-				writes = append(writes, table.Delete{Key: item.Key})
-			}
-		}
-		if len(writes) > 0 {
-			if err := s.table.Transact(ctx, writes...); err != nil {
-				return fmt.Errorf("erase history: %w", err)
-			}
-		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			return nil
-		}
-	}
 }

@@ -103,24 +103,8 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 }
 
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
-	query := table.Query{PK: threadKey.PK, Limit: table.MaxWrites}
-	for {
-		page, err := s.table.Query(ctx, query)
-		if err != nil {
-			return fmt.Errorf("list thread partition: %w", err)
-		}
-		var writes []table.Write
-		for _, item := range page.Items {
-			if item.Key != threadKey {
-				writes = append(writes, table.Delete{Key: item.Key})
-			}
-		}
-		if len(writes) == 0 {
-			break
-		}
-		if err := s.table.Transact(ctx, writes...); err != nil {
-			return fmt.Errorf("erase thread partition: %w", err)
-		}
+	if err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool { return item.Key != threadKey }); err != nil {
+		return fmt.Errorf("erase thread partition: %w", err)
 	}
 	if err := s.table.Transact(ctx, table.Delete{Key: threadKey}); err != nil {
 		return fmt.Errorf("erase thread: %w", err)

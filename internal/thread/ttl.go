@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/fault"
@@ -76,40 +75,7 @@ const (
 // Sweep deletes, or prunes, the threads whose time is over, a bounded number in one pass, and goes on with deletions that died. When ctx ends, it leaves the
 // rest to the next pass, which is no error.
 func (s *Store) Sweep(ctx context.Context, dueBy time.Time) error {
-	queries := keys.DueThreads(dueBy)
-	problems := make([]error, len(queries))
-	var shards sync.WaitGroup
-	for i, query := range queries {
-		shards.Go(func() { problems[i] = s.sweepShard(ctx, query) })
-	}
-	shards.Wait()
-	return errors.Join(problems...)
-}
-
-func (s *Store) sweepShard(ctx context.Context, query table.Query) error {
-	query.Limit = sweepPage
-	for range sweepLimit / sweepPage {
-		page, err := s.table.Query(ctx, query)
-		if ctx.Err() != nil {
-			return nil //nolint:nilerr // the next pass goes on
-		}
-		if err != nil {
-			return fmt.Errorf("query threads that are due: %w", err)
-		}
-		for _, item := range page.Items {
-			err := s.sweep(ctx, item)
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // the next pass goes on
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			return nil
-		}
-	}
-	return nil
+	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, s.sweep)
 }
 
 // sweep does what a thread's time to live says.
