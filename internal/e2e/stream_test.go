@@ -157,6 +157,9 @@ func TestStreamModes(t *testing.T) {
 		thread, s := in(t, "values")
 		var last messages
 		for i, e := range s.seen[1:] {
+			if e.name != "values" || i == len(answered) {
+				t.Fatalf("there is an event %+v after %v", e, s.names())
+			}
 			var now values
 			decode(t, e.data, &now)
 			now.Messages.expect(t, answered[:i+1]...)
