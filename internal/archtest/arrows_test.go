@@ -31,7 +31,7 @@ var layers = map[layer][]string{
 	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/revisionlog", "internal/secret", "internal/table", "internal/workflow"},
 	storage:  {"internal/keys", "internal/record"},
 	domain: {
-		"internal/apikey", "internal/assistant", "internal/audit", "internal/authservice", "internal/cron", "internal/deployment", "internal/event", "internal/idempotency", "internal/integration", "internal/listener",
+		"internal/apikey", "internal/assistant", "internal/audit", "internal/authservice", "internal/cron", "internal/deployment", "internal/event", "internal/idempotency", "internal/integration", "internal/listener", "internal/oauthstate",
 		"internal/outbound", "internal/push", "internal/reconcile", "internal/revision", "internal/rollout", "internal/run", "internal/runner", "internal/state", "internal/store", "internal/thread", "internal/trust",
 		"internal/webhook", "internal/workspace",
 	},

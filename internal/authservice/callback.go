@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/oauthstate"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -68,18 +69,18 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 
 // answers returns the request that a callback is the answer to.
 func (s *Service) answers(ctx context.Context, back Callback) (request, error) {
-	named, err := parseState(back.State)
-	if err != nil {
-		return request{}, err
+	named, ok := oauthstate.Parse(back.State)
+	if !ok {
+		return request{}, badState()
 	}
-	r, err := s.request(ctx, named.workspace, named.request)
+	r, err := s.request(ctx, named.Workspace, named.Request)
 	if errors.Is(err, table.ErrNotFound) {
 		return request{}, badState()
 	}
 	if err != nil {
 		return request{}, err
 	}
-	if !named.opens(r) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.now()) {
+	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.now()) {
 		return request{}, badState()
 	}
 	return r, nil

@@ -2,18 +2,14 @@ package authservice
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/oauthstate"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/table"
@@ -58,7 +54,7 @@ type request struct {
 	ID      string
 	expires time.Time
 	status  requestStatus
-	// state is the hash of the random part of the state, token what came of the request, code and words why nothing did.
+	// state is the hash of the oauthstate.State, token what came of the request, code and words why nothing did.
 	state, token, code, words string
 	requestBody
 }
@@ -97,8 +93,8 @@ func (r request) over(now time.Time) bool {
 func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
 	now := s.now()
 	r := request{Owner: owner, ID: id.New(now), expires: now.Add(consentTime), status: requestPending, requestBody: body}
-	state := state{owner.Workspace, r.ID, rand.Text()}
-	r.ProviderID, r.Provider, r.state = p.ProviderID, p.ID, state.hash()
+	state := oauthstate.New(owner.Workspace, r.ID)
+	r.ProviderID, r.Provider, r.state = p.ProviderID, p.ID, state.Hash()
 	var err error
 	if r.Verifier, err = s.sealer.Seal(ctx, r.bound(), []byte(verifier)); err != nil {
 		return request{}, "", fmt.Errorf("seal verifier: %w", err)
@@ -139,29 +135,6 @@ func (s *Service) request(ctx context.Context, workspace, requestID string) (req
 	var timeErr error
 	r.expires, timeErr = parseTime(item.Text(attrExpires))
 	return r, errors.Join(record.Check(item, kindRequest), record.Decode(item, &r.requestBody), timeErr)
-}
-
-// state is what a provider carries from the consent to the callback. It names the request, so that a callback without credentials finds its
-// workspace; the random part, of which only the hash is stored, is what makes it good.
-type state struct{ workspace, request, random string }
-
-func (s state) String() string { return s.workspace + "." + s.request + "." + s.random }
-
-func (s state) hash() string {
-	sum := sha256.Sum256([]byte(s.String()))
-	return hex.EncodeToString(sum[:])
-}
-
-func (s state) opens(r request) bool {
-	return subtle.ConstantTimeCompare([]byte(s.hash()), []byte(r.state)) == 1
-}
-
-func parseState(text string) (state, error) {
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 || !id.Valid(parts[0]) || !id.Valid(parts[1]) {
-		return state{}, badState()
-	}
-	return state{parts[0], parts[1], parts[2]}, nil
 }
 
 // badState is the fault of every state that is not good, whatever the reason: who guesses learns nothing.

@@ -2,15 +2,10 @@ package integration
 
 import (
 	"context"
-	"crypto/rand"
-	"crypto/sha256"
-	"crypto/subtle"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
-	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -18,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/oauthstate"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -36,10 +32,10 @@ func (s *Service) BeginInstall(ctx context.Context, workspace string) (link stri
 		return "", err
 	}
 	now := s.now()
-	made := state{workspace, id.New(now), rand.Text()}
+	made := oauthstate.New(workspace, id.New(now))
 	err = s.table.Transact(ctx, table.Put{
 		Item: table.Item{
-			Key: made.key(), Attrs: record.Attrs(kindInstallRequest, now, table.Attrs{attrState: made.hash()}), Expires: now.Add(installTime),
+			Key: requestKey(made), Attrs: record.Attrs(kindInstallRequest, now, table.Attrs{attrState: made.Hash()}), Expires: now.Add(installTime),
 		},
 		If: table.Absent(),
 	})
@@ -72,9 +68,9 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	if err != nil {
 		return Installation{}, err
 	}
-	asked, err := parseState(back.State)
-	if err != nil {
-		return Installation{}, err
+	asked, ok := oauthstate.Parse(back.State)
+	if !ok {
+		return Installation{}, badState()
 	}
 	if err := back.Check(); err != nil {
 		return Installation{}, err
@@ -86,29 +82,29 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	if err != nil {
 		return Installation{}, err
 	}
-	return s.bind(ctx, asked.workspace, back.InstallationID, account)
+	return s.bind(ctx, asked.Workspace, back.InstallationID, account)
 }
 
 // Installing returns the workspace that a callback's installation would be bound to, and uses nothing up: what a person is asked before CompleteInstall.
 // A state that is not good is a fault.Invalid.
 func (s *Service) Installing(ctx context.Context, text string) (workspace string, err error) {
-	asked, err := parseState(text)
-	if err != nil {
-		return "", err
+	asked, ok := oauthstate.Parse(text)
+	if !ok {
+		return "", badState()
 	}
-	item, err := s.table.Get(ctx, asked.key())
-	if errors.Is(err, table.ErrNotFound) || err == nil && subtle.ConstantTimeCompare([]byte(item.Text(attrState)), []byte(asked.hash())) == 0 {
+	item, err := s.table.Get(ctx, requestKey(asked))
+	if errors.Is(err, table.ErrNotFound) || err == nil && !asked.Opens(item.Text(attrState)) {
 		return "", badState()
 	}
 	if err != nil {
 		return "", fmt.Errorf("get install request: %w", err)
 	}
-	return asked.workspace, nil
+	return asked.Workspace, nil
 }
 
 // claim uses a state up. Of two callbacks that carry it, one does.
-func (s *Service) claim(ctx context.Context, asked state) error {
-	err := s.table.Transact(ctx, table.Delete{Key: asked.key(), If: table.Equals(attrState, asked.hash())})
+func (s *Service) claim(ctx context.Context, asked oauthstate.State) error {
+	err := s.table.Transact(ctx, table.Delete{Key: requestKey(asked), If: table.Equals(attrState, asked.Hash())})
 	if _, unknown := errors.AsType[*table.ConditionFailed](err); unknown {
 		return badState()
 	}
@@ -172,26 +168,7 @@ func unconfirmed(installation int64) error {
 		"GitHub does not confirm that you may connect installation ID %d: only the account itself, or an owner of the organization, can.", installation)
 }
 
-// state is what GitHub carries from the link to the callback. It names the request, so that a callback without credentials finds its workspace; the
-// random part, of which only the hash is stored, is what makes it good.
-type state struct{ workspace, request, random string }
-
-func (s state) String() string { return s.workspace + "." + s.request + "." + s.random }
-
-func (s state) key() table.Key { return keys.InstallRequest(s.workspace, s.request) }
-
-func (s state) hash() string {
-	sum := sha256.Sum256([]byte(s.String()))
-	return hex.EncodeToString(sum[:])
-}
-
-func parseState(text string) (state, error) {
-	parts := strings.Split(text, ".")
-	if len(parts) != 3 || !id.Valid(parts[0]) || !id.Valid(parts[1]) {
-		return state{}, badState()
-	}
-	return state{parts[0], parts[1], parts[2]}, nil
-}
+func requestKey(s oauthstate.State) table.Key { return keys.InstallRequest(s.Workspace, s.Request) }
 
 // badState is the fault of every state that is not good, whatever the reason: who guesses learns nothing.
 func badState() error {
