@@ -8,6 +8,8 @@ import (
 
 	"github.com/containerd/errdefs"
 	"github.com/moby/moby/client"
+
+	"github.com/slipway-run/slipway/internal/clock"
 )
 
 // Labels of all that the target makes.
@@ -46,7 +48,7 @@ func (e *engine) meet(ctx context.Context) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	info, err := e.client.Info(ctx, client.InfoOptions{})
-	for giveUp := time.Now().Add(e.cfg.EngineLimit); err != nil && time.Now().Before(giveUp) && pause(ctx, engineRetry); {
+	for giveUp := time.Now().Add(e.cfg.EngineLimit); err != nil && time.Now().Before(giveUp) && clock.Sleep(ctx, engineRetry); {
 		info, err = e.client.Info(ctx, client.InfoOptions{})
 	}
 	if err != nil || e.size != nil {
@@ -108,21 +110,9 @@ func (e *engine) removeNetwork(ctx context.Context, network string) error {
 		if err == nil || errdefs.IsNotFound(err) {
 			return nil
 		}
-		if time.Now().After(giveUp) || !pause(ctx, engineRetry) {
+		if time.Now().After(giveUp) || !clock.Sleep(ctx, engineRetry) {
 			return err
 		}
-	}
-}
-
-// pause waits and reports whether ctx is still on.
-func pause(ctx context.Context, length time.Duration) bool {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/compute/replica"
 	"github.com/slipway-run/slipway/internal/revisionlog"
@@ -209,7 +210,7 @@ func (r *running) copyLogs(id string) {
 			err = errors.Join(err, out.Close())
 		}
 		r.complain(err)
-		if !pause(r.follow, logPause) {
+		if !clock.Sleep(r.follow, logPause) {
 			return
 		}
 	}

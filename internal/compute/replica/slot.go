@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
 )
 
@@ -164,7 +165,7 @@ func (s *slot) whenStopped() compute.Status {
 func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, time.Duration) {
 	for s.ctx.Err() == nil {
 		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."})
-		if !sleep(s.ctx, pause) {
+		if !clock.Sleep(s.ctx, pause) {
 			break
 		}
 		pause = min(2*pause, s.release.target.limits.RestartMax)
@@ -186,16 +187,4 @@ func (s *slot) leave() {
 	s.callers--
 	r.callers--
 	r.announce()
-}
-
-// sleep waits for the pause and reports whether ctx is still on.
-func sleep(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }

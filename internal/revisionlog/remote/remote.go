@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agenthost/wire"
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/revisionlog"
 )
 
@@ -59,7 +60,7 @@ func (r *Reader) Watch(log revisionlog.Log) revisionlog.Watcher {
 			// The host's first word says that it watches; what was printed before is found by who looks then.
 			err := r.host.Listen(ctx, path, w.wake)
 			if err != nil && !errors.Is(err, context.Canceled) {
-				pause(ctx)
+				clock.Sleep(ctx, reconnectPause)
 			}
 		}
 	}()
@@ -80,13 +81,4 @@ func (w *watcher) C() <-chan struct{} { return w.c }
 func (w *watcher) Stop() {
 	w.stop()
 	<-w.ended
-}
-
-func pause(ctx context.Context) {
-	timer := time.NewTimer(reconnectPause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }

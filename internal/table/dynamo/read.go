@@ -5,12 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/table"
 )
 
@@ -150,14 +150,10 @@ func rest(ctx context.Context, idle int, progress bool) (int, error) {
 	if idle++; idle == maxAttempts {
 		return idle, errNoProgress
 	}
-	timer := time.NewTimer(delay(idle))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return idle, nil
-	case <-ctx.Done():
+	if !clock.Sleep(ctx, delay(idle)) {
 		return idle, ctx.Err()
 	}
+	return idle, nil
 }
 
 // complete reads the bodies that heads refer to. A body that is gone was replaced or deleted after its head was read: that head is read
