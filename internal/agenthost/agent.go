@@ -37,6 +37,12 @@ func (h *Host) agent(path string) http.HandlerFunc {
 			h.fail(w, r, err)
 			return
 		}
+		// Otherwise the server closes the request's body as soon as the answer begins. The proxy may still be about to find that body's end: it would take the
+		// closed body for a broken request and cut the agent off in the middle of its answer.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			h.fail(w, r, err)
+			return
+		}
 		h.proxyTo(at).ServeHTTP(w, r)
 	}
 }

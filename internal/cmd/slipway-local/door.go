@@ -29,7 +29,7 @@ func newProxy(target string, log *slog.Logger) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &httputil.ReverseProxy{
+	proxy := &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			r.SetURL(address)
 			r.Out.Host = r.In.Host
@@ -37,5 +37,12 @@ func newProxy(target string, log *slog.Logger) (http.Handler, error) {
 		// A connection that the server closes while a request is on its way would fail the request.
 		Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true},
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}, nil
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A server that closes the request's body when the answer begins would have the proxy cut it short, as in package agenthost.
+		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
+			log.WarnContext(r.Context(), "proxy without full duplex", "error", err)
+		}
+		proxy.ServeHTTP(w, r)
+	}), nil
 }
