@@ -71,9 +71,12 @@ test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and
 	go run ./internal/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook}
 
 test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17 and Maven
+	sh internal/emulator/dynamodb/setup.sh
 	go test -timeout 20m -tags lambda ./internal/e2e -server lambda
 
 test-sam: functions ## run their buffered part against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
+	sh internal/emulator/dynamodb/setup.sh
+	sh internal/emulator/sam/setup.sh
 	go test -timeout 10m ./internal/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
 	go test -timeout 15m -tags sam -run TestSAM ./internal/cmd/slipway-local
 
