@@ -164,7 +164,7 @@ func TestAFullReplicaIsBetterThanNone(t *testing.T) {
 // TestAReplicaIsTakenAwayWhenItsCallersHaveLeft has callers at both of two replicas when one is enough.
 func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 	t.Parallel()
-	m, r := newMachine(t, func(c *process.Config) { c.IdleLimit = 20 * time.Millisecond }), computetest.NewRelease(computetest.Serve)
+	m, r := newMachine(t, func(c *process.Config) { c.IdleLimit, c.DrainLimit = 20*time.Millisecond, 20*time.Millisecond }), computetest.NewRelease(computetest.Serve)
 	r.Resources = compute.Resources{MaxScale: 2}
 	r.Env["N_JOBS_PER_WORKER"] = "4"
 	m.apply(t, r)
@@ -182,6 +182,13 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 		defer two.disperse()
 		return len(two.endpoints) == 1
 	})
+	// Another release is taken away under its callers when the limit is over; this one's callers may stay.
+	another := computetest.NewRelease(computetest.Serve)
+	m.apply(t, another)
+	_, leaveAnother := m.acquire(t, another)
+	defer leaveAnother()
+	must(t, m.Remove(t.Context(), another.Ref))
+	eventually(t, "the release that is removed does not end", func() bool { return m.processes(t) == 2 })
 	ask(t, one, "pid")
 	ask(t, other, "pid")
 	leaveOne()

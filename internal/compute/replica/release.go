@@ -240,29 +240,30 @@ func (r *release) drain() {
 
 // finish waits for the callers of a draining release, within the limit, and stops it.
 func (r *release) finish() {
-	r.awaitLeave("release", func() int { return r.callers }, r.ended)
+	limit := time.NewTimer(r.target.limits.DrainLimit)
+	defer limit.Stop()
+	if callers := r.awaitLeave(func() int { return r.callers }, limit.C, r.ended); callers > 0 {
+		r.target.log.Warn("release stopped before its callers had left", "revision", r.revision, "callers", callers)
+	}
 	r.stop()
 	<-r.ended
 }
 
-// awaitLeave waits until a count of callers is 0, within the limit, or until ended. count is called with r.mu held.
-func (r *release) awaitLeave(what string, count func() int, ended <-chan struct{}) {
-	limit := time.NewTimer(r.target.limits.DrainLimit)
-	defer limit.Stop()
+// awaitLeave waits until a count of callers is 0, until it is late, or until ended, and returns how many are left. count is called with r.mu held.
+func (r *release) awaitLeave(count func() int, late <-chan time.Time, ended <-chan struct{}) int {
 	for {
 		r.mu.Lock()
 		callers, changed := count(), r.changed
 		r.mu.Unlock()
 		if callers == 0 {
-			return
+			return 0
 		}
 		select {
 		case <-changed:
-		case <-limit.C:
-			r.target.log.Warn("stopped before its callers had left", "what", what, "revision", r.revision, "callers", callers)
-			return
+		case <-late:
+			return callers
 		case <-ended:
-			return
+			return callers
 		}
 	}
 }

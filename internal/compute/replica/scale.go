@@ -71,7 +71,8 @@ func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	return present, min(max(wanted, r.lowest), r.highest), r.changed
 }
 
-// retire takes the replica away that has the fewest callers: at once for new ones, and for good when those that are there have left.
+// retire takes the replica away that has the fewest callers: at once for new ones, and for good when those that are there have left. They have as long as the
+// release lives, since nobody would take over what they do.
 func (r *release) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,7 +85,7 @@ func (r *release) retire() {
 	chosen.closing = true
 	r.set(compute.Status{State: compute.Progressing, Message: "its replicas are starting"})
 	r.supervised.Go(func() {
-		r.awaitLeave("replica", func() int { return chosen.callers }, r.ctx.Done())
+		r.awaitLeave(func() int { return chosen.callers }, nil, r.ctx.Done())
 		chosen.stop()
 		r.mu.Lock()
 		defer r.mu.Unlock()

@@ -93,7 +93,7 @@ func (s *slot) supervise(running Replica) {
 	if running == nil {
 		var failure *compute.Status
 		if running, failure = s.start(); failure != nil {
-			s.release.noteEnd(failure)
+			s.noteEnd(failure)
 			running, pause = s.restart(failure, pause)
 		}
 	}
@@ -104,7 +104,7 @@ func (s *slot) supervise(running Replica) {
 		failure := s.follow(running)
 		begun.why = sentence(failure.Message)
 		close(begun.over)
-		s.release.noteEnd(failure)
+		s.noteEnd(failure)
 		if time.Since(healthySince) > limits.RestartMax {
 			pause = limits.RestartMin
 		}
@@ -173,7 +173,7 @@ func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, t
 		if running, failure = s.start(); failure == nil {
 			return running, pause
 		}
-		s.release.noteEnd(failure)
+		s.noteEnd(failure)
 	}
 	s.publish(s.whenStopped())
 	return nil, pause

@@ -65,6 +65,8 @@ type Target struct {
 	mu       sync.Mutex
 	closed   bool
 	releases map[string]*release // by revision
+	// erasing has what is closed when nothing is left of a revision that was removed.
+	erasing map[string]chan struct{}
 }
 
 var (
@@ -74,19 +76,22 @@ var (
 
 // New returns a target without releases.
 func New(host Host, limits Limits, log *slog.Logger) *Target {
-	t := &Target{host: host, limits: limits.OrDefaults(), log: log, probes: newProbeClient(), releases: map[string]*release{}}
+	t := &Target{host: host, limits: limits.OrDefaults(), log: log, probes: newProbeClient(), releases: map[string]*release{}, erasing: map[string]chan struct{}{}}
 	t.stop, t.stopRelease = context.WithCancel(context.Background())
 	t.kill, t.killAgents = context.WithCancel(context.Background())
 	return t
 }
 
-// Apply makes the release run and keeps it running until Remove or Close.
-func (t *Target) Apply(_ context.Context, spec compute.Release) error {
+// Apply makes the release run and keeps it running until Remove or Close. While what an earlier one has left behind is being erased, it waits.
+func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("apply release: revision %q is not an id", spec.Revision)
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if err := t.awaitErased(ctx, spec.Revision); err != nil {
+		return fmt.Errorf("apply release %s: %w", spec.Revision, err)
+	}
 	if t.closed {
 		return fmt.Errorf("apply release %s: the server is shutting down", spec.Revision)
 	}
@@ -133,7 +138,8 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 		if leave != nil {
 			return endpoint, leave, nil
 		}
-		unavailable := &compute.UnavailableError{Ref: ref, Status: status}
+		// Who calls is told what is wrong, and not what the agent printed.
+		unavailable := &compute.UnavailableError{Ref: ref, Status: compute.Status{State: status.State, Reason: status.Reason, Message: sentence(status.Message)}}
 		if status.State != compute.Progressing {
 			return compute.Endpoint{}, nil, unavailable
 		}
@@ -187,12 +193,35 @@ func (t *Target) find(ref compute.Ref) *release {
 func (t *Target) erase(spec compute.Release) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.releases[spec.Revision] != nil {
+	if err := t.awaitErased(context.Background(), spec.Revision); err != nil || t.releases[spec.Revision] != nil {
 		return
 	}
+	erased := make(chan struct{})
+	t.erasing[spec.Revision] = erased
+	// It may take long, and concerns no other release.
+	t.mu.Unlock()
 	if err := t.host.Erase(spec); err != nil {
 		t.log.Error("erase release", "revision", spec.Revision, "error", err)
 	}
+	t.mu.Lock()
+	delete(t.erasing, spec.Revision)
+	close(erased)
+}
+
+// awaitErased waits until nothing of a revision is being erased. The caller holds t.mu, which others get meanwhile.
+func (t *Target) awaitErased(ctx context.Context, revision string) error {
+	for erased := t.erasing[revision]; erased != nil; erased = t.erasing[revision] {
+		t.mu.Unlock()
+		select {
+		case <-erased:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
 }
 
 // absent is the status of a release that was never applied here, or removed.
