@@ -187,7 +187,8 @@ func (c *Client) send(request *http.Request) (*http.Response, error) {
 		return nil, classify(request.Context(), err)
 	}
 	switch response.StatusCode {
-	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // it asks for another attempt
 		return nil, &UnavailableError{Err: fmt.Errorf("status %d: %s", response.StatusCode, excerpt(body))}
 	}
 	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(body)}

@@ -105,7 +105,8 @@ func TestAJSONAnswerIsOneUpdateOfTheGraph(t *testing.T) {
 func TestStatusesAreErrorsOfAKind(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
-		302: "refused", 400: "refused", 401: "refused", 404: "refused", 422: "refused", 429: "refused", 500: "refused",
+		302: "refused", 400: "refused", 401: "refused", 404: "refused", 422: "refused", 500: "refused",
+		408: "unavailable", 425: "unavailable", 429: "unavailable",
 		502: "unavailable", 503: "unavailable", 504: "unavailable",
 	} {
 		endpoint := serve(t, func(w http.ResponseWriter, _ *http.Request) {
