@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/compute"
@@ -22,6 +24,12 @@ type Agents struct {
 	Wait time.Duration
 }
 
+// describeLimit is how long an agent may take to describe itself. One that hangs is asked again by the next request.
+const describeLimit = 30 * time.Second
+
+// undescribed are the answers of an agent that knows no operation but the invocation. Any other refusal may be of the moment.
+var undescribed = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity}
+
 // Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
 	endpoint, done, err := a.acquire(ctx, workspace, deployment)
@@ -29,9 +37,11 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 		return graph.Description{}, err
 	}
 	defer done()
+	ctx, cancel := context.WithTimeout(ctx, describeLimit)
+	defer cancel()
 	description, err := a.Graph.Describe(ctx, endpoint)
-	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.Status < 500 {
-		return graph.Description{}, nil // it does not describe itself
+	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && slices.Contains(undescribed, refused.Status) {
+		return graph.Description{}, nil
 	}
 	return description, unavailable(err)
 }
