@@ -103,10 +103,13 @@ func (k *Key) Refresh(ctx context.Context) (bool, error) {
 	if !k.asked.IsZero() && now.Sub(k.asked) < refreshInterval {
 		return false, nil
 	}
-	k.asked = now
 	items, err := table.AllItems(ctx, k.cfg.Table, keys.DataKeys())
-	if err != nil || len(items) <= known.Len() {
+	if err != nil {
 		return false, err
+	}
+	k.asked = now
+	if len(items) <= known.Len() {
+		return false, nil
 	}
 	return true, k.load(ctx)
 }
