@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/apikey"
@@ -48,6 +49,12 @@ func isOfStore(r *http.Request) bool {
 	return strings.HasPrefix(r.URL.Path, "/d/"+r.PathValue("deployment_id")+"/store/")
 }
 
+// mayCancel tells whether the loss of the request's connection ends a run.
+func mayCancel(r *http.Request) bool {
+	cancel, err := strconv.ParseBool(r.URL.Query().Get("cancel_on_disconnect"))
+	return err == nil && cancel
+}
+
 // searches are the last words of paths that only read although a body says what.
 var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces"}
 
@@ -55,7 +62,8 @@ var searches = []string{"search", "count", "history", "checkpoint", "versions", 
 func authorize(principal apikey.Principal, r *http.Request) error {
 	permission := workspace.RunsCreate
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && slices.Contains(searches, path.Base(r.URL.Path)))
-	if reads {
+	// A connection that ends a run when it is lost does more than look.
+	if reads && !mayCancel(r) {
 		permission = workspace.RunsRead
 	}
 	if principal.Role == workspace.Agent && isOfStore(r) && principal.Subject == r.PathValue("deployment_id") {

@@ -15,9 +15,9 @@ type content struct {
 
 // add appends the content of a chunk and reports whether it is of a form that can be.
 func (c *content) add(raw json.RawMessage) bool {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		c.addText(text)
+	var whole string
+	if json.Unmarshal(raw, &whole) == nil {
+		c.addText(whole)
 		return true
 	}
 	var parts []json.RawMessage
@@ -29,6 +29,7 @@ func (c *content) add(raw json.RawMessage) bool {
 	}
 	c.isList = true
 	for _, part := range parts {
+		var text string
 		var block map[string]json.RawMessage
 		if json.Unmarshal(part, &text) == nil {
 			c.addText(text)
@@ -48,7 +49,7 @@ func (c *content) addText(text string) {
 	if text == "" {
 		return
 	}
-	if last := len(c.blocks) - 1; last >= 0 && c.blocks[last]["text"] != nil && c.blocks[last]["index"] == nil {
+	if last := len(c.blocks) - 1; last >= 0 && c.blocks[last]["text"] != nil && !numbered(c.blocks[last]) {
 		mergeMembers(c.blocks[last], textBlock(text))
 		return
 	}
@@ -67,10 +68,15 @@ func (c *content) json() json.RawMessage {
 	return record.Encode(append([]map[string]json.RawMessage{}, c.blocks...))
 }
 
+// numbered tells whether a block, or a piece of a tool call, says which one it belongs to. Some providers send an index that is null.
+func numbered(block map[string]json.RawMessage) bool {
+	return len(block["index"]) > 0 && string(block["index"]) != "null"
+}
+
 // mergeBlock adds a block to the one with its index, or behind all others.
 func mergeBlock(blocks []map[string]json.RawMessage, block map[string]json.RawMessage) []map[string]json.RawMessage {
 	for _, other := range blocks {
-		if block["index"] != nil && string(other["index"]) == string(block["index"]) {
+		if numbered(block) && string(other["index"]) == string(block["index"]) {
 			mergeMembers(other, block)
 			return blocks
 		}

@@ -247,9 +247,10 @@ func TestContentsOfBlocksAddUp(t *testing.T) {
 		emit("messages", chunk("AIMessageChunk", "b", []any{text(0, "Hel")})),
 		emit("messages", chunk("AIMessageChunk", "b", []any{text(0, "lo"), object{"type": "image", "index": 1, "url": "u"}})),
 		emit("messages", chunk("AIMessageChunk", "b", "!")),
-		emit("messages", chunk("AIMessageChunk", "b", []any{"?"})),
+		emit("messages", chunk("AIMessageChunk", "b", []any{"?", nil})),
 		emit("messages", chunk("AIMessageChunk", "t", "A")), emit("messages", chunk("AIMessageChunk", "t", []any{text(0, "B")})),
 		call(object{"index": 0, "id": "1", "name": "weather", "args": ""}), call(object{"index": 0, "id": nil, "name": nil, "args": "{}"}),
+		call(object{"index": nil, "id": "2", "name": "time", "args": "{"}), call(object{"index": nil, "id": "3", "name": "place", "args": "["}),
 	)
 	_, events := f.stream(t, f.newThread(t), with(body, "stream_mode", "messages"))
 	last := map[string]string{}
@@ -263,7 +264,8 @@ func TestContentsOfBlocksAddUp(t *testing.T) {
 	want := map[string]string{
 		"b": `[{"content":[{"index":0,"text":"Hello","type":"text"},{"index":1,"type":"image","url":"u"},{"text":"!?","type":"text"}],"id":"b","type":"ai"}]`,
 		"t": `[{"content":[{"text":"A","type":"text"},{"index":0,"text":"B","type":"text"}],"id":"t","type":"ai"}]`,
-		"c": `[{"content":"","id":"c","tool_call_chunks":[{"args":"{}","id":"1","index":0,"name":"weather"}],"type":"ai"}]`,
+		"c": `[{"content":"","id":"c","tool_call_chunks":[{"args":"{}","id":"1","index":0,"name":"weather"},` +
+			`{"args":"{","id":"2","index":null,"name":"time"},{"args":"[","id":"3","index":null,"name":"place"}],"type":"ai"}]`,
 	}
 	if diff := cmp.Diff(want, last); diff != "" {
 		t.Errorf("the messages at last (-want +got):\n%s", diff)

@@ -37,6 +37,16 @@ func TestRolesAreEnforced(t *testing.T) {
 				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
 			}
 		}
+		// Whoever loses such a connection ends the run.
+		for _, name := range []string{"GET /threads/{thread_id}/runs/{run_id}/join", "GET /threads/{thread_id}/runs/{run_id}/stream"} {
+			method, path := request(name, run)
+			answer := operations[name].send(t, f, method, f.path(path)+"?cancel_on_disconnect=true", key)
+			if !runs {
+				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
+			} else {
+				wantStatus(t, answer, operations[name].good())
+			}
+		}
 		if after := f.call(t, "GET", thread+"/runs", nil); runs == cmp.Equal(before.body, after.body) {
 			t.Errorf("%s: before there were the runs %s, after %s", role, before.text, after.text)
 		}

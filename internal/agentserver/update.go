@@ -74,7 +74,7 @@ func supersteps(asked []Superstep) []graph.Superstep {
 func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
 	members, configurable := map[string]json.RawMessage{}, map[string]any{}
 	if len(config) > 0 && json.Unmarshal(config, &members) == nil && len(members["configurable"]) > 0 {
-		if json.Unmarshal(members["configurable"], &configurable) != nil {
+		if json.Unmarshal(members["configurable"], &configurable) != nil || configurable == nil {
 			configurable = map[string]any{}
 		}
 	}
