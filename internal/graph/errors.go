@@ -1,6 +1,9 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"net/http"
+)
 
 // UnavailableError says that the agent could not be reached, that it answered 502, 503 or 504, or that its connection broke
 // before the answer's end. Another attempt may succeed.
@@ -21,6 +24,15 @@ type RefusedError struct {
 
 func (e *RefusedError) Error() string {
 	return fmt.Sprintf("agent refused with status %d: %s", e.Status, e.Body)
+}
+
+// IsUnknown tells that the agent does not know what was asked of it. Any other refusal may be of the moment.
+func (e *RefusedError) IsUnknown() bool {
+	switch e.Status {
+	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
+		return true
+	}
+	return false
 }
 
 // ProtocolError says that the agent's answer breaks the container contract: another media type, data that is not JSON, an event

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/compute"
@@ -27,9 +25,6 @@ type Agents struct {
 // describeLimit is how long an agent may take to describe itself. One that hangs is asked again by the next request.
 const describeLimit = 30 * time.Second
 
-// undescribed are the answers of an agent that knows no operation but the invocation. Any other refusal may be of the moment.
-var undescribed = []int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity}
-
 // Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
 	endpoint, done, err := a.acquire(ctx, workspace, deployment)
@@ -40,8 +35,8 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 	ctx, cancel := context.WithTimeout(ctx, describeLimit)
 	defer cancel()
 	description, err := a.Graph.Describe(ctx, endpoint)
-	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && slices.Contains(undescribed, refused.Status) {
-		return graph.Description{}, nil
+	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.IsUnknown() {
+		return graph.Description{}, nil // it does not describe itself
 	}
 	return description, unavailable(err)
 }
