@@ -146,6 +146,9 @@ func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
 	if err != nil {
 		return jose.JSONWebKeySet{}, err
 	}
+	if !isPrivate(request.URL) {
+		return jose.JSONWebKeySet{}, fmt.Errorf("the keys at %s must be asked for by https", document.Keys)
+	}
 	response, err := i.client.Do(request)
 	if err != nil {
 		return jose.JSONWebKeySet{}, err

@@ -46,12 +46,18 @@ func ParseIssuers(list []string, members bool) ([]Issuer, error) {
 		if err != nil || parsed.Host == "" || audience == "" {
 			return nil, fmt.Errorf("an issuer is written as https://issuer=audience, not %q", text)
 		}
-		if host := parsed.Hostname(); parsed.Scheme != "https" && (parsed.Scheme != "http" || (host != "127.0.0.1" && host != "localhost" && host != "::1")) {
+		if !isPrivate(parsed) {
 			return nil, fmt.Errorf("the issuer %s must be asked by https", address)
 		}
 		issuers[i] = Issuer{URL: address, Audience: audience, Members: members}
 	}
 	return issuers, nil
+}
+
+// isPrivate tells whether nobody on the way can change what is asked there: by https, or on this machine.
+func isPrivate(address *url.URL) bool {
+	host := address.Hostname()
+	return address.Scheme == "https" || (address.Scheme == "http" && (host == "127.0.0.1" || host == "localhost" || host == "::1"))
 }
 
 // Token is what a good token says.
