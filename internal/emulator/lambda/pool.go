@@ -132,7 +132,12 @@ func (p *pool) asked(w *worker) bool {
 	case starting:
 		p.platform.config.Log.Debug("function process is ready", "function", p.function.Name, "pid", w.process.Pid(), "took", time.Since(w.began))
 	case busy:
-		w.call.fail(platformError(typeNoResponse, "RequestId: %s Error: the runtime asked for another call without a response", w.call.id))
+		select {
+		case call := <-w.calls:
+			p.waiting = slices.Insert(p.waiting, 0, call) // its connection broke before it was handed the call
+		default:
+			w.call.fail(platformError(typeNoResponse, "RequestId: %s Error: the runtime asked for another call without a response", w.call.id))
+		}
 	}
 	w.call = nil
 	w.callTimer.Stop()
