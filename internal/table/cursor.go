@@ -18,7 +18,7 @@ type Place struct {
 }
 
 // CursorAfter makes the cursor that continues the query after a place. Adapters use it and Place so that a cursor means the
-// same in each: it is bound to all fields of the query except Limit.
+// same in each: it is bound to all fields of the query except Limit and Bytes.
 func (q Query) CursorAfter(place Place) string {
 	text := appendTexts(nil, place.Sort, place.Key.PK, place.Key.SK)
 	sum := binary.BigEndian.AppendUint64(nil, q.cursorSum(text))

@@ -148,8 +148,15 @@ type Query struct {
 	Reverse bool
 	// Limit is the page's size, 1 to MaxLimit; 0 means MaxLimit.
 	Limit int
-	// Cursor continues after the page that returned it, with otherwise equal fields.
+	// Bytes ends a page before its limit, with the item that makes its bodies hold as much; 0 is no bound.
+	Bytes int
+	// Cursor continues after the page that returned it, with otherwise equal fields. Limit and Bytes may change.
 	Cursor string
+}
+
+// Full reports whether a page of so many items, whose bodies hold so many bytes, has room for no other.
+func (q Query) Full(items, size int) bool {
+	return items == q.Limit || (q.Bytes > 0 && size >= q.Bytes)
 }
 
 // Page is one page of a query's answer.

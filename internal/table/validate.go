@@ -66,6 +66,9 @@ func ValidateQuery(q Query) error {
 	if q.Limit < 0 || q.Limit > MaxLimit {
 		return fmt.Errorf("query with limit %d: 1 to %d it must be", q.Limit, MaxLimit)
 	}
+	if q.Bytes < 0 {
+		return fmt.Errorf("query for %d bytes", q.Bytes)
+	}
 	if q.Prefix != "" && (q.From != "" || q.To != "") {
 		return errors.New("query with both a prefix and a range")
 	}

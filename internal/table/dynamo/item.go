@@ -21,6 +21,9 @@ type head struct {
 	ref bodyRef
 }
 
+// size is how many bytes the body holds, rounded up to whole chunks.
+func (h *head) size() int { return len(h.Body) + h.ref.chunks*chunkSize }
+
 // alive reports whether the item has not expired at a time in Unix seconds. A nil head is an absent item.
 func (h *head) alive(now int64) bool {
 	return h != nil && (h.Expires.IsZero() || h.Expires.Unix() > now)

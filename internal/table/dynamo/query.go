@@ -35,12 +35,15 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 	if query.Limit == 0 {
 		query.Limit = table.MaxLimit
 	}
+	size := 0
 	// It takes a second round when items are deleted between the reading of their heads and of their bodies.
 	for {
 		heads, more, err := t.collect(ctx, query, after, query.Limit-len(page.Items))
 		if err != nil {
 			return table.Page{}, err
 		}
+		fit, held := within(query, heads, len(page.Items), size)
+		heads, more, size = heads[:fit], more || fit < len(heads), held
 		if len(heads) > 0 {
 			last := placeOf(heads[len(heads)-1].Item, query.Index)
 			after = &last
@@ -56,11 +59,21 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 		if !more {
 			return page, nil
 		}
-		if len(page.Items) == query.Limit {
+		if len(page.Items) > 0 && query.Full(len(page.Items), size) {
 			page.Cursor = query.CursorAfter(*after)
 			return page, nil
 		}
 	}
+}
+
+// within returns how many of the heads a page has room for beside so many items and bytes, and how many bytes it holds then.
+func within(query table.Query, heads []*head, items, size int) (fit, held int) {
+	for i, h := range heads {
+		if size += h.size(); query.Full(items+i+1, size) {
+			return i + 1, size
+		}
+	}
+	return len(heads), size
 }
 
 // collect reads up to so many heads behind a place, and whether there is another one behind those.

@@ -42,7 +42,7 @@ func TestAMessageOfFiveMegabytes(t *testing.T) {
 		asked, answered := message(fmt.Sprint("asked-", i)), message(fmt.Sprint("answered-", i))
 		r, err := runs.Create(t.Context(), t1.Ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Input: json.RawMessage(`{"messages":[` + asked + `]}`)})
 		wantError(t, err, nil)
-		attempt, err := runs.Claim(t.Context(), r.Ref)
+		attempt, err := runs.Claim(t.Context(), r.Ref, 0)
 		wantError(t, err, nil)
 		wantError(t, attempt.Update(run.EventUpdates, json.RawMessage(`{"node":{"messages":[`+answered+`]}}`)), nil)
 		wantError(t, attempt.Flush(t.Context()), nil)

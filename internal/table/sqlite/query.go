@@ -14,27 +14,42 @@ import (
 type shape struct {
 	index   table.Index
 	reverse bool
+	// resumed is a query of an index that goes on after a cursor.
+	resumed bool
 }
 
 // Each statement reads a half-open range: up from the lower bound, up to but not with the upper one. Parameters: 1 the
-// partition, 2 now, then the bounds, which in an index have three parts because items may share an index key. There is no LIMIT,
+// partition, 2 now, then the bounds, which in an index have three parts where a cursor is one of them because items may share an index key. There is no LIMIT,
 // as the reader stops where it wants to and SQLite would compile a statement anew each time a LIMIT's parameter is bound.
 var querySQL = map[shape]string{
-	{"", false}:           primarySQL + ` ORDER BY sk`,
-	{"", true}:            primarySQL + ` ORDER BY sk DESC`,
-	{table.ByList, false}: listSQL + ` ORDER BY list_sk, pk, sk`,
-	{table.ByList, true}:  listSQL + ` ORDER BY list_sk DESC, pk DESC, sk DESC`,
-	{table.ByDue, false}:  dueSQL + ` ORDER BY due_sk, pk, sk`,
-	{table.ByDue, true}:   dueSQL + ` ORDER BY due_sk DESC, pk DESC, sk DESC`,
+	{"", false, false}:           primarySQL + ` ORDER BY sk`,
+	{"", true, false}:            primarySQL + ` ORDER BY sk DESC`,
+	{table.ByList, false, false}: listSQL + listOrder,
+	{table.ByList, true, false}:  listSQL + listReverse,
+	{table.ByList, false, true}:  resumedListSQL + listOrder,
+	{table.ByList, true, true}:   resumedListSQL + listReverse,
+	{table.ByDue, false, false}:  dueSQL + dueOrder,
+	{table.ByDue, true, false}:   dueSQL + dueReverse,
+	{table.ByDue, false, true}:   resumedDueSQL + dueOrder,
+	{table.ByDue, true, true}:    resumedDueSQL + dueReverse,
 }
 
+// SQLite compares the parts of a bound of three with those of each row, which is why only a resumed query has such bounds.
 const (
-	primarySQL = `SELECT ` + rowColumns + ` FROM items WHERE pk = ?1
-		AND sk >= ?3 AND sk < ?4 AND (expires IS NULL OR expires > ?2)`
-	listSQL = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_list WHERE list_pk = ?1
-		AND (list_sk, pk, sk) >= (?3, ?4, ?5) AND (list_sk, pk, sk) < (?6, ?7, ?8) AND (expires IS NULL OR expires > ?2)`
-	dueSQL = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_due WHERE due_pk = ?1
-		AND (due_sk, pk, sk) >= (?3, ?4, ?5) AND (due_sk, pk, sk) < (?6, ?7, ?8) AND (expires IS NULL OR expires > ?2)`
+	living     = ` AND (expires IS NULL OR expires > ?2)`
+	primarySQL = `SELECT ` + rowColumns + ` FROM items WHERE pk = ?1 AND sk >= ?3 AND sk < ?4` + living
+
+	fromList       = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_list WHERE list_pk = ?1`
+	listSQL        = fromList + ` AND list_sk >= ?3 AND list_sk < ?4` + living
+	resumedListSQL = fromList + ` AND (list_sk, pk, sk) >= (?3, ?4, ?5) AND (list_sk, pk, sk) < (?6, ?7, ?8)` + living
+	listOrder      = ` ORDER BY list_sk, pk, sk`
+	listReverse    = ` ORDER BY list_sk DESC, pk DESC, sk DESC`
+
+	fromDue       = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_due WHERE due_pk = ?1`
+	dueSQL        = fromDue + ` AND due_sk >= ?3 AND due_sk < ?4` + living
+	resumedDueSQL = fromDue + ` AND (due_sk, pk, sk) >= (?3, ?4, ?5) AND (due_sk, pk, sk) < (?6, ?7, ?8)` + living
+	dueOrder      = ` ORDER BY due_sk, pk, sk`
+	dueReverse    = ` ORDER BY due_sk DESC, pk DESC, sk DESC`
 )
 
 // Query returns a page of items.
@@ -67,30 +82,32 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 
 // query reads one item more than the page holds, to know whether another page follows.
 func (r *reader) query(ctx context.Context, query table.Query, span span, now int64) (_ table.Page, err error) {
-	stmt, err := r.conn.Prepare(querySQL[shape{query.Index, query.Reverse}])
+	resumed := query.Index != "" && query.Cursor != ""
+	stmt, err := r.conn.Prepare(querySQL[shape{query.Index, query.Reverse, resumed}])
 	if err != nil {
 		return table.Page{}, err
 	}
 	defer func() { err = errors.Join(err, stmt.Reset()) }()
 	stmt.BindText(1, query.PK)
 	stmt.BindInt64(2, now)
-	span.bind(stmt, 3, query.Index != "")
+	span.bind(stmt, 3, resumed)
 
 	var page table.Page
+	size := 0
 	for {
 		more, err := stmt.Step()
 		if err != nil || !more {
 			return page, err
 		}
-		if len(page.Items) == query.Limit {
-			page.Cursor = query.CursorAfter(placeOf(page.Items[query.Limit-1], query.Index))
+		if query.Full(len(page.Items), size) {
+			page.Cursor = query.CursorAfter(placeOf(page.Items[len(page.Items)-1], query.Index))
 			return page, nil
 		}
 		item, err := readItem(r.conn, stmt, &r.scratch)
 		if err != nil {
 			return table.Page{}, err
 		}
-		page.Items = append(page.Items, item)
+		page.Items, size = append(page.Items, item), size+len(item.Body)
 		if err := ctx.Err(); err != nil {
 			return table.Page{}, err
 		}
@@ -137,11 +154,11 @@ func newSpan(query table.Query, after *table.Place) span {
 	return s
 }
 
-func (s span) bind(stmt *sqlite.Stmt, param int, index bool) {
+func (s span) bind(stmt *sqlite.Stmt, param int, resumed bool) {
 	for _, bound := range [...]table.Place{s.lower, s.upper} {
 		stmt.BindText(param, bound.Sort)
 		param++
-		if index {
+		if resumed {
 			stmt.BindText(param, bound.Key.PK)
 			stmt.BindText(param+1, bound.Key.SK)
 			param += 2

@@ -17,6 +17,23 @@ var pageCases = []testCase{
 			f.wantPages(table.Query{PK: "p", Limit: size, From: "a/1", To: "b", Reverse: true}, []string{"b", "ab", "a/2", "a/10", "a/1"})
 		}
 	}},
+	{"a page ends when its bodies hold as much as was asked for", func(f *fixture) {
+		for i, size := range []int{10, 10, 3 << 20, 10, 600 << 10, 600 << 10} {
+			f.put(table.Item{Key: key("p", numbered(i)), Body: make([]byte, size)})
+		}
+		query := table.Query{PK: "p", Bytes: 1 << 20}
+		query.Cursor = f.wantPage(query, 0, 1, 2)
+		query.Cursor = f.wantPage(query, 3, 4, 5)
+		if query.Cursor != "" {
+			f.Errorf("got cursor %q after the last page, want none", query.Cursor)
+		}
+		query.Limit = 1
+		query.Cursor = f.wantPage(query, 0)
+		query.Cursor, query.Limit = f.wantPage(query, 1), 0
+		query.Cursor = f.wantPage(query, 2)
+		query.Bytes = 1
+		f.wantPage(query, 3)
+	}},
 	{"the size may change from page to page", func(f *fixture) {
 		f.putNumbered(10)
 		first := f.wantPage(table.Query{PK: "p", Limit: 3}, 0, 1, 2)

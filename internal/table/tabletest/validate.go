@@ -92,7 +92,7 @@ var validateCases = []testCase{
 	}},
 	{"a query that cannot be answered is refused", func(f *fixture) {
 		for _, q := range []table.Query{
-			{}, {PK: "p", Limit: -1}, {PK: "p", Limit: table.MaxLimit + 1}, {PK: "p", Index: "other"},
+			{}, {PK: "p", Limit: -1}, {PK: "p", Limit: table.MaxLimit + 1}, {PK: "p", Bytes: -1}, {PK: "p", Index: "other"},
 			{PK: "p", Prefix: "a", From: "a"}, {PK: "p", Prefix: "a", To: "a"}, {PK: "\xff"}, {PK: "p", Prefix: "\xc3"},
 		} {
 			if _, err := f.Query(f.Context(), q); err == nil {
