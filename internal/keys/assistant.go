@@ -27,6 +27,11 @@ func Assistants(workspace, deployment string) table.Query {
 	return table.Query{PK: assistantsPK(workspace, deployment), Prefix: assistantPrefix}
 }
 
+// AssistantCount is the key of the count of a deployment's assistants, which is bounded.
+func AssistantCount(workspace, deployment string) table.Key {
+	return table.Key{PK: assistantsPK(workspace, deployment), SK: "COUNT"}
+}
+
 func assistantVersionPrefix(assistant string) string { return "VERSION#" + assistant + "#" }
 
 // AssistantVersion is the key of a version of an assistant; numbers count from 1.

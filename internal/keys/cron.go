@@ -23,6 +23,11 @@ func Crons(workspace, deployment string) table.Query {
 	return table.Query{PK: cronsPK(workspace, deployment)}
 }
 
+// CronCount is the key of the count of a deployment's crons, which is bounded.
+func CronCount(workspace, deployment string) table.Key {
+	return table.Key{PK: cronsPK(workspace, deployment) + "#COUNT", SK: "COUNT"}
+}
+
 // CronParts are the ids in a cron's key.
 type CronParts struct{ Workspace, Deployment, Cron string }
 

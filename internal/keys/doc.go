@@ -30,6 +30,7 @@
 //	executions of a machine           Query Executions
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse
+//	free seat for a run, who waits    Query Seats of its thread's row, limit RowSeats + 1
 //	deployment's busy threads         Query BusyThreads (index due), for each shard
 //	runs that are being removed       Query RunsBetween, and what they wrote: Query CheckpointsAfter and Events
 //	next queued run                   Query Runs after the active one, limit 1
@@ -42,6 +43,7 @@
 //	what a run was asked for          Get RunRequest, where it is not in the run's item
 //	copy of a thread                  Query each of CheckpointLog
 //	assistants of a deployment        Query Assistants; one of them Get Assistant
+//	how many assistants there are     Get AssistantCount; condition on it in the creating transaction
 //	versions of an assistant, newest  Query AssistantVersions; one of them Get AssistantVersion
 //	threads of a deployment           Query ThreadLists (index list), each shard; metadata and status are in the entries
 //	how long a thread lives           Get ThreadTTL
@@ -51,6 +53,7 @@
 //	is a namespace empty              Query StoreItemsOf, limit 1
 //	namespaces of a deployment        Query StoreNamespaces (index list)
 //	crons of a deployment             Query Crons; one of them Get Cron
+//	how many crons there are          Get CronCount; condition on it in the creating transaction
 //	crons that are due                Query DueCrons (index due) up to now, for each shard
 //	runs whose worker is overdue      Query Leases (index due) up to now, for each shard
 //	OAuth provider by name            Get AuthProvider
@@ -68,6 +71,7 @@
 //	request to install the App        Get InstallRequest; condition on it in the claim (the workspace is part of its state)
 //	is the installation bound already condition on InstallationBinding in the binding transaction
 //	workspaces of an installation     Query InstallationBindings (index list)
+//	may an installation be bound      Get InstallationGate; condition on it in the binding transaction
 //	deployments that a push builds    Query PushWatches (index list), for each workspace of the installation
 //	was the push delivered before     condition on PushDelivery
 //	earlier names of a repository     Get RepositoryNames
@@ -76,6 +80,7 @@
 //	does a deployment use a listener  Query ListenerUses or ListenerNamespaceUses, limit 1
 //	what a listener has to do         Query ListenerTasks, then GetBatch ListenerRelease; woken by ListenerBell
 //	release at a listener             Get ListenerRelease
+//	how much a release may print      GetBatch ListenerRelease, ListenerOutput
 //	what a listener is to run         Query ListenerReleases (index list)
 //	deployment's events after one     Query DeploymentEvents; woken by Deployment
 //	workspace's events after a moment Query WorkspaceEvents (index list), for each shard

@@ -60,6 +60,11 @@ func InstallationBinding(workspace string, installation int64) table.Key {
 	return table.Key{PK: fmt.Sprintf("W#%s#INSTALLATION#%d", workspace, installation), SK: "BINDING"}
 }
 
+// InstallationGate is where the workspaces that bind an installation, and the one that removes it, take turns.
+func InstallationGate(installation int64) table.Key {
+	return table.Key{PK: installationPK(installation), SK: "GATE"}
+}
+
 // InstallationBindingEntry places a binding among those of its installation: an event of GitHub's names that alone.
 func InstallationBindingEntry(workspace string, installation int64) table.Key {
 	return table.Key{PK: installationPK(installation), SK: workspace}

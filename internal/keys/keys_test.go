@@ -58,6 +58,7 @@ var all = map[string]struct {
 	"InstallRequest":           {keys.InstallRequest("w", "r"), table.Key{PK: "W#w#INSTALL-REQUEST#r", SK: "REQUEST"}},
 	"InstallationBinding":      {keys.InstallationBinding("w", 7), table.Key{PK: "W#w#INSTALLATION#7", SK: "BINDING"}},
 	"InstallationBindingEntry": {keys.InstallationBindingEntry("w", 7), table.Key{PK: "INSTALLATIONS#7", SK: "w"}},
+	"InstallationGate":         {keys.InstallationGate(7), table.Key{PK: "INSTALLATIONS#7", SK: "GATE"}},
 	"PushWatch":                {keys.PushWatch("w", "d"), table.Key{PK: "W#w#D#d", SK: "PUSH-WATCH"}},
 	"PushWatchEntry": {keys.PushWatchEntry("w", "github.com/o/r", "main", "d"), table.Key{
 		PK: "W#w#PUSHES#39c17009e49c2351a9ca0aa5297718722195f5c6fb5bcb9cc45135fcc0f06279", SK: "d",
@@ -72,8 +73,10 @@ var all = map[string]struct {
 	"ListenerBell":          {keys.ListenerBell("w", "l"), table.Key{PK: "W#w#LISTENER#l", SK: "BELL"}},
 	"ListenerTask":          {keys.ListenerTask("w", "l", "r"), table.Key{PK: "W#w#LISTENER#l#TASKS", SK: "r"}},
 	"ListenerRelease":       {keys.ListenerRelease("w", "d", "r"), table.Key{PK: "W#w#D#d#LISTENER-RELEASES", SK: "r"}},
+	"ListenerOutput":        {keys.ListenerOutput("w", "d", "r"), table.Key{PK: "W#w#D#d#LISTENER-OUTPUT", SK: "r"}},
 	"ListenerReleaseEntry":  {keys.ListenerReleaseEntry("w", "l", "r"), table.Key{PK: "W#w#LISTENER#l#RELEASES", SK: "r"}},
 	"Assistant":             {keys.Assistant("w", "d", "a"), table.Key{PK: "W#w#D#d#ASSISTANTS", SK: "ASSISTANT#a"}},
+	"AssistantCount":        {keys.AssistantCount("w", "d"), table.Key{PK: "W#w#D#d#ASSISTANTS", SK: "COUNT"}},
 	"AssistantVersion":      {keys.AssistantVersion("w", "d", "a", 7), table.Key{PK: "W#w#D#d#ASSISTANTS", SK: "VERSION#a#00000007"}},
 	"Thread":                {keys.Thread("w", "d", "t"), table.Key{PK: "W#w#D#d#T#t", SK: "THREAD"}},
 	"Run":                   {keys.Run("w", "d", "t", "r"), table.Key{PK: "W#w#D#d#T#t", SK: "RUN#r"}},
@@ -93,8 +96,11 @@ var all = map[string]struct {
 	"StoreNamespace":        {keys.StoreNamespace("w", "d", []string{"a", "b"}), table.Key{PK: "W#w#D#d#STORE#a", SK: "N#a/b/"}},
 	"StoreNamespaceEntry":   {keys.StoreNamespaceEntry("w", "d", []string{"a", "b"}), table.Key{PK: "W#w#D#d#STORE", SK: "a/b/"}},
 	"Cron":                  {keys.Cron("w", "d", "c"), table.Key{PK: "W#w#D#d#CRONS", SK: "c"}},
+	"CronCount":             {keys.CronCount("w", "d"), table.Key{PK: "W#w#D#d#CRONS#COUNT", SK: "COUNT"}},
 	"DueCron":               {keys.DueCron("t", due), table.Key{PK: "DUE-CRONS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"ThreadListEntry":       {keys.ThreadListEntry("w", "d", "t", due), table.Key{PK: "W#w#D#d#THREADS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
+	"Seat":                  {keys.Seat("w", "d", 3, 7), table.Key{PK: "W#w#D#d#SEATS#03", SK: "SEAT#07"}},
+	"SeatWait":              {keys.SeatWait("w", "d", 3, "r"), table.Key{PK: "W#w#D#d#SEATS#03", SK: "WAIT#r"}},
 	"Lease":                 {keys.Lease("r", due), table.Key{PK: "LEASES#05", SK: "2026-03-01T12:00:00.000000Z#r"}},
 	"DeploymentEvent":       {keys.DeploymentEvent("w", "d", "e"), table.Key{PK: "W#w#D#d#EVENTS", SK: "e"}},
 	"DeploymentEventEntry":  {keys.DeploymentEventEntry("w", "d", "e"), table.Key{PK: "W#w#EVENTS#03", SK: "e"}},
@@ -168,6 +174,7 @@ func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 			"ThreadListEntry": keys.ThreadListEntry(x, x, x, due), "ThreadTTL": keys.ThreadTTL(x, x, x), "DueThread": keys.DueThread(x, due),
 			"StoreItem": keys.StoreItem(x, x, []string{x}, x), "StoreNamespace": keys.StoreNamespace(x, x, []string{x}),
 			"StoreNamespaceEntry": keys.StoreNamespaceEntry(x, x, []string{x}), "Cron": keys.Cron(x, x, x), "DueCron": keys.DueCron(x, due),
+			"Seat": keys.Seat(x, x, 1, 1), "SeatWait": keys.SeatWait(x, x, 1, x),
 			"Lease": keys.Lease(x, due), "Execution": keys.Execution(x, x),
 			"RunningExecutionEntry": keys.RunningExecutionEntry(x, x),
 			"AuthProvider":          keys.AuthProvider(x, x), "AuthRequest": keys.AuthRequest(x, x), "AuthToken": keys.AuthToken(x, x, x),
@@ -177,9 +184,9 @@ func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 			"PushWatch": keys.PushWatch(x, x), "PushWatchEntry": keys.PushWatchEntry(x, x, x, x), "PushDelivery": keys.PushDelivery(x, x, x),
 			"Listener": keys.Listener(x, x), "ListenerName": keys.ListenerName(x, x, x), "ListenerUse": keys.ListenerUse(x, x, x, x),
 			"ListenerBell": keys.ListenerBell(x, x), "ListenerTask": keys.ListenerTask(x, x, x), "ListenerRelease": keys.ListenerRelease(x, x, x),
-			"ListenerReleaseEntry": keys.ListenerReleaseEntry(x, x, x),
-			"RepositoryNames":      keys.RepositoryNames(x, 7),
-			"DeploymentEvent":      keys.DeploymentEvent(x, x, x), "DeploymentEventEntry": keys.DeploymentEventEntry(x, x, x), "Webhook": keys.Webhook(x, x),
+			"ListenerOutput": keys.ListenerOutput(x, x, x), "ListenerReleaseEntry": keys.ListenerReleaseEntry(x, x, x),
+			"RepositoryNames": keys.RepositoryNames(x, 7),
+			"DeploymentEvent": keys.DeploymentEvent(x, x, x), "DeploymentEventEntry": keys.DeploymentEventEntry(x, x, x), "Webhook": keys.Webhook(x, x),
 			"WebhookCount": keys.WebhookCount(x), "WebhookDelivery": keys.WebhookDelivery(x, x, x), "DueDeliveryEntry": keys.DueDeliveryEntry(x, due),
 			"Assistant": keys.Assistant(x, x, x), "AssistantVersion": keys.AssistantVersion(x, x, x, 1), "IntegrationUse": keys.IntegrationUse(x, x, x),
 			"AuthConnectionListEntry": keys.AuthConnectionListEntry(x, x, x), "AuthTokenListEntry": keys.AuthTokenListEntry(x, x, x, x),
@@ -287,7 +294,7 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 // TestEveryPartitionBeginsWithItsWorkspace checks what keeps tenants apart; the exceptions are those of the package's documentation.
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DueCron", "DueDeliveryEntry", "DueThread", "Execution", "InstallationBindingEntry", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DueCron", "DueDeliveryEntry", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

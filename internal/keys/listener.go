@@ -85,6 +85,11 @@ func ParseListenerRelease(key table.Key) (RevisionParts, error) {
 	return p, nil
 }
 
+// ListenerOutput is the key of how much a release at a listener may print.
+func ListenerOutput(workspace, deployment, revision string) table.Key {
+	return table.Key{PK: deploymentPK(workspace, deployment) + "#LISTENER-OUTPUT", SK: revision}
+}
+
 func listenerReleasesPK(workspace, listener string) string {
 	return listenerPK(workspace, listener) + "#RELEASES"
 }
