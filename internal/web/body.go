@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -21,12 +22,22 @@ const (
 	drainTime   = 5 * time.Second
 )
 
+const (
+	// arrivalTime is how long a body may take to arrive.
+	arrivalTime = time.Minute
+	// rawReads is how many raw bodies are read at once: they are large, and come from anybody.
+	rawReads = 4
+)
+
 // body is what the body of a request must look like.
 type body struct {
 	required bool
 	limit    int64
-	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at before. The contract has them as */*.
+	// arrival is how long it may take to arrive.
+	arrival time.Duration
+	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at before. The contract has them as */*. turns are taken to read them.
 	raw    bool
+	turns  chan struct{}
 	shape  *shape
 	schema *schema
 }
@@ -44,16 +55,34 @@ func (checkedBody) Close() error { return nil }
 // ValidatedValue returns the value to bind.
 func (b checkedBody) ValidatedValue() any { return b.value }
 
+// rawBody is a raw body, which is read when the handler begins to: one who may not send anything is refused without.
+type rawBody struct {
+	io.Closer
+	read func() ([]byte, error)
+	text *bytes.Reader
+}
+
+func (b *rawBody) Read(p []byte) (int, error) {
+	if b.text == nil {
+		text, err := b.read()
+		if err != nil {
+			return 0, err
+		}
+		b.text = bytes.NewReader(text)
+	}
+	return b.text.Read(p)
+}
+
 func (l *loader) body(at pointer) (*body, error) {
 	at, err := l.document.follow(at)
 	if err != nil {
 		return nil, err
 	}
 	definition := object(l.document.at(at))
-	b := &body{limit: l.bodyLimit, required: definition["required"] == true}
+	b := &body{limit: l.bodyLimit, arrival: l.arrival, required: definition["required"] == true}
 	content := at.child("content")
 	if l.document.at(content.child("*/*")) != nil {
-		b.raw = true
+		b.raw, b.turns = true, l.turns
 		if limit, stated := definition["x-body-limit"].(json.Number); stated {
 			if b.limit, err = limit.Int64(); err != nil {
 				return nil, fmt.Errorf("x-body-limit: %w", err)
@@ -76,13 +105,18 @@ func (l *loader) body(at pointer) (*body, error) {
 
 // check reads the body and checks it. An error says that the body could not be taken as JSON at all.
 func (b *body) check(w http.ResponseWriter, r *http.Request) (problems, error) {
+	if b.raw {
+		if r.ContentLength != 0 {
+			// Also for what net/http reads itself when the handler does not; where there is no connection, the body is there as a whole.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.arrival))
+		}
+		sent := *r
+		r.Body = &rawBody{Closer: r.Body, read: func() ([]byte, error) { return b.readInTurn(w, &sent) }}
+		return nil, nil
+	}
 	text, err := b.read(w, r)
 	if err != nil {
 		return nil, err
-	}
-	if b.raw {
-		r.Body = checkedBody{Reader: bytes.NewReader(text)}
-		return nil, nil
 	}
 	if len(text) == 0 {
 		r.Body = http.NoBody
@@ -97,6 +131,21 @@ func (b *body) check(w http.ResponseWriter, r *http.Request) (problems, error) {
 	}
 	r.Body = checkedBody{bytes.NewReader(text), bind}
 	return append(found, b.schema.validate(check, "body")...), nil
+}
+
+// readInTurn reads the body when fewer than rawReads others are read.
+func (b *body) readInTurn(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	late := time.NewTimer(b.arrival)
+	defer late.Stop()
+	select {
+	case b.turns <- struct{}{}:
+		defer func() { <-b.turns }()
+		return b.read(w, r)
+	case <-late.C:
+		return nil, fault.New(fault.Unavailable, "Too many bodies are being received. Try again later.")
+	case <-r.Context().Done():
+		return nil, fmt.Errorf("wait for a turn to read the body: %w", r.Context().Err())
+	}
 }
 
 func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
@@ -114,9 +163,21 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		// A stated length is believed only so far: the rest is allocated as it arrives.
 		buffer.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
 	}
+	control := http.NewResponseController(w)
+	// Where there is no connection, as behind a gateway, the body is there as a whole.
+	timed := control.SetReadDeadline(time.Now().Add(b.arrival)) == nil
 	n, err := buffer.ReadFrom(io.LimitReader(r.Body, b.limit+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, fault.New(fault.Invalid, "The body did not arrive within %s.", b.arrival)
+	}
 	if err != nil {
 		return nil, readError(r)
+	}
+	if timed {
+		// What is read from now on tells whether the client is still there.
+		if err := control.SetReadDeadline(time.Time{}); err != nil {
+			return nil, fmt.Errorf("read body: %w", err)
+		}
 	}
 	if n > b.limit {
 		return nil, b.tooLarge(w, r)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 )
@@ -138,6 +139,9 @@ func (o *operation) check(w http.ResponseWriter, r *http.Request) error {
 type loader struct {
 	document  document
 	bodyLimit int64
+	// arrival is how long a body may take to arrive, turns are for reading raw ones.
+	arrival time.Duration
+	turns   chan struct{}
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -148,7 +152,7 @@ func newLoader(text []byte, bodyLimit int64) (*loader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse OpenAPI document: %w", err)
 	}
-	l := &loader{document: root, bodyLimit: bodyLimit, compiler: jsonschema.NewCompiler()}
+	l := &loader{document: root, bodyLimit: bodyLimit, arrival: arrivalTime, turns: make(chan struct{}, rawReads), compiler: jsonschema.NewCompiler()}
 	l.compiler.DefaultDraft(jsonschema.Draft2020)
 	l.compiler.AssertFormat()
 	if err := l.compiler.AddResource(documentURL, map[string]any(root)); err != nil {

@@ -1,5 +1,17 @@
 package web
 
+import "time"
+
+// SetArrival sets how long a body may take to arrive, before any request is checked.
+func (c *Contract) SetArrival(arrival time.Duration) error {
+	l, err := c.loader()
+	if err != nil {
+		return err
+	}
+	l.arrival = arrival
+	return nil
+}
+
 // SetMost sets how many buckets are kept.
 func (l *Limiter) SetMost(most int) { l.most = most }
 

@@ -138,6 +138,13 @@ func (m *Mux) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	respond(w, http.StatusInternalServerError, internalError(id))
 }
 
+// Unforeseen logs an error that a part of a request ended with and that nobody foresaw. It returns what the client is told of it.
+func (m *Mux) Unforeseen(ctx context.Context, err error) string {
+	id := RequestID(ctx)
+	m.log.LogAttrs(ctx, slog.LevelError, "request failed in part", slog.String("request_id", id), slog.Any("error", err))
+	return internalError(id)
+}
+
 func internalError(id string) string {
 	return fmt.Sprintf("Internal server error (request %s).", id)
 }
