@@ -7,6 +7,8 @@
 // The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one that is found under an older is moved to the newest
 // when it is used.
 //
+// A server that goes on may remember for a moment what it read of a key: see [NewRecallingStore].
+//
 // Keys of earlier versions have no record. They are an admin's, and get their record when they are next used.
 package apikey
 
@@ -108,11 +110,21 @@ type Store struct {
 	hasher secret.Hasher
 	now    clock.Clock
 	uses   uses
+	// recall is nil where nothing is remembered.
+	recall *recall
 }
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
 	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
+}
+
+// NewRecallingStore returns a store for the one server of a table: it remembers for a moment what it read of keys. What is written through the same table counts at
+// once. A key that another process revokes is good for up to a tenth of a second longer, for which that one's Revoke waits.
+func NewRecallingStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
+	s := NewStore(t, hasher, now)
+	s.recall = &recall{known: map[string]recollection{}}
+	return s
 }
 
 // Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be read again.
@@ -232,7 +244,7 @@ func timeOf(item *table.Item, attr string) (time.Time, error) {
 // Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It is asked with where the admin's item is.
 type Guard func(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error)
 
-// Revoke deletes a key, which is good no longer from then on. An unknown one is a fault.NotFound. The guards decide about an admin's key; an operator has
+// Revoke deletes a key, which is good no longer when it returns. An unknown one is a fault.NotFound. The guards decide about an admin's key; an operator has
 // none, as a key that leaked must go at once and the command line makes another.
 func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ...Guard) error {
 	unknown := fault.New(fault.NotFound, "Key ID %s not found.", keyID)
@@ -269,6 +281,7 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 		}
 		err = s.table.Transact(ctx, writes...)
 		if err == nil {
+			s.outlast(ctx)
 			return nil
 		}
 		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {

@@ -30,25 +30,55 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 	if !strings.HasPrefix(key, Prefix) {
 		return Principal{}, unauthorized()
 	}
-	item, mac, newest, err := s.find(ctx, key)
+	found, err := s.known(ctx, key)
 	if err != nil {
 		return Principal{}, err
 	}
+	if !found.expires.IsZero() && !s.now().Before(found.expires) {
+		return Principal{}, fault.New(fault.Unauthorized, "The API key has expired.")
+	}
+	s.used(ctx, found.use)
+	return found.Principal, nil
+}
+
+// known returns what is stored of a key, or was a moment ago.
+func (s *Store) known(ctx context.Context, key string) (recollection, error) {
+	if s.recall == nil {
+		return s.read(ctx, key)
+	}
+	mac, now := s.macs(key)[0], s.now()
+	if known, ok := s.recall.find(mac, now); ok {
+		return known, nil
+	}
+	// What is changed while it is read must be known, so the watch begins before. It is of the item that is found, which most often is the one under the newest MAC.
+	changes := s.table.Watch(keys.APIKey(mac))
+	found, err := s.read(ctx, key)
+	if err != nil || found.Key == "" || found.mac != mac {
+		changes.Stop()
+		return found, err
+	}
+	found.read, found.changes = now, changes
+	s.recall.keep(mac, found)
+	return found, nil
+}
+
+// read reads a key.
+func (s *Store) read(ctx context.Context, key string) (recollection, error) {
+	item, mac, newest, err := s.find(ctx, key)
+	if err != nil {
+		return recollection{}, err
+	}
 	if item.Text(attrID) == "" {
 		if item, err = s.adopt(ctx, item, key, mac); err != nil {
-			return Principal{}, err
+			return recollection{}, err
 		}
 	}
 	expires, err := timeOf(item, attrExpires)
 	if err != nil {
-		return Principal{}, err
-	}
-	if !expires.IsZero() && !s.now().Before(expires) {
-		return Principal{}, fault.New(fault.Unauthorized, "The API key has expired.")
+		return recollection{}, err
 	}
 	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
-	s.used(ctx, use{p, mac, newest})
-	return p, nil
+	return recollection{use: use{p, mac, newest}, expires: expires}, nil
 }
 
 // refresher is a secret.Hasher that can learn of another key.
