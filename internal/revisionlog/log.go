@@ -62,6 +62,12 @@ type Reader interface {
 	Lag() time.Duration
 }
 
+// Appender adds to logs what was printed where no writer of the log is. All methods may be called concurrently.
+type Appender interface {
+	// Append adds lines to the end of a log, all with the time at which they are added, so that the times of a log ascend whatever the clock says where they were printed.
+	Append(ctx context.Context, log Log, lines []string) error
+}
+
 // Watcher wakes somebody who waits.
 type Watcher interface {
 	// C delivers wake-ups, of which several may become one.

@@ -4,6 +4,7 @@ package cloudwatch_test
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -48,5 +49,45 @@ func TestMotoLog(t *testing.T) {
 	}
 	if got := all(t, reader, revisionlog.Log{Revision: log.Revision, Kind: revisionlog.Build}, revisionlog.Query{Limit: 10}); got != "" {
 		t.Errorf("a group that is not there: got %s", got)
+	}
+}
+
+// TestMotoAppend hands in lines for a new stream, also when two meet there, and beside those of a replica.
+func TestMotoAppend(t *testing.T) {
+	t.Parallel()
+	cfg := awsConfig(mototest.Start(t))
+	client := cloudwatchlogs.NewFromConfig(cfg)
+	group := aws.String("/slipway/agents")
+	if _, err := client.CreateLogGroup(t.Context(), &cloudwatchlogs.CreateLogGroupInput{LogGroupName: group}); err != nil {
+		t.Fatal(err)
+	}
+	logs := cloudwatch.New(cloudwatch.Config{AWS: cfg, Builds: "/slipway/builds", Agents: *group})
+	log := revisionlog.Log{Revision: id.New(time.Now()), Kind: revisionlog.Deploy}
+	if err := logs.Append(t.Context(), log, []string{"one", "", "three"}); err != nil {
+		t.Fatal(err)
+	}
+	var appending sync.WaitGroup
+	for range 8 {
+		appending.Go(func() {
+			if err := logs.Append(t.Context(), log, []string{"x"}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	appending.Wait()
+	if got := all(t, logs, log, revisionlog.Query{Limit: 4}); got != "one, , three"+strings.Repeat(", x", 8) {
+		t.Errorf("got %s", got)
+	}
+	streams, err := client.DescribeLogStreams(t.Context(), &cloudwatchlogs.DescribeLogStreamsInput{LogGroupName: group})
+	if err != nil || len(streams.LogStreams) != 1 || *streams.LogStreams[0].LogStreamName != log.Revision+"/listener" {
+		t.Errorf("got %+v (%v)", streams, err)
+	}
+	for _, refused := range []revisionlog.Log{{Revision: "../x", Kind: revisionlog.Deploy}, {Revision: log.Revision, Kind: "run"}} {
+		if err := logs.Append(t.Context(), refused, []string{"x"}); err == nil {
+			t.Errorf("%v: got no error", refused)
+		}
+	}
+	if err := logs.Append(t.Context(), revisionlog.Log{Revision: log.Revision, Kind: revisionlog.Build}, []string{"x"}); err == nil {
+		t.Error("a group that is not there: got no error")
 	}
 }

@@ -29,7 +29,7 @@ const (
 	skew = time.Minute
 )
 
-// Config is what a Reader needs.
+// Config is what Logs need.
 type Config struct {
 	// AWS holds region, credentials and, for tests, an endpoint.
 	AWS aws.Config
@@ -37,27 +37,30 @@ type Config struct {
 	Builds, Agents string
 }
 
-// Reader implements revisionlog.Reader.
-type Reader struct {
+// Logs implements revisionlog.Reader and revisionlog.Appender.
+type Logs struct {
 	logs   *cloudwatchlogs.Client
 	groups map[revisionlog.Kind]string
 }
 
-var _ revisionlog.Reader = (*Reader)(nil)
+var (
+	_ revisionlog.Reader   = (*Logs)(nil)
+	_ revisionlog.Appender = (*Logs)(nil)
+)
 
-// New returns a reader. It sends nothing.
-func New(cfg Config) *Reader {
-	return &Reader{
+// New returns the logs of two groups. It sends nothing.
+func New(cfg Config) *Logs {
+	return &Logs{
 		logs:   cloudwatchlogs.NewFromConfig(cfg.AWS),
 		groups: map[revisionlog.Kind]string{revisionlog.Build: cfg.Builds, revisionlog.Deploy: cfg.Agents},
 	}
 }
 
 // Lag is how long after they were printed lines may appear.
-func (r *Reader) Lag() time.Duration { return lag }
+func (r *Logs) Lag() time.Duration { return lag }
 
 // Read returns a page of a log.
-func (r *Reader) Read(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
+func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	if !id.Valid(log.Revision) {
 		return revisionlog.Page{}, fmt.Errorf("log of revision %q: not an id", log.Revision)
 	}
@@ -109,7 +112,7 @@ func request(group string, log revisionlog.Log, query revisionlog.Query, after p
 }
 
 // find returns at least what a page takes, sorted, with all lines of the millisecond in which the page ends; more tells that CloudWatch has not searched everything.
-func (r *Reader) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after place) (events []types.FilteredLogEvent, more bool, err error) {
+func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after place) (events []types.FilteredLogEvent, more bool, err error) {
 	if input.EndTime != nil && *input.EndTime < *input.StartTime {
 		return nil, false, nil
 	}
@@ -181,7 +184,7 @@ type watcher struct {
 }
 
 // Watch wakes each time that it is worth looking again.
-func (r *Reader) Watch(revisionlog.Log) revisionlog.Watcher {
+func (r *Logs) Watch(revisionlog.Log) revisionlog.Watcher {
 	w := &watcher{ticker: time.NewTicker(pollInterval), c: make(chan struct{}, 1), done: make(chan struct{})}
 	go func() {
 		for {

@@ -67,7 +67,7 @@ func awsConfig(url string) aws.Config {
 	}
 }
 
-func (r *recorded) reader() *cloudwatch.Reader {
+func (r *recorded) reader() *cloudwatch.Logs {
 	return cloudwatch.New(cloudwatch.Config{AWS: awsConfig(r.URL), Builds: "/slipway/builds", Agents: "/slipway/agents"})
 }
 
@@ -120,7 +120,7 @@ func (r *recorded) serve(w http.ResponseWriter, request *http.Request) {
 }
 
 // all reads a whole log page by page, and checks that each page is full until the last.
-func all(t *testing.T, r *cloudwatch.Reader, log revisionlog.Log, query revisionlog.Query) string {
+func all(t *testing.T, r *cloudwatch.Logs, log revisionlog.Log, query revisionlog.Query) string {
 	t.Helper()
 	var lines []string
 	for more := true; more; {

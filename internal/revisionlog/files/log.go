@@ -5,8 +5,10 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -33,7 +35,10 @@ type Logs struct {
 	open map[revisionlog.Log]*appender
 }
 
-var _ revisionlog.Reader = (*Logs)(nil)
+var (
+	_ revisionlog.Reader   = (*Logs)(nil)
+	_ revisionlog.Appender = (*Logs)(nil)
+)
 
 // Open returns the logs kept under dir, which is created if it is missing.
 func Open(dir string, now clock.Clock) (*Logs, error) {
@@ -62,6 +67,18 @@ func (l *Logs) Writer(revision string, kind revisionlog.Kind, secrets ...string)
 	}
 	log.writers++
 	return newWriter(log, l.now, secrets, func() error { return l.release(name, log) }), nil
+}
+
+// Append adds lines to a log.
+func (l *Logs) Append(_ context.Context, log revisionlog.Log, lines []string) error {
+	w, err := l.Writer(log.Revision, log.Kind)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		_, err = io.WriteString(w, line+"\n")
+	}
+	return errors.Join(err, w.Close())
 }
 
 // Remove erases both logs of a revision. Lines that are written afterwards by writers still open are dropped.

@@ -410,6 +410,39 @@ func TestRemove(t *testing.T) {
 	wantMessages(t, messages(t, logs, gone, 10), "again")
 }
 
+// TestAppend adds lines beside a writer.
+func TestAppend(t *testing.T) {
+	t.Parallel()
+	logs, revision := open(t, t.TempDir()), newRevision()
+	name := revisionlog.Log{Revision: revision, Kind: revisionlog.Deploy}
+	changes := logs.Watch(name)
+	defer changes.Stop()
+	must(t, logs.Append(t.Context(), name, []string{"WARN one", "", "two"}))
+	<-changes.C()
+	w, err := logs.Writer(revision, revisionlog.Deploy)
+	must(t, err)
+	_, err = w.Write([]byte("three\n"))
+	must(t, err)
+	must(t, logs.Append(t.Context(), name, []string{"four"}))
+	must(t, w.Close())
+	page, err := logs.Read(t.Context(), name, revisionlog.Query{Limit: 10})
+	must(t, err)
+	got, last := []string{}, time.Time{}
+	for _, line := range page.Lines {
+		got = append(got, string(line.Level)+" "+line.Message)
+		if line.Timestamp.Before(last) {
+			t.Errorf("%v is before the line before it", line)
+		}
+		last = line.Timestamp
+	}
+	if want := []string{"WARNING WARN one", "INFO ", "INFO two", "INFO three", "INFO four"}; !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if err := logs.Append(t.Context(), revisionlog.Log{Revision: "../up", Kind: revisionlog.Deploy}, []string{"x"}); err == nil {
+		t.Error("a path: got no error")
+	}
+}
+
 func TestNamesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	logs := open(t, t.TempDir())

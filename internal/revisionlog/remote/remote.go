@@ -1,4 +1,4 @@
-// Package remote reads the logs that an agent host keeps: another process, of this machine or one that it can reach, where builds and agents are processes
+// Package remote reads and adds to the logs that an agent host keeps: another process, of this machine or one that it can reach, where builds and agents are processes
 // (package agenthost).
 package remote
 
@@ -17,18 +17,21 @@ import (
 // reconnectPause is how long a watcher waits before it calls a host again that has gone away.
 const reconnectPause = time.Second
 
-// Reader implements revisionlog.Reader.
-type Reader struct{ host *wire.Client }
+// Logs implements revisionlog.Reader and revisionlog.Appender.
+type Logs struct{ host *wire.Client }
 
-var _ revisionlog.Reader = (*Reader)(nil)
+var (
+	_ revisionlog.Reader   = (*Logs)(nil)
+	_ revisionlog.Appender = (*Logs)(nil)
+)
 
-// New returns a reader of the logs of the host at baseURL, where token is the host's own bearer token. A nil client stands for one that suits.
-func New(baseURL, token string, client *http.Client) *Reader {
-	return &Reader{wire.NewClient(baseURL, token, client)}
+// New returns the logs of the host at baseURL, where token is the host's own bearer token. A nil client stands for one that suits.
+func New(baseURL, token string, client *http.Client) *Logs {
+	return &Logs{wire.NewClient(baseURL, token, client)}
 }
 
 // Read returns a page of a log.
-func (r *Reader) Read(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
+func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	answer, err := wire.Post[wire.LogPage](ctx, r.host, wire.Path(wire.Log, log.Revision, string(log.Kind)), query)
 	switch {
 	case err != nil:
@@ -39,8 +42,16 @@ func (r *Reader) Read(ctx context.Context, log revisionlog.Log, query revisionlo
 	return answer.Page, nil
 }
 
+// Append adds lines to a log.
+func (r *Logs) Append(ctx context.Context, log revisionlog.Log, lines []string) error {
+	if err := r.host.Send(ctx, http.MethodPost, wire.Path(wire.LogLines, log.Revision, string(log.Kind)), lines); err != nil {
+		return fmt.Errorf("append to %s log of revision %s: %w", log.Kind, log.Revision, err)
+	}
+	return nil
+}
+
 // Lag is none, as that of files.
-func (r *Reader) Lag() time.Duration { return 0 }
+func (r *Logs) Lag() time.Duration { return 0 }
 
 // watcher is told of lines by one answer of the host, which goes on as long as the watcher does.
 type watcher struct {
@@ -50,7 +61,7 @@ type watcher struct {
 }
 
 // Watch wakes when the host has a line more.
-func (r *Reader) Watch(log revisionlog.Log) revisionlog.Watcher {
+func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{c: make(chan struct{}, 1), stop: cancel, ended: make(chan struct{})}
 	path := wire.Path(wire.LogChanges, log.Revision, string(log.Kind))

@@ -61,6 +61,11 @@ func TestReadAndWatch(t *testing.T) {
 		}
 		query.After = page.Next
 	}
+	must(t, reader.Append(t.Context(), log, []string{"one more", "and another"}))
+	<-changes.C()
+	if page, err := reader.Read(t.Context(), log, query); err != nil || len(page.Lines) != 2 || page.Lines[1].Message != "and another" {
+		t.Errorf("what was added: got %+v (%v)", page, err)
+	}
 	changes.Stop()
 	must(t, w.Close())
 	if _, err := reader.Read(t.Context(), log, revisionlog.Query{After: "x", Limit: 1}); !errors.Is(err, revisionlog.ErrPosition) {
@@ -73,7 +78,7 @@ func TestRefusals(t *testing.T) {
 	_, url := host(t)
 	log := revisionlog.Log{Revision: id.New(time.Now()), Kind: revisionlog.Build}
 	for name, c := range map[string]struct {
-		reader *remote.Reader
+		reader *remote.Logs
 		log    revisionlog.Log
 		want   string
 	}{
@@ -83,6 +88,9 @@ func TestRefusals(t *testing.T) {
 		"nobody answers": {remote.New("http://127.0.0.1:1", token, nil), log, "connection refused"},
 	} {
 		if _, err := c.reader.Read(t.Context(), c.log, revisionlog.Query{Limit: 1}); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: got %v, want %q", name, err, c.want)
+		}
+		if err := c.reader.Append(t.Context(), c.log, []string{"x"}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", name, err, c.want)
 		}
 		c.reader.Watch(c.log).Stop()
