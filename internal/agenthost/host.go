@@ -37,10 +37,16 @@ type Config struct {
 	Target  compute.Target
 	Builder build.Builder
 	// Logs are what builds and agents print; nil shows none.
-	Logs revisionlog.Reader
+	Logs Logs
 	// AgentWait is how long an invocation waits for an agent that is being restarted; default 30 s.
 	AgentWait time.Duration
 	Log       *slog.Logger
+}
+
+// Logs can be read, and added to.
+type Logs interface {
+	revisionlog.Reader
+	revisionlog.Appender
 }
 
 // Host is the http.Handler. Make one with New.
@@ -73,6 +79,7 @@ func New(cfg Config) (*Host, error) {
 		"DELETE " + wire.Build:   h.removeBuild,
 		"POST " + wire.Log:       h.readLog,
 		"GET " + wire.LogChanges: h.watchLog,
+		"POST " + wire.LogLines:  h.appendLog,
 	} {
 		h.mux.Handle(pattern, h.own(handle))
 	}

@@ -37,6 +37,23 @@ func (h *Host) readLog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// appendLog adds lines that were printed elsewhere.
+func (h *Host) appendLog(w http.ResponseWriter, r *http.Request) error {
+	log, err := h.logOf(r)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	if err := decode(r, &lines); err != nil {
+		return err
+	}
+	if err := h.cfg.Logs.Append(r.Context(), log, lines); err != nil {
+		return err
+	}
+	w.WriteHeader(http.StatusNoContent)
+	return nil
+}
+
 // watchLog answers with a line when it begins to watch, and with one each time that there is something new, until the caller has gone.
 func (h *Host) watchLog(w http.ResponseWriter, r *http.Request) error {
 	log, err := h.logOf(r)

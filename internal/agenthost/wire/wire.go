@@ -23,6 +23,7 @@ const (
 
 	Log        = "/logs/{revision}/{kind}"
 	LogChanges = "/logs/{revision}/{kind}/changes"
+	LogLines   = "/logs/{revision}/{kind}/lines"
 )
 
 // Wait is the query parameter that says how long the host may keep a question that has no final answer yet.
