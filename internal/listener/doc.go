@@ -11,7 +11,7 @@
 //  2. The listener is in Claim, a long poll. The bell wakes it; it is given the work, secrets opened, and the task is noted as delivered.
 //  3. It calls Report: progressing as often as it likes, then healthy with a URL, or failed with a reason. Each report wakes who is in Target.Await. The one
 //     that settles the order deletes the task.
-//  4. From then on it reports what changes. Runs are invoked at the URL, with the token that is derived from the revision.
+//  4. From then on it reports what changes, and hands in what the agent prints. Runs are invoked at the URL, with the token that is derived from the revision.
 //  5. Target.Remove erases the specification and leaves a task to remove the release. When the listener reports it absent, release and task are deleted.
 //
 // What a listener can rely on, and must do:
@@ -29,6 +29,8 @@
 //   - A report about an order that is not the present one is a Conflict; the listener forgets the order. The work that took its place comes by Claim.
 //   - The listener drains: a removed release takes no new callers, and lets the present ones finish, before it is stopped and reported absent.
 //   - A listener that lost what it ran asks for Releases and applies them. That list may lag behind by a moment, as an index does.
+//   - What its agents print it hands in, for as long as the release is there: until it reports absent. A release has an allowance of output, and the text goes where the deployments'
+//     logs are, which is not this package's business; Admit decides whether it may.
 //   - It is told about the releases in its own namespaces that deployments have placed there, and nothing else of them than what it is to run.
 //
 // A listener that is away fails a rollout, as nobody else can run it: with LISTENER_OFFLINE after it has not been heard of for OfflineLimit (5 min) since the
