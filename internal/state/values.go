@@ -151,12 +151,8 @@ func parseChannel(raw json.RawMessage) channel {
 
 // JSON writes the state as an object with its channels in alphabetical order.
 func (v *Values) JSON() json.RawMessage {
-	size := 2
 	names := slices.Sorted(maps.Keys(v.channels))
-	for _, name := range names {
-		size += len(name) + 8 + v.channels[name].size()
-	}
-	out := append(make([]byte, 0, size), '{')
+	out := append(make([]byte, 0, v.Size()), '{')
 	for i, name := range names {
 		if i > 0 {
 			out = append(out, ',')
@@ -172,6 +168,15 @@ func (v *Values) JSON() json.RawMessage {
 func (v *Values) Has(messageID string) bool {
 	_, ok := v.messageIndex()[messageID]
 	return ok
+}
+
+// Size is about how many bytes JSON has.
+func (v *Values) Size() int {
+	size := 2
+	for name, c := range v.channels {
+		size += len(name) + 8 + c.size()
+	}
+	return size
 }
 
 func (c channel) size() int {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strconv"
@@ -81,8 +82,9 @@ type State struct {
 	base, size, grown int64
 	// forked are the updates that the agent's checkpoint lacks where the fork begins.
 	forked []graph.StateUpdate
-	// body is what is stored of At.
+	// body is what is stored of At, sum that of what it is stored as.
 	body checkpointBody
+	sum  uint64
 }
 
 // Empty is the state of a thread without checkpoints.
@@ -183,9 +185,14 @@ func (s *State) store(ref Ref, next Checkpoint, b checkpointBody) table.Put {
 	return table.Put{Item: s.item(ref, encoded), If: table.Absent()}
 }
 
+func keyOf(ref Ref, number int64) table.Key {
+	return keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, number)
+}
+
 func (s *State) item(ref Ref, encoded []byte) table.Item {
+	s.sum = maphash.Bytes(sums, encoded)
 	return table.Item{
-		Key:   keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, s.At.Number),
+		Key:   keyOf(ref, s.At.Number),
 		Attrs: record.Attrs(checkpointKind, s.At.Created, table.Attrs{attrBase: s.base}),
 		Body:  encoded,
 	}
@@ -224,14 +231,27 @@ func (s *Store) State(ctx context.Context, ref Ref) (*State, error) {
 
 // StateAt returns the state at a checkpoint, or at the newest before it.
 func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, error) {
-	items, err := s.since(ctx, ref, number)
+	if number < 0 {
+		return Empty(), nil
+	}
+	place := func(base int64) string { return keyOf(ref, base).SK }
+	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), place: place}
+	newest, err := c.look(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("query checkpoints: %w", err)
 	}
-	if len(items) == 0 {
-		return Empty(), nil
+	st, items := s.recent.find(ref, newest)
+	if st == nil {
+		if items, err = c.rest(ctx); err != nil {
+			return nil, fmt.Errorf("query checkpoints: %w", err)
+		}
+		st = Empty()
 	}
-	return replay(items)
+	if err := st.replay(items); err != nil {
+		return nil, err
+	}
+	s.Remember(ref, st)
+	return st, nil
 }
 
 // Find returns the number of a checkpoint, given by its id; an unknown one is a fault.NotFound.
@@ -270,23 +290,30 @@ func checkpointNotFound(checkpointID string) error {
 // firstLook is how many checkpoints are read before it is known where the snapshot is.
 const firstLook = 8
 
-// since returns the stored checkpoints from one back to the snapshot that it builds on, newest first, none when there are none.
-func (s *Store) since(ctx context.Context, ref Ref, number int64) ([]*table.Item, error) {
-	if number < 0 {
-		return nil, nil
-	}
-	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number)
-	return s.chain(ctx, query, func(base int64) string { return keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, base).SK })
+// chained reads items, newest first, from the first that a query finds back to the one that it builds on.
+type chained struct {
+	*Store
+	query table.Query
+	// place is where the item with a number is.
+	place func(number int64) string
+	page  table.Page
 }
 
-// chain reads items, newest first, from the first that the query finds back to the one that it builds on.
-func (s *Store) chain(ctx context.Context, query table.Query, place func(base int64) string) ([]*table.Item, error) {
-	query.Limit = firstLook
-	page, err := s.table.Query(ctx, query)
-	if err != nil || len(page.Items) == 0 {
-		return nil, err
+// look reads the first few.
+func (c *chained) look(ctx context.Context) ([]*table.Item, error) {
+	c.query.Limit = firstLook
+	var err error
+	c.page, err = c.table.Query(ctx, c.query)
+	return c.page.Items, err
+}
+
+// rest returns all, those of the first look among them.
+func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
+	page, query := c.page, c.query
+	if len(page.Items) == 0 {
+		return nil, nil
 	}
-	base := place(page.Items[0].Int(attrBase))
+	base := c.place(page.Items[0].Int(attrBase))
 	for i, item := range page.Items {
 		if item.Key.SK <= base {
 			return page.Items[:i+1], nil
@@ -297,29 +324,28 @@ func (s *Store) chain(ctx context.Context, query table.Query, place func(base in
 	}
 	// What is left lies before the last one that was read.
 	query.From, query.To, query.Limit = base, page.Items[len(page.Items)-1].Key.SK, 0
-	rest, err := table.AllItems(ctx, s.table, query)
+	rest, err := table.AllItems(ctx, c.table, query)
 	if err != nil || len(rest) == 0 {
 		return nil, err
 	}
 	return append(page.Items, rest[1:]...), nil
 }
 
-// replay applies changes, newest first, to the snapshot that comes last.
-func replay(items []*table.Item) (*State, error) {
-	s := Empty()
-	for i, item := range slices.Backward(items) {
+// replay applies stored checkpoints that follow, newest first. To a state without one, the first of them must be a snapshot.
+func (s *State) replay(items []*table.Item) error {
+	for _, item := range slices.Backward(items) {
 		b, err := decodeCheckpoint(item)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if i == len(items)-1 && b.Values == nil {
-			return nil, fmt.Errorf("checkpoint %v is no snapshot", item.Key)
+		if s.At.Number < 0 && b.Values == nil {
+			return fmt.Errorf("checkpoint %v is no snapshot", item.Key)
 		}
 		if err := s.apply(item, b); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return s, nil
+	return nil
 }
 
 // apply makes the state the one at the next stored checkpoint.
@@ -339,7 +365,7 @@ func (s *State) apply(item *table.Item, b checkpointBody) (err error) {
 		return fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
 	}
 	s.At, err = checkpoint(item, b)
-	s.last, s.body = s.At.Number, b
+	s.last, s.body, s.sum = s.At.Number, b, maphash.Bytes(sums, item.Body)
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // graveKind is that of the item that stands in the place of a thread while its partition is erased. To everybody the thread is gone: no run can be created, as
-// the lock is gone, and a worker at a run writes nothing more once the run is.
+// the lock is gone, and the worker at its run writes nothing more, as that is gone too.
 const graveKind = "thread-grave"
 
 // burial is how long an erasure may take before a timer goes on with it.
@@ -29,21 +29,39 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 		if err != nil {
 			return err
 		}
-		now := s.now()
-		grave := table.Item{
-			Key: ref.Key(), Attrs: record.Attrs(graveKind, now, nil),
-			Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, t.Created)},
+		if err = s.DeleteAsRead(ctx, t); !fault.Is(err, fault.Conflict) {
+			return err
 		}
-		err = s.table.Transact(ctx, table.Put{Item: grave, If: table.Equals(AttrEpoch, t.Lock.Epoch)}, s.putTTL(ref, TTL{Strategy: StrategyDelete}, now, now.Add(burial)))
-		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("delete thread: %w", err)
-		}
-		return s.erasePartition(ctx, ref.Key())
 	}
 	return fault.New(fault.Unavailable, "Thread %s is changed by too many requests at once.", ref.Thread)
+}
+
+// DeleteAsRead is Delete of a thread that was read. One that has changed since is a fault.Conflict, and stays.
+func (s *Store) DeleteAsRead(ctx context.Context, t Thread) error {
+	now := s.now()
+	grave := table.Item{
+		Key: t.Key(), Attrs: record.Attrs(graveKind, now, nil),
+		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(t.Workspace, t.Deployment, t.Thread, t.Created)},
+	}
+	writes := []table.Write{
+		table.Put{Item: grave, If: table.Equals(AttrEpoch, t.Lock.Epoch)}, s.putTTL(t.Ref, TTL{Strategy: StrategyDelete}, now, now.Add(burial)),
+	}
+	if t.Lock.Busy { // what its worker wrote from now on could be missed by the erasure
+		writes = append(writes, table.Delete{Key: keys.Run(t.Workspace, t.Deployment, t.Thread, t.Lock.Run)})
+	}
+	err := s.table.Transact(ctx, writes...)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return changedFault(t.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("delete thread: %w", err)
+	}
+	return s.erasePartition(ctx, t.Key())
+}
+
+// changedFault is the fault of a request that a change of the thread has overtaken.
+func changedFault(ref Ref) error {
+	return fault.New(fault.Conflict, "Thread %s has changed meanwhile. Try again.", ref.Thread)
 }
 
 // Patch is a change of a thread; what is nil stays as it is. Metadata is an object whose members are set.
@@ -63,7 +81,10 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 		var writes []table.Write
 		change := t.ChangeLock(now, nil) // the body changes under the lock's epoch
 		if patch.Metadata != nil {
-			if t.Metadata, err = merged(t.Metadata, patch.Metadata); err != nil {
+			if t.Metadata, err = merged(t.Metadata, patch.Metadata); err == nil {
+				err = checkMetadata(t.Metadata)
+			}
+			if err != nil {
 				return Thread{}, err
 			}
 			change.Body = t.encoded()

@@ -379,7 +379,12 @@ func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]
 }
 
 func (s *Store) readChain(ctx context.Context, query table.Query, key func(int64) table.Key, number int64) (*chain, error) {
-	items, err := s.chain(ctx, query, func(base int64) string { return key(base).SK })
+	chained := chained{Store: s, query: query, place: func(base int64) string { return key(base).SK }}
+	_, err := chained.look(ctx)
+	var items []*table.Item
+	if err == nil {
+		items, err = chained.rest(ctx)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("query the agent's checkpoint: %w", err)
 	}

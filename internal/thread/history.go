@@ -29,27 +29,23 @@ func (s *State) Snapshot() Snapshot {
 	return Snapshot{Checkpoint: s.At, Values: s.Values.JSON(), Newest: true}
 }
 
-// historyPage is how many checkpoints are read at a time, so that a long thread is never in memory as a whole.
-const historyPage = 64
+// A long or large thread is never in memory as a whole: historyPage is how many checkpoints are read at a time, historyBytes how many bytes of them, and historyRoom how
+// many bytes the values hold that one call returns.
+const (
+	historyPage  = 64
+	historyBytes = 8 << 20
+	historyRoom  = 64 << 20
+)
 
 // History returns up to limit checkpoints before one, newest first; before < 0 begins with the newest. Checkpoints that the server made and the agent then followed
-// with its own are not among them, nor those that match refuses.
+// with its own are not among them, nor those that match refuses. There are fewer where their values are large, but one at least.
 func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
-	h := history{newest: before < 0, upTo: math.MaxInt32}
-	if before >= 0 {
-		at, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before))
-		if err != nil && !errors.Is(err, table.ErrNotFound) {
-			return nil, fmt.Errorf("get checkpoint: %w", err)
-		}
-		if err == nil {
-			if err := h.begin(at); err != nil {
-				return nil, err
-			}
-		}
-		h.upTo = before - 1
+	h, err := s.historyBefore(ctx, ref, before)
+	if err != nil {
+		return nil, err
 	}
-	found := []Snapshot{}
-	for len(found) < limit && h.upTo >= 0 {
+	found, room := []Snapshot{}, historyRoom
+	for len(found) < limit && h.upTo >= 0 && room > 0 {
 		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(found)+firstLook))
 		if err != nil || len(items) == 0 {
 			return found, err
@@ -58,21 +54,41 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 		if err != nil {
 			return nil, err
 		}
-		some, err := s.snapshots(ctx, ref, items, wanted)
+		some, err := s.snapshots(ctx, ref, items, wanted, room)
 		if err != nil {
 			return nil, err
 		}
 		for i := range some {
 			some[i].Newest = h.newest && some[i].Number == h.top
+			room -= len(some[i].Values)
 		}
-		found = append(found, some...)
+		if found = append(found, some...); len(some) < len(wanted) {
+			break
+		}
 	}
 	return found, nil
 }
 
+// historyBefore begins a reading before a checkpoint, or with the newest.
+func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (history, error) {
+	h := history{newest: before < 0, upTo: math.MaxInt32}
+	if before < 0 {
+		return h, nil
+	}
+	h.upTo = before - 1
+	at, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before))
+	if errors.Is(err, table.ErrNotFound) {
+		return h, nil
+	}
+	if err != nil {
+		return h, fmt.Errorf("get checkpoint: %w", err)
+	}
+	return h, h.begin(at)
+}
+
 func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*table.Item, error) {
 	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, upTo)
-	query.Limit = limit
+	query.Limit, query.Bytes = limit, historyBytes
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
 		return nil, fmt.Errorf("query history: %w", err)
@@ -136,8 +152,8 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 	return wanted, nil
 }
 
-// snapshots returns the states at numbers, newest first, which are among items.
-func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64) ([]Snapshot, error) {
+// snapshots returns the states at numbers, newest first, which are among items: as many as there is room for in bytes, but the newest in any case.
+func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64, room int) ([]Snapshot, error) {
 	if len(wanted) == 0 {
 		return nil, nil
 	}
@@ -168,6 +184,10 @@ func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wan
 		}
 		if slices.Contains(wanted, at.At.Number) {
 			shown = append(shown, Snapshot{Checkpoint: at.At, Values: at.Values.JSON()})
+			for room -= len(at.Values.JSON()); room < 0 && len(shown) > 1; shown = shown[1:] {
+				room += len(shown[0].Values)
+				shown[0] = Snapshot{}
+			}
 		}
 	}
 	slices.Reverse(shown)

@@ -22,14 +22,23 @@ var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type meter struct {
 	table.Table
 	queries, items, readBytes, writtenBytes atomic.Int64
+	// largestPage is how many bytes the largest page of a query has held.
+	largestPage int
+	// committed, when not nil, is told the writes of each transaction that was applied.
+	committed func([]table.Write)
 }
 
 func (m *meter) Query(ctx context.Context, query table.Query) (table.Page, error) {
 	page, err := m.Table.Query(ctx, query)
 	m.queries.Add(1)
 	m.items.Add(int64(len(page.Items)))
+	size := 0
 	for _, item := range page.Items {
-		m.readBytes.Add(int64(len(item.Body)))
+		size += len(item.Body)
+	}
+	m.readBytes.Add(int64(size))
+	if m.committed != nil { // nothing else goes on meanwhile
+		m.largestPage = max(m.largestPage, size)
 	}
 	return page, err
 }
@@ -40,7 +49,11 @@ func (m *meter) Transact(ctx context.Context, writes ...table.Write) error {
 			m.writtenBytes.Add(int64(len(put.Item.Body)))
 		}
 	}
-	return m.Table.Transact(ctx, writes...)
+	err := m.Table.Transact(ctx, writes...)
+	if err == nil && m.committed != nil {
+		m.committed(writes)
+	}
+	return err
 }
 
 // reset forgets what was counted.

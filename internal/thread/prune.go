@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -39,7 +38,7 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 	item := oldest.item(t.Ref, record.Encode(b))
 	err = s.table.Transact(ctx, t.ChangeLock(t.Updated, nil), table.Put{Item: item, If: table.Present()})
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return fault.New(fault.Conflict, "Thread %s has changed meanwhile. Try again.", t.Thread)
+		return changedFault(t.Ref)
 	}
 	if err != nil {
 		return fmt.Errorf("prune thread: %w", err)

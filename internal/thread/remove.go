@@ -81,11 +81,6 @@ func (s *State) Original(ref Ref, key table.Key) table.Put {
 	return table.Put{Item: item}
 }
 
-// EraseThread removes a thread with everything in its partition.
-func (s *Store) EraseThread(ctx context.Context, ref Ref) error {
-	return s.erasePartition(ctx, ref.Key())
-}
-
 // ReadOriginal returns a checkpoint that Original kept.
 func (s *Store) ReadOriginal(ctx context.Context, key table.Key) (Checkpoint, error) {
 	item, err := s.table.Get(ctx, key)

@@ -16,8 +16,9 @@ import (
 
 // Store reads and writes threads and their checkpoints.
 type Store struct {
-	table table.Table
-	now   clock.Clock
+	table  table.Table
+	now    clock.Clock
+	recent recent
 }
 
 // NewStore returns a store over a table.
@@ -37,6 +38,9 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 	}
 	if len(metadata) == 0 {
 		metadata = json.RawMessage("{}")
+	}
+	if err := checkMetadata(metadata); err != nil {
+		return Thread{}, err
 	}
 	item := table.Item{
 		Key:   ref.Key(),
@@ -62,6 +66,19 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 		return Thread{}, fmt.Errorf("create thread: %w", err)
 	}
 	return decode(ref, &item)
+}
+
+// maxMetadata is how many bytes the metadata of a thread may hold: each run carries them.
+const maxMetadata = 256 << 10
+
+func checkMetadata(metadata json.RawMessage) error {
+	if len(metadata) <= maxMetadata {
+		return nil
+	}
+	return fault.Shape(fault.Detail{
+		Loc: []any{"body", "metadata"}, Type: "value_error",
+		Msg: fmt.Sprintf("Value error, metadata holds %d bytes: the limit is %d", len(metadata), maxMetadata),
+	})
 }
 
 // Get returns a thread; an unknown one is a fault.NotFound.
@@ -92,8 +109,15 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 			return false, fmt.Errorf("list threads: %w", err)
 		}
 		for _, item := range page.Items {
-			// The thread's own item goes last, as it is what the list finds.
-			if err := s.erasePartition(ctx, item.Key); err != nil {
+			parts, err := keys.ParseThread(item.Key)
+			if err != nil {
+				return false, err
+			}
+			err = s.Delete(ctx, Ref(parts))
+			if fault.Is(err, fault.NotFound) { // a grave, or the list lags behind
+				err = s.erasePartition(ctx, item.Key)
+			}
+			if err != nil {
 				return false, err
 			}
 		}
@@ -102,11 +126,23 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 	return more, nil
 }
 
+// erasePartition removes what is in a thread's partition. The thread's own item goes last, as it is what lists find, with what brings a timer to it.
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
-	if err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool { return item.Key != threadKey }); err != nil {
+	var last []table.Write
+	err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool {
+		stays := item.Key == threadKey || item.Text(record.Kind) == ttlKind
+		if stays {
+			last = append(last, table.Delete{Key: item.Key})
+		}
+		return !stays
+	})
+	if err != nil {
 		return fmt.Errorf("erase thread partition: %w", err)
 	}
-	if err := s.table.Transact(ctx, table.Delete{Key: threadKey}); err != nil {
+	if len(last) == 0 {
+		return nil
+	}
+	if err := s.table.Transact(ctx, last...); err != nil {
 		return fmt.Errorf("erase thread: %w", err)
 	}
 	return nil

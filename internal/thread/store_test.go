@@ -5,6 +5,7 @@ import (
 	"errors"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -201,5 +202,28 @@ func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
 	}
 	if diff := cmp.Diff(string(st.Values.JSON()), string(stateAt(t, s, ref, 1000).Values.JSON())); diff != "" {
 		t.Errorf("state (-before +after):\n%s", diff)
+	}
+}
+
+// TestMetadataHasALimit also when it grows by a change.
+func TestMetadataHasALimit(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	member := func(name string) json.RawMessage {
+		return json.RawMessage(`{"` + name + `":"` + strings.Repeat("x", 200<<10) + `"}`)
+	}
+	created, err := s.Create(t.Context(), newRef(), member("a"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, patched := s.Patch(t.Context(), created.Ref, thread.Patch{Metadata: member("b")})
+	_, made := s.Create(t.Context(), newRef(), json.RawMessage(`{"a":"`+strings.Repeat("x", 256<<10)+`"}`), false)
+	for _, err := range []error{patched, made} {
+		if !fault.Is(err, fault.Unprocessable) {
+			t.Errorf("got %v, want words", err)
+		}
+	}
+	if _, err := s.Patch(t.Context(), created.Ref, thread.Patch{Metadata: member("a")}); err != nil {
+		t.Error(err)
 	}
 }

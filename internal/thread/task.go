@@ -2,6 +2,8 @@ package thread
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record"
 )
@@ -36,16 +38,68 @@ func TasksOf(raw json.RawMessage) []Task {
 	return tasks
 }
 
-// InterruptsOf are the questions of a checkpoint's tasks: a JSON object by task id, nil when there are none.
+// InterruptsOf are the questions of a checkpoint's tasks: a JSON object by task id, nil when there are none. What CheckTasks refuses is left out.
 func InterruptsOf(c Checkpoint) json.RawMessage {
-	asked := map[string][]json.RawMessage{}
-	for _, t := range TasksOf(c.Tasks) {
-		if len(t.Interrupts) > 0 {
-			asked[t.ID] = t.Interrupts
+	asked, _ := questionsOf(c.Tasks)
+	return asked.JSON()
+}
+
+// CheckTasks refuses the tasks of a checkpoint whose questions could not be kept.
+func CheckTasks(tasks json.RawMessage) error {
+	_, err := questionsOf(tasks)
+	return err
+}
+
+// questionsOf returns the questions of tasks up to the bound, without those that are none, and what is wrong with the others.
+func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
+	for _, t := range TasksOf(tasks) {
+		for _, question := range t.Interrupts {
+			err = errors.Join(err, asked.Add(t.ID, question))
 		}
 	}
-	if len(asked) == 0 {
+	return asked, err
+}
+
+// maxQuestions is how many bytes the questions of a pause may hold: they are kept on the run itself, which must stay small.
+const maxQuestions = 128 << 10
+
+// Questions are what a graph that paused asks, by task. The zero value has none.
+type Questions struct {
+	byTask map[string][]json.RawMessage
+	size   int
+}
+
+// QuestionID is the id of a question, which must be an object that clients can read.
+func QuestionID(question json.RawMessage) (string, error) {
+	var head struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(question, &head); err != nil {
+		return "", fmt.Errorf("a question is no object whose id is a text: %.40s", question)
+	}
+	return head.ID, nil
+}
+
+// Add adds a question, unless it is none or there are too many.
+func (q *Questions) Add(task string, question json.RawMessage) error {
+	if _, err := QuestionID(question); err != nil {
+		return err
+	}
+	size := q.size + len(task) + len(question)
+	if size > maxQuestions {
+		return fmt.Errorf("the questions of a pause hold %d bytes: the limit is %d", size, maxQuestions)
+	}
+	if q.byTask == nil {
+		q.byTask = map[string][]json.RawMessage{}
+	}
+	q.byTask[task], q.size = append(q.byTask[task], question), size
+	return nil
+}
+
+// JSON is an object of lists by task, nil when there is no question.
+func (q *Questions) JSON() json.RawMessage {
+	if len(q.byTask) == 0 {
 		return nil
 	}
-	return record.Encode(asked)
+	return record.Encode(q.byTask)
 }

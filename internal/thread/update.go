@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
@@ -28,8 +27,7 @@ type Edit struct {
 	frame *Frame
 	// Within is the subgraph's checkpoint that the agent made last, if it made one.
 	Within graph.Checkpoint
-	// groups are the writes of each checkpoint, which must not come apart.
-	groups [][]table.Write
+	writes []table.Write
 }
 
 // Edit begins a change of the state at a checkpoint, at the newest when number is negative. A thread whose run is in flight is a fault.Conflict. What earlier
@@ -92,7 +90,7 @@ func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 		return err
 	}
 	change := Change{Graph: graphID, Source: SourceUpdate, Patch: patch, Pending: pending}
-	e.groups = append(e.groups, []table.Write{e.State.Advance(e.thread.Ref, now, change)})
+	e.writes = append(e.writes, e.State.Advance(e.thread.Ref, now, change))
 	return nil
 }
 
@@ -114,17 +112,20 @@ func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 
 // Follow takes a checkpoint that the agent has made of the change. Those of subgraphs are kept with it.
 func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
+	if err := CheckTasks(c.Tasks); err != nil {
+		return err
+	}
 	now := e.store.now()
 	if c.NS != "" {
 		e.Within = bare(c)
 		write, err := e.frame.Subgraph(now, e.State, c)
 		if write != nil {
-			e.join(func(writes []table.Write) []table.Write { return append(writes, write) })
+			e.writes = append(e.writes, write)
 		}
 		return err
 	}
 	if put, same := e.State.Amend(e.thread.Ref, c); same {
-		e.join(func(writes []table.Write) []table.Write { return Replace(writes, put) })
+		e.writes = Replace(e.writes, put)
 		return nil
 	}
 	patch, err := e.State.Values.Replace(orNull(c.Values))
@@ -132,17 +133,8 @@ func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 		return err
 	}
 	writes, err := e.State.Follow(e.frame, now, Change{Graph: graphID, Source: SourceUpdate, Patch: patch}, c)
-	e.groups = append(e.groups, writes)
+	e.writes = append(e.writes, writes...)
 	return err
-}
-
-// join changes the writes of the newest checkpoint.
-func (e *Edit) join(change func([]table.Write) []table.Write) {
-	if len(e.groups) == 0 {
-		e.groups = [][]table.Write{nil}
-	}
-	last := len(e.groups) - 1
-	e.groups[last] = change(e.groups[last])
 }
 
 // Replace puts a write in the place of the one that waits for the same key, or behind all others.
@@ -157,29 +149,35 @@ func Replace(writes []table.Write, put table.Put) []table.Write {
 	return append(writes, put)
 }
 
-// editBatch is how many writes of an edit one transaction holds, beside that of the lock.
-const editBatch = table.MaxWrites - 1
+// maxEdit is how many writes an edit may have: it is stored wholly or not at all, in one transaction with the lock.
+const maxEdit = table.MaxWrites - 1
+
+// check refuses an edit that a table cannot hold.
+func (e *Edit) check() error {
+	if len(e.writes) > maxEdit {
+		return fault.New(fault.Invalid, "The change makes %d checkpoints, or items that are kept with them: the limit is %d. Make it in several requests.", len(e.writes), maxEdit)
+	}
+	for _, write := range e.writes {
+		if put, ok := write.(table.Put); ok && len(put.Item.Body) > table.MaxBody {
+			return fault.New(fault.TooLarge, "The thread's state would hold %d bytes: the limit is %d.", len(put.Item.Body), table.MaxBody)
+		}
+	}
+	return nil
+}
 
 // Commit stores the change. A run that was created meanwhile makes it a fault.Conflict.
 func (e *Edit) Commit(ctx context.Context) error {
-	for len(e.groups) > 0 {
-		some := e.groups[0]
-		for e.groups = e.groups[1:]; len(e.groups) > 0 && len(some)+len(e.groups[0]) <= editBatch; e.groups = e.groups[1:] {
-			some = slices.Concat(some, e.groups[0])
-		}
-		now := e.store.now()
-		lock := e.thread.ChangeLock(now, table.Attrs{AttrCheckpoint: newestOf(some, e.thread.Lock.Checkpoint)})
-		if len(e.groups) == 0 {
-			e.settle(&lock)
-		}
-		err := e.store.table.Transact(ctx, append(slices.Clip(some), lock)...)
-		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-			return BusyFault(e.thread.Ref)
-		}
-		if err != nil {
-			return fmt.Errorf("change state: %w", err)
-		}
-		e.thread.Lock.Epoch++
+	if err := e.check(); err != nil || len(e.writes) == 0 {
+		return err
+	}
+	lock := e.thread.ChangeLock(e.store.now(), table.Attrs{AttrCheckpoint: newestOf(e.writes, e.thread.Lock.Checkpoint)})
+	e.settle(&lock)
+	err := e.store.table.Transact(ctx, append(e.writes, lock)...)
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return BusyFault(e.thread.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("change state: %w", err)
 	}
 	return nil
 }
@@ -209,10 +207,14 @@ func (e *Edit) settle(lock *table.Update) {
 	e.thread.Ask(lock, InterruptsOf(e.State.At))
 }
 
-// copyBatch is how many items are copied in one transaction; an item of a log may be large.
-const copyBatch = 50
+// copyBatch is how many items are copied in one transaction, copyBytes how many bytes beside the last of them.
+const (
+	copyBatch = 50
+	copyBytes = 1 << 20
+)
 
-// Copy makes a thread with the state and the history of another, which must not be busy, but without its runs.
+// Copy makes a thread with the state and the history of another, but without its runs. One that is busy, or that changes meanwhile, is a fault.Conflict: nothing of the
+// copy is left then.
 func (s *Store) Copy(ctx context.Context, t Thread) (Thread, error) {
 	if t.Lock.Busy {
 		return Thread{}, BusyFault(t.Ref)
@@ -220,16 +222,36 @@ func (s *Store) Copy(ctx context.Context, t Thread) (Thread, error) {
 	now := s.now()
 	ref := t.Ref
 	ref.Thread = id.New(now)
+	made, err := s.copy(ctx, ref, t, now)
+	if err != nil {
+		return Thread{}, errors.Join(err, s.erasePartition(context.WithoutCancel(ctx), ref.Key()))
+	}
+	return made, nil
+}
+
+func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
 	for _, query := range keys.CheckpointLog(t.Workspace, t.Deployment, t.Thread) {
-		if err := s.copyItems(ctx, ref, query); err != nil {
+		if err := s.copyItems(ctx, ref, t, query); err != nil {
 			return Thread{}, err
 		}
 	}
 	return s.put(ctx, ref, t, now)
 }
 
-func (s *Store) copyItems(ctx context.Context, ref Ref, query table.Query) error {
-	query.Limit = copyBatch
+// transactCopy writes a part of a copy under the condition that the thread is still as it was read.
+func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Write) error {
+	err := s.table.Transact(ctx, append(writes, table.Check{Key: t.Key(), If: table.Equals(AttrEpoch, t.Lock.Epoch)})...)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return changedFault(t.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("copy thread: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) error {
+	query.Limit, query.Bytes = copyBatch, copyBytes
 	for {
 		page, err := s.table.Query(ctx, query)
 		if err != nil {
@@ -242,8 +264,8 @@ func (s *Store) copyItems(ctx context.Context, ref Ref, query table.Query) error
 			writes = append(writes, table.Put{Item: moved, If: table.Absent()})
 		}
 		if len(writes) > 0 {
-			if err := s.table.Transact(ctx, writes...); err != nil {
-				return fmt.Errorf("copy thread: %w", err)
+			if err := s.transactCopy(ctx, t, writes...); err != nil {
+				return err
 			}
 		}
 		if page.Cursor == "" {
@@ -268,8 +290,8 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thre
 	if !t.StateUpdated.IsZero() {
 		item.Attrs[attrStateUpdated] = clock.Format(t.StateUpdated)
 	}
-	if err := s.table.Transact(ctx, table.Put{Item: item, If: table.Absent()}); err != nil {
-		return Thread{}, fmt.Errorf("create copy: %w", err)
+	if err := s.transactCopy(ctx, t, table.Put{Item: item, If: table.Absent()}); err != nil {
+		return Thread{}, err
 	}
 	return decode(ref, &item)
 }
