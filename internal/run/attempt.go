@@ -44,6 +44,19 @@ func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, table.MaxBody)
 }
 
+// Failure is what a run says that could not be kept.
+func (e *TooLargeError) Failure() *Failure {
+	return &Failure{Name: "StateTooLarge", Message: e.Error() + " What the run had not finished is not in it."}
+}
+
+// fits returns a TooLargeError for what a table cannot hold.
+func fits(put table.Put) error {
+	if size := len(put.Item.Body); size > table.MaxBody {
+		return &TooLargeError{Size: size}
+	}
+	return nil
+}
+
 // NotDueError is returned by Claim for a run that waits for its time.
 type NotDueError struct{ Due time.Time }
 
@@ -63,6 +76,8 @@ type Attempt struct {
 	frame *thread.Frame
 	// shown are the values that readers saw last, nil before the first.
 	shown *state.Values
+	// unshown says that readers have not seen the values with the run's input.
+	unshown bool
 	// amended says that the agent has said anew what became of the tasks of its checkpoint.
 	amended bool
 	// events and writes wait for the next flush; size is what they hold, in bytes.
@@ -72,6 +87,8 @@ type Attempt struct {
 	// opened holds the position before the first chunk of each message of this attempt that is not finished.
 	opened  map[string]int64
 	renewed time.Time
+	// lossy says that what the run has left unfinished is not kept, as the state cannot hold it.
+	lossy bool
 	// stepped says that this attempt has made a step.
 	stepped bool
 	// fence is the condition of the next write.
@@ -81,8 +98,8 @@ type Attempt struct {
 }
 
 // Claim makes the caller the owner of the next attempt at a run: whoever had it before is fenced off. It seals what came before, and the first
-// attempt folds the run's input into the state.
-func (s *Store) Claim(ctx context.Context, ref Ref) (*Attempt, error) {
+// attempt folds the run's input into the state, and takes one of the seats of its deployment's runs, 0 for no bound; ErrWaits says that none is free.
+func (s *Store) Claim(ctx context.Context, ref Ref, seats int) (*Attempt, error) {
 	for range contention {
 		a, err := s.take(ctx, ref)
 		if err != nil {
@@ -91,11 +108,17 @@ func (s *Store) Claim(ctx context.Context, ref Ref) (*Attempt, error) {
 		if err := a.count(); err != nil {
 			return nil, err
 		}
-		if err := a.prepare(ctx); err != nil {
-			return nil, err
+		if err = a.sit(ctx, seats); err == nil {
+			err = a.prepare(ctx)
 		}
-		if err := a.begin(ctx); !errors.Is(err, ErrFenced) {
-			return a, err
+		if err == nil {
+			err = a.begin(ctx)
+		}
+		if err == nil {
+			return a, nil
+		}
+		if !errors.Is(err, ErrFenced) {
+			return nil, err
 		}
 		// Another worker, or another request, changed the run meanwhile: look again.
 	}
@@ -133,8 +156,9 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if err := s.load(ctx, &run); err != nil {
 		return nil, err
 	}
+	var left *thread.State
 	if t.Lock.Unsealed {
-		if t, err = s.Seal(ctx, ref.Ref); err != nil {
+		if t, left, err = s.seal(ctx, t); err != nil {
 			return nil, err
 		}
 	}
@@ -142,7 +166,9 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 		return nil, &NotDueError{Due: run.Due}
 	}
 	a := &Attempt{store: s, Run: run, thread: t, State: thread.Empty(), opened: map[string]int64{}}
-	if run.Attempt > 0 || t.Lock.Checkpoint >= 0 {
+	if left != nil {
+		a.State = left
+	} else if run.Attempt > 0 || t.Lock.Checkpoint >= 0 {
 		if a.State, err = s.threads.State(ctx, ref.Ref); err != nil {
 			return nil, err
 		}
@@ -150,6 +176,8 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
+	// Of a run whose attempts have shown nothing but that they began, readers have not seen the input either.
+	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.State.At.Number >= 0
 	a.Run.Checkpoint = a.State.At.Number
 	a.fence = fence(run)
 	return a, nil
@@ -215,6 +243,9 @@ func (a *Attempt) begin(ctx context.Context) error {
 		a.Run.Started = now
 		a.Run.Mark, a.Run.Place = a.frame.Place()
 		set[attrStarted], set[attrMark], set[attrPlace] = clock.Format(now), a.Run.Mark, a.Run.Place
+		if a.Run.Seat != 0 {
+			set[attrSeat] = a.Run.Seat
+		}
 	}
 	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
 }
@@ -263,6 +294,7 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 
 // Update shows the updates of nodes and folds them into the state, in their order, unless the agent's own checkpoints make it.
 func (a *Attempt) Update(name string, data json.RawMessage) error {
+	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
 	updates, err := members(data)
 	if err != nil {
@@ -324,6 +356,7 @@ func (a *Attempt) Values(data json.RawMessage) error {
 	if a.keeps() {
 		return nil
 	}
+	a.reveal()
 	patch, err := a.State.Values.Replace(data)
 	if err != nil {
 		return err
@@ -333,6 +366,7 @@ func (a *Attempt) Values(data json.RawMessage) error {
 
 // Show takes any other event. Chunks of messages are remembered until their message is in the state.
 func (a *Attempt) Show(name string, data json.RawMessage) {
+	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
 	if name != EventMessages {
 		return
@@ -370,8 +404,20 @@ func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []
 		}
 		a.passed(source, patch)
 	}
+	if source == thread.SourceInput && (a.keeps() || !a.State.At.Folded) {
+		a.unshown = true
+		return nil
+	}
 	a.showValues()
 	return nil
+}
+
+// reveal shows the values with the run's input unless the agent does: one that keeps checkpoints says first what its graph makes of the input, be it only other ids of
+// the messages. Of one that has said nothing on this thread its first event tells which it is.
+func (a *Attempt) reveal() {
+	if a.unshown && !a.keeps() {
+		a.showValues()
+	}
 }
 
 // passed notes that the state has gone on.
@@ -385,13 +431,14 @@ func (a *Attempt) passed(source thread.Source, patch state.Patch) {
 
 // Ask shows the questions of a graph that pauses, an object, where clients look for them: as an update, and beside the values.
 func (a *Attempt) Ask(questions json.RawMessage) {
+	a.reveal()
 	a.append(Event{Name: EventUpdates, Data: questions})
 	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number, Data: questions})
 }
 
 func (a *Attempt) showValues() {
 	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number})
-	a.shown = a.State.Values.Clone()
+	a.shown, a.unshown = a.State.Values.Clone(), false
 }
 
 // closeMessages forgets the shown messages that the state holds now, and, once this attempt has written a message in their place, those

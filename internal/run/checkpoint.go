@@ -13,11 +13,15 @@ import (
 // Checkpoint takes a checkpoint of an agent that keeps its own. From its first of the graph itself on they are the truth about the state; what the agent says once more
 // of its newest tells what became of the tasks.
 func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
+	if err := thread.CheckTasks(c.Tasks); err != nil {
+		return err
+	}
 	now := a.store.now()
 	if c.NS != "" {
 		write, err := a.frame.Subgraph(now, a.State, c)
 		return errors.Join(err, a.keep(write))
 	}
+	a.unshown = false
 	if err := a.keepOriginal(c); err != nil {
 		return err
 	}
@@ -75,8 +79,8 @@ func (a *Attempt) keep(write table.Write) error {
 	if !ok {
 		return nil
 	}
-	if len(put.Item.Body) > table.MaxBody {
-		return &TooLargeError{Size: len(put.Item.Body)}
+	if err := fits(put); err != nil {
+		return err
 	}
 	a.writes = thread.Replace(a.writes, put)
 	a.size += len(put.Item.Body)

@@ -96,7 +96,7 @@ type crew struct {
 }
 
 func (c *crew) work(task run.Task) {
-	a, err := c.fixture.runs.Claim(c.t.Context(), task.Ref())
+	a, err := c.fixture.runs.Claim(c.t.Context(), task.Ref(), 0)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo):
 		return

@@ -67,39 +67,50 @@ const contention = 1000
 // Create creates a run on a thread according to its strategy, and starts its workflow if it is the active one now. A busy thread with Reject is
 // a fault.Conflict, an unknown thread a fault.NotFound. Input that cannot be folded into a state is a fault.Invalid: once accepted, it must be.
 func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	return s.CreateOn(ctx, t, request)
+}
+
+// CreateOn is Create for a thread that was just read, or made.
+func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) (Run, error) {
 	if err := state.CheckInput(request.Input); err != nil {
 		return Run{}, fault.New(fault.Invalid, "The input cannot be applied: %v.", err)
 	}
 	if request.Fork != nil {
-		number, err := s.threads.Find(ctx, ref, request.Fork.ID)
+		number, err := s.threads.Find(ctx, t.Ref, request.Fork.ID)
 		if err != nil {
-			return Run{}, s.knowing(ctx, ref, err)
+			return Run{}, err
 		}
 		request.Fork.Number = number
 	}
 	for range contention {
-		t, err := s.threads.Get(ctx, ref)
-		if err == nil && s.clearsFirst(t, request) {
-			t, err = s.Seal(ctx, ref)
-		}
-		if err != nil {
-			return Run{}, err
+		var err error
+		if s.clearsFirst(t, request) {
+			if t, _, err = s.seal(ctx, t); err != nil {
+				return Run{}, err
+			}
 		}
 		p, err := s.plan(ctx, t, request)
 		if err != nil {
 			return Run{}, err
 		}
 		err = s.table.Transact(ctx, p.writes...)
-		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			continue // another request changed the lock first: decide again
+		if err == nil {
+			s.begin(ctx, p)
+			return p.run, nil
 		}
-		if err != nil {
+		if !isChanged(err) {
 			return Run{}, fmt.Errorf("create run: %w", err)
 		}
-		s.begin(ctx, p)
-		return p.run, nil
+		// Another request changed the lock first: decide again.
+		if t, err = s.threads.Get(ctx, t.Ref); err != nil {
+			return Run{}, err
+		}
 	}
-	return Run{}, fault.New(fault.Unavailable, "Thread %s is too busy to take another run.", ref.Thread)
+	return Run{}, fault.New(fault.Unavailable, "Thread %s is too busy to take another run.", t.Thread)
 }
 
 // clearsFirst reports whether what earlier runs left behind must be cleared up before a new run is decided on: a rollback and a fork need to know what is
@@ -135,14 +146,6 @@ func (s *Store) stop(ctx context.Context, run Run, why string) {
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		s.log.WarnContext(ctx, "workflow was not stopped", "run", run.Run, "error", err)
 	}
-}
-
-// knowing returns the error of a look into a thread, or that there is no such thread.
-func (s *Store) knowing(ctx context.Context, ref thread.Ref, err error) error {
-	if _, missing := s.threads.Get(ctx, ref); missing != nil {
-		return missing
-	}
-	return err
 }
 
 // plan is what a new run does to its thread.
@@ -293,8 +296,8 @@ func (s *Store) put(run Run, active bool) []table.Write {
 	if rest == nil {
 		return []table.Write{put}
 	}
-	item.Attrs[attrDetached] = true
-	return []table.Write{put, rest}
+	item.Attrs[attrDetached], item.Attrs[attrBulk] = true, int64(len(rest.Item.Body))
+	return []table.Write{put, *rest}
 }
 
 // leaseEntry places a run where reconcile finds it when its lease is over.

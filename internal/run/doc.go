@@ -27,6 +27,17 @@
 // MaxAttempts bounds the attempts that ended without a handover, over the whole run. What bounds the slices is progress: a run of which MaxIdleSlices
 // slices in a row made no step, that is no checkpoint of the agent's, would begin at the same place again, and ends as Timeout.
 //
+// # Seats
+//
+// A deployment may bound how many of its runs work at a time, wherever their workers are: each then has a seat, from its first claim to its end, which a row of items
+// in the table stands for. A seat is taken with the claim and left with the transaction that ends the run or clears up after it, so it is held by the run and not by a
+// worker: one that dies is followed by the next attempt. A run that finds none free, or others waiting, waits behind them by its id and its workflow ends; who leaves a
+// seat gives it to the first who waits and starts that one's next workflow. Nobody polls: only after ten leases a worker looks at a run that waits, in case that was lost.
+//
+// It costs a run with a bound one read of its row and one write to take its seat, the same to leave it; one that waits two transactions and a workflow more. Without a
+// bound it costs nothing. What limits is the write rate of a row's partition, at 1,000 units a second some 250 runs: a row has 64 seats, and a deployment of more than
+// that has several, up to 32, over which its threads are spread. So the order is kept in each row, and a run may wait while another row has a seat free.
+//
 // # Nothing shown is lost
 //
 // Events have positions that increase along the thread and are durable before any reader sees them. Seal folds what an interrupted

@@ -218,7 +218,7 @@ func TestManyWorkersClaimARun(t *testing.T) {
 	var workers sync.WaitGroup
 	for i := range attempts {
 		workers.Go(func() {
-			a, err := f.runs.Claim(t.Context(), r.Ref)
+			a, err := f.runs.Claim(t.Context(), r.Ref, 0)
 			if err != nil && !errors.Is(err, run.ErrAttemptsExhausted) {
 				t.Error(err)
 			}
@@ -277,11 +277,11 @@ func TestARunHasThreeAttempts(t *testing.T) {
 	for range run.MaxAttempts {
 		f.claim(r)
 	}
-	if _, err := f.runs.Claim(t.Context(), r.Ref); !errors.Is(err, run.ErrAttemptsExhausted) {
+	if _, err := f.runs.Claim(t.Context(), r.Ref, 0); !errors.Is(err, run.ErrAttemptsExhausted) {
 		t.Fatalf("got %v, want ErrAttemptsExhausted", err)
 	}
 	f.must(f.runs.Fail(t.Context(), r.Ref, run.Failure{Name: "F", Message: "m"}))
-	if _, err := f.runs.Claim(t.Context(), r.Ref); !errors.Is(err, run.ErrNothingToDo) {
+	if _, err := f.runs.Claim(t.Context(), r.Ref, 0); !errors.Is(err, run.ErrNothingToDo) {
 		t.Errorf("after its failure: got %v, want ErrNothingToDo", err)
 	}
 	if diff := cmp.Diff([]string{"human 1"}, f.messages()); diff != "" {
@@ -322,6 +322,7 @@ func TestAnAttemptIsFull(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	_, a := f.started("1")
+	f.flush(a) // the values with its input
 	for range 255 {
 		show(a, "m", "x")
 	}

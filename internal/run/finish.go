@@ -31,10 +31,13 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
-	if a.unfinished(outcome) {
+	if a.unfinished(outcome) && !a.lossy {
 		if err := a.keepLeftovers(ctx); err != nil {
 			return err
 		}
+	}
+	if a.unshown {
+		a.showValues()
 	}
 	outcome.Interrupts = a.asked(outcome)
 	if outcome.Failure != nil {
@@ -54,14 +57,17 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.Run.Amended {
 		own = a.dropOriginal(own)
 	}
+	own = append(own, leave(a.Run)...)
 	ended := a.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
-	tell, told := a.store.tell(ended, a.State.Values.JSON(), now)
+	tell, told := a.store.tell(ended, a.State.Values, now)
 	next, err := a.release(ctx, now, append(own, tell...), outcome)
 	if err != nil {
 		return err
 	}
 	told(ctx)
+	a.store.threads.Remember(a.Run.Ref.Ref, a.State)
+	a.store.vacated(ctx, a.Run)
 	a.Run.Status = outcome.Status
 	if next == nil {
 		return nil
@@ -105,6 +111,7 @@ func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
 }
 
 func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
+	lossy := false
 	for range contention {
 		a, err := s.take(ctx, ref)
 		if errors.Is(err, ErrNothingToDo) {
@@ -113,16 +120,16 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 		if err != nil {
 			return err
 		}
-		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) {
+		a.lossy = lossy
+		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) && !lossy {
 			err = a.foldAs(a.Run.Input, thread.SourceInput, nodeInput)
-			if _, full := errors.AsType[*TooLargeError](err); full { // the input stays with its run only
-				a, err = s.take(ctx, ref)
-			}
-			if err != nil {
-				return err
-			}
 		}
-		if err := a.Finish(ctx, outcome); !errors.Is(err, ErrFenced) {
+		if err == nil {
+			err = a.Finish(ctx, outcome)
+		}
+		if _, full := errors.AsType[*TooLargeError](err); full && !lossy {
+			lossy = true // what the state cannot hold stays with its run only
+		} else if !errors.Is(err, ErrFenced) {
 			return err
 		}
 	}

@@ -13,7 +13,7 @@ import (
 // Waiting reports whether anything waits for the next flush.
 func (a *Attempt) Waiting() bool { return len(a.events) > 0 || len(a.writes) > 0 }
 
-// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of a run needs four and one for the
+// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of a run needs five and one for the
 // message that it leaves unfinished: together they are within table.MaxWrites.
 const (
 	fullEvents = 256
@@ -35,8 +35,12 @@ func (a *Attempt) append(event Event) int64 {
 	return event.Position
 }
 
-// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt is over.
+// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt is over. An agent that was silent until now does not keep its
+// readers waiting for the values with their input.
 func (a *Attempt) Flush(ctx context.Context) error {
+	if !a.Waiting() {
+		a.reveal()
+	}
 	now := a.store.now()
 	var lease map[table.Index]table.Key
 	if now.Sub(a.renewed) > a.store.lease/3 {

@@ -150,7 +150,7 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (*Run, error) {
 // follow hands over a run to its end. One that was rolled back before the reader had anything of it has no end either.
 func (f *follower) follow(ctx context.Context, run Run) error {
 	begun := false
-	err := f.Stream(ctx, run.Ref, 0, func(events []Event) error {
+	err := f.Stream(ctx, run, 0, func(events []Event) error {
 		begun = begun || len(events) > 0
 		return f.emit(Part{Run: run, Events: events})
 	})

@@ -146,7 +146,7 @@ func (k *keeper) add(node, id string) {
 func (k *keeper) again() {
 	k.ok(k.attempt.HandOver(k.fixture.t.Context()))
 	if k.get(k.run).Idle >= run.MaxIdleSlices {
-		_, err := k.runs.Claim(k.fixture.t.Context(), k.run.Ref)
+		_, err := k.runs.Claim(k.fixture.t.Context(), k.run.Ref, 0)
 		if err == nil {
 			k.t.Fatal("the run is taken up although it makes no progress")
 		}
@@ -164,7 +164,7 @@ func (k *keeper) again() {
 
 // take claims the run and compares what the agent gets.
 func (k *keeper) take() {
-	a, err := k.runs.Claim(k.fixture.t.Context(), k.run.Ref)
+	a, err := k.runs.Claim(k.fixture.t.Context(), k.run.Ref, 0)
 	k.ok(err)
 	k.attempt = a
 	if diff := cmp.Diff(k.expected(k.at), a.Checkpoints(), bytewise); diff != "" {

@@ -348,7 +348,7 @@ func (a *actor) claim() {
 	}
 	ref := run.Ref{Ref: a.ref, Run: found.run}
 	claimed := a.record(a.id, call{verb: doClaim, run: ref.Run}, func() answer {
-		at, err := a.runs.Claim(a.t.Context(), ref)
+		at, err := a.runs.Claim(a.t.Context(), ref, 0)
 		if errors.Is(err, run.ErrNothingToDo) || errors.Is(err, run.ErrAttemptsExhausted) {
 			return answer{exhausted: errors.Is(err, run.ErrAttemptsExhausted)}
 		}

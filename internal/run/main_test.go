@@ -95,6 +95,8 @@ type hooked struct {
 	query func()
 	// committed, when not nil, is told the writes of each transaction that was applied.
 	committed func([]table.Write)
+	// dead makes queries fail.
+	dead atomic.Bool
 	// largest is the most writes of one transaction.
 	largest int
 	// transactions and reads count calls.
@@ -172,6 +174,9 @@ func (h *hooked) Query(ctx context.Context, query table.Query) (table.Page, erro
 	if h.query != nil {
 		h.query()
 	}
+	if h.dead.Load() {
+		return table.Page{}, errors.New("the process is dead")
+	}
 	return h.Table.Query(ctx, query)
 }
 
@@ -232,7 +237,7 @@ func (f *fixture) create(text string, strategy run.Strategy) run.Run {
 
 func (f *fixture) claim(r run.Run) *run.Attempt {
 	f.t.Helper()
-	a, err := f.runs.Claim(f.t.Context(), r.Ref)
+	a, err := f.runs.Claim(f.t.Context(), r.Ref, 0)
 	if err != nil {
 		f.t.Fatalf("claim: %v", err)
 	}
@@ -358,7 +363,7 @@ func (f *fixture) items() []*table.Item {
 func (f *fixture) replay(r run.Run, after int64) []run.Event {
 	f.t.Helper()
 	events := []run.Event{}
-	err := f.runs.Stream(f.t.Context(), r.Ref, after, func(batch []run.Event) error {
+	err := f.runs.Stream(f.t.Context(), r, after, func(batch []run.Event) error {
 		events = append(events, batch...)
 		return nil
 	})

@@ -61,6 +61,9 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}}
+			m.ref.Deployment = fmt.Sprint("d", seed) // whose one seat is this thread's
+			_, err := m.threads.Create(t.Context(), m.ref, nil, false)
+			m.must(err)
 			m.claims, m.handed, m.idle = map[string]int{}, map[string]int{}, map[string]int{}
 			for range 120 {
 				m.act()
@@ -218,7 +221,7 @@ func (m *model) takeUp() {
 // claim takes a run up, or ends it when it had all its attempts. In its midst others may do the same.
 func (m *model) claim(ref run.Ref) *run.Attempt {
 	failed, idle := m.failed(ref), m.idle[ref.Run]
-	a, err := m.fixture.runs.Claim(m.t.Context(), ref)
+	a, err := m.fixture.runs.Claim(m.t.Context(), ref, 1)
 	switch {
 	case err == nil:
 		m.claims[ref.Run]++

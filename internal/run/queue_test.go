@@ -28,7 +28,7 @@ func TestQueuedRunsGoInTheirOrder(t *testing.T) {
 	}
 	for i, r := range runs {
 		for _, waiting := range runs[i+1:] {
-			if _, err := f.runs.Claim(t.Context(), waiting.Ref); err != run.ErrNothingToDo {
+			if _, err := f.runs.Claim(t.Context(), waiting.Ref, 0); err != run.ErrNothingToDo {
 				t.Errorf("claim of a run that waits: got %v, want ErrNothingToDo", err)
 			}
 		}

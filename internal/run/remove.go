@@ -38,6 +38,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) error {
 	}
 	set, rest := table.Attrs{}, t.Lock.CutTo
 	var writes []table.Write
+	var gone []Run
 	for _, item := range page.Items {
 		run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
 		if err != nil {
@@ -59,12 +60,20 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) error {
 		}
 		writes = append(writes, table.Delete{Key: run.Key()},
 			table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
+		writes = append(writes, leave(run)...)
+		gone = append(gone, run)
 	}
 	set[thread.AttrCut] = rest
 	if page.Cursor == "" {
 		set[thread.AttrCut], set[thread.AttrCutTo] = "", ""
 	}
-	return s.table.Transact(ctx, append(writes, t.ChangeLock(s.now(), set))...)
+	if err := s.table.Transact(ctx, append(writes, t.ChangeLock(s.now(), set))...); err != nil {
+		return err
+	}
+	for _, run := range gone {
+		s.vacated(ctx, run)
+	}
+	return nil
 }
 
 // written returns the writes that erase the next part of what a run has written, none when nothing is left.
@@ -120,10 +129,14 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 	if run.Status == Removed {
 		return nil // and gone
 	}
-	if run.Temporary && !t.Lock.Busy && !run.Updated.Add(s.linger).After(s.now()) {
-		return s.threads.EraseThread(ctx, t.Ref)
-	}
 	if run.Temporary {
+		// Others may have used the thread since.
+		if t.Lock.Busy || later(run.Updated, t.Updated).Add(s.linger).After(s.now()) {
+			return nil
+		}
+		if err := s.threads.DeleteAsRead(ctx, t); !fault.Is(err, fault.Conflict) {
+			return err
+		}
 		return nil
 	}
 	err = s.table.Transact(ctx, table.Update{Key: run.Key(), Index: noLease})

@@ -41,12 +41,12 @@ func (r *Request) setBulk(b bulk) {
 }
 
 // store returns the request as the body of the run's item, and the write of the rest when that is too large for it.
-func (r Request) store(ref Ref, now time.Time) (body []byte, rest table.Write) {
+func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
 	if body = record.Encode(r); len(body) <= inlineRequest {
 		return body, nil
 	}
 	b := r.bulk()
-	return record.Encode(r), table.Put{
+	return record.Encode(r), &table.Put{
 		Item: table.Item{
 			Key:   keys.RunRequest(ref.Workspace, ref.Deployment, ref.Thread, ref.Run),
 			Attrs: record.Attrs(requestKind, now, nil),
@@ -87,7 +87,7 @@ func (s *Store) load(ctx context.Context, runs ...*Run) error {
 				return err
 			}
 			some[i].setBulk(b)
-			some[i].Detached = false
+			some[i].Detached, some[i].Bulk = false, 0
 		}
 	}
 	return nil

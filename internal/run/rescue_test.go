@@ -130,6 +130,7 @@ func TestASilentWorkerKeepsItsLease(t *testing.T) {
 	f := newFixture(t)
 	r, a := f.started("1")
 	f.engine.end(r.Run, workflow.Failed) // so that a rescue would show
+	f.flush(a)                           // the values with its input
 	f.table.transactions.Store(0)
 	for range 12 {
 		f.hand.move(5 * time.Second)

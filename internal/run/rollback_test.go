@@ -163,7 +163,7 @@ func TestADelayedRunGivesWay(t *testing.T) {
 	request.After = time.Minute
 	delayed, err := f.runs.Create(t.Context(), f.ref, request)
 	f.must(err)
-	if _, err := f.runs.Claim(t.Context(), delayed.Ref); !isEarly(err) {
+	if _, err := f.runs.Claim(t.Context(), delayed.Ref, 0); !isEarly(err) {
 		t.Fatalf("Claim before its time: %v", err)
 	}
 	if got := delayed.Created.Sub(f.hand.now()); got < 59*time.Second || got > time.Minute {

@@ -103,10 +103,14 @@ type Run struct {
 	Mark, Place int64
 	// Amended says that the run said anew what became of the tasks of an earlier checkpoint, which is kept as it was until the run is over.
 	Amended bool
+	// Seat is the seat that the run has among those of its deployment, 0 for none.
+	Seat int64
 	// Dispatches counts the workflow executions that were started for the run.
 	Dispatches int64
 	// Detached says that the large part of the request is in an item of its own, which was not read.
 	Detached bool
+	// Bulk is how many bytes that has, 0 when it was read, or is not known.
+	Bulk int64
 }
 
 const kind = "run"
@@ -127,6 +131,7 @@ const (
 	attrUnfolded   = "unfolded"
 	attrBefore     = "before"
 	attrDetached   = "detached"
+	attrBulk       = "bulk"
 	attrCheckpoint = "checkpoint"
 	attrDispatches = "dispatches"
 	attrDue        = "due"
@@ -134,6 +139,7 @@ const (
 	attrMark       = "mark"
 	attrPlace      = "place"
 	attrAmended    = "amended"
+	attrSeat       = "seat"
 )
 
 // decode reads a run; lock tells whether an interrupt overtook it while it was pending.
@@ -154,11 +160,13 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Unfolded:   item.Int(attrUnfolded),
 		Before:     -1,
 		Detached:   item.Bool(attrDetached),
+		Bulk:       item.Int(attrBulk),
 		Checkpoint: item.Int(attrCheckpoint),
 		Dispatches: item.Int(attrDispatches),
 		Mark:       -1,
 		Place:      item.Int(attrPlace),
 		Amended:    item.Bool(attrAmended),
+		Seat:       item.Int(attrSeat),
 	}
 	if mark, ok := item.Attrs[attrMark].(int64); ok {
 		r.Mark = mark

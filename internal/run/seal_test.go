@@ -180,7 +180,7 @@ func TestAnInterruptWhileSealing(t *testing.T) {
 	f.create("1", run.Enqueue)
 	second := f.create("2", run.Interrupt)
 	f.table.beforeNext(func() { f.create("3", run.Interrupt) })
-	if _, err := f.runs.Claim(t.Context(), second.Ref); err != run.ErrNothingToDo {
+	if _, err := f.runs.Claim(t.Context(), second.Ref, 0); err != run.ErrNothingToDo {
 		t.Errorf("claim of the run that was superseded meanwhile: got %v, want ErrNothingToDo", err)
 	}
 	if diff := cmp.Diff([]string{"human 1", "human 2"}, f.messages()); diff != "" {

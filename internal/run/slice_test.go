@@ -24,7 +24,7 @@ func (f *fixture) handOver(a *run.Attempt) {
 // wantNoWorker checks the error of a claim.
 func (f *fixture) wantNoWorker(r run.Run, want error) {
 	f.t.Helper()
-	if _, err := f.runs.Claim(f.t.Context(), r.Ref); !errors.Is(err, want) {
+	if _, err := f.runs.Claim(f.t.Context(), r.Ref, 0); !errors.Is(err, want) {
 		f.t.Fatalf("claim: got %v, want %v", err, want)
 	}
 }

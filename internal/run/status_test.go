@@ -34,7 +34,7 @@ func finishAs(status run.Status) act {
 // acts are named for the status that they lead to.
 var acts = map[string]act{
 	"running (claim)": func(f *fixture, r run.Run, _ *run.Attempt) error {
-		_, err := f.runs.Claim(f.t.Context(), r.Ref)
+		_, err := f.runs.Claim(f.t.Context(), r.Ref, 0)
 		return err
 	},
 	"success": finishAs(run.Success),
@@ -128,9 +128,7 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 	f.create("3", run.Enqueue)
 	f.create("4", run.Interrupt)
 	f.create("5", run.Enqueue)
-	if err := a.Flush(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	f.wantFenced(a.Flush(t.Context()))
 	for status, want := range map[run.Status]int{run.Interrupted: 3, run.Pending: 2, run.Running: 0, "": 5} {
 		listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Status: status, Window: windowOf(10)})
 		if err != nil {

@@ -13,9 +13,14 @@ import (
 // streamPage is how many batches of events a reader takes at a time, so that a long run is never in memory as a whole.
 const streamPage = 64
 
-// Stream hands the run's events after a position to emit, in order, batch by batch, and waits for more until the run is over and all is read.
-// "values" events name a checkpoint, whose state the reader fetches if it wants it (Values). Errors of emit end the stream and are returned as they are.
-func (s *Store) Stream(ctx context.Context, ref Ref, after int64, emit func([]Event) error) error {
+// Stream hands the events of a run, as it was read or created, after a position to emit, in order, batch by batch, and waits for more until the run is over and all is
+// read. "values" events name a checkpoint, whose state the reader fetches if it wants it (Values). Errors of emit end the stream and are returned as they are.
+func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Event) error) error {
+	if run.Status.Final() {
+		_, err := s.replay(ctx, run, max(after, run.Start), emit)
+		return err
+	}
+	ref := run.Ref
 	w := s.watch(ref)
 	defer w.Stop()
 	for read := false; ; {
@@ -33,7 +38,7 @@ func (s *Store) Stream(ctx context.Context, ref Ref, after int64, emit func([]Ev
 		if run.Status.Final() {
 			return nil
 		}
-		if err := w.wait(ctx); err != nil {
+		if err := w.wait(ctx, run); err != nil {
 			return err
 		}
 	}

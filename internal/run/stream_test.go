@@ -24,7 +24,7 @@ type reader struct {
 func (f *fixture) follow(r run.Run, after int64) *reader {
 	rd := &reader{seen: make(chan run.Event, 1000), done: make(chan error, 1)}
 	go func() {
-		rd.done <- f.runs.Stream(f.t.Context(), r.Ref, after, func(events []run.Event) error {
+		rd.done <- f.runs.Stream(f.t.Context(), r, after, func(events []run.Event) error {
 			for _, event := range events {
 				rd.events = append(rd.events, event)
 				rd.seen <- event
@@ -193,7 +193,7 @@ func TestStreamsEnd(t *testing.T) {
 		"success":     {func(f *fixture, _ run.Run, a *run.Attempt) { f.finish(a) }, "metadata values"},
 		"failure":     {func(f *fixture, r run.Run, a *run.Attempt) { f.must(finishAs(run.Error)(f, r, a)) }, "metadata values error"},
 		"given up":    {func(f *fixture, r run.Run, _ *run.Attempt) { f.must(f.runs.Fail(f.t.Context(), r.Ref, run.Failure{})) }, "metadata values error"},
-		"interrupted": {func(f *fixture, _ run.Run, _ *run.Attempt) { f.create("2", run.Interrupt) }, "metadata values"},
+		"interrupted": {func(f *fixture, _ run.Run, _ *run.Attempt) { f.create("2", run.Interrupt) }, "metadata"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -201,7 +201,7 @@ func TestStreamsEnd(t *testing.T) {
 			f := newFixture(t)
 			r, a := f.started("1")
 			live := f.follow(r, 0)
-			live.until(run.EventValues)
+			live.until(run.EventMetadata)
 			test.end(f, r, a)
 			if got := names(live.wait(t)); got != test.want {
 				t.Errorf("got events %s, want %s", got, test.want)
@@ -227,7 +227,7 @@ func TestReadersOfQueuedRunsAreWoken(t *testing.T) {
 	}()
 	f.finish(a)
 	b := f.claim(second)
-	begun.until(run.EventValues)
+	begun.until(run.EventMetadata)
 	show(b, "m", "x")
 	f.flush(b)
 	begun.until(run.EventMessages)
@@ -252,7 +252,7 @@ func TestReadersDoNotPoll(t *testing.T) {
 	f.table.reads.Store(0)
 	f.table.transactions.Store(0)
 	live := f.follow(r, 0)
-	live.until(run.EventValues)
+	live.until(run.EventMetadata)
 	for range 5 {
 		show(a, "m", "x")
 		f.flush(a)
@@ -273,7 +273,7 @@ func TestASlowReaderHoldsNobodyUp(t *testing.T) {
 	release, slow := make(chan struct{}), make(chan []run.Event, 1)
 	go func() {
 		var events []run.Event
-		err := f.runs.Stream(t.Context(), r.Ref, 0, func(batch []run.Event) error {
+		err := f.runs.Stream(t.Context(), r, 0, func(batch []run.Event) error {
 			<-release
 			events = append(events, batch...)
 			return nil
@@ -306,11 +306,11 @@ func TestAReaderStopsByItself(t *testing.T) {
 	f := newFixture(t)
 	r, _ := f.started("1")
 	gone := errors.New("the client is gone")
-	if err := f.runs.Stream(t.Context(), r.Ref, 0, func([]run.Event) error { return gone }); err != gone {
+	if err := f.runs.Stream(t.Context(), r, 0, func([]run.Event) error { return gone }); err != gone {
 		t.Errorf("got %v, want the reader's own error", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	err := f.runs.Stream(ctx, r.Ref, 0, func([]run.Event) error {
+	err := f.runs.Stream(ctx, r, 0, func([]run.Event) error {
 		cancel()
 		return nil
 	})
@@ -326,7 +326,7 @@ func TestUnknownRunsAreNotFoundByReaders(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	unknown := run.Ref{Ref: f.ref, Run: "unknown"}
-	if err := f.runs.Stream(t.Context(), unknown, 0, nil); !fault.Is(err, fault.NotFound) {
+	if err := f.runs.Stream(t.Context(), run.Run{Ref: unknown, Status: run.Pending}, 0, nil); !fault.Is(err, fault.NotFound) {
 		t.Errorf("Stream: got %v, want not found", err)
 	}
 	if _, err := f.runs.Await(t.Context(), unknown); !fault.Is(err, fault.NotFound) {

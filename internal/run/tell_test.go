@@ -6,10 +6,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -35,6 +38,88 @@ func (c *courier) Start(ctx context.Context, _ workflow.Machine, _ string, input
 	return nil
 }
 
+// withCourier makes the fixture's runs tell of their end, and returns what the receiver at the address is told.
+func (f *fixture) withCourier() (c *courier, address string, told chan []byte) {
+	f.t.Helper()
+	told = make(chan []byte, 10)
+	receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		told <- body
+	}))
+	f.t.Cleanup(receiver.Close)
+	c = &courier{errs: make(chan error, 100)}
+	c.hooks = webhook.NewStore(webhook.Config{Table: f.table, Workflow: c, Now: time.Now, AllowPrivate: true})
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Webhooks: c.hooks})
+	return c, receiver.URL, told
+}
+
+// TestTheEndOfALargeRunIsTold without what is too large to be told: the run ends in any case.
+func TestTheEndOfALargeRunIsTold(t *testing.T) {
+	t.Parallel()
+	large := json.RawMessage(`"` + strings.Repeat("x", 9<<19) + `"`)
+	object := func(member string) json.RawMessage {
+		return slices.Concat([]byte(`{"`+member+`":`), large, []byte(`}`))
+	}
+	for name, c := range map[string]struct {
+		change         func(*run.Request)
+		kwargs, values bool
+	}{
+		"input":  {func(r *run.Request) { r.Input = object("text") }, true, false},
+		"config": {func(r *run.Request) { r.Config, r.Metadata = object("text"), object("text") }, false, false},
+		"small":  {func(*run.Request) {}, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			courier, address, told := f.withCourier()
+			request := say("x", run.Enqueue)
+			request.Webhook = address
+			c.change(&request)
+			r, err := f.runs.Create(t.Context(), f.ref, request)
+			f.must(err)
+			f.finish(f.claim(r))
+			f.must(<-courier.errs)
+			var got struct {
+				Status, RunID  string
+				Kwargs, Values map[string]any
+			}
+			f.must(json.Unmarshal(<-told, &got))
+			if got.Status != "success" || (got.Kwargs != nil) != c.kwargs || (got.Values != nil) != c.values || (got.Kwargs["input"] != nil) != c.values {
+				t.Errorf("got status %s, kwargs %t with input %t, values %t", got.Status, got.Kwargs != nil, got.Kwargs["input"] != nil, got.Values != nil)
+			}
+		})
+	}
+}
+
+// TestWhatIsToldMakesABatchLarge when runs are sealed: no transaction holds all of it.
+func TestWhatIsToldMakesABatchLarge(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, address, _ := f.withCourier()
+	f.started("first")
+	request := say("x", run.Enqueue)
+	request.Webhook, request.Config = address, json.RawMessage(`{"text":"`+strings.Repeat("x", 250<<10)+`"}`)
+	for range 8 {
+		_, err := f.runs.Create(t.Context(), f.ref, request)
+		f.must(err)
+	}
+	most := 0
+	f.table.committed = func(writes []table.Write) {
+		size := 0
+		for _, write := range writes {
+			if put, ok := write.(table.Put); ok {
+				size += len(put.Item.Body)
+			}
+		}
+		most = max(most, size)
+	}
+	f.create("last", run.Interrupt)
+	f.messages()
+	if most > 2<<20 {
+		t.Errorf("a transaction holds %d bytes", most)
+	}
+}
+
 // TestTheEndOfARunIsTold to the address that its request named, whatever its end, once, with what it left behind.
 func TestTheEndOfARunIsTold(t *testing.T) {
 	t.Parallel()
@@ -49,18 +134,10 @@ func TestTheEndOfARunIsTold(t *testing.T) {
 	for name, end := range ends {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			told := make(chan []byte, 10)
-			receiver := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
-				body, _ := io.ReadAll(r.Body)
-				told <- body
-			}))
-			t.Cleanup(receiver.Close)
 			f := newFixture(t)
-			c := &courier{errs: make(chan error, 10)}
-			c.hooks = webhook.NewStore(webhook.Config{Table: f.table, Workflow: c, Now: time.Now, AllowPrivate: true})
-			f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Webhooks: c.hooks})
+			c, address, told := f.withCourier()
 			request := say("x", run.Enqueue)
-			request.Webhook, request.Metadata = receiver.URL, json.RawMessage(`{"user":"ann"}`)
+			request.Webhook, request.Metadata = address, json.RawMessage(`{"user":"ann"}`)
 			r, err := f.runs.Create(t.Context(), f.ref, request)
 			f.must(err)
 			a := f.claim(r)
