@@ -8,15 +8,15 @@ import (
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/thread"
 )
 
 // answer takes an agent's events into an attempt.
 type answer struct {
 	attempt    *run.Attempt
 	failure    *run.Failure
-	interrupts map[string][]json.RawMessage
-	// asked is how many bytes the interrupts hold.
-	asked int
+	paused     bool
+	interrupts thread.Questions
 }
 
 // updateError says that the agent sent something that cannot be folded into the state.
@@ -66,11 +66,8 @@ func into[T any](data json.RawMessage, take func(T) error) error {
 	return take(value)
 }
 
-// What an agent says of its end is kept on the run itself, which must stay small.
-const (
-	maxMessage   = 16 << 10
-	maxQuestions = 128 << 10
-)
+// maxMessage is how long the message of a failure may be, which is kept on the run itself, which must stay small.
+const maxMessage = 16 << 10
 
 func failure(data json.RawMessage) *run.Failure {
 	f := new(run.Failure)
@@ -95,21 +92,16 @@ func (a *answer) pause(data json.RawMessage) error {
 	if err := json.Unmarshal(data, &questions); err != nil {
 		return fmt.Errorf("interrupt is not a list: %w", err)
 	}
-	if a.asked += len(data); a.asked > maxQuestions {
-		return fmt.Errorf("the questions of a pause hold %d bytes: the limit is %d", a.asked, maxQuestions)
-	}
-	if a.interrupts == nil {
-		a.interrupts = map[string][]json.RawMessage{}
-	}
 	for _, question := range questions {
-		var head struct {
-			ID string `json:"id"`
+		id, err := thread.QuestionID(question)
+		if err == nil {
+			err = a.interrupts.Add(id, question)
 		}
-		if err := json.Unmarshal(question, &head); err != nil {
-			return fmt.Errorf("interrupt is not an object: %w", err)
+		if err != nil {
+			return err
 		}
-		a.interrupts[head.ID] = append(a.interrupts[head.ID], question)
 	}
+	a.paused = true
 	a.attempt.Ask(record.Encode(map[string]any{"__interrupt__": questions}))
 	return nil
 }
@@ -118,8 +110,12 @@ func (a *answer) outcome() run.Outcome {
 	if a.failure != nil {
 		return run.Outcome{Status: run.Error, Failure: a.failure}
 	}
-	if a.interrupts != nil {
-		return run.Outcome{Status: run.Success, Interrupts: record.Encode(a.interrupts)}
+	if !a.paused {
+		return run.Outcome{Status: run.Success}
 	}
-	return run.Outcome{Status: run.Success}
+	interrupts := a.interrupts.JSON()
+	if interrupts == nil {
+		interrupts = json.RawMessage("{}")
+	}
+	return run.Outcome{Status: run.Success, Interrupts: interrupts}
 }

@@ -178,7 +178,25 @@ func TestAnAnswerThatFails(t *testing.T) {
 			},
 			run.Failure{
 				Name:    "InvalidUpdate",
-				Message: "The agent's update cannot be applied: the questions of a pause hold 143406 bytes: the limit is 131072",
+				Message: "The agent's update cannot be applied: the questions of a pause hold 143404 bytes: the limit is 131072",
+			},
+		},
+		"questions that are none": {
+			func(emit func(string, any)) error { emit(graph.EventInterrupt, []string{"sure?"}); return nil },
+			run.Failure{Name: "InvalidUpdate", Message: `The agent's update cannot be applied: a question is no object whose id is a text: "sure?"`},
+		},
+		"a checkpoint with questions that are none": {
+			func(emit func(string, any)) error { emit(graph.EventCheckpoint, asking("sure?")); return nil },
+			run.Failure{Name: "InvalidUpdate", Message: `The agent's update cannot be applied: a question is no object whose id is a text: "sure?"`},
+		},
+		"a checkpoint with questions that are a book": {
+			func(emit func(string, any)) error {
+				emit(graph.EventCheckpoint, asking(map[string]any{"id": "q", "value": strings.Repeat("x", 500<<10)}))
+				return nil
+			},
+			run.Failure{
+				Name:    "InvalidUpdate",
+				Message: "The agent's update cannot be applied: the questions of a pause hold 512022 bytes: the limit is 131072",
 			},
 		},
 		"updates that are no object": {
@@ -211,6 +229,11 @@ func TestAnAnswerThatFails(t *testing.T) {
 			checkFailed(f, r, test.want, "hi", "I was say...")
 		})
 	}
+}
+
+// asking is a checkpoint of which a task asks something.
+func asking(question any) map[string]any {
+	return map[string]any{"id": "c", "values": map[string]any{}, "next": []string{"n"}, "tasks": []any{map[string]any{"id": "t", "interrupts": []any{question}}}}
 }
 
 // checkFailed wants a run that failed at its first attempt and left these messages.

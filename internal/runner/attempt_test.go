@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/runner"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -189,7 +190,7 @@ func TestARunWithoutAttemptsLeft(t *testing.T) {
 	}
 	r := f.create(f.newThread(), "hi", run.Enqueue)
 	for range run.MaxAttempts {
-		_, err := f.runs.Claim(t.Context(), r.Ref)
+		_, err := f.runs.Claim(t.Context(), r.Ref, 0)
 		f.must(err)
 	}
 	close(release)
@@ -245,7 +246,7 @@ func (f *fixture) until(r run.Run, name string) {
 func (f *fixture) untilMany(r run.Run, name string, many int) {
 	f.t.Helper()
 	there := errors.New("there")
-	err := f.runs.Stream(f.t.Context(), r.Ref, 0, func(events []run.Event) error {
+	err := f.runs.Stream(f.t.Context(), r, 0, func(events []run.Event) error {
 		for _, event := range events {
 			if event.Name == name {
 				many--
@@ -332,6 +333,49 @@ func TestARunIsHandedOver(t *testing.T) {
 	shown := strings.Count(names(f.events(r)), graph.EventMessages)
 	if shown != processes {
 		t.Errorf("%d chunks were shown of %d steps", shown, processes)
+	}
+}
+
+// TestTheEndOfARunOutlivesItsProcess when that ends just as the agent's answer is complete.
+func TestTheEndOfARunOutlivesItsProcess(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		event string
+		want  run.Status
+	}{
+		"an answer":           {graph.EventCustom, run.Success},
+		"an answer of no use": {graph.EventUpdates, run.Error},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t, graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+				emit(c.event, 7)
+				return nil
+			}), nil)
+			ended := make(chan struct{})
+			end := func(writes []table.Write) {
+				if change, ok := writes[0].(table.Update); !ok || change.Set["status"] != string(c.want) {
+					return
+				}
+				select {
+				case <-ended: // it is tried again
+				default:
+					gone, cancel := context.WithCancel(context.Background())
+					cancel()
+					f.engine.Close(gone)
+					close(ended)
+				}
+			}
+			f.table.before.Store(&end)
+			r := f.create(f.newThread(), "hi", run.Enqueue)
+			<-ended
+			f.engine.tasks.Wait()
+			got, err := f.runs.Get(t.Context(), r.Ref)
+			f.must(err)
+			if got.Status != c.want {
+				t.Errorf("the run is %s", got.Status)
+			}
+		})
 	}
 }
 

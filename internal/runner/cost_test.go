@@ -172,7 +172,7 @@ func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 func (f *fixture) batches(r run.Run) []int {
 	f.t.Helper()
 	var sizes []int
-	f.must(f.runs.Stream(f.t.Context(), r.Ref, 0, func(batch []run.Event) error {
+	f.must(f.runs.Stream(f.t.Context(), r, 0, func(batch []run.Event) error {
 		sizes = append(sizes, len(batch))
 		return nil
 	}))
@@ -194,6 +194,21 @@ func TestAFlushIntervalEnds(t *testing.T) {
 	seen <- struct{}{}
 	f.until(r, graph.EventMessages)
 	seen <- struct{}{}
+	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+	}
+}
+
+// TestASilentAgentsInputIsShown with the next heartbeat, though it has not said yet whether it shows that itself.
+func TestASilentAgentsInputIsShown(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	f, r := talk(t, func(context.Context, graph.Invocation, func(string, any)) error {
+		<-seen
+		return nil
+	}, func(c *runner.Config) { c.Heartbeat = time.Millisecond })
+	f.until(r, graph.EventValues)
+	close(seen)
 	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
 		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
 	}

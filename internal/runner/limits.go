@@ -18,7 +18,8 @@ var errTimedOut = errors.New("the run took too long")
 // limits are the bounds of a deployment's runs.
 type limits struct {
 	release compute.Ref
-	jobs    int
+	// seats is how many runs may work at a time, 0 for no bound.
+	seats   int
 	timeout time.Duration
 }
 
@@ -31,11 +32,11 @@ func (r *Runner) limits(ctx context.Context, release compute.Ref) (limits, error
 	found := limits{release: release}
 	if r.Limits != nil {
 		var err error
-		if found.jobs, found.timeout, err = r.Limits(ctx, release); err != nil {
+		if found.seats, found.timeout, err = r.Limits(ctx, release); err != nil {
 			return limits{}, err
 		}
 	}
-	found.jobs, found.timeout = cmp.Or(found.jobs, r.Jobs), cmp.Or(found.timeout, r.Timeout)
+	found.timeout = cmp.Or(found.timeout, r.Timeout)
 	r.known.Store(deployment, found)
 	return found, nil
 }
@@ -45,7 +46,7 @@ func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Du
 	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
 }
 
-// gates let as many runs of each deployment work at a time as it is meant for; the others wait in the order in which they came.
+// gates let as many runs of each deployment work at a time as one process is meant for; the others wait in the order in which they came.
 type gates struct {
 	mu sync.Mutex
 	of map[string]*gate

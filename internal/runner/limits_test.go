@@ -22,9 +22,26 @@ func limitTo(jobs int, timeout time.Duration) func(*runner.Config) {
 	}
 }
 
-// TestRunsBeyondTheLimitWait for a place, and none is lost.
+// TestRunsBeyondTheLimitWait and none is lost: that of their deployment, also when each has a process of its own, as each Lambda function, and that of a process.
 func TestRunsBeyondTheLimitWait(t *testing.T) {
 	t.Parallel()
+	for name, c := range map[string]struct {
+		limit func(*runner.Config)
+		apart bool
+	}{
+		"of a deployment":                 {limitTo(2, 0), false},
+		"of a deployment in many workers": {limitTo(2, 0), true},
+		"of a process":                    {func(c *runner.Config) { c.Jobs = 2 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runsBeyondTheLimitWait(t, c.limit, c.apart)
+		})
+	}
+}
+
+func runsBeyondTheLimitWait(t *testing.T, limit func(*runner.Config), apart bool) {
+	t.Helper()
 	const jobs, all = 2, 7
 	var present, most atomic.Int64
 	entered, release := make(chan struct{}, all), make(chan struct{})
@@ -36,7 +53,8 @@ func TestRunsBeyondTheLimitWait(t *testing.T) {
 		<-release
 		present.Add(-1)
 		return nil
-	}), limitTo(jobs, 0))
+	}), limit)
+	f.apart = apart
 	var runs []run.Run
 	for range all {
 		runs = append(runs, f.create(f.newThread(), "hi", run.Enqueue))

@@ -84,6 +84,8 @@ type fixture struct {
 	ahead   atomic.Int64 // of the clock
 	// slice, when not 0, is how long the agent's work may take in one task.
 	slice time.Duration
+	// apart gives each task a runner of its own, as in a process of its own.
+	apart bool
 }
 
 // engine stands for the workflow engine, which a test may replace as another process would.
@@ -142,6 +144,9 @@ func (f *fixture) startEngine() {
 				limited, cancel := context.WithTimeout(ctx, f.slice+f.config.Margin)
 				defer cancel()
 				ctx = limited
+			}
+			if f.apart {
+				return runner.New(f.config).Task(ctx, input)
 			}
 			return task(ctx, input)
 		}},
@@ -248,7 +253,7 @@ func (f *fixture) messages(r run.Run) []string {
 func (f *fixture) events(r run.Run) []run.Event {
 	f.t.Helper()
 	var events []run.Event
-	f.must(f.runs.Stream(f.t.Context(), r.Ref, 0, func(batch []run.Event) error {
+	f.must(f.runs.Stream(f.t.Context(), r, 0, func(batch []run.Event) error {
 		events = append(events, batch...)
 		return nil
 	}))

@@ -6,6 +6,8 @@ import (
 	"io"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/slipway-run/slipway/internal/graph"
 )
 
@@ -13,6 +15,20 @@ import (
 type received struct {
 	event graph.Event
 	err   error
+	// size is what the event takes of the inbox's room.
+	size int64
+}
+
+// What is read ahead of an agent's answer is bounded in events and in bytes.
+const (
+	maxAhead   = 64
+	aheadBytes = 32 << 20
+)
+
+// inbox holds what was read ahead.
+type inbox struct {
+	queue chan received
+	room  *semaphore.Weighted
 }
 
 // errAnswered says that the agent's answer is complete.
@@ -24,7 +40,7 @@ var errStopped = errors.New("the agent was stopped")
 // pump takes an agent's events until the clean end of its answer, or until the reader stops: it always returns an error that says why. Events that
 // arrive close together are written together; the last ones are left for who ends the attempt. Writes have all the time of ctx, as one that
 // is cut off leaves open whether it was applied.
-func (r *Runner) pump(ctx context.Context, a *answer, events <-chan received) error {
+func (r *Runner) pump(ctx context.Context, a *answer, events *inbox) error {
 	watcher := r.Runs.WatchAttempt(a.attempt)
 	defer watcher.Stop()
 	heartbeat := time.NewTicker(r.Heartbeat)
@@ -33,7 +49,8 @@ func (r *Runner) pump(ctx context.Context, a *answer, events <-chan received) er
 	defer pace.Stop()
 	for {
 		select {
-		case got, open := <-events:
+		case got, open := <-events.queue:
+			events.room.Release(got.size)
 			if err := a.accept(got, open, pace); err != nil {
 				return err
 			}
@@ -104,15 +121,19 @@ func (p *pace) write(waiting bool) {
 }
 
 // receive reads the stream in the background, until its error or the end of ctx; then it closes the stream, and last the channel.
-func receive(ctx context.Context, stream *graph.Stream) <-chan received {
-	events := make(chan received, 64)
+func receive(ctx context.Context, stream *graph.Stream) *inbox {
+	events := &inbox{queue: make(chan received, maxAhead), room: semaphore.NewWeighted(aheadBytes)}
 	go func() {
-		defer close(events)
+		defer close(events.queue)
 		defer stream.Close()
 		for {
 			event, err := stream.Next()
+			size := min(int64(len(event.Data)), aheadBytes)
+			if events.room.Acquire(ctx, size) != nil {
+				return
+			}
 			select {
-			case events <- received{event, err}:
+			case events.queue <- received{event, err, size}:
 			case <-ctx.Done():
 				return
 			}

@@ -24,7 +24,6 @@ const (
 	errorNoProgress        = "NoProgress"
 	errorInternal          = "InternalError"
 	errorTimedOut          = "Timeout"
-	errorTooLarge          = "StateTooLarge"
 )
 
 // Deployments tells which release of a deployment serves.
@@ -42,11 +41,11 @@ type Config struct {
 	Log         *slog.Logger
 	// ServerURL is where a deployment's agent server is, whose store its agent may use; nil where agents cannot reach it.
 	ServerURL func(deployment string) string
-	// Limits reads what a release's own environment says of its runs: how many may work at a time, and how long each may take; 0 where it says nothing. Nil
-	// stands for one that says nothing.
+	// Limits reads what a release's own environment says of its runs: how many of its deployment's may work at a time, wherever their workers are, and how long each
+	// may take; 0 where it says nothing. Nil stands for one that says nothing.
 	Limits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
-	// Jobs is how many runs of a deployment this runner works on at a time unless it says otherwise, the others wait; default 1024. Timeout is how long a run may
-	// take in all its attempts together; default an hour.
+	// Jobs is how many runs of a deployment this runner itself works on at a time, the others wait; default 1024. Timeout is how long a run may take in all its attempts
+	// together unless the release says otherwise; default an hour.
 	Jobs    int
 	Timeout time.Duration
 	// FlushDelay is how long events are collected before they are written; default 2 ms.
@@ -177,9 +176,9 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	}
 	defer done()
 	// From here on a worker whose time is short still takes the run up, so that each slice is counted and none is for nothing for ever.
-	attempt, err := r.Runs.Claim(ctx, ref)
+	attempt, err := r.Runs.Claim(ctx, ref, limits.seats)
 	switch {
-	case errors.Is(err, run.ErrNothingToDo):
+	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaits):
 		return over, nil
 	case errors.Is(err, run.ErrAttemptsExhausted):
 		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: errorAttemptsExhausted, Message: fmt.Sprintf(
@@ -193,12 +192,15 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	limited, stop := r.within(slice, attempt, limits.timeout)
 	defer stop()
 	answer, err := r.invoke(ctx, limited, attempt, endpoint)
+	if _, full := errors.AsType[*run.TooLargeError](err); full {
+		return over, r.failTooLarge(ctx, ref, err)
+	}
 	if named, ok := errors.AsType[*workflow.TaskError](err); ok && named.Name == errorAgentUnavailable && r.replaced(ctx, release) {
 		answer, err = nextSlice, attempt.HandOver(ctx)
 	}
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
-		return over, nil
+		return over, attempt.Abandon(ctx)
 	}
 	return answer, err
 }
@@ -217,7 +219,7 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithCancel(ctx)
 }
 
-// turn waits until the deployment may work on one more run, and returns the release that serves it then.
+// turn waits until this runner may work on one more run of the deployment, and returns the release that serves it then.
 func (r *Runner) turn(ctx, slice context.Context, ref run.Ref) (release compute.Ref, found limits, leave func(), err error) {
 	for {
 		if release, err = r.Deployments.Serving(ctx, ref.Workspace, ref.Deployment); err != nil {
@@ -230,7 +232,7 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref) (release compute.
 			return release, found, leave, nil
 		}
 		var waited bool
-		if leave, waited, err = r.gates.enter(slice, release.Workspace+"/"+release.Deployment, found.jobs); err != nil || !waited {
+		if leave, waited, err = r.gates.enter(slice, release.Workspace+"/"+release.Deployment, r.Jobs); err != nil || !waited {
 			return release, found, leave, err
 		}
 		// Another release may serve by now.
@@ -270,12 +272,27 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, endpoi
 	events := receive(call, stream)
 	err = r.pump(ctx, answer, events)
 	stop()
-	for range events { // until the reader has let go of the stream
+	for range events.queue { // until the reader has let go of the stream
 	}
 	if !errors.Is(err, errAnswered) {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
-	return over, attempt.Finish(ctx, answer.outcome())
+	last, cancel := lastWrite(ctx)
+	defer cancel()
+	return over, attempt.Finish(last, answer.outcome())
+}
+
+// lastPatience is how long an attempt's last write may take when its process is ending.
+const lastPatience = 5 * time.Second
+
+// lastWrite is the context of an attempt's last write, which must also succeed when it is this process that is ending.
+func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
+	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastPatience, cancel) })
+	return last, func() {
+		stop()
+		cancel()
+	}
 }
 
 // endPatience bounds the wait for what an agent's target knows of its end.
@@ -300,21 +317,18 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 	var broken *graph.ProtocolError
 	var invalid *updateError
 	var full *run.TooLargeError
-	switch {
-	case errors.Is(err, run.ErrFenced):
-		return "", err
-	case errors.As(err, &full):
-		return over, r.failTooLarge(ctx, attempt.Run.Ref, err)
-	case errors.As(err, &refused):
-		return over, finishFailed(ctx, attempt, "AgentRefused", refused.Error())
-	case errors.As(err, &broken):
-		return over, finishFailed(ctx, attempt, "ContractViolation", broken.Error())
-	case errors.As(err, &invalid):
-		return over, finishFailed(ctx, attempt, "InvalidUpdate", invalid.Error())
-	}
-	// The last write must also succeed when it is this process that is ending.
-	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	last, cancel := lastWrite(ctx)
 	defer cancel()
+	switch {
+	case errors.Is(err, run.ErrFenced), errors.As(err, &full):
+		return "", err
+	case errors.As(err, &refused):
+		return over, finishFailed(last, attempt, "AgentRefused", refused.Error())
+	case errors.As(err, &broken):
+		return over, finishFailed(last, attempt, "ContractViolation", broken.Error())
+	case errors.As(err, &invalid):
+		return over, finishFailed(last, attempt, "InvalidUpdate", invalid.Error())
+	}
 	if errors.Is(context.Cause(slice), errTimedOut) {
 		return over, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
 			Name: errorTimedOut, Message: "The run took longer than its deployment allows.",
@@ -338,7 +352,7 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 // failTooLarge ends a run that has filled its thread. Any other error is returned as it is.
 func (r *Runner) failTooLarge(ctx context.Context, ref run.Ref, err error) error {
 	if full, ok := errors.AsType[*run.TooLargeError](err); ok {
-		return r.Runs.Fail(ctx, ref, run.Failure{Name: errorTooLarge, Message: full.Error()})
+		return r.Runs.Fail(ctx, ref, *full.Failure())
 	}
 	return err
 }
