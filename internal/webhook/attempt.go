@@ -92,7 +92,7 @@ type outcome struct {
 // send makes an attempt. The webhook is nil when the message is none's.
 func (s *Store) send(ctx context.Context, d Delivery) (*Webhook, outcome, error) {
 	if d.Message.URL != "" {
-		came, err := s.post(ctx, d, d.Message.URL, "")
+		came, err := s.post(ctx, d, d.Message.URL, nil)
 		return nil, came, err
 	}
 	w, err := s.Get(ctx, Ref{d.Workspace, d.Log})
@@ -104,12 +104,12 @@ func (s *Store) send(ctx context.Context, d Delivery) (*Webhook, outcome, error)
 	case !w.Enabled:
 		return &w, outcome{failure: "The webhook is disabled.", final: true}, nil
 	}
-	came, err := s.post(ctx, d, w.URL, w.Webhook)
+	came, err := s.post(ctx, d, w.URL, &w)
 	return &w, came, err
 }
 
 // post sends the message, signed if it is a webhook's. The error is for an attempt that was not made.
-func (s *Store) post(ctx context.Context, d Delivery, url, webhook string) (outcome, error) {
+func (s *Store) post(ctx context.Context, d Delivery, url string, w *Webhook) (outcome, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(d.Message.Body))
 	if err != nil {
 		return outcome{failure: "The address is not a URL.", final: true}, nil //nolint:nilerr // the address is to blame
@@ -119,8 +119,8 @@ func (s *Store) post(ctx context.Context, d Delivery, url, webhook string) (outc
 	request.Header.Set("User-Agent", "Slipway-Webhooks/1")
 	request.Header.Set(standardwebhooks.HeaderWebhookID, d.Message.ID)
 	request.Header.Set(standardwebhooks.HeaderWebhookTimestamp, strconv.FormatInt(now.Unix(), 10))
-	if webhook != "" {
-		signature, err := s.sign(ctx, Ref{d.Workspace, webhook}, d.Message, now)
+	if w != nil {
+		signature, err := s.sign(ctx, *w, d.Message, now)
 		if err != nil {
 			return outcome{}, err
 		}
@@ -171,19 +171,15 @@ func failure(err error) string {
 }
 
 // sign returns the value of webhook-signature: one for each secret that signs.
-func (s *Store) sign(ctx context.Context, ref Ref, message Sent, now time.Time) (string, error) {
-	w, err := s.Get(ctx, ref)
-	if err != nil {
-		return "", err
-	}
+func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time) (string, error) {
 	var signatures []string
 	for _, kept := range w.Secrets {
 		if !kept.Until.IsZero() && !now.Before(kept.Until) {
 			continue
 		}
-		text, err := s.sealer.Open(ctx, ref.bound(), kept.Sealed)
+		text, err := s.sealer.Open(ctx, w.bound(), kept.Sealed)
 		if err != nil {
-			return "", fmt.Errorf("open secret of webhook %s: %w", ref.Webhook, err)
+			return "", fmt.Errorf("open secret of webhook %s: %w", w.Webhook, err)
 		}
 		key, err := standardwebhooks.NewWebhook(string(text))
 		if err != nil {

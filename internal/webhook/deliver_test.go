@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/event"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -375,8 +378,8 @@ func TestAMessageOfNoWebhook(t *testing.T) {
 	if len(got) != 2 || string(got[1].body) != string(body) || got[1].path != "/run" || got[1].header.Get("Webhook-Signature") != "" || got[1].header.Get("Webhook-Id") == "" {
 		t.Errorf("got %v", got)
 	}
-	if d, err := f.GetDelivery(t.Context(), ref); err != nil || d.Status != webhook.Succeeded {
-		t.Errorf("got %+v (%v)", d, err)
+	if d, err := f.GetDelivery(t.Context(), ref); err != nil || d.Status != webhook.Succeeded || len(d.Message.Body) != 0 || d.Message.URL != "" {
+		t.Errorf("got %+v (%v), want nothing of the message kept", d, err)
 	}
 }
 
@@ -405,4 +408,47 @@ func TestAWorkspaceHasAFewWebhooks(t *testing.T) {
 	}
 	f.must(f.Delete(t.Context(), all[0].Ref, nil))
 	f.create()
+}
+
+// TestADeliveryIsBegun also when who caused the event has gone.
+func TestADeliveryIsBegun(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.create()
+	gone, cancel := context.WithCancel(t.Context())
+	events := event.Chain("", f.clock(), []event.Event{{Workspace: workspace, Deployment: "d", Type: event.OfStatus("DEPLOYED"), Status: "DEPLOYED"}})
+	writes, begin, err := f.Notify(gone, workspace, events)
+	f.must(err)
+	f.must(f.table.Transact(gone, writes...))
+	cancel()
+	begin(gone)
+	if got := f.engine.take(); len(got) != 1 {
+		t.Errorf("%d deliveries were begun", len(got))
+	}
+}
+
+// readings is a table that counts how often each item is read.
+type readings struct {
+	table.Table
+	of map[table.Key]int
+}
+
+func (r readings) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	r.of[key]++
+	return r.Table.Get(ctx, key)
+}
+
+// TestAnAttemptReadsItsWebhookOnce so that the address and the secrets are of one moment.
+func TestAnAttemptReadsItsWebhookOnce(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	w, _ := f.create()
+	f.tell("DEPLOYED")
+	counted := readings{f.table, map[table.Key]int{}}
+	f.config.Table = counted
+	f.Store = webhook.NewStore(f.config)
+	f.drive(f.engine.take()[0])
+	if got := counted.of[keys.Webhook(w.Workspace, w.Webhook)]; got != 1 || len(f.receiver.all()) != 1 {
+		t.Errorf("the webhook was read %d times", got)
+	}
 }

@@ -115,8 +115,11 @@ func (d Delivery) change(now time.Time, next Delivery) table.Update {
 		attrDue: "", attrRound: next.round,
 	}, table.Equals(record.Version, d.version))
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
-	if next.Status == Pending {
+	switch {
+	case next.Status == Pending:
 		change.Set[attrDue], change.Index = clock.Format(next.Due), d.dueAt(next.Due)
+	case d.Message.URL != "": // nobody can replay it, and what it tells of may go before it does
+		change.Body = record.Encode(Sent{ID: d.Message.ID, Type: d.Message.Type})
 	}
 	return change
 }

@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -145,11 +146,11 @@ type engine struct {
 	refuses error
 }
 
-func (e *engine) Start(_ context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
+func (e *engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.refuses != nil {
-		return e.refuses
+	if err := cmp.Or(e.refuses, ctx.Err()); err != nil {
+		return err
 	}
 	if _, known := e.known[name]; !known && machine == workflow.Webhook {
 		e.names, e.inputs, e.known[name] = append(e.names, name), append(e.inputs, input), workflow.Running

@@ -30,7 +30,7 @@ func (s *Store) Notify(ctx context.Context, workspace string, events []event.Eve
 	}
 	return writes, func(ctx context.Context) {
 		for _, d := range made {
-			s.begin(ctx, d)
+			s.begin(context.WithoutCancel(ctx), d)
 		}
 	}, nil
 }

@@ -18,31 +18,7 @@ const rescuePage = 100
 // Rescue gives the deliveries that are overdue a workflow: one that was never started is started, one whose workflow has ended without ending it gets
 // another. What is left when ctx ends is for the next Rescue, and no error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
-	var problems []error
-	for _, query := range keys.DueDeliveries(dueBy) {
-		problems = append(problems, s.rescueShard(ctx, query))
-	}
-	if err := errors.Join(problems...); ctx.Err() == nil {
-		return err
-	}
-	return nil
-}
-
-func (s *Store) rescueShard(ctx context.Context, query table.Query) error {
-	query.Limit = rescuePage
-	var problems []error
-	for {
-		page, err := s.table.Query(ctx, query)
-		if err != nil {
-			return errors.Join(append(problems, fmt.Errorf("query deliveries: %w", err))...)
-		}
-		for _, item := range page.Items {
-			problems = append(problems, s.rescueItem(ctx, item))
-		}
-		if query.Cursor = page.Cursor; query.Cursor == "" || ctx.Err() != nil {
-			return errors.Join(problems...)
-		}
-	}
+	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.table, s.rescueItem)
 }
 
 func (s *Store) rescueItem(ctx context.Context, item *table.Item) error {
