@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -14,7 +15,9 @@ import (
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/match"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/testtable"
 )
 
@@ -23,6 +26,7 @@ var began = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 type fixture struct {
 	*assistant.Store
 	t     *testing.T
+	table table.Table
 	owner assistant.Owner
 	mu    sync.Mutex
 	now   time.Time
@@ -31,7 +35,7 @@ type fixture struct {
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	tbl := testtable.Open(t, clock.System)
-	f := &fixture{t: t, now: began}
+	f := &fixture{t: t, table: tbl, now: began}
 	f.Store = assistant.NewStore(tbl, f.clock)
 	f.owner = assistant.Owner{Workspace: id.New(began), Deployment: id.New(began), Graphs: []string{"agent", "writer"}, Created: began}
 	return f
@@ -50,6 +54,41 @@ func (f *fixture) create(content assistant.Content) assistant.Assistant {
 	a, err := f.Create(f.t.Context(), f.owner, "", content, false)
 	f.must(err)
 	return a
+}
+
+// TestADeploymentHasSoManyAssistants that a search can read them, and those that were never counted count as well.
+func TestADeploymentHasSoManyAssistants(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	content := assistant.Content{Graph: "agent", Name: "n"}
+	first := f.create(content)
+	second := f.create(content)
+	count := keys.AssistantCount(f.owner.Workspace, f.owner.Deployment)
+	f.must(f.table.Transact(t.Context(), table.Delete{Key: count}))
+	f.must(f.Delete(t.Context(), f.owner, first.Assistant))
+	f.must(f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": assistant.Most - 2}}))
+	last := f.create(content)
+	refused := func() {
+		t.Helper()
+		if _, err := f.Create(t.Context(), f.owner, "", content, false); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "at most 1000 assistants") {
+			t.Errorf("got %v, want a conflict", err)
+		}
+	}
+	refused()
+	if _, err := f.Create(t.Context(), f.owner, last.Assistant, content, true); err != nil {
+		t.Errorf("one that is there: %v", err)
+	}
+	name := "changed"
+	for range 2 { // a default one is not counted, neither when it is stored nor when it is deleted
+		if _, err := f.Update(t.Context(), f.owner, assistant.DefaultID("writer"), assistant.Patch{Name: &name}); err != nil {
+			t.Error(err)
+		}
+		f.must(f.Delete(t.Context(), f.owner, assistant.DefaultID("writer")))
+		refused()
+	}
+	f.must(f.Delete(t.Context(), f.owner, second.Assistant))
+	f.create(content)
+	refused()
 }
 
 func (f *fixture) must(err error) {

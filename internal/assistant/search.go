@@ -33,7 +33,7 @@ var orders = map[string]func(a, b Assistant) int{
 }
 
 // Search returns a page of the assistants of a deployment, its default ones among them, and how many there are in all. It reads all assistants of the
-// deployment, of which there are few.
+// deployment, of which there are Most.
 func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
 	all, err := s.all(ctx, owner)
 	if err != nil {

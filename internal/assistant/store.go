@@ -72,20 +72,50 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 	standing, exists := owner.byDefault(assistant)
 	var err error
 	if !exists {
-		err = s.table.Transact(ctx, made.put(now, table.Absent()), made.putVersion(now))
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		if !ok && err != nil {
-			return Assistant{}, fmt.Errorf("create assistant: %w", err)
+		if standing, exists, err = s.insert(ctx, owner, made, now); err != nil {
+			return Assistant{}, err
 		}
-		if !ok {
-			return made, nil
-		}
-		standing, err = decode(made.Ref, failed.Item)
 	}
-	if err == nil && !keep {
+	if exists && !keep {
 		err = fault.New(fault.Conflict, "Assistant with ID %s already exists.", assistant)
 	}
 	return standing, err
+}
+
+// Most is how many assistants a deployment may have beside the default ones, as searches read them all. Some more may be created in the same moment.
+const Most = 1000
+
+func count(workspace, deployment string) record.Count {
+	return record.Count{Key: keys.AssistantCount(workspace, deployment), Items: keys.Assistants(workspace, deployment)}
+}
+
+// insert stores a new assistant, or returns the one that exists under its id.
+func (s *Store) insert(ctx context.Context, owner Owner, made Assistant, now time.Time) (standing Assistant, exists bool, err error) {
+	for range contention {
+		there, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, now, 1)
+		if err != nil {
+			return Assistant{}, false, err
+		}
+		if there >= Most {
+			standing, err := s.Get(ctx, owner, made.Assistant)
+			if fault.Is(err, fault.NotFound) {
+				err = fault.New(fault.Conflict, "A deployment has at most %d assistants. Delete one first.", Most)
+			}
+			return standing, true, err
+		}
+		err = s.table.Transact(ctx, made.put(now, table.Absent()), made.putVersion(now), counted)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return made, false, nil
+		case !ok:
+			return Assistant{}, false, fmt.Errorf("create assistant: %w", err)
+		case failed.Write == 0:
+			standing, err := decode(made.Ref, failed.Item)
+			return standing, true, err
+		}
+	}
+	return Assistant{}, false, fault.New(fault.Unavailable, "The assistants of deployment %s are changed by too many requests at once.", owner.Deployment)
 }
 
 // Get returns an assistant by its id. An unknown one is a fault.NotFound.
@@ -268,10 +298,35 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 		return fault.New(fault.Conflict, "Assistant %s is the default one of graph %q and cannot be deleted.", assistant, found.Graph)
 	}
 	// The assistant goes first: from then on nobody finds its versions.
-	if err := s.table.Transact(ctx, table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant)}); err != nil {
-		return fmt.Errorf("delete assistant: %w", err)
+	if err := s.remove(ctx, owner, assistant); err != nil {
+		return err
 	}
 	return table.Erase(ctx, s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), nil)
+}
+
+// remove deletes the item of an assistant, and counts that, unless it is a default one.
+func (s *Store) remove(ctx context.Context, owner Owner, assistant string) error {
+	for range contention {
+		writes := []table.Write{table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}}
+		if _, standing := owner.byDefault(assistant); !standing {
+			_, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, s.now(), -1)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, counted)
+		}
+		err := s.table.Transact(ctx, writes...)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !ok:
+			return fmt.Errorf("delete assistant: %w", err)
+		case failed.Write == 0:
+			return NotFound(assistant)
+		}
+	}
+	return fault.New(fault.Unavailable, "The assistants of deployment %s are changed by too many requests at once.", owner.Deployment)
 }
 
 // Erase removes all assistants of a deployment.

@@ -64,11 +64,36 @@ func (s *Store) Create(ctx context.Context, workspace, deployment string, conten
 	if err != nil {
 		return Cron{}, err
 	}
-	if err := s.Table.Transact(ctx, put); err != nil {
-		return Cron{}, fmt.Errorf("create cron: %w", err)
+	for range contention {
+		there, counted, err := count(workspace, deployment).Change(ctx, s.Table, now, 1)
+		if err != nil {
+			return Cron{}, err
+		}
+		if there >= Most {
+			return Cron{}, fault.New(fault.Conflict, "A deployment has at most %d crons. Delete one first.", Most)
+		}
+		err = s.Table.Transact(ctx, put, counted)
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return Cron{}, fmt.Errorf("create cron: %w", err)
+		}
+		s.wake()
+		return c, nil
 	}
-	s.wake()
-	return c, nil
+	return Cron{}, tooOften(deployment)
+}
+
+// Most is how many crons a deployment may have, as searches read them all. Some more may be created in the same moment.
+const Most = 1000
+
+func count(workspace, deployment string) record.Count {
+	return record.Count{Key: keys.CronCount(workspace, deployment), Items: keys.Crons(workspace, deployment)}
+}
+
+func tooOften(deployment string) error {
+	return fault.New(fault.Unavailable, "The crons of deployment %s are changed by too many requests at once.", deployment)
 }
 
 // Get returns a cron; an unknown one is a fault.NotFound.
@@ -124,14 +149,23 @@ func (s *Store) update(ctx context.Context, ref Ref, decide func(c *Cron, now ti
 
 // Delete removes a cron.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
-	err := s.Table.Transact(ctx, table.Delete{Key: ref.key(), If: table.Present()})
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+	for range contention {
+		_, counted, err := count(ref.Workspace, ref.Deployment).Change(ctx, s.Table, s.Now(), -1)
+		if err != nil {
+			return err
+		}
+		err = s.Table.Transact(ctx, table.Delete{Key: ref.key(), If: table.Present()}, counted)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !ok:
+			return fmt.Errorf("delete cron: %w", err)
+		case failed.Write == 0:
+			return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+		}
 	}
-	if err != nil {
-		return fmt.Errorf("delete cron: %w", err)
-	}
-	return nil
+	return tooOften(ref.Deployment)
 }
 
 // Search says which crons are wanted, and in which order.
@@ -164,7 +198,7 @@ var orders = map[string]func(a, b Cron) int{
 	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the crons of a deployment, and how many there are in all. It reads all crons of the deployment, of which there are few.
+// Search returns a page of the crons of a deployment, and how many there are in all. It reads all crons of the deployment, of which there are Most.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {
@@ -206,5 +240,11 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 
 // Erase removes all crons of a deployment.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
-	return table.Erase(ctx, s.Table, keys.Crons(workspace, deployment), nil)
+	if err := table.Erase(ctx, s.Table, keys.Crons(workspace, deployment), nil); err != nil {
+		return err
+	}
+	if err := s.Table.Transact(ctx, table.Delete{Key: keys.CronCount(workspace, deployment)}); err != nil {
+		return fmt.Errorf("erase count of crons: %w", err)
+	}
+	return nil
 }
