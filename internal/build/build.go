@@ -13,6 +13,8 @@ type Spec struct {
 	Credentials string
 	// Ref is a branch's bare name or a tag's full path (refs/tags/...).
 	Ref string
+	// Commit is the one to build of those that the repository still has, "" for the one that Ref names.
+	Commit string
 	// ConfigPath is where the framework configuration file is, from the repository's root.
 	ConfigPath string
 	// InstallCommand and BuildCommand are for JavaScript repositories: what to run, from the root and from the directory of the configuration file. Without
@@ -62,7 +64,8 @@ type Result struct {
 
 // Builder builds revisions. All methods may be called concurrently.
 type Builder interface {
-	// Start begins the build of a revision and returns as soon as it is accepted. Starting one that runs or has succeeded does nothing.
+	// Start begins the build of a revision and returns as soon as it is accepted. Starting one that still waits for its place only gives it the credentials anew, as those
+	// that it was started with may not last until then; starting one that runs or has succeeded does nothing.
 	Start(ctx context.Context, spec Spec) error
 	// Await returns the build's result. While it is Running, Await waits for its end until ctx ends and then returns Running
 	// without an error.

@@ -84,8 +84,8 @@ case $code in
   124) fail REPOSITORY_UNREACHABLE "the repository $SLIPWAY_REPOSITORY did not answer within 20 s. $(last_words)" ;;
   *) unreachable ;;
 esac
-# git also lists refs that end in the one asked for.
-if ! cut -f 2 <<<"$refs" | grep -qxF -- "$SLIPWAY_REF"; then
+# git also lists refs that end in the one asked for. Of a commit only fetching can tell whether it is there.
+if [ -z "$SLIPWAY_COMMIT" ] && ! cut -f 2 <<<"$refs" | grep -qxF -- "$SLIPWAY_REF"; then
   case $SLIPWAY_REF in
     refs/heads/*) kind=branch name=${SLIPWAY_REF#refs/heads/} ;;
     refs/tags/*) kind=tag name=${SLIPWAY_REF#refs/tags/} ;;
@@ -96,7 +96,10 @@ fi
 cd "$tree"
 git init -q --template=
 git remote add -- origin "$SLIPWAY_REPOSITORY"
-timeout "$(left)" git fetch -q --depth=1 --no-tags --no-recurse-submodules origin "$SLIPWAY_REF" >"$log" 2>&1 || unreachable
+timeout "$(left)" git fetch -q --depth=1 --no-tags --no-recurse-submodules origin "${SLIPWAY_COMMIT:-$SLIPWAY_REF}" >"$log" 2>&1 || {
+  over || [ -z "$SLIPWAY_COMMIT" ] || fail REF_NOT_FOUND "the repository $SLIPWAY_REPOSITORY does not give out the commit $SLIPWAY_COMMIT any more. $(last_words)"
+  unreachable
+}
 commit=$(git rev-parse -q --verify 'FETCH_HEAD^{commit}') || fail REF_NOT_FOUND "$SLIPWAY_REF of the repository $SLIPWAY_REPOSITORY does not name a commit."
 git checkout -q --detach "$commit"
 if [ -e .gitmodules ] && ! timeout "$(left)" git submodule --quiet update --init --recursive --depth=1 >"$log" 2>&1; then

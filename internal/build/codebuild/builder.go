@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/repository"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -86,7 +87,7 @@ func New(cfg Config) (*Builder, error) {
 	}, nil
 }
 
-// Start starts the build of a revision, unless one runs or has succeeded.
+// Start starts the build of a revision, unless one runs or has succeeded. One that is in CodeBuild's queue gets the credentials anew.
 func (b *Builder) Start(ctx context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("start build: revision %q is not an id", spec.Revision)
@@ -104,16 +105,25 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 	}
 	if note.build != "" {
 		begun, err := b.find(ctx, note)
-		if err != nil || inProgress(begun) || b.succeeded(begun) {
+		if err != nil || b.succeeded(begun) {
 			return err
 		}
+		if inProgress(begun) {
+			return b.renewCredentials(ctx, spec, note, begun)
+		}
 	}
-	repo, failure := parseRepository(spec)
-	if note, err = b.begin(ctx, spec.Revision, note, repo.credentials != "", failure); err != nil || failure != "" {
+	failure := ""
+	repo, err := repository.Parse(spec)
+	if refused, ok := errors.AsType[*build.Failure](err); ok {
+		failure = refused.Message
+	} else if err != nil {
 		return err
 	}
-	if repo.credentials != "" {
-		if err := b.storeCredentials(ctx, spec, repo.credentials); err != nil {
+	if note, err = b.begin(ctx, spec.Revision, note, repo.Given(), failure); err != nil || failure != "" {
+		return err
+	}
+	if repo.Given() {
+		if err := b.storeCredentials(ctx, spec, repo.Pair()); err != nil {
 			return err
 		}
 	}

@@ -152,6 +152,39 @@ func TestRemove(t *testing.T) {
 	}
 }
 
+// TestABuildInTheQueueGetsItsCredentialsAnew starts one again while it waits, and while it runs.
+func TestABuildInTheQueueGetsItsCredentialsAnew(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec, release := slow(t)
+	spec.Credentials = "me:first"
+	must(t, b.Start(t.Context(), spec))
+	for _, c := range []struct{ phase, credentials, want string }{
+		{"QUEUED", "me:second", "me:second"}, {"BUILD", "me:third", "me:second"},
+	} {
+		a.mu.Lock()
+		for _, r := range a.builds {
+			r.phase = c.phase
+		}
+		a.mu.Unlock()
+		spec.Credentials = c.credentials
+		must(t, b.Start(t.Context(), spec))
+		a.mu.Lock()
+		for _, held := range a.secrets {
+			if held != c.want {
+				t.Errorf("in phase %s the secret is %q, want %q", c.phase, held, c.want)
+			}
+		}
+		if len(a.builds) != 1 || len(a.secrets) != 1 {
+			t.Errorf("%d builds and %d secrets, want one of each", len(a.builds), len(a.secrets))
+		}
+		a.mu.Unlock()
+	}
+	release()
+	wantState(t, b, spec.Revision, build.Succeeded)
+}
+
 // TestAStartThatWasCutOff loses the answer of StartBuild, then what was written after it.
 func TestAStartThatWasCutOff(t *testing.T) {
 	t.Parallel()

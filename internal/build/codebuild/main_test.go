@@ -105,6 +105,8 @@ type account struct {
 // run is one build.
 type run struct {
 	cancel context.CancelFunc
+	// phase is what the account says that it is in.
+	phase string
 	// ended is closed at the end.
 	ended     chan struct{}
 	status    string
@@ -319,7 +321,7 @@ func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
 			exported = append(exported, map[string]string{"name": name, "value": value})
 		}
 		found = append(found, map[string]any{
-			"id": id, "buildStatus": r.status, "exportedEnvironmentVariables": exported,
+			"id": id, "buildStatus": r.status, "currentPhase": r.phase, "exportedEnvironmentVariables": exported,
 			"phases": []any{map[string]any{"phaseType": "BUILD", "phaseStatus": r.status, "contexts": []any{
 				map[string]string{"statusCode": "COMMAND_EXECUTION_ERROR", "message": "Error while executing command"},
 			}}},

@@ -71,6 +71,26 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	}
 }
 
+// TestACommitIsBuiltThatNoRefNames has a branch that was moved away from it, and is gone.
+func TestACommitIsBuiltThatNoRefNames(t *testing.T) {
+	t.Parallel()
+	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("")})
+	want := repo.Git("rev-parse", "HEAD")
+	repo.Commit(nil)
+	repo.Git("branch", "-m", "main", "other")
+	b, url := newAccount(t).builder(), serveGit(t, repo, "")
+	spec := newSpec(url)
+	spec.Commit = want
+	if got := end(t, b, spec); got.State != build.Succeeded || got.CommitSHA != want {
+		t.Errorf("got %+v, want the commit %s", got, want)
+	}
+	spec = newSpec(url)
+	spec.Commit = strings.Repeat("1", 40)
+	if got := end(t, b, spec); got.Reason != build.ReasonRefNotFound || !strings.Contains(got.Message, "does not give out the commit "+spec.Commit) {
+		t.Errorf("got %+v, want that there is no such commit", got)
+	}
+}
+
 func TestAnAgentWithoutEnvironmentIsTheEntrypoint(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

@@ -5,10 +5,12 @@ import (
 	"errors"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	cb "github.com/aws/aws-sdk-go-v2/service/codebuild/types"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
 	"github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/repository"
 )
 
 func (b *Builder) secretName(revision string) string { return b.cfg.NamePrefix + "-build-" + revision }
@@ -28,6 +30,24 @@ func (b *Builder) storeCredentials(ctx context.Context, spec build.Spec, credent
 	})
 	if _, exists := errors.AsType[*types.ResourceExistsException](err); exists {
 		_, err = b.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String(credentials)})
+	}
+	return err
+}
+
+// renewCredentials gives the secret of a build its value anew before CodeBuild reads it.
+func (b *Builder) renewCredentials(ctx context.Context, spec build.Spec, note note, begun *cb.Build) error {
+	if !note.secret || aws.ToString(begun.CurrentPhase) != string(cb.BuildPhaseTypeQueued) {
+		return nil
+	}
+	repo, err := repository.Parse(spec)
+	if err != nil || !repo.Given() {
+		return err
+	}
+	_, err = b.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{
+		SecretId: aws.String(b.secretName(spec.Revision)), SecretString: aws.String(repo.Pair()),
+	})
+	if _, ended := errors.AsType[*types.ResourceNotFoundException](err); ended {
+		return nil
 	}
 	return err
 }

@@ -9,13 +9,13 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/codebuild"
 	"github.com/aws/aws-sdk-go-v2/service/codebuild/types"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/repository"
 )
 
 //go:embed build.sh
@@ -61,7 +61,7 @@ func specification() (string, error) {
 }
 
 // input is the request that starts an attempt.
-func (b *Builder) input(spec build.Spec, repo repository, n note) (*codebuild.StartBuildInput, error) {
+func (b *Builder) input(spec build.Spec, repo repository.Repository, n note) (*codebuild.StartBuildInput, error) {
 	text, err := specification()
 	if err != nil {
 		return nil, err
@@ -80,10 +80,11 @@ func (b *Builder) input(spec build.Spec, repo repository, n note) (*codebuild.St
 		}}
 	}
 	for _, v := range [][2]string{
-		{"SLIPWAY_REPOSITORY", repo.url},
-		{"SLIPWAY_REPOSITORY_SCOPE", repo.scope},
-		{"SLIPWAY_PROTOCOLS", protocols},
-		{"SLIPWAY_REF", fullRef(spec.Ref)},
+		{"SLIPWAY_REPOSITORY", repo.URL},
+		{"SLIPWAY_REPOSITORY_SCOPE", repo.Scope},
+		{"SLIPWAY_PROTOCOLS", repo.Protocols},
+		{"SLIPWAY_REF", repository.FullRef(spec.Ref)},
+		{"SLIPWAY_COMMIT", spec.Commit},
 		{"SLIPWAY_CONFIG_PATH", cmp.Or(spec.ConfigPath, "framework.json")},
 		{"SLIPWAY_WORKSPACE_ID", spec.Workspace},
 		{"SLIPWAY_DEPLOYMENT_ID", spec.Deployment},
@@ -102,18 +103,10 @@ func (b *Builder) input(spec build.Spec, repo repository, n note) (*codebuild.St
 			Name: aws.String(v[0]), Value: aws.String(v[1]), Type: types.EnvironmentVariableTypePlaintext,
 		})
 	}
-	if repo.credentials != "" {
+	if repo.Given() {
 		input.EnvironmentVariablesOverride = append(input.EnvironmentVariablesOverride, types.EnvironmentVariable{
 			Name: aws.String(varCredentials), Value: aws.String(b.secretName(spec.Revision)), Type: types.EnvironmentVariableTypeSecretsManager,
 		})
 	}
 	return input, nil
-}
-
-// fullRef completes a branch's bare name.
-func fullRef(ref string) string {
-	if strings.HasPrefix(ref, "refs/") {
-		return ref
-	}
-	return "refs/heads/" + ref
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/clock"
 )
 
 // Config is what Images need. Values that are zero get the default named at each.
@@ -36,7 +37,7 @@ type Config struct {
 const (
 	// forgetLimit bounds the removal of what a failed build has made.
 	forgetLimit = time.Minute
-	// useLimit is how long Remove waits for the containers of an image, and useRetry the time between two looks.
+	// useLimit is how long the containers of an image are waited for that is to be removed, and useRetry the time between two looks.
 	useLimit, useRetry = 30 * time.Second, 500 * time.Millisecond
 )
 
@@ -76,7 +77,7 @@ func (i *Images) Close() error { return i.engine.Close() }
 func tagOf(revision string) string { return "slipway/agent:" + revision }
 
 // Build makes the image of a tree, writes what is printed to log, and returns the image's id. When ctx ends the engine stops what it does.
-func (i *Images) Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree string, log io.Writer) (string, error) {
+func (i *Images) Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (string, error) {
 	if err := i.haveBase(ctx, recipe.Base); err != nil {
 		return "", err
 	}
@@ -101,10 +102,11 @@ func (i *Images) build(ctx context.Context, revision string, recipe dockerfile.R
 		return "", fmt.Errorf("build image: %w", err)
 	}
 	id, last, err := follow(answer.Body, recipe, log)
+	err = errors.Join(err, answer.Body.Close())
 	if err != nil {
 		i.forget(ctx, last)
 	}
-	return id, errors.Join(err, answer.Body.Close())
+	return id, err
 }
 
 // forget erases what a build has made that did not end, except what others have in common with it. It is not an error of the build when that fails.
@@ -114,7 +116,27 @@ func (i *Images) forget(ctx context.Context, last string) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), forgetLimit)
 	defer cancel()
-	_, _ = i.engine.ImageRemove(ctx, last, client.ImageRemoveOptions{PruneChildren: true})
+	_ = i.remove(ctx, last)
+}
+
+// remove removes an image, and what no other has in common with it. It waits a while for containers that still use it, as that of a step does that is being stopped.
+func (i *Images) remove(ctx context.Context, image string) error {
+	for giveUp := time.Now().Add(useLimit); ; {
+		_, err := i.engine.ImageRemove(ctx, image, client.ImageRemoveOptions{PruneChildren: true})
+		switch {
+		case err == nil || errdefs.IsNotFound(err):
+			return nil
+		case !inUse(err) || time.Now().After(giveUp):
+			return err
+		case !clock.Sleep(ctx, useRetry):
+			return ctx.Err()
+		}
+	}
+}
+
+// inUse tells that a container is why an image cannot be removed. Images that were made from it are a conflict too, and stay.
+func inUse(err error) bool {
+	return errdefs.IsConflict(err) && strings.Contains(err.Error(), "container")
 }
 
 // haveBase makes the base image be there. One that is there is not looked for anew, so that a machine can be without its registry.
@@ -228,20 +250,10 @@ func (o *output) write(text string) error {
 	return err
 }
 
-// Remove forgets the image of a revision. What no other image has in common with it is erased, so it waits a while for containers that still use it.
+// Remove forgets the image of a revision.
 func (i *Images) Remove(ctx context.Context, revision string) error {
-	for giveUp := time.Now().Add(useLimit); ; {
-		_, err := i.engine.ImageRemove(ctx, tagOf(revision), client.ImageRemoveOptions{PruneChildren: true})
-		if err == nil || errdefs.IsNotFound(err) {
-			return nil
-		}
-		if !errdefs.IsConflict(err) || time.Now().After(giveUp) {
-			return fmt.Errorf("remove image: %w", err)
-		}
-		select {
-		case <-time.After(useRetry):
-		case <-ctx.Done():
-			return fmt.Errorf("remove image: %w", ctx.Err())
-		}
+	if err := i.remove(ctx, tagOf(revision)); err != nil {
+		return fmt.Errorf("remove image: %w", err)
 	}
+	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	"github.com/containerd/errdefs"
+	"github.com/moby/moby/api/types/container"
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/build"
@@ -54,10 +56,12 @@ func example(t *testing.T, name string) map[string]string {
 // TestExamplesBecomeAgents builds an example and runs it in a container, and then a second revision in which only its code has changed: its image
 // has all layers of the first, but for the last ones.
 func TestExamplesBecomeAgents(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ changed, installed string }{
 		"python-react": {"agent.py", "pkg:pypi/pydantic@"}, "node-react": {"agent.ts", "pkg:npm/zod@"},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			m := newMachine(t)
 			files := example(t, name)
 			files[".dockerignore"] = "*\n"
@@ -82,6 +86,20 @@ func TestExamplesBecomeAgents(t *testing.T) {
 				t.Errorf("%d of the first image's %d layers are in the second, which has %d", common, len(before), len(after))
 			}
 			wantAgent(t, m, again.Artifact)
+		})
+	}
+}
+
+// TestPackageManagersInImages has each install one package in an image, with a lock file of its own.
+func TestPackageManagersInImages(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for tool, locked := range buildtest.Locks {
+		t.Run(tool, func(t *testing.T) {
+			t.Parallel()
+			spec := buildtest.NewSpec(buildtest.NewRepo(t, locked.Files).URL())
+			spec.ConfigPath = locked.ConfigPath
+			wantImage(t, m.build(t, spec), spec, locked.Installs)
 		})
 	}
 }
@@ -121,15 +139,18 @@ func wantImage(t *testing.T, built build.Result, spec build.Spec, installed stri
 	if document.BOMFormat != "CycloneDX" || !there(installed) {
 		t.Errorf("%s does not name %s: %+v", dockerfile.SBOM, installed, document)
 	}
-	if fileOf(t, built.Artifact.Image, "/opt/agent/.git") != nil || fileOf(t, built.Artifact.Image, "/opt/agent/framework.json") == nil {
+	if fileOf(t, built.Artifact.Image, "/opt/agent/.git") != nil || fileOf(t, built.Artifact.Image, "/opt/agent/"+spec.ConfigPath) == nil {
 		t.Error(".git is in the image, or the repository is not")
 	}
 }
 
-// fileOf is the content of a file of an image, nil when it has none.
+// fileOf is the content of a file of an image, nil when there is none.
 func fileOf(t *testing.T, image, path string) []byte {
 	t.Helper()
-	made, err := engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Image: image})
+	made, err := engine.ContainerCreate(t.Context(), client.ContainerCreateOptions{Config: &container.Config{Image: image, Cmd: []string{"nothing"}}})
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
 	must(t, err)
 	defer func() {
 		_, err := engine.ContainerRemove(t.Context(), made.ID, client.ContainerRemoveOptions{Force: true})
@@ -219,7 +240,7 @@ func TestNobodyIsRoot(t *testing.T) {
 	}
 }
 
-// TestABuildEnds cuts one off by its time, and one by removing it. Nothing of them runs on.
+// TestABuildEnds cuts one off by its time, and one by removing it. Nothing of them runs on, and the engine keeps nothing of them.
 func TestABuildEnds(t *testing.T) {
 	t.Parallel()
 	repository := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`})
@@ -229,13 +250,21 @@ func TestABuildEnds(t *testing.T) {
 		return spec
 	}
 	m := newMachine(t, func(_ *docker.Config, cfg *local.Config) { cfg.Timeout = 5 * time.Second })
-	late := marked("late-" + strings.ToLower(t.Name()))
+	mark := rand.Text()
+	late := marked("late-" + mark)
 	m.wantFailure(t, late, build.ReasonBuildTimeout, "stopped after 5s")
 	m = newMachine(t)
-	removed := marked("removed-" + strings.ToLower(t.Name()))
+	removed := marked("removed-" + mark)
 	must(t, m.Start(t.Context(), removed))
 	eventually(t, "the build does not begin", func() bool { return strings.Contains(m.log(t, removed), "\nremoved-") })
 	must(t, m.Remove(patience(t), removed.Revision))
+	left, err := engine.ImageList(t.Context(), client.ImageListOptions{Filters: make(client.Filters).Add("dangling", "true")})
+	must(t, err)
+	for _, image := range left.Items {
+		if command := fileOf(t, image.ID, "/opt/slipway/commands/install-command"); bytes.Contains(command, []byte(mark)) {
+			t.Errorf("the engine keeps an image of %q", command)
+		}
+	}
 	eventually(t, "a step runs on", func() bool {
 		running, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true})
 		must(t, err)

@@ -15,7 +15,7 @@ import (
 )
 
 // pack writes the context of a build as an archive. No link is followed.
-func pack(to io.Writer, recipe dockerfile.Recipe, tree string) error {
+func pack(to io.Writer, recipe dockerfile.Recipe, tree *os.Root) error {
 	archive := tar.NewWriter(to)
 	files := maps.Clone(recipe.Files)
 	files["Dockerfile"] = recipe.Dockerfile
@@ -27,11 +27,7 @@ func pack(to io.Writer, recipe dockerfile.Recipe, tree string) error {
 			return err
 		}
 	}
-	root, err := os.OpenRoot(tree)
-	if err != nil {
-		return err
-	}
-	return errors.Join(packTree(archive, root), root.Close(), archive.Close())
+	return errors.Join(packTree(archive, tree), archive.Close())
 }
 
 // packTree adds the tree, but for what is git's.

@@ -87,8 +87,11 @@ func source(t *testing.T, files map[string]string) dockerfile.Source {
 	}
 	read, err := framework.Read(tree, config)
 	must(t, err)
+	root, err := os.OpenRoot(tree)
+	must(t, err)
+	t.Cleanup(func() { must(t, root.Close()) })
 	return dockerfile.Source{
-		Tree: tree, Config: read, URL: "https://example.com/a/b.git", Commit: strings.Repeat("c", 40), Committed: time.Unix(1767225600, 0),
+		Tree: root, Config: read, URL: "https://example.com/a/b.git", Commit: strings.Repeat("c", 40), Committed: time.Unix(1767225600, 0),
 		Workspace: "w", Deployment: "d", Revision: "r", InstallCommand: files["install"], BuildCommand: files["build"],
 	}
 }

@@ -40,14 +40,14 @@ func (r *recipe) packages() error {
 		r.command(Step{"the install command " + strconv.Quote(command), build.ReasonDependenciesFailed}, "install-command", ".", command)
 		return nil
 	}
-	installation, err := config.Installation(r.root)
+	installation, err := config.Installation(r.source.Tree)
 	if err != nil {
 		return err
 	}
 	if err := plain(installation.Dir); err != nil {
 		return err
 	}
-	manifests, err := installation.Manifests(r.root)
+	manifests, err := installation.Manifests(r.source.Tree)
 	if err != nil {
 		return err
 	}

@@ -16,7 +16,7 @@ const (
 // python installs a Python repository, as the builder of one machine does it, and returns how it is started.
 func (r *recipe) python() ([]string, error) {
 	config := r.source.Config
-	environment, err := config.Environment(r.root)
+	environment, err := config.Environment(r.source.Tree)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (r *recipe) python() ([]string, error) {
 	if err := r.prepare(uv); err != nil {
 		return nil, err
 	}
-	manifests, err := environment.Manifests(r.root)
+	manifests, err := environment.Manifests(r.source.Tree)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package dockerfile
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -49,7 +48,7 @@ func (b Bases) of(config framework.Config) string {
 // Source is a commit to make an image of.
 type Source struct {
 	// Tree is where the commit is checked out. It is only read.
-	Tree   string
+	Tree   *os.Root
 	Config framework.Config
 	// URL is the repository's address; credentials in it are left out.
 	URL, Commit string
@@ -114,19 +113,14 @@ const (
 // recipe is a Recipe in the making.
 type recipe struct {
 	source Source
-	root   *os.Root
 	text   strings.Builder
 	Recipe
 }
 
 // Make makes the recipe of a commit. What is wrong with the repository is a build.Failure.
 func Make(source Source, bases Bases) (Recipe, error) {
-	root, err := os.OpenRoot(source.Tree)
-	if err != nil {
-		return Recipe{}, err
-	}
-	r := &recipe{source: source, root: root, Recipe: Recipe{Base: bases.of(source.Config), Files: map[string]string{}}}
-	err = errors.Join(r.write(), root.Close())
+	r := &recipe{source: source, Recipe: Recipe{Base: bases.of(source.Config), Files: map[string]string{}}}
+	err := r.write()
 	r.Dockerfile = r.text.String()
 	return r.Recipe, err
 }
@@ -197,7 +191,7 @@ func (r *recipe) prepare(commands ...string) error {
 // manifests copies files of the tree to where the tree will be.
 func (r *recipe) manifests(files []string) error {
 	for _, file := range files {
-		text, err := r.root.ReadFile(file)
+		text, err := r.source.Tree.ReadFile(file)
 		if err != nil {
 			return err
 		}

@@ -134,7 +134,7 @@ func (i Installation) Manifests(root *os.Root) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(i.Dir, "package.json"), err)
 	}
 	if !alone(manifest) {
 		return nil, nil

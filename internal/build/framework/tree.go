@@ -9,19 +9,32 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
-// readFile reads a file of the tree.
+// readFile reads a file of the tree. A pipe that a command has left there is not waited for.
 func readFile(root *os.Root, path string) ([]byte, error) {
-	file, err := root.Open(filepath.Clean(path))
+	file, err := root.OpenFile(filepath.Clean(path), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
+	}
+	data, err := readAll(file)
+	return data, errors.Join(err, file.Close())
+}
+
+func readAll(file *os.File) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() && !info.IsDir() {
+		return nil, errors.New("it is not a file")
 	}
 	data, err := io.ReadAll(io.LimitReader(file, fileLimit+1))
 	if err == nil && len(data) > fileLimit {
 		err = fmt.Errorf("it is larger than %d bytes", fileLimit)
 	}
-	return data, errors.Join(err, file.Close())
+	return data, err
 }
 
 // placeOf says where in the file the syntax is wrong.

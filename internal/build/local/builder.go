@@ -1,9 +1,12 @@
 // Package local is the builder of one machine: it clones a commit with git, checks the framework configuration file and makes what it describes, as a tree for
 // processes or, where it is given something to make images with, as an image.
 //
-// A build is a job. Jobs wait in order for one of a few places, and end with a result that is kept in a file beside the tree, so that
-// a finished build is known after a restart of the server. A build that was under way when the server ended is absent afterwards,
+// A build is a job. Jobs wait for one of a few places, in order but for workspaces that have more of them than others, and end with a result that is kept in a file, so
+// that a finished build is known after a restart of the server. A build that was under way when the server ended is absent afterwards,
 // and starting it again begins from an empty directory.
+//
+// The repository's commands, and git, which reads what strangers wrote, are kept from all but what is their build's, where the system can do that. The server itself is
+// not: what it writes is where no build can write, and what it reads of a build it reads through the directory that it opened before the first command.
 package local
 
 import (
@@ -14,6 +17,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -61,6 +65,7 @@ type Builder struct {
 	mu      sync.Mutex
 	closed  bool
 	busy    int
+	busyOf  map[string]int  // by workspace
 	waiting []*job          // in the order of Start
 	jobs    map[string]*job // those that wait or run, by revision
 }
@@ -78,7 +83,7 @@ func New(cfg Config) (*Builder, error) {
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
 	cfg.MemoryMB, cfg.DiskMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240)
 	cfg.Places = cmp.Or(cfg.Places, 2)
-	b := &Builder{cfg: cfg, jobs: map[string]*job{}}
+	b := &Builder{cfg: cfg, busyOf: map[string]int{}, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
@@ -89,7 +94,7 @@ func New(cfg Config) (*Builder, error) {
 	return b, nil
 }
 
-// Start queues the build of a revision, unless it is queued, runs or has succeeded.
+// Start queues the build of a revision, unless it is queued, runs or has succeeded. A queued one gets the credentials anew.
 func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) || !id.Valid(spec.Workspace) {
 		return fmt.Errorf("start build: revision %q or workspace %q is not an id", spec.Revision, spec.Workspace)
@@ -102,6 +107,9 @@ func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	if j := b.jobs[spec.Revision]; j != nil {
 		if j.ctx.Err() != nil {
 			return fmt.Errorf("start build of revision %s: the one before is still being removed", spec.Revision)
+		}
+		if slices.Contains(b.waiting, j) {
+			j.spec.Credentials = spec.Credentials
 		}
 		return nil
 	}
@@ -116,17 +124,30 @@ func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	return nil
 }
 
-// fillPlaces starts the jobs that have waited longest. The caller holds b.mu.
+// fillPlaces starts jobs while there are places. The caller holds b.mu.
 func (b *Builder) fillPlaces() {
 	for b.busy < b.cfg.Places && len(b.waiting) > 0 {
-		j := b.waiting[0]
-		b.waiting = b.waiting[1:]
+		j := b.takeNext()
 		b.busy++
+		b.busyOf[j.spec.Workspace]++
 		b.running.Go(func() {
 			j.run()
 			b.free(j)
 		})
 	}
+}
+
+// takeNext takes the job that has waited longest of the workspaces with the fewest running builds, so that none keeps the places from the others by asking for more.
+func (b *Builder) takeNext() *job {
+	next := 0
+	for i, j := range b.waiting {
+		if b.busyOf[j.spec.Workspace] < b.busyOf[b.waiting[next].spec.Workspace] {
+			next = i
+		}
+	}
+	j := b.waiting[next]
+	b.waiting = slices.Delete(b.waiting, next, next+1)
+	return j
 }
 
 // free forgets a job whose result is stored, and gives its place to the next.
@@ -136,6 +157,9 @@ func (b *Builder) free(j *job) {
 	delete(b.jobs, j.spec.Revision)
 	close(j.done)
 	b.busy--
+	if b.busyOf[j.spec.Workspace]--; b.busyOf[j.spec.Workspace] == 0 {
+		delete(b.busyOf, j.spec.Workspace)
+	}
 	b.fillPlaces()
 }
 
@@ -173,7 +197,7 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 	if err := b.removeImage(ctx, revision); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
-	if err := child.RemoveFiles(b.dirOf(revision)); err != nil {
+	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), child.RemoveFiles(b.recordOf(revision))); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
 	return nil
@@ -227,6 +251,16 @@ func (b *Builder) dirOf(revision string) string {
 // compiled; other workspaces do not, as a build could plant something in it.
 func (b *Builder) cacheOf(workspace string) string {
 	return filepath.Join(b.cfg.Dir, "cache", workspace)
+}
+
+// recordOf is what the server itself writes about a revision's build, which the build only reads.
+func (b *Builder) recordOf(revision string) string {
+	return filepath.Join(b.cfg.Dir, "records", revision)
+}
+
+// keptOf is what the server keeps of a workspace's builds for later ones, which no build writes.
+func (b *Builder) keptOf(workspace string) string {
+	return filepath.Join(b.cfg.Dir, "kept", workspace)
 }
 
 // makeDirs creates directories for the server and its children only.

@@ -61,9 +61,10 @@ func (j *job) confinement(s step) child.Confinement {
 	if s.platform {
 		return child.Confinement{}
 	}
+	b := j.builder
 	return child.Confinement{
-		Private: j.builder.cfg.Private, Read: j.builder.shared(),
-		Write: []string{j.builder.dirOf(j.spec.Revision), j.builder.cacheOf(j.spec.Workspace)},
+		Private: b.cfg.Private, Read: append(b.shared(), b.recordOf(j.spec.Revision), b.keptOf(j.spec.Workspace)),
+		Write: []string{b.dirOf(j.spec.Revision), b.cacheOf(j.spec.Workspace)},
 	}
 }
 
@@ -72,7 +73,7 @@ func (j *job) runStep(ctx context.Context, s step) error {
 	if err := j.note(revisionlog.Info, "running %s %s", s.what, s.text); err != nil {
 		return err
 	}
-	ran, err := j.exec(ctx, child.Command{Args: s.args, Dir: s.dir, Env: append(j.environment(), s.env...), Confine: j.confinement(s)})
+	ran, err := j.exec(ctx, child.Command{Args: s.args, Dir: s.dir, Env: append(j.environment(s), s.env...), Confine: j.confinement(s)})
 	switch {
 	case err != nil:
 		return err
@@ -87,13 +88,16 @@ func (j *job) runStep(ctx context.Context, s step) error {
 	return nil
 }
 
-// environment is what every command of a build gets.
-func (j *job) environment() []string {
-	return append(passOn(slices.Concat(network, []string{"PATH"})),
-		"HOME="+j.builder.cacheOf(j.spec.Workspace),
-		"TMPDIR="+filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp"),
-		"CI=true",
-	)
+// temp is the build's directory for temporary files.
+func (j *job) temp() string { return filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp") }
+
+// environment is what every command of a build gets. The platform's own have a home where no build could leave settings for them.
+func (j *job) environment(s step) []string {
+	env := append(passOn(slices.Concat(network, []string{"PATH"})), "CI=true")
+	if s.platform {
+		return append(env, "HOME="+filepath.Join(j.builder.cfg.Dir, "tools", "home"))
+	}
+	return append(env, "HOME="+j.builder.cacheOf(j.spec.Workspace), "TMPDIR="+j.temp())
 }
 
 // outcome is how a command ended and what it printed last.

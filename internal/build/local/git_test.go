@@ -84,6 +84,26 @@ func TestRefs(t *testing.T) {
 	}
 }
 
+// TestACommitIsBuiltThatNoRefNames has a branch that was moved away from it, and is gone.
+func TestACommitIsBuiltThatNoRefNames(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	want := r.Git("rev-parse", "HEAD")
+	r.Commit(nil)
+	r.Git("branch", "-m", "main", "other")
+	for _, url := range []string{r.URL(), serveGit(t, filepath.Dir(r.Dir), false) + "/repo.git"} {
+		spec := buildtest.NewSpec(url)
+		spec.Commit = want
+		if got := m.build(t, spec); got.CommitSHA != want {
+			t.Errorf("built %s, want %s", got.CommitSHA, want)
+		}
+		spec = buildtest.NewSpec(url)
+		spec.Commit = strings.Repeat("1", 40)
+		m.wantFailure(t, spec, build.ReasonRefNotFound, "does not give out the commit "+spec.Commit)
+	}
+}
+
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -162,6 +182,24 @@ func TestCredentialsStaySecret(t *testing.T) {
 	must(t, err)
 	if !strings.Contains(string(calls), "ls-remote --exit-code -- "+url) || strings.Contains(string(calls), "word's") {
 		t.Errorf("git was called as:\n%s", calls)
+	}
+}
+
+// TestABuildThatWaitsGetsItsCredentialsAnew has those expire that it was started with.
+func TestABuildThatWaitsGetsItsCredentialsAnew(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(c *local.Config) { c.Places = 1 })
+	gate, open := newGate(t)
+	m.start(t, buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("read go <" + gate)}).URL()))
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	spec := buildtest.NewSpec(serveGit(t, filepath.Dir(r.Dir), true) + "/repo.git")
+	for _, credentials := range []string{username + ":expired", username + ":" + password} {
+		spec.Credentials = credentials
+		m.start(t, spec)
+	}
+	open()
+	if got := m.await(t, spec); got.State != build.Succeeded {
+		t.Errorf("build is %s %s %q", got.State, got.Reason, got.Message)
 	}
 }
 

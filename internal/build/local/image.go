@@ -1,13 +1,11 @@
 package local
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
+	"os"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/build/dockerfile"
@@ -19,7 +17,7 @@ import (
 // Images makes container images; package build/docker does.
 type Images interface {
 	// Build makes the image of a tree, tells log what is printed, and returns the image's id. A step that fails is a *dockerfile.StepError.
-	Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree string, log io.Writer) (id string, err error)
+	Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (id string, err error)
 	// Remove forgets the image of a revision; removing an absent one does nothing.
 	Remove(ctx context.Context, revision string) error
 }
@@ -30,17 +28,9 @@ func (j *job) inImage(config framework.Config) bool {
 }
 
 // makeImage makes an image of the tree, which is not needed any more then.
-func (j *job) makeImage(ctx context.Context, tree, commit string, config framework.Config) (build.Artifact, error) {
-	repo, err := parseRepository(j.spec)
-	if err != nil {
-		return build.Artifact{}, err
-	}
-	committed, err := git{j, repo, tree}.commitTime(ctx)
-	if err != nil {
-		return build.Artifact{}, cmp.Or(j.stopped(ctx, "reading the commit."), err)
-	}
+func (j *job) makeImage(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
 	recipe, err := dockerfile.Make(dockerfile.Source{
-		Tree: tree, Config: config, URL: repo.url, Commit: commit, Committed: committed,
+		Tree: j.tree, Config: config, URL: from.url, Commit: from.id, Committed: from.made,
 		Workspace: j.spec.Workspace, Deployment: j.spec.Deployment, Revision: j.spec.Revision,
 		InstallCommand: j.spec.InstallCommand, BuildCommand: j.spec.BuildCommand,
 	}, j.builder.cfg.Bases)
@@ -54,7 +44,7 @@ func (j *job) makeImage(ctx context.Context, tree, commit string, config framewo
 	if err != nil {
 		return build.Artifact{}, err
 	}
-	id, err := j.builder.cfg.Images.Build(ctx, j.spec.Revision, recipe, tree, log)
+	id, err := j.builder.cfg.Images.Build(ctx, j.spec.Revision, recipe, j.tree, log)
 	if err := errors.Join(err, log.Close()); err != nil {
 		return build.Artifact{}, j.imageFailure(ctx, err, log.Last())
 	}
@@ -77,21 +67,6 @@ func (j *job) imageFailure(ctx context.Context, err error, last string) error {
 		return failed.Failure(said)
 	}
 	return err
-}
-
-// commitTime is when the commit was made.
-func (g git) commitTime(ctx context.Context) (time.Time, error) {
-	var text strings.Builder
-	ran, err := g.run(ctx, &text, "show", "--no-patch", "--format=%cI", "HEAD")
-	switch {
-	case err != nil:
-		return time.Time{}, err
-	case ctx.Err() != nil:
-		return time.Time{}, ctx.Err()
-	case ran.failed():
-		return time.Time{}, fmt.Errorf("git show %s: %s", ran.exit, ran.last)
-	}
-	return time.Parse(time.RFC3339, strings.TrimSpace(text.String()))
 }
 
 // removeImage forgets the image that the revision was built into, if any.

@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/build/framework"
+	"github.com/slipway-run/slipway/internal/build/repository"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/revisionlog"
 	"github.com/slipway-run/slipway/internal/revisionlog/files"
@@ -23,6 +25,9 @@ type job struct {
 	// ctx ends when the build is cancelled.
 	ctx    context.Context
 	cancel context.CancelFunc
+	// root is the revision's directory while the build runs, tree that of its commit, as they were before the first command: what commands may have put in their place
+	// is not followed.
+	root, tree *os.Root
 
 	// done is closed when result and err are set.
 	done   chan struct{}
@@ -64,20 +69,18 @@ func (j *job) run() {
 }
 
 // build does the work, from an empty directory.
-func (j *job) build() (build.Result, error) {
+func (j *job) build() (result build.Result, err error) {
 	dir := j.builder.dirOf(j.spec.Revision)
 	ctx, release := j.bounded(dir)
 	defer release()
-	if err := child.RemoveFiles(dir); err != nil {
-		return build.Result{}, err
-	}
 	tree := filepath.Join(dir, "src")
-	if err := makeDirs(tree, filepath.Join(dir, "tmp"), j.builder.cacheOf(j.spec.Workspace)); err != nil {
+	if err := j.open(dir, tree); err != nil {
 		return build.Result{}, err
 	}
-	result := build.Result{State: build.Succeeded}
-	var err error
-	if result.CommitSHA, err = j.clone(ctx, tree); err != nil {
+	defer func() { err = errors.Join(err, j.tree.Close(), j.root.Close()) }()
+	from, err := j.clone(ctx, tree)
+	result = build.Result{State: build.Succeeded, CommitSHA: from.id}
+	if err != nil {
 		return result, cmp.Or(j.stopped(ctx, "cloning the repository."), err)
 	}
 	config, err := framework.Read(tree, j.spec.ConfigPath)
@@ -89,18 +92,37 @@ func (j *job) build() (build.Result, error) {
 			return result, err
 		}
 	}
-	result.Artifact, err = j.prepare(ctx, tree, result.CommitSHA, config)
+	result.Artifact, err = j.prepare(ctx, tree, from, config)
 	if err != nil {
 		return result, err
 	}
 	if err := j.checkDisk(dir); err != nil {
 		return result, err
 	}
-	return result, child.RemoveFiles(filepath.Join(dir, "tmp"))
+	return result, child.RemoveFiles(j.temp())
+}
+
+// open makes the directories of a build, empty, and those that it has in common with others.
+func (j *job) open(dir, tree string) error {
+	b, workspace := j.builder, j.spec.Workspace
+	if err := errors.Join(child.RemoveFiles(dir), child.RemoveFiles(b.recordOf(j.spec.Revision))); err != nil {
+		return err
+	}
+	if err := makeDirs(tree, j.temp(), b.recordOf(j.spec.Revision), b.cacheOf(workspace), b.keptOf(workspace)); err != nil {
+		return err
+	}
+	var err error
+	if j.root, err = os.OpenRoot(dir); err != nil {
+		return err
+	}
+	if j.tree, err = j.root.OpenRoot("src"); err != nil {
+		return errors.Join(err, j.root.Close())
+	}
+	return nil
 }
 
 // prepare makes the tree ready to start, in the way that the configuration asks for.
-func (j *job) prepare(ctx context.Context, tree, commit string, config framework.Config) (build.Artifact, error) {
+func (j *job) prepare(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
 	dir := filepath.Join(tree, config.Dir)
 	if config.Build != nil && !j.inImage(config) {
 		command := step{what: "the build command", text: config.BuildText, args: config.Build, dir: dir, reason: build.ReasonBuildCommandFailed}
@@ -109,7 +131,7 @@ func (j *job) prepare(ctx context.Context, tree, commit string, config framework
 		}
 	}
 	if j.builder.cfg.Images != nil {
-		return j.makeImage(ctx, tree, commit, config)
+		return j.makeImage(ctx, tree, from, config)
 	}
 	artifact := build.Artifact{
 		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs,
@@ -148,5 +170,6 @@ func (j *job) note(level revisionlog.Level, format string, args ...any) error {
 
 // openLog returns a writer for the output of one command.
 func (j *job) openLog() (*files.Writer, error) {
-	return j.builder.cfg.Logs.Writer(j.spec.Revision, revisionlog.Build, credentialsOf(j.spec).password)
+	_, password := repository.CredentialsOf(j.spec)
+	return j.builder.cfg.Logs.Writer(j.spec.Revision, revisionlog.Build, password)
 }

@@ -61,7 +61,9 @@ func (j *job) checkNode(ctx context.Context, tree string, config framework.Confi
 		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no node.")
 	}
 	var printed strings.Builder
-	ran, err := j.exec(ctx, child.Command{Args: []string{path, "--version"}, Dir: filepath.Join(tree, config.Dir), Env: j.environment(), Stdout: &printed})
+	ran, err := j.exec(ctx, child.Command{
+		Args: []string{path, "--version"}, Dir: filepath.Join(tree, config.Dir), Env: j.environment(step{}), Stdout: &printed, Confine: j.confinement(step{}),
+	})
 	if err != nil || ran.failed() {
 		return "", errors.Join(fmt.Errorf("node --version: %s", ran.lastWords()), err)
 	}
@@ -84,12 +86,7 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 			dir: tree, reason: build.ReasonDependenciesFailed,
 		}, modules{}, nil
 	}
-	root, err := os.OpenRoot(tree)
-	if err != nil {
-		return s, kept, err
-	}
-	defer root.Close()
-	installation, err := config.Installation(root)
+	installation, err := config.Installation(j.tree)
 	if err != nil {
 		return s, kept, err
 	}
@@ -106,7 +103,7 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 		what: "the install command", text: strconv.Quote(installation.Text()), args: append(program, installation.Args...),
 		dir: filepath.Join(tree, installation.Dir), reason: build.ReasonDependenciesFailed,
 	}
-	kept, err = j.modulesOf(root, installation, nodeVersion, s.args)
+	kept, err = j.modulesOf(installation, nodeVersion, s.args)
 	return s, kept, err
 }
 

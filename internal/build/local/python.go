@@ -24,12 +24,8 @@ type pythonPlan struct {
 
 // plan looks at the dependencies of the configuration, and writes those down that are in no file yet.
 func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pythonPlan, error) {
-	root, err := os.OpenRoot(tree)
+	environment, err := config.Environment(j.tree)
 	if err != nil {
-		return pythonPlan{}, err
-	}
-	environment, err := config.Environment(root)
-	if err := errors.Join(err, root.Close()); err != nil {
 		return pythonPlan{}, err
 	}
 	in := func(paths []string) []string {
@@ -39,11 +35,11 @@ func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pyt
 		}
 		return absolute
 	}
-	written := filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp", "requirements.in")
+	written := filepath.Join(j.builder.recordOf(j.spec.Revision), "requirements.in")
 	return pythonPlan{
 		inputs:   append(in(environment.Inputs), written, filepath.Join(runtimeDir, "pyproject.toml")),
 		packages: in(environment.Packages), path: append(in(environment.Path), runtimeDir), locked: in(environment.Locked),
-	}, os.WriteFile(written, []byte(environment.Requirements), 0o600)
+	}, replaceFile(written, []byte(environment.Requirements))
 }
 
 // installPython makes the environment of a Python repository in the revision's directory. What was resolved once for the same dependencies is
@@ -96,21 +92,21 @@ func (j *job) install(ctx context.Context, dir string, args []string) error {
 	return j.runStep(ctx, step{what: "the installation of", text: "dependencies", args: args, dir: dir, reason: build.ReasonDependenciesFailed})
 }
 
-// resolve returns a file with the versions of all packages. It is kept in the workspace's cache under everything that it follows from.
+// resolve returns a file with the versions of all packages. It is kept for the workspace under everything that it follows from.
 func (j *job) resolve(ctx context.Context, uv, interpreter, dir string, plan *pythonPlan) (string, error) {
 	for i, project := range plan.locked {
-		exported := filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp", fmt.Sprintf("locked-%d.txt", i))
+		exported := filepath.Join(j.temp(), fmt.Sprintf("locked-%d.txt", i))
 		args := []string{uv, "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--project", project, "-o", exported}
 		if err := j.runStep(ctx, step{what: "the reading of", text: "uv.lock", args: args, dir: project, reason: build.ReasonDependenciesFailed}); err != nil {
 			return "", err
 		}
 		plan.inputs = append(plan.inputs, exported)
 	}
-	key, err := lockKey(interpreter, plan.inputs)
+	key, err := j.lockKey(interpreter, plan.inputs)
 	if err != nil {
 		return "", err
 	}
-	locks := filepath.Join(j.builder.cacheOf(j.spec.Workspace), "locks")
+	locks := filepath.Join(j.builder.keptOf(j.spec.Workspace), "locks")
 	if err := makeDirs(locks); err != nil {
 		return "", err
 	}
@@ -118,16 +114,33 @@ func (j *job) resolve(ctx context.Context, uv, interpreter, dir string, plan *py
 	if _, err := os.Stat(lock); err == nil {
 		return lock, j.note(revisionlog.Info, "the dependencies are as in an earlier build, whose versions are used")
 	}
-	temp := filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp", "lock.txt")
-	args := append([]string{uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-o", temp}, plan.inputs...)
+	resolved := filepath.Join(j.temp(), "lock.txt")
+	args := append([]string{uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-o", resolved}, plan.inputs...)
 	if err := j.runStep(ctx, step{what: "the resolution of", text: "dependencies", args: args, dir: dir, reason: build.ReasonDependenciesFailed}); err != nil {
 		return "", err
 	}
-	return lock, os.Rename(temp, lock)
+	text, err := j.readInput(resolved)
+	if err != nil {
+		return "", err
+	}
+	return lock, replaceFile(lock, text)
+}
+
+// readInput reads a file that dependencies follow from: of the build's own, only what the repository and its commands could have put there.
+func (j *job) readInput(path string) ([]byte, error) {
+	name, err := filepath.Rel(j.root.Name(), path)
+	if err != nil || !filepath.IsLocal(name) {
+		return os.ReadFile(path)
+	}
+	text, err := readWritten(j.root, name)
+	if err != nil {
+		return nil, build.Fail(build.ReasonDependenciesFailed, "%s cannot be read: %v.", name, err)
+	}
+	return text, nil
 }
 
 // lockKey names everything that a resolution follows from: the interpreter and the inputs.
-func lockKey(interpreter string, inputs []string) (string, error) {
+func (j *job) lockKey(interpreter string, inputs []string) (string, error) {
 	target, err := filepath.EvalSymlinks(interpreter)
 	if err != nil {
 		return "", err
@@ -135,7 +148,7 @@ func lockKey(interpreter string, inputs []string) (string, error) {
 	digest := sha256.New()
 	addTo(digest, "interpreter", []byte(target))
 	for _, input := range inputs {
-		text, err := os.ReadFile(input)
+		text, err := j.readInput(input)
 		if err != nil {
 			return "", err
 		}

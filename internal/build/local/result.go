@@ -20,7 +20,7 @@ type storedResult struct {
 }
 
 func (b *Builder) resultPath(revision string) string {
-	return filepath.Join(b.dirOf(revision), "result.json")
+	return filepath.Join(b.recordOf(revision), "result.json")
 }
 
 // readResult returns the result of a finished build; a revision without one is absent.
@@ -45,23 +45,7 @@ func (b *Builder) writeResult(revision string, result build.Result) error {
 	if err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
-	path := b.resultPath(revision)
-	temp, err := os.OpenFile(path+".new", os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	if err := os.Rename(temp.Name(), path); err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return fmt.Errorf("write result: %w", err)
-	}
-	if err := errors.Join(dir.Sync(), dir.Close()); err != nil {
+	if err := replaceFile(b.resultPath(revision), data); err != nil {
 		return fmt.Errorf("write result: %w", err)
 	}
 	return nil

@@ -17,9 +17,6 @@ import (
 	"github.com/slipway-run/slipway/internal/build/buildtest"
 )
 
-// Packages come over the network.
-func init() { patience = 3 * time.Minute }
-
 // example returns the files of an agent of infra/examples.
 func example(t *testing.T, name string) map[string]string {
 	t.Helper()
@@ -96,11 +93,28 @@ func wantAgent(t *testing.T, artifact build.Artifact) {
 	<-ended
 }
 
-// TestRuntimesBuildExamples builds an example, and then a second revision in which only its code has changed.
-func TestRuntimesBuildExamples(t *testing.T) {
+// TestRuntimes has one machine for all tests, so that uv and the Node runtime are installed once.
+func TestRuntimes(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	for name, test := range map[string]func(*testing.T, machine){
+		"build examples":                           testExamples,
+		"install what a repository needs":          testDependencies,
+		"say what is wrong":                        testFailures,
+		"use the package manager of the lock file": testPackageManagers,
+		"run the commands of the deployment":       testCommands,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, m)
+		})
+	}
+}
+
+// testExamples builds an example, and then a second revision in which only its code has changed.
+func testExamples(t *testing.T, m machine) {
 	for name, changed := range map[string]string{"python-react": "agent.py", "node-react": "agent.ts"} {
 		t.Run(name, func(t *testing.T) {
-			m := newMachine(t)
 			files := example(t, name)
 			repository := buildtest.NewRepo(t, files)
 			first := buildtest.NewSpec(repository.URL())
@@ -121,9 +135,7 @@ func TestRuntimesBuildExamples(t *testing.T) {
 	}
 }
 
-func TestRuntimesInstallWhatARepositoryNeeds(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
+func testDependencies(t *testing.T, m machine) {
 	const uses = "import greeting, shared.words, six\nfrom langgraph.graph import StateGraph, MessagesState, START\n" +
 		"b = StateGraph(MessagesState)\nb.add_node('a', lambda s: {'messages': [greeting.HELLO + shared.words.WORLD]})\nb.add_edge(START, 'a')\ngraph = b.compile()\n"
 	r := buildtest.NewRepo(t, map[string]string{
@@ -139,9 +151,7 @@ func TestRuntimesInstallWhatARepositoryNeeds(t *testing.T) {
 	wantAgent(t, m.build(t, spec).Artifact)
 }
 
-func TestRuntimesSayWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
+func testFailures(t *testing.T, m machine) {
 	config := func(more string) string {
 		return `{"graphs": {"agent": "./agent.py:graph"}` + more + `}`
 	}
@@ -187,58 +197,35 @@ func flatten(files map[string]string) []string {
 	return list
 }
 
-// TestRuntimesUseThePackageManagerOfTheLockFile has each install one package, offline as far as its own program is here.
-func TestRuntimesUseThePackageManagerOfTheLockFile(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
-	const manifest = `{"name": "a", "version": "1.0.0", "dependencies": {"is-number": "7.0.0"}}`
-	for tool, c := range map[string]struct{ lock, text string }{
-		"pnpm": {"pnpm-lock.yaml", `lockfileVersion: '9.0'
-
-settings:
-  autoInstallPeers: true
-  excludeLinksFromLockfile: false
-
-importers:
-
-  .:
-    dependencies:
-      is-number:
-        specifier: 7.0.0
-        version: 7.0.0
-
-packages:
-
-  is-number@7.0.0:
-    resolution: {integrity: sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng==}
-    engines: {node: '>=0.12.0'}
-
-snapshots:
-
-  is-number@7.0.0: {}
-`},
-		"yarn": {"yarn.lock", "# yarn lockfile v1\n\n\nis-number@7.0.0:\n  version \"7.0.0\"\n" +
-			"  integrity sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng==\n"},
-	} {
+// testPackageManagers has each install one package.
+func testPackageManagers(t *testing.T, m machine) {
+	for tool, locked := range buildtest.Locks {
 		t.Run(tool, func(t *testing.T) {
 			t.Parallel()
-			r := buildtest.NewRepo(t, map[string]string{
-				"agents/one/framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agents/one/agent.mjs": "export const graph = null",
-				"package.json": manifest, c.lock: c.text,
-			})
-			spec := buildtest.NewSpec(r.URL())
-			spec.ConfigPath, spec.BuildCommand = "agents/one/framework.json", `node -p "require.resolve('is-number')"`
-			m.build(t, spec)
-			if log := m.log(t, spec); !strings.Contains(log, `running the install command "`+tool) || !strings.Contains(log, "is-number/index.js") {
-				t.Errorf("the log does not show that %s has installed the package:\n%s", tool, log)
+			spec := buildtest.NewSpec(buildtest.NewRepo(t, locked.Files).URL())
+			spec.ConfigPath = locked.ConfigPath
+			wanted := []string{"running the reading of uv.lock"}
+			if tool != "uv" {
+				spec.BuildCommand = `node -p "require.resolve('is-number')"`
+				wanted = []string{`running the install command "` + tool, "is-number/index.js"}
+			}
+			built := m.build(t, spec)
+			for _, words := range wanted {
+				if log := m.log(t, spec); !strings.Contains(log, words) {
+					t.Errorf("the log does not say %q:\n%s", words, log)
+				}
+			}
+			if tool == "uv" {
+				show := exec.CommandContext(t.Context(), built.Artifact.Start[0], "-c", "import idna; print('pkg:pypi/idna@' + idna.__version__)")
+				if said, err := show.CombinedOutput(); err != nil || !strings.HasPrefix(string(said), locked.Installs) {
+					t.Errorf("%v: %s was installed, want %s", err, said, locked.Installs)
+				}
 			}
 		})
 	}
 }
 
-func TestRuntimesRunTheCommandsOfTheDeployment(t *testing.T) {
-	t.Parallel()
-	m := newMachine(t)
+func testCommands(t *testing.T, m machine) {
 	r := buildtest.NewRepo(t, map[string]string{
 		"sub/framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "sub/agent.mjs": "export const graph = null", "here.txt": "", "sub/there.txt": "",
 	})

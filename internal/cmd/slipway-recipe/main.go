@@ -43,9 +43,9 @@ func main() {
 func run(args []string, stdout io.Writer) error {
 	var source dockerfile.Source
 	var bases dockerfile.Bases
-	var path, to, committed string
+	var tree, path, to, committed string
 	flags := flag.NewFlagSet("slipway-recipe", flag.ContinueOnError)
-	flags.StringVar(&source.Tree, "tree", "", "directory with the commit")
+	flags.StringVar(&tree, "tree", "", "directory with the commit")
 	flags.StringVar(&path, "config", "", "the framework configuration file, from the directory")
 	flags.StringVar(&to, "to", "", "directory to write to")
 	flags.StringVar(&source.URL, "repository", "", "the repository's address")
@@ -65,7 +65,7 @@ func run(args []string, stdout io.Writer) error {
 	if source.Committed, err = time.Parse(time.RFC3339, committed); err != nil {
 		return err
 	}
-	said, err := write(source, bases, path, to)
+	said, err := write(source, bases, tree, path, to)
 	if failure, ok := errors.AsType[*build.Failure](err); ok {
 		said, err = answer{Failure: failure}, nil
 	}
@@ -75,12 +75,16 @@ func run(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(said)
 }
 
-func write(source dockerfile.Source, bases dockerfile.Bases, path, to string) (answer, error) {
-	config, err := framework.Read(source.Tree, path)
+func write(source dockerfile.Source, bases dockerfile.Bases, tree, path, to string) (_ answer, err error) {
+	config, err := framework.Read(tree, path)
 	if err != nil {
 		return answer{}, err
 	}
 	source.Config = config
+	if source.Tree, err = os.OpenRoot(tree); err != nil {
+		return answer{}, err
+	}
+	defer func() { err = errors.Join(err, source.Tree.Close()) }()
 	recipe, err := dockerfile.Make(source, bases)
 	if err != nil {
 		return answer{}, err

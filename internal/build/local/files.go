@@ -1,0 +1,96 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// replaceFile writes a file of the server's own whole and durably, or not at all.
+func replaceFile(path string, data []byte) error {
+	temp, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(data)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+// writtenLimit bounds the files that are read of what commands wrote.
+const writtenLimit = 16 << 20
+
+// readWritten reads a file that a command may have written: nothing but a regular file, which opening does not wait for, of a size that fits into memory.
+func readWritten(root *os.Root, name string) ([]byte, error) {
+	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	data, err := readRegular(file)
+	return data, errors.Join(err, file.Close())
+}
+
+func readRegular(file *os.File) ([]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() || info.Size() > writtenLimit {
+		return nil, fmt.Errorf("it is not a file of up to %d bytes", writtenLimit)
+	}
+	return io.ReadAll(io.LimitReader(file, writtenLimit))
+}
+
+// copyTree fills a directory with the files of another. Both stay what they are whatever is in them: no link is followed, and nothing that is there is overwritten.
+func copyTree(from, to *os.Root) error {
+	return fs.WalkDir(from.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil || name == ".":
+			return err
+		case entry.IsDir():
+			return to.Mkdir(name, 0o700)
+		case entry.Type()&fs.ModeSymlink != 0:
+			link, err := from.Readlink(name)
+			if err != nil {
+				return err
+			}
+			return to.Symlink(link, name)
+		case entry.Type().IsRegular():
+			return copyFile(from, to, name)
+		default:
+			return nil
+		}
+	})
+}
+
+// copyFile lets the file system share the contents where it can.
+func copyFile(from, to *os.Root, name string) error {
+	source, err := from.OpenFile(name, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	defer source.Close()
+	info, err := source.Stat()
+	if err != nil {
+		return err
+	}
+	target, err := to.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm())
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(target, source)
+	return errors.Join(err, target.Close())
+}
