@@ -110,6 +110,9 @@ func (s *Service) withInstallation(ctx context.Context, ref Ref, item *table.Ite
 	if err != nil {
 		return means{}, err
 	}
+	if item.Bool(attrIsLeaving) {
+		return means{}, fault.New(fault.Invalid, "source_config.integration_id: integration ID %s is being deleted.", ref.Integration)
+	}
 	if plainHost(u) != host {
 		return means{}, fault.New(fault.Invalid, "source_config.repo_url is at %s; integration ID %s is for %s.", plainHost(u), ref.Integration, host)
 	}

@@ -231,6 +231,56 @@ func TestUninstall(t *testing.T) {
 	must(t, f.Uninstall(t.Context(), gone.Ref))
 }
 
+// TestNothingComesToUseWhatIsBeingRemoved looks at what others can do while GitHub is asked to remove the App.
+func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	mine := f.install(t, workspace)
+	use, err := f.Check(t.Context(), workspace, mine.Integration, f.repoURL("acme/agent"))
+	must(t, err)
+	// The fixture's client is intercepted while GitHub has yet to remove the App.
+	during := func(answer func(http.ResponseWriter)) {
+		f.github.Intercept(func(w http.ResponseWriter, r *http.Request) bool {
+			if r.Method != http.MethodDelete {
+				return false
+			}
+			_, err := f.Check(r.Context(), workspace, mine.Integration, f.repoURL("acme/agent"))
+			if !fault.Is(err, fault.Invalid) {
+				t.Errorf("a deployment may use it: %v", err)
+			}
+			if err := f.table.Transact(r.Context(), use("a-deployment", f.clock.Now())...); err == nil {
+				t.Error("a deployment that asked before uses it")
+			}
+			for _, who := range []string{workspace, other} {
+				_, err = f.CompleteInstall(r.Context(), integration.Callback{State: f.begin(t, who), Code: f.github.Consent(ada), InstallationID: acme.ID})
+				if !fault.Is(err, fault.Conflict) {
+					t.Errorf("workspace %s binds it: %v", who, err)
+				}
+			}
+			if answer != nil {
+				answer(w)
+			}
+			return answer != nil
+		})
+	}
+	during(func(w http.ResponseWriter) { w.WriteHeader(http.StatusBadGateway) })
+	wantFault(t, f.Uninstall(t.Context(), mine.Ref), fault.Unavailable)
+	f.github.Intercept(nil)
+	if _, err := f.Check(t.Context(), workspace, mine.Integration, f.repoURL("acme/agent")); err != nil {
+		t.Errorf("it stays, and cannot be used: %v", err)
+	}
+	theirs := f.install(t, other)
+	must(t, f.Uninstall(t.Context(), theirs.Ref))
+	during(nil)
+	must(t, f.Uninstall(t.Context(), mine.Ref))
+	if f.github.Installed(acme.ID) {
+		t.Error("the App was not removed")
+	}
+	f.github.Intercept(nil)
+	f.github.Install(acme)
+	f.install(t, other)
+}
+
 func TestRemovedAtGitHub(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

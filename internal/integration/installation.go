@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/audit"
@@ -27,10 +26,13 @@ type Installation struct {
 const (
 	kindInstallation = "github_integration"
 	kindBinding      = "installation_binding"
+	kindGate         = "installation_gate"
 
 	attrInstallation = "installation"
 	attrName         = "name"
 	attrIntegration  = "integration"
+	attrIsLeaving    = "leaving"
+	attrTurn         = "turn"
 )
 
 func (i Installation) key() table.Key { return keys.GitHubIntegration(i.Workspace, i.Integration) }
@@ -44,17 +46,25 @@ func decodeInstallation(workspace string, item *table.Item) (Installation, error
 
 // GetInstallation returns an installation; an unknown one is a fault.NotFound.
 func (s *Service) GetInstallation(ctx context.Context, ref Ref) (Installation, error) {
+	item, err := s.installation(ctx, ref)
+	if err != nil {
+		return Installation{}, err
+	}
+	return decodeInstallation(ref.Workspace, item)
+}
+
+func (s *Service) installation(ctx context.Context, ref Ref) (*table.Item, error) {
 	if !id.Valid(ref.Integration) {
-		return Installation{}, notFound(ref)
+		return nil, notFound(ref)
 	}
 	item, err := s.table.Get(ctx, keys.GitHubIntegration(ref.Workspace, ref.Integration))
 	if errors.Is(err, table.ErrNotFound) {
-		return Installation{}, notFound(ref)
+		return nil, notFound(ref)
 	}
 	if err != nil {
-		return Installation{}, fmt.Errorf("get installation: %w", err)
+		return nil, fmt.Errorf("get installation: %w", err)
 	}
-	return decodeInstallation(ref.Workspace, item)
+	return item, nil
 }
 
 // Installations returns all of a workspace's installations, oldest first. There are as many as the organizations that its people own.
@@ -93,12 +103,30 @@ func decodeAll[T any](workspace string, items []*table.Item, decode func(string,
 	return found, nil
 }
 
-// bind gives the workspace an installation, which it has once: an integration id stays good when the App is installed again.
+// bind gives the workspace an installation, which it has once: an integration id stays good when the App is installed again. One that is being removed is a
+// fault.Conflict.
 func (s *Service) bind(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
+	for range contention {
+		i, err := s.bindOnce(ctx, workspace, installation, name)
+		if !errors.Is(err, errTurn) {
+			return i, err
+		}
+	}
+	return Installation{}, fault.New(fault.Unavailable, "Installation ID %d is connected too often at a time to be connected once more.", installation)
+}
+
+func (s *Service) bindOnce(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
+	at, err := s.gate(ctx, installation)
+	if err != nil {
+		return Installation{}, err
+	}
+	if at.closed {
+		return Installation{}, leaving(installation)
+	}
 	now := s.now()
 	i := Installation{Ref: Ref{workspace, id.New(now)}, InstallationID: installation, Name: name, Created: now, Updated: now}
 	binding := keys.InstallationBinding(workspace, installation)
-	err := s.table.Transact(ctx,
+	err = s.table.Transact(ctx,
 		table.Put{Item: table.Item{
 			Key:   binding,
 			Attrs: record.Attrs(kindBinding, now, table.Attrs{attrIntegration: i.Integration}),
@@ -109,28 +137,50 @@ func (s *Service) bind(ctx context.Context, workspace string, installation int64
 			Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
 		}, If: table.Absent()},
 		audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
+		at.next(now, false),
 	)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Item != nil && failed.Item.Key == binding {
-		return s.GetInstallation(ctx, Ref{workspace, failed.Item.Text(attrIntegration)})
-	}
-	if err != nil {
+	failed, ok := errors.AsType[*table.ConditionFailed](err)
+	switch {
+	case err == nil:
+		return i, nil
+	case ok && failed.Item != nil && failed.Item.Key == binding:
+		return s.bound(ctx, Ref{workspace, failed.Item.Text(attrIntegration)}, installation)
+	case ok:
+		return Installation{}, errTurn
+	default:
 		return Installation{}, fmt.Errorf("bind installation: %w", err)
 	}
-	return i, nil
+}
+
+// bound returns the installation that a workspace has already.
+func (s *Service) bound(ctx context.Context, ref Ref, installation int64) (Installation, error) {
+	item, err := s.installation(ctx, ref)
+	if err != nil {
+		return Installation{}, err
+	}
+	if item.Bool(attrIsLeaving) {
+		return Installation{}, leaving(installation)
+	}
+	return decodeInstallation(ref.Workspace, item)
 }
 
 func describe(installation int64, account string) string {
 	return fmt.Sprintf("GitHub installation %d of %s", installation, account)
 }
 
-// unbind takes an installation from its workspace, for a reason. One that is gone, or was bound anew meanwhile, stays as it is.
-func (s *Service) unbind(ctx context.Context, i Installation, reason string) error {
+// unbind takes an installation from its workspace, for a reason, if it is as expected. One that is gone, or was bound anew meanwhile, stays as it is.
+func (s *Service) unbind(ctx context.Context, i Installation, expected table.Cond, reason string) error {
+	now := s.now()
 	err := s.table.Transact(ctx,
 		table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID), If: table.Equals(attrIntegration, i.Integration)},
-		table.Delete{Key: i.key()},
-		audit.New(ctx, audit.DeleteIntegration, i.Integration, reason).Write(i.Workspace, s.now()),
+		table.Delete{Key: i.key(), If: expected},
+		audit.New(ctx, audit.DeleteIntegration, i.Integration, reason).Write(i.Workspace, now),
+		gate{installation: i.InstallationID}.open(now),
 	)
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		if failed.Item != nil && failed.Item.Key == i.key() {
+			return busy(i.Ref)
+		}
 		return nil
 	}
 	if err != nil {
@@ -167,48 +217,6 @@ func (s *Service) bindings(ctx context.Context, installation int64) ([]Ref, erro
 	return bindings, nil
 }
 
-// Uninstall takes an installation from its workspace. When no other workspace uses it, the App is removed from the account at GitHub too. One that a
-// deployment is built with is a fault.Conflict.
-func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
-	i, err := s.GetInstallation(ctx, ref)
-	if err != nil {
-		return err
-	}
-	if err := s.mustBeUnused(ctx, ref); err != nil {
-		return err
-	}
-	bindings, err := s.bindings(ctx, i.InstallationID)
-	if err != nil {
-		return err
-	}
-	shared := false
-	for _, b := range bindings {
-		shared = shared || b.Workspace != ref.Workspace
-	}
-	if app, err := s.app(ctx); !shared && !fault.Is(err, fault.Conflict) {
-		if err == nil {
-			err = app.uninstall(ctx, i)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	s.Changed(i.InstallationID)
-	return s.unbind(ctx, i, describe(i.InstallationID, i.Name))
-}
-
-func (g *github) uninstall(ctx context.Context, i Installation) error {
-	client, err := g.asApp()
-	if err != nil {
-		return err
-	}
-	_, err = client.Apps.DeleteInstallation(ctx, i.InstallationID)
-	if refused(err).code == http.StatusNotFound {
-		return nil
-	}
-	return g.trouble(err, i.Name)
-}
-
 // Removed notes that an installation was removed at GitHub: no workspace has it any more.
 func (s *Service) Removed(ctx context.Context, installation int64) error {
 	s.Changed(installation)
@@ -217,7 +225,7 @@ func (s *Service) Removed(ctx context.Context, installation int64) error {
 		return err
 	}
 	for _, ref := range bindings {
-		err = errors.Join(err, s.unbind(ctx, Installation{Ref: ref, InstallationID: installation}, "removed at GitHub"))
+		err = errors.Join(err, s.unbind(ctx, Installation{Ref: ref, InstallationID: installation}, table.Cond{}, "removed at GitHub"))
 	}
 	return err
 }

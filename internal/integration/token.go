@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// tokenRest is how long a token is good for at least when it is handed out: a clone takes its time.
-	tokenRest = 10 * time.Minute
+	// tokenRest is how long a token is good for at least when it is handed out. A clone takes its time, and a build may wait for its place until it is handed another.
+	tokenRest = 20 * time.Minute
 	// maxTokens bounds what is kept. Tokens are good for an hour, so that this many builds in one are no trouble.
 	maxTokens = 4096
 )

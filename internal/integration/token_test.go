@@ -64,14 +64,14 @@ func TestATokenIsKeptUntilShortlyBeforeItsEnd(t *testing.T) {
 	f := setUp(t)
 	i, url := f.install(t, workspace), f.repoURL("acme/agent")
 	first := f.token(t, i, url)
-	f.clock.move(49 * time.Minute)
+	f.clock.move(39 * time.Minute)
 	if f.token(t, i, url) != first {
-		t.Error("a token that is good for eleven minutes was not used again")
+		t.Error("a token that is good for twenty-one minutes was not used again")
 	}
 	f.clock.move(2 * time.Minute)
 	second := f.token(t, i, url)
 	if second == first {
-		t.Error("a token was handed out nine minutes before its end")
+		t.Error("a token was handed out nineteen minutes before its end")
 	}
 	f.Changed(78)
 	if f.token(t, i, url) != second {
