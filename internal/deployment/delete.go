@@ -8,7 +8,6 @@ import (
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
-	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/table"
 )
 
@@ -16,7 +15,8 @@ import (
 type Deletion struct {
 	// TracingProject deletes the tracing project too.
 	TracingProject bool
-	// Force erases what is stored of a deployment that was deleted before, without waiting until what it runs on is gone. Who asks for it cleans up.
+	// Force takes a deployment that was deleted before out of sight at once, without waiting until what it runs on is gone. The teardown goes on; what it cannot
+	// remove it leaves behind, to who asked for it.
 	Force bool
 	// Expect are the versions that the deletion was asked for.
 	Expect Versions
@@ -44,6 +44,9 @@ func (s *Store) DeleteAs(ctx context.Context, ref Ref, how Deletion) error {
 		case how.TracingProject:
 			err = s.eraseProject(ctx, d)
 		}
+		if err == nil && how.Force {
+			err = s.hide(ctx, d)
+		}
 		if errors.Is(err, errChanged) {
 			continue
 		}
@@ -52,21 +55,22 @@ func (s *Store) DeleteAs(ctx context.Context, ref Ref, how Deletion) error {
 		}
 		// A teardown that was begun goes on: it finds nothing to do, or erases what is kept elsewhere.
 		s.begin(ctx, d, func(ctx context.Context, d Deployment) error { return s.StartTeardown(ctx, d.Ref) })
-		if how.Force {
-			return s.eraseAll(ctx, ref)
-		}
 		return nil
 	}
 	return fault.New(fault.Unavailable, "Deployment ID %s is changed too often to be deleted.", ref.Deployment)
 }
 
-func (s *Store) eraseAll(ctx context.Context, ref Ref) error {
-	for {
-		more, err := s.EraseRevisions(ctx, ref, func(revision.Ref) error { return nil })
-		if err != nil || !more {
-			return err
-		}
+// hide takes a deployment out of everybody's sight but the teardown's, together with its place at a listener. What it runs on is found through its records, so that
+// these stay until the teardown is done.
+func (s *Store) hide(ctx context.Context, d Deployment) error {
+	err := s.table.Transact(ctx, append(d.leave(), d.change(s.now(), table.Attrs{attrForced: true}))...)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return errChanged
 	}
+	if err != nil {
+		return fmt.Errorf("delete deployment by force: %w", err)
+	}
+	return nil
 }
 
 func (s *Store) markDeleted(ctx context.Context, d Deployment, eraseProject bool) error {

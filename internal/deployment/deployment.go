@@ -104,6 +104,8 @@ type Deployment struct {
 	ImageVersion string
 	// Graphs are the ids of the graphs that the active revision serves.
 	Graphs []string
+	// Forced says that it was deleted by force: only the teardown still sees it.
+	Forced bool
 	// watched is what the stored deployment says about pushes.
 	watched push.Watch
 	// event is the newest event of the deployment.
@@ -127,6 +129,7 @@ const (
 	attrGraphs   = "graphs"
 	attrCommit   = "commit"
 	attrEvent    = "event"
+	attrForced   = "forced"
 )
 
 // decodeHead reads all but the Spec, which is most of the work.
@@ -145,6 +148,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		Retiring:  item.Text(attrRetiring),
 		Previous:  item.Text(attrPrevious),
 		CommitSHA: item.Text(attrCommit),
+		Forced:    item.Bool(attrForced),
 
 		ImageVersion: item.Text(attrImage),
 		event:        item.Text(attrEvent),
@@ -167,8 +171,11 @@ func graphsOf(item *table.Item) (graphs []string, err error) {
 
 // change returns a write of the deployment under the condition that nobody changed it since it was read.
 func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
-	return record.Change(d.Key(), now, set, table.Equals(record.Version, d.version))
+	return record.Change(d.Key(), now, set, d.unchanged())
 }
+
+// unchanged is the condition that nobody changed the deployment since it was read.
+func (d Deployment) unchanged() table.Cond { return table.Equals(record.Version, d.version) }
 
 // revisionSpec is what a revision made now is made from.
 func (d Deployment) revisionSpec() revision.Spec {

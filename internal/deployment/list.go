@@ -66,7 +66,7 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 		source = s.named(workspace, filter.IDs)
 	}
 	found, err := collect(ctx, source, query, window, func(item *table.Item) (Deployment, bool, error) {
-		d, err := s.specs.decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
+		d, err := s.decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
 		return d, err == nil && filter.match(d), err
 	})
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Store) named(workspace string, ids []string) source {
 			if err != nil {
 				return table.Page{}, err
 			}
-			page.Items = append(page.Items, slices.DeleteFunc(items, func(item *table.Item) bool { return item == nil })...)
+			page.Items = append(page.Items, slices.DeleteFunc(items, func(item *table.Item) bool { return item == nil || item.Bool(attrForced) })...)
 		}
 		return page, nil
 	}

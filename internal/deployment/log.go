@@ -21,12 +21,14 @@ const (
 	searchLimit = 5 * time.Second
 )
 
-// Logs reads the output of the deployments' revisions. Nobody is shown a secret of the deployment: its secrets are hidden before anything is compared with a line,
+// Logs reads and keeps the output of the deployments' revisions. Nobody is shown a secret of the deployment: its secrets are hidden before anything is compared with a line,
 // so that a search does not find them either.
 type Logs struct {
 	Deployments *Store
 	Reader      revisionlog.Reader
-	Now         clock.Clock
+	// Appender takes what listeners hand in.
+	Appender revisionlog.Appender
+	Now      clock.Clock
 	// SearchLimit is how long a request looks for lines that suit its filter, before it answers with those that it has (5 s).
 	SearchLimit time.Duration
 }
@@ -230,13 +232,13 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// hidden are the values that nobody is shown: the revision's secrets and the credentials of its repository.
-func (l *Logs) hidden(ctx context.Context, r revision.Revision) (revisionlog.Secrets, error) {
+// hidden are the values that nobody is shown: the revision's secrets, the credentials of its repository, and some more.
+func (l *Logs) hidden(ctx context.Context, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
 	secrets, err := l.Deployments.Secrets(ctx, owner(r.Ref), r.Secrets)
 	if err != nil {
 		return revisionlog.Secrets{}, err
 	}
-	values := make([]string, 0, len(secrets)+2)
+	values := append(make([]string, 0, len(secrets)+2+len(more)), more...)
 	for _, secret := range secrets {
 		values = append(values, secret.Value)
 	}

@@ -189,6 +189,19 @@ func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revisio
 	return found.Items
 }
 
+// overdue are the deployments that reconcile looks after at a time.
+func (f *fixture) overdue(t *testing.T, dueBy time.Time) (found []deployment.Deployment) {
+	t.Helper()
+	err := f.Overdue(t.Context(), dueBy, func(_ context.Context, d deployment.Deployment) error {
+		found = append(found, d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
 // stored is every byte that the table has on disk.
 func (f *fixture) stored(t *testing.T) []byte {
 	t.Helper()

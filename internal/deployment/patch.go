@@ -100,6 +100,7 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	c := &d.SourceConfig
 	replace(&d.AutoRollback, p.AutoRollback)
 	replace(&d.DisplayName, p.DisplayName)
+	replace(&c.RepoURL, p.SourceConfig.RepoURL) // the same, perhaps with other credentials
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
 	d.setURL(p.SourceConfig.CustomURL, p.AgentURL)
 	replace(&c.InstallCommand, p.SourceConfig.InstallCommand)
@@ -120,7 +121,10 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	if err := validate(d.Spec, secrets); err != nil {
 		return Deployment{}, err
 	}
-	if err := s.supported(d, secrets); err != nil || p.Secrets == nil {
+	if err := s.supported(d, secrets); err != nil {
+		return Deployment{}, err
+	}
+	if err := s.sealCredentials(ctx, &d); err != nil || p.Secrets == nil {
 		return d, err
 	}
 	return d, s.sealSecrets(ctx, &d, secrets)

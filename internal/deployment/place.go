@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/listener"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -49,15 +48,11 @@ func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now
 	return place.Use(d.Deployment, now), nil
 }
 
-// leave returns the writes that give up what a deployment has taken at its listener.
-func (s *Store) leave(ctx context.Context, ref Ref) ([]table.Write, error) {
-	d, err := s.Get(ctx, ref)
-	if fault.Is(err, fault.NotFound) || (err == nil && !d.Remote()) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
+// leave returns the writes that give up what the deployment has taken at its listener.
+func (d Deployment) leave() []table.Write {
+	if !d.Remote() {
+		return nil
 	}
 	at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
-	return []table.Write{listener.Vacate(at, d.Namespace(), d.Deployment)}, nil
+	return []table.Write{listener.Vacate(at, d.Namespace(), d.Deployment)}
 }

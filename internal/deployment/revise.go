@@ -111,8 +111,12 @@ func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref
 	return found, err
 }
 
-// Await returns a revision when it has ended, or as it is when the time is up.
+// Await returns a revision when it has ended, or as it is when the time is up; without any time, as it is.
 func (s *Store) Await(ctx context.Context, ref revision.Ref, limit time.Duration) (revision.Revision, error) {
+	if limit <= 0 {
+		_, r, err := s.GetRevision(ctx, ref)
+		return r, err
+	}
 	// A queued revision is skipped by a write of its deployment.
 	changes, passed := s.Watch(ref), s.table.Watch(keys.Deployment(ref.Workspace, ref.Deployment))
 	defer changes.Stop()

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
 )
 
@@ -146,6 +147,31 @@ func (f *fixture) opened(t *testing.T, ref deployment.Ref, sealed []byte) string
 	return string(plain)
 }
 
+// TestCredentialsOfARepositoryAreReplaced sends the same URL with others: the next revision is cloned with them.
+func TestCredentialsOfARepositoryAreReplaced(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	request := fromGit("weather")
+	request.SourceConfig.RepoURL = new("https://bot:old@git.test/team/agent")
+	d := f.create(t, request)
+	patched := f.patch(t, d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{RepoURL: new("https://bot:renewed@git.test/team/agent")}, Revise: true})
+	if *patched.SourceConfig.RepoURL != "https://git.test/team/agent" || patched.Version() <= d.Version() {
+		t.Errorf("got %s of version %d", *patched.SourceConfig.RepoURL, patched.Version())
+	}
+	if got := f.opened(t, d.Ref, f.get(t, d.Ref).Credentials); got != "bot:renewed" {
+		t.Errorf("the deployment has %q", got)
+	}
+	if got := f.opened(t, d.Ref, f.revision(t, d.Ref, patched.Latest).Credentials); got != "bot:renewed" {
+		t.Errorf("the new revision has %q", got)
+	}
+	if _, err := f.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{RepoURL: new("https://b%0at:x@git.test/team/agent")}}); !fault.Is(err, fault.Invalid) {
+		t.Errorf("credentials that cannot be used: got %v", err)
+	}
+	if stored := f.stored(t); bytes.Contains(stored, []byte("renewed")) {
+		t.Error("the credentials are stored in clear")
+	}
+}
+
 // TestTheSameRepositoryMayBeSentAgain checks PATCHes that repeat the URL, with its credentials or as it is shown.
 func TestTheSameRepositoryMayBeSentAgain(t *testing.T) {
 	t.Parallel()
@@ -153,7 +179,7 @@ func TestTheSameRepositoryMayBeSentAgain(t *testing.T) {
 	request := fromGit("weather")
 	request.SourceConfig.RepoURL = new("https://planted:s3cret-word@git.test/a")
 	d := f.create(t, request)
-	for _, url := range []string{"https://planted:s3cret-word@git.test/a", "https://git.test/a", "https://planted:s3cret-other@git.test/a"} {
+	for _, url := range []string{"https://planted:s3cret-word@git.test/a", "https://git.test/a"} {
 		d = f.patch(t, d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{RepoURL: &url}})
 		if got := f.opened(t, d.Ref, d.Credentials); *d.SourceConfig.RepoURL != "https://git.test/a" || got != "planted:s3cret-word" {
 			t.Errorf("after %s: repo_url %s with %q, want them as they were", url, *d.SourceConfig.RepoURL, got)

@@ -148,36 +148,37 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 	return s.overtaken(s.table.Transact(ctx, writes...))
 }
 
-// Overdue returns the deployments whose rollout or teardown took longer than its lease, or that have a release which should have gone by then.
-func (s *Store) Overdue(ctx context.Context, dueBy time.Time) ([]Deployment, error) {
-	items, err := table.AllItems(ctx, s.table, keys.Rollouts(dueBy))
-	if err != nil {
-		return nil, fmt.Errorf("query rollouts: %w", err)
-	}
-	var overdue []Deployment
-	for _, item := range items {
+// overduePage is how many overdue deployments are in memory at a time.
+const overduePage = 25
+
+// Overdue hands serve the deployments whose rollout or teardown took longer than its lease, or that have a release which should have gone by then, as a table.Pass
+// does: trouble with one keeps no other from being served, and what is left when ctx ends is for the next pass, which is no error.
+func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context.Context, Deployment) error) error {
+	pass := table.Pass{Shards: []table.Query{keys.Rollouts(dueBy)}, Page: overduePage}
+	served := map[string]bool{} // one whose lease is renewed to a time before dueBy comes again
+	return pass.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRevision(item.Key)
-		if err != nil {
-			return nil, err
+		if err != nil || served[parts.Deployment] {
+			return err
 		}
-		d, err := s.Get(ctx, Ref{Workspace: parts.Workspace, Deployment: parts.Deployment})
+		served[parts.Deployment] = true
+		d, err := s.GetHidden(ctx, Ref{Workspace: parts.Workspace, Deployment: parts.Deployment})
 		if fault.Is(err, fault.NotFound) {
-			continue // an index may lag behind
+			return nil // an index may lag behind
+		}
+		if err == nil {
+			err = serve(ctx, d)
 		}
 		if err != nil {
-			return nil, err
+			return fmt.Errorf("deployment %s: %w", parts.Deployment, err)
 		}
-		overdue = append(overdue, d)
-	}
-	return overdue, nil
+		return nil
+	})
 }
 
-// Renew begins another lease of a rollout or teardown. A deployment that was changed meanwhile takes care of itself.
+// Renew begins another lease of a rollout or teardown, which is no change of the deployment. One that was changed meanwhile takes care of itself.
 func (s *Store) Renew(ctx context.Context, d Deployment) error {
-	now := s.now()
-	change := d.change(now, nil)
-	change.Index = d.due(now)
-	err := s.table.Transact(ctx, change)
+	err := s.table.Transact(ctx, table.Update{Key: d.Key(), Index: d.due(s.now()), If: d.unchanged()})
 	var failed *table.ConditionFailed
 	if err != nil && !errors.As(err, &failed) {
 		return fmt.Errorf("renew rollout: %w", err)
@@ -218,11 +219,11 @@ func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revisio
 		writes = append(writes, table.Delete{Key: item.Key})
 	}
 	if page.Cursor == "" {
-		leave, err := s.leave(ctx, ref)
-		if err != nil {
+		d, err := s.GetHidden(ctx, ref)
+		if err != nil && !fault.Is(err, fault.NotFound) {
 			return false, err
 		}
-		writes = append(append(writes, leave...), table.Delete{Key: ref.Key()})
+		writes = append(append(writes, d.leave()...), table.Delete{Key: ref.Key()})
 	}
 	if err := s.table.Transact(ctx, writes...); err != nil {
 		return false, fmt.Errorf("erase revisions: %w", err)

@@ -1,7 +1,10 @@
 package deployment_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -202,13 +206,11 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	f := setUp(t)
 	want := func(name string, want int) {
 		t.Helper()
-		due, err := f.Overdue(t.Context(), f.clock.Now().Add(time.Hour))
-		if err != nil || len(due) != want {
-			t.Errorf("%s: got %d deployments (%v), want %d", name, len(due), err, want)
+		if due := f.overdue(t, f.clock.Now().Add(time.Hour)); len(due) != want {
+			t.Errorf("%s: got %d deployments, want %d", name, len(due), want)
 		}
-		early, err := f.Overdue(t.Context(), f.clock.Now().Add(30*time.Second))
-		if err != nil || len(early) != 0 {
-			t.Errorf("%s, within the lease: got %d deployments (%v), want none", name, len(early), err)
+		if early := f.overdue(t, f.clock.Now().Add(30*time.Second)); len(early) != 0 {
+			t.Errorf("%s, within the lease: got %d deployments, want none", name, len(early))
 		}
 	}
 	d := f.create(t, fromGit("weather"))
@@ -230,10 +232,66 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	}
 	want("deleted", 1)
 	f.clock.move(time.Hour)
-	if err := f.Renew(t.Context(), f.get(t, d.Ref)); err != nil {
+	before := f.get(t, d.Ref)
+	if err := f.Renew(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
 	want("renewed", 1)
+	if after := f.get(t, d.Ref); after.Version() != before.Version() || !after.Updated.Equal(before.Updated) {
+		t.Errorf("the lease changed what clients see: version %d of %v, before %d of %v", after.Version(), after.Updated, before.Version(), before.Updated)
+	}
+}
+
+// TestEachIsLookedAfterOnceInAPass renews leases to a time that the pass looks at too, as the one at the start of a server does.
+func TestEachIsLookedAfterOnceInAPass(t *testing.T) {
+	t.Parallel()
+	const n = 60
+	f := setUp(t)
+	for i := range n {
+		f.create(t, fromGit(fmt.Sprint("weather-", i)))
+	}
+	looked := 0
+	err := f.Overdue(t.Context(), f.clock.Now().AddDate(1, 0, 0), func(ctx context.Context, d deployment.Deployment) error {
+		if looked++; looked > n {
+			return fmt.Errorf("deployment %s comes again", d.Name)
+		}
+		return f.Renew(ctx, d)
+	})
+	if err != nil || looked != n {
+		t.Errorf("%d were looked after (%v), want %d", looked, err, n)
+	}
+}
+
+// counted is a table that counts what is read of it and who watches.
+type counted struct {
+	table.Table
+	reads, watchers atomic.Int64
+}
+
+func (c *counted) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	c.reads.Add(1)
+	return c.Table.Get(ctx, key)
+}
+
+func (c *counted) Watch(key table.Key) table.Watcher {
+	c.watchers.Add(1)
+	return c.Table.Watch(key)
+}
+
+// TestAnAwaitWithoutTimeReadsOnce counts the reads of what polling clients ask most.
+func TestAnAwaitWithoutTimeReadsOnce(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	d := f.create(t, fromGit("weather"))
+	tb := &counted{Table: f.table}
+	store := deployment.NewStore(deployment.Config{Table: tb, Now: f.clock.Now})
+	r, err := store.Await(t.Context(), d.Revision(d.Latest), 0)
+	if err != nil || r.Revision != d.Latest {
+		t.Errorf("got %v (%v)", r, err)
+	}
+	if tb.reads.Load() != 2 || tb.watchers.Load() != 0 { // the deployment and its revision
+		t.Errorf("it read %d items, with %d watchers", tb.reads.Load(), tb.watchers.Load())
+	}
 }
 
 // TestRevisionsSortByCreationWhenTheClockGoesBack gives the store a clock that is behind that of the host which made the newest revision.

@@ -57,7 +57,7 @@ type Store struct {
 	log          *slog.Logger
 	events       *event.Log
 	subscribers  Subscribers
-	specs        specs
+	known        *Known[knownDeployment]
 }
 
 // NewStore returns a store.
@@ -65,6 +65,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, unsupported: c.Unsupported,
 		version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now), subscribers: c.Subscribers,
+		known: NewKnown[knownDeployment](knownDeployments),
 	}
 }
 
@@ -79,8 +80,16 @@ func (s *Store) begin(ctx context.Context, d Deployment, start func(context.Cont
 	}
 }
 
-// seal takes the credentials out of the repository's URL, and seals them and the secrets. The URL never holds them again.
+// seal seals the credentials of the repository's URL, and the secrets.
 func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error {
+	if err := s.sealCredentials(ctx, d); err != nil {
+		return err
+	}
+	return s.sealSecrets(ctx, d, secrets)
+}
+
+// sealCredentials takes the credentials out of the repository's URL, which never holds them again; one without any leaves those that there are.
+func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	if raw := d.SourceConfig.RepoURL; raw != nil {
 		if clean, credentials := cutCredentials(*raw); credentials != "" {
 			sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(credentials))
@@ -90,7 +99,7 @@ func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error
 			d.SourceConfig.RepoURL, d.Credentials = &clean, sealed
 		}
 	}
-	return s.sealSecrets(ctx, d, secrets)
+	return nil
 }
 
 // cutCredentials splits a repository's URL into one that may be shown and "user:password", "" when there are none. The user name alone of ssh
@@ -158,7 +167,16 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	return s.specs.decode(ref, item)
+	return s.decode(ref, item)
+}
+
+// GetHidden is Get that finds a deployment also when it was deleted by force.
+func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
+	item, err := s.anyItem(ctx, ref)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return s.decode(ref, item)
 }
 
 // Head returns a deployment without its Spec: what every request to its agent server needs.
@@ -171,6 +189,14 @@ func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
 }
 
 func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {
+	item, err := s.anyItem(ctx, ref)
+	if err == nil && item.Bool(attrForced) {
+		return nil, NotFound(ref)
+	}
+	return item, err
+}
+
+func (s *Store) anyItem(ctx context.Context, ref Ref) (*table.Item, error) {
 	item, err := s.table.Get(ctx, ref.Key())
 	if errors.Is(err, table.ErrNotFound) {
 		return nil, NotFound(ref)

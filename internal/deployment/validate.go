@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
 )
 
@@ -123,8 +124,19 @@ func (r *rules) command(field string, command *string) {
 	}
 }
 
+// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the environment of an agent as JSON of up to 64 KiB, in which the build and the
+// platform have a part too.
+const maxSecrets = 60 << 10
+
 func (r *rules) secrets(secrets []Secret) {
 	seen := map[string]bool{}
+	environment := map[string]string{}
+	for _, secret := range secrets {
+		environment[secret.Name] = secret.Value
+	}
+	if size := len(record.Encode(environment)); size > maxSecrets {
+		r.breaks("secrets may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)
+	}
 	for i, secret := range secrets {
 		r.variable("secrets", i, secret.Name, seen)
 		switch {

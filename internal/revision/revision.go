@@ -73,6 +73,8 @@ type Revision struct {
 	CommitSHA string
 	// Artifact is what the builder made, or the image that a target resolved; zero before.
 	Artifact build.Artifact
+	// Forgotten tells that the build of the commit is not kept: what is made from the revision is built again.
+	Forgotten bool
 }
 
 const kind = "revision"
@@ -83,6 +85,8 @@ const (
 	attrMessage  = "message"
 	attrCommit   = "commit"
 	attrArtifact = "artifact"
+	// attrForgotten is written before the build is removed, the artifact goes after it.
+	attrForgotten = "forgotten"
 	// attrSince and a status are the name under which it is kept when that was reached.
 	attrSince = "since_"
 )
@@ -112,20 +116,39 @@ func Put(ref Ref, spec Spec, status Status, now time.Time) table.Write {
 	}
 }
 
-// PutBuilt is the write that creates a revision from what another one was made from, build included.
+// PutBuilt is the write that creates a revision from what another one was made from, build included, or at least the commit of a build that is not kept.
 func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write {
 	put := Put(ref, from.Spec, status, now).(table.Put)
 	if from.CommitSHA != "" {
 		put.Item.Attrs[attrCommit] = from.CommitSHA
 	}
-	if from.CommitSHA != "" || from.Artifact.Image != "" {
+	if from.Forgotten {
+		put.Item.Attrs[attrForgotten] = true
+	} else if from.CommitSHA != "" || from.Artifact.Image != "" {
 		put.Item.Attrs[attrArtifact] = string(record.Encode(from.Artifact))
 	}
 	return put
 }
 
 // IsBuilt tells whether there is something to release.
-func (r Revision) IsBuilt() bool { return r.Source == ExternalDocker || r.CommitSHA != "" }
+func (r Revision) IsBuilt() bool {
+	return r.Source == ExternalDocker || (r.CommitSHA != "" && !r.Forgotten)
+}
+
+// KeepsBuild tells whether the revision has a build, or one whose removal has only begun.
+func (r Revision) KeepsBuild() bool {
+	return r.Source != ExternalDocker && (r.Artifact.Dir != "" || r.Artifact.Image != "")
+}
+
+// Forget returns the write of a deployed revision after which nothing is made from its build any more, so that it can be removed.
+func (r Revision) Forget() table.Update {
+	return table.Update{Key: r.Key(), Set: table.Attrs{attrForgotten: true}, If: table.Equals(attrStatus, string(Deployed))}
+}
+
+// Forgot returns the write of a revision whose build was removed after Forget. Neither changes anything that clients are shown.
+func (r Revision) Forgot() table.Update {
+	return table.Update{Key: r.Key(), Set: table.Attrs{attrArtifact: ""}, If: table.Equals(attrForgotten, true)}
+}
 
 // Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a newer revision: overtaking a
 // hundred queued revisions writes none of them.
@@ -139,6 +162,7 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 		Reason:    item.Text(attrReason),
 		Message:   item.Text(attrMessage),
 		CommitSHA: item.Text(attrCommit),
+		Forgotten: item.Bool(attrForgotten),
 	}
 	if r.Status == Queued && r.Revision < slot {
 		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
@@ -196,6 +220,9 @@ func (r Revision) Note(now time.Time, reason, message string) table.Update {
 func (r Revision) Built(now time.Time, result build.Result) table.Update {
 	change := r.Change(now, AwaitingDeploy)
 	change.Set[attrCommit] = result.CommitSHA
+	if r.Forgotten {
+		change.Set[attrForgotten] = false
+	}
 	change.Set[attrArtifact] = string(record.Encode(result.Artifact))
 	return change
 }

@@ -106,6 +106,10 @@ func (b *builder) Start(_ context.Context, spec build.Spec) error {
 	}
 	defer b.mu.Unlock()
 	if state := b.builds[spec.Revision].State; state == build.Running || state == build.Succeeded {
+		if state == build.Running && b.held { // it waits for its place
+			b.specs[spec.Revision] = spec
+			b.notify()
+		}
 		return nil
 	}
 	b.logs.write(spec.Revision)

@@ -3,11 +3,13 @@ package rollout_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/table"
@@ -64,6 +66,42 @@ func TestARepositoryIsClonedWithItsIntegration(t *testing.T) {
 	if spec := m.builder.specs[d.Latest]; spec.Credentials != "ada:word" || asked.Load() != 3 {
 		t.Errorf("credentials of the deployment's own: asked %d times, the builder got %q", asked.Load(), spec.Credentials)
 	}
+}
+
+// TestABuildThatWaitsIsGivenCredentialsAnew has a clock that goes on by a minute each time it is read, so that those which the build was started with would not last.
+func TestABuildThatWaitsIsGivenCredentialsAnew(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	var reads, asked atomic.Int64
+	begin := clock.System()
+	m.now = func() time.Time { return begin.Add(time.Duration(reads.Add(1)) * time.Minute) }
+	m.patience = time.Millisecond
+	m.credentials = func(string, string, string) (string, error) {
+		return fmt.Sprintf("x-access-token:ghs_%d", asked.Add(1)), nil
+	}
+	m.builder.hold(true)
+	s := m.start(t, m.table)
+	request := fromGit("weather")
+	request.SourceConfig.IntegrationID = new(integrationID)
+	d := s.create(t, request)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	m.builder.mu.Lock()
+	renewed := func() bool {
+		given := m.builder.specs[d.Latest].Credentials
+		return given != "" && given != "x-access-token:ghs_1"
+	}
+	m.builder.await(ctx, renewed)
+	if !renewed() {
+		t.Error("the build that waits has what it was started with")
+	}
+	m.builder.mu.Unlock()
+	if minutes, times := reads.Load(), asked.Load(); minutes < 5*(times-1) {
+		t.Errorf("asked %d times within %d minutes", times, minutes)
+	}
+	m.builder.finish()
+	d = s.settle(t, d.Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
 // TestAnIntegrationThatDoesNotReachEndsInWords checks the first revision, and one after a revision that serves.

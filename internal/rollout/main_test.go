@@ -42,7 +42,9 @@ type machine struct {
 	target  *target
 	logs    *logs
 	engine  clock.Clock
-	log     lockedBuffer
+	// now is the rollout's clock.
+	now clock.Clock
+	log lockedBuffer
 	// patience is that of the rollout.
 	patience time.Duration
 	// sources are those that there is a target for.
@@ -70,7 +72,7 @@ func newMachine(t *testing.T) *machine {
 	logs := &logs{kept: map[string]bool{}}
 	return &machine{
 		dir: dir, table: tb, key: key, builder: newBuilder(logs), target: newTarget(), logs: logs,
-		engine: hurried(), sources: []revision.Source{revision.GitHub, revision.ExternalDocker},
+		engine: hurried(), now: clock.System, sources: []revision.Source{revision.GitHub, revision.ExternalDocker},
 	}
 }
 
@@ -141,7 +143,7 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 	s.rollout = rollout.New(rollout.Config{
 		Integrations: m.credentials,
 		Deployments:  s.deployments, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Targets: targets, Logs: m.logs, Hasher: m.key,
-		Now: clock.System, Log: log, Patience: m.patience,
+		Now: m.now, Log: log, Patience: m.patience,
 	})
 	t.Cleanup(s.kill)
 	return s
@@ -166,6 +168,19 @@ func (s *server) resume(t *testing.T) {
 		t.Fatalf("resume: %v", err)
 	}
 	s.rescue(t)
+}
+
+// overdue are the deployments that reconcile will look after.
+func (s *server) overdue(t *testing.T) (found []deployment.Deployment) {
+	t.Helper()
+	err := s.deployments.Overdue(t.Context(), farFuture, func(_ context.Context, d deployment.Deployment) error {
+		found = append(found, d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
 }
 
 func (s *server) rescue(t *testing.T) {
@@ -318,9 +333,8 @@ func (s *server) wantAtRest(t *testing.T, ref deployment.Ref, want revision.Stat
 	if diff := cmp.Diff(active, s.target.left()); diff != "" {
 		t.Errorf("running releases (-active +got):\n%s", diff)
 	}
-	due, err := s.deployments.Overdue(t.Context(), farFuture)
-	if err != nil || len(due) != 0 {
-		t.Errorf("reconcile still looks after %v (%v)", due, err)
+	if due := s.overdue(t); len(due) != 0 {
+		t.Errorf("reconcile still looks after %v", due)
 	}
 	for _, r := range s.revisions(t, ref) {
 		if !r.Status.Terminal() {

@@ -126,6 +126,9 @@ func noTarget(source revision.Source) string {
 	return "This server has no container engine, so it cannot run what it has built. Its operator must give it one, or a network for agents."
 }
 
+// keptBuilds is of how many deployed revisions of a deployment the builds are kept. An older one that is deployed again is built again.
+const keptBuilds = 10
+
 // promote makes the revision the active one, then lets the release before it drain. A repetition finishes what is left to do.
 func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	var err error
@@ -136,7 +139,8 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 		err = r.Deployments.Promote(ctx, at.deployment, at.revision)
 	default:
 		answer, err := r.afterPromotion(ctx, at)
-		return answer, errors.Join(err, r.startNext(ctx, at.deployment))
+		forgotten := r.Deployments.ForgetBuilds(ctx, at.deployment, keptBuilds, r.Builder.Remove)
+		return answer, errors.Join(err, forgotten, r.startNext(ctx, at.deployment))
 	}
 	if err != nil {
 		return "", err

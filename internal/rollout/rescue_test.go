@@ -3,12 +3,15 @@ package rollout_test
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/rollout"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -78,8 +81,8 @@ func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
 	if got := s.revision(t, d.Ref, d.Latest).Status; got != revision.Building {
 		t.Errorf("it is %s now", got)
 	}
-	if due, err := s.deployments.Overdue(t.Context(), farFuture); err != nil || len(due) != 1 {
-		t.Errorf("reconcile looks after %v (%v), want the deployment still", due, err)
+	if due := s.overdue(t); len(due) != 1 {
+		t.Errorf("reconcile looks after %v, want the deployment still", due)
 	}
 	m.builder.finish()
 	s.settle(t, d.Ref)
@@ -193,6 +196,78 @@ func TestATeardownThatGaveUpIsFinished(t *testing.T) {
 			s.rescue(t)
 			s.wantGone(t, d)
 		})
+	}
+}
+
+// TestOneThatCannotBeReadDoesNotKeepTheOthers spoils what is stored of the first of two.
+func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	var made []deployment.Deployment
+	for _, name := range []string{"one", "two"} {
+		d, err := m.neglected(s).Create(t.Context(), fromGit(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, d)
+	}
+	spoil := table.Update{Key: made[0].Key(), Body: []byte("{")}
+	if err := m.table.Transact(t.Context(), spoil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rollout.Rescue(t.Context(), farFuture); err == nil || !strings.Contains(err.Error(), made[0].Deployment) {
+		t.Errorf("got %v, want the deployment that cannot be read", err)
+	}
+	s.settle(t, made[1].Ref)
+	if got := s.revision(t, made[1].Ref, made[1].Latest).Status; got != revision.Deployed {
+		t.Errorf("the second is %s", got)
+	}
+}
+
+// TestADeploymentThatIsDeletedByForceIsTakenApart although its records were asked away before its teardown could begin.
+func TestADeploymentThatIsDeletedByForceIsTakenApart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	s.patch(t, d.Ref, again("dev"))
+	d = s.settle(t, d.Ref)
+	s.fillWithThreads(t, d.Ref, 3)
+	force(t, m.neglected(s), d.Ref)
+	if _, err := s.deployments.Get(t.Context(), d.Ref); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is still seen: %v", err)
+	}
+	s.rescue(t)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.wantGone(t, d)
+}
+
+// TestForceLeavesBehindOnlyWhatCannotBeRemoved lets a target fail for ever.
+func TestForceLeavesBehindOnlyWhatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	m.target.fail("Remove", -1)
+	force(t, s.deployments, d.Ref)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.rescue(t)
+	if left := m.builder.left(); len(left) != 0 || len(m.target.left()) != 1 {
+		t.Errorf("builds %v and releases %v are left", left, m.target.left())
+	}
+	if page, err := m.table.Query(t.Context(), table.Query{PK: d.Key().PK}); err != nil || len(page.Items) != 0 {
+		t.Errorf("%d records are left (%v)", len(page.Items), err)
+	}
+}
+
+// force deletes a deployment, and then again by force.
+func force(t *testing.T, deployments *deployment.Store, ref deployment.Ref) {
+	t.Helper()
+	for _, forced := range []bool{false, true} {
+		if err := deployments.DeleteAs(t.Context(), ref, deployment.Deletion{Force: forced}); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -128,11 +128,11 @@ func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMess
 func (r *Rollout) step(ctx context.Context, t task) (next, error) {
 	switch t.Step {
 	case "StopReleases":
-		return eraseThreads, r.stopReleases(ctx, t.deployment())
+		return eraseThreads, r.stopReleases(ctx, t.deployment(), insist)
 	case "EraseThreads":
 		return r.eraseThreads(ctx, t.deployment())
 	case "EraseDeployment":
-		return r.eraseDeployment(ctx, t.deployment())
+		return r.eraseDeployment(ctx, t.deployment(), insist)
 	}
 	step, ok := map[string]func(context.Context, position) (next, error){
 		"Prepare": r.prepare, "Provision": r.provision, "Build": r.build, "AwaitBuild": r.awaitBuild,
@@ -244,6 +244,9 @@ func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.S
 		RepoURL: text(rev.RepoURL), Ref: text(rev.Config.RepoRef), ConfigPath: text(rev.Config.ConfigPath),
 		InstallCommand: text(rev.InstallCommand), BuildCommand: text(rev.BuildCommand),
 	}
+	if rev.Forgotten {
+		spec.Commit = rev.CommitSHA
+	}
 	switch {
 	case len(rev.Credentials) > 0:
 		credentials, err := r.Deployments.Open(ctx, owner(rev.Ref), rev.Credentials)
@@ -267,6 +270,7 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	if at.revision.Status != revision.Building {
 		return deploy, nil // an earlier delivery of this step has moved it on
 	}
+	begun := r.Now()
 	wait, stop := r.wait(ctx, at)
 	defer stop()
 	result, err := r.Builder.Await(wait, at.revision.Revision)
@@ -285,8 +289,30 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	case build.Absent: // lost with the process that did it
 		return r.build(ctx, at)
 	default:
-		return awaitBuild, nil
+		return awaitBuild, r.renewCredentials(ctx, at, begun)
 	}
+}
+
+// renewal is the time between two hand-outs of an integration's credentials to a build: much less than what they last at least when they are handed out.
+const renewal = 5 * time.Minute
+
+// renewCredentials hands a build that may still wait for its place the credentials of its integration anew when another renewal has passed in this step.
+func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.Time) error {
+	since := at.revision.Since[revision.Building]
+	if at.revision.IntegrationID == nil || len(at.revision.Credentials) > 0 || begun.Sub(since)/renewal == r.Now().Sub(since)/renewal {
+		return nil
+	}
+	spec, err := r.buildSpec(ctx, at.revision)
+	if _, known := errors.AsType[*fault.Error](err); known {
+		return nil // the clone will find the same, or it passes
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.Builder.Start(ctx, spec); err != nil {
+		return fmt.Errorf("renew credentials of build: %w", err)
+	}
+	return nil
 }
 
 // whyFailed is what a person is told of a build that failed. Of a clone, the integration may know better than git what was wrong.

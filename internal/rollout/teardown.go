@@ -13,9 +13,24 @@ import (
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
+// bearing decides about trouble with something that a deployment runs on: whether it ends the step, or what is in the way is left behind.
+type bearing func(context.Context, deployment.Deployment, error) error
+
+// insist leaves nothing behind.
+func insist(_ context.Context, _ deployment.Deployment, err error) error { return err }
+
+// bear leaves behind what a deployment that was deleted by force runs on and what cannot be removed. Who deleted it by force finds it in the log.
+func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) error {
+	if err == nil || !d.Forced || ctx.Err() != nil {
+		return err
+	}
+	r.Log.ErrorContext(ctx, "deployment deleted by force leaves something behind", "deployment", d.Deployment, "error", err)
+	return nil
+}
+
 // stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow when their revisions are erased.
-func (r *Rollout) stopReleases(ctx context.Context, ref deployment.Ref) error {
-	d, err := r.Deployments.Get(ctx, ref)
+func (r *Rollout) stopReleases(ctx context.Context, ref deployment.Ref, decide bearing) error {
+	d, err := r.Deployments.GetHidden(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}
@@ -29,7 +44,7 @@ func (r *Rollout) stopReleases(ctx context.Context, ref deployment.Ref) error {
 		}
 	}
 	for _, id := range []string{d.Slot, d.Active, d.Retiring} {
-		if err := r.remove(ctx, d, ref.Revision(id)); err != nil {
+		if err := decide(ctx, d, r.remove(ctx, d, ref.Revision(id))); err != nil {
 			return err
 		}
 	}
@@ -70,15 +85,15 @@ func (r *Rollout) eraseThreads(ctx context.Context, ref deployment.Ref) (next, e
 	return eraseDeployment, err
 }
 
-func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref) (next, error) {
-	d, err := r.Deployments.Get(ctx, ref)
+func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref, decide bearing) (next, error) {
+	d, err := r.Deployments.GetHidden(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
 		return done, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error { return r.forget(ctx, d, rev) })
+	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error { return decide(ctx, d, r.forget(ctx, d, rev)) })
 	if more {
 		return eraseDeployment, err
 	}
@@ -93,21 +108,7 @@ func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revis
 // Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
 // ending its revision is made good. What is left when ctx ends, a step that was begun included, is for the next Rescue, and no error.
 func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
-	deployments, err := r.Deployments.Overdue(ctx, dueBy)
-	if err != nil && ctx.Err() == nil {
-		return err
-	}
-	var problems []error
-	for _, d := range deployments {
-		err := r.rescue(ctx, d)
-		if ctx.Err() != nil {
-			break
-		}
-		if err != nil {
-			problems = append(problems, fmt.Errorf("rescue deployment %s: %w", d.Deployment, err))
-		}
-	}
-	return errors.Join(problems...)
+	return r.Deployments.Overdue(ctx, dueBy, r.rescue)
 }
 
 func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
@@ -152,16 +153,13 @@ func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, r
 
 // teardown performs the steps of a teardown whose workflow has given up.
 func (r *Rollout) teardown(ctx context.Context, ref deployment.Ref) error {
-	if err := r.stopReleases(ctx, ref); err != nil {
-		return err
-	}
-	for step := (*Rollout).eraseThreads; ; {
-		answer, err := step(r, ctx, ref)
-		if err != nil || answer == done {
-			return err
-		}
-		if answer == eraseDeployment {
-			step = (*Rollout).eraseDeployment
+	err := r.stopReleases(ctx, ref, r.bear)
+	for answer := eraseThreads; err == nil && answer != done; {
+		if answer == eraseThreads {
+			answer, err = r.eraseThreads(ctx, ref)
+		} else {
+			answer, err = r.eraseDeployment(ctx, ref, r.bear)
 		}
 	}
+	return err
 }
