@@ -180,7 +180,7 @@ func choose(own []Token, p Provider, r AuthRequest) *Token {
 	var newest *Token
 	for _, t := range slices.Backward(own) {
 		switch {
-		case t.provider != p.ID || t.Agent != r.Agent: // one that was made for another agent serves when it is connected to this one
+		case !p.holds(t) || t.Agent != r.Agent: // one that was made for another agent serves when it is connected to this one
 		case r.TokenID != "":
 			if t.Token == r.TokenID {
 				return &t
@@ -205,7 +205,7 @@ func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*To
 		t := c.token
 		mine := r.User == "" || r.User == t.User
 		named := r.TokenID == "" || r.TokenID == t.Token
-		if t.provider == p.ID && mine && named && (r.TokenID != "" || t.Status != Expired && t.covers(r.Scopes)) {
+		if p.holds(t) && mine && named && (r.TokenID != "" || t.Status != Expired && t.covers(r.Scopes)) {
 			return &t, nil
 		}
 	}

@@ -38,7 +38,7 @@ func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) 
 		return Outcome{}, err
 	}
 	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
-	if err == nil && p.ID != r.Provider {
+	if err == nil && (p.ID != r.Provider || p.endpoints != r.Endpoints) {
 		err = providerNotFound(r.ProviderID)
 	}
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -55,7 +56,7 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string) (Conn
 			},
 			If: table.Absent(),
 		},
-		c.event(t, TokenConnected, now),
+		c.event(t, TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now),
 	)
 	if lost, failed := errors.AsType[*table.ConditionFailed](err); failed {
 		if lost.Write == 0 {
@@ -130,9 +131,10 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 		return notFound
 	}
 	c := found[at]
+	now := s.now()
 	err = s.table.Transact(ctx,
 		table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenID), If: table.Equals(attrID, c.ID)},
-		c.event(c.token, TokenDisconnected, s.now()),
+		c.event(c.token, TokenDisconnected, now), c.token.audit(ctx, audit.DisconnectAuthToken, now),
 	)
 	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
 		return notFound

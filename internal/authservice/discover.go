@@ -54,15 +54,17 @@ func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, err
 	} else if !fault.Is(err, fault.NotFound) {
 		return Provider{}, err
 	}
-	resource, issuer, err := s.findIssuer(ctx, in.MCPServerURL)
+	calls, done := s.calls(ctx)
+	defer done()
+	resource, issuer, err := s.findIssuer(calls, in.MCPServerURL)
 	if err != nil {
 		return Provider{}, err
 	}
-	server, err := s.findServer(ctx, issuer)
+	server, err := s.findServer(calls, issuer)
 	if err != nil {
 		return Provider{}, err
 	}
-	client, err := s.register(ctx, server, in.RedirectURI)
+	client, err := s.register(calls, server, in.RedirectURI)
 	if err != nil {
 		return Provider{}, err
 	}

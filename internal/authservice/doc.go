@@ -20,6 +20,8 @@
 //     code is bound to the request by PKCE, whose verifier is sealed.
 //   - Tokens, verifiers and client secrets are sealed and bound to workspace and resource. No list, event, log line or error holds one; of a provider's
 //     error only its code and its words are kept, without what repeats a secret (failure).
+//   - A provider's secret, and the tokens that were made there, are sent to no URL that took the place of a former one: who changes one gives the secret anew,
+//     and the tokens are given up (Provider.holds).
 //   - A token is stored in the partition of its owner, so that nobody else can name it.
 //   - A refresh token may be good for one use. The generation of a token is the fence: a provider's answer replaces the grant that it follows, or
 //     nothing. What a provider gave is written with a context of its own, again and again until it is decided.

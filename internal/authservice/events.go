@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -66,6 +67,11 @@ func (e Event) put() table.Write {
 // event returns an event of the token.
 func (t Token) event(what EventType, detail string, now time.Time) table.Write {
 	return Event{Owner: t.Owner, Type: what, TokenID: t.Token, ProviderID: t.ProviderID, Agent: t.Agent, Detail: detail, At: now}.put()
+}
+
+// audit returns the entry of the workspace's log for what a caller did to the token.
+func (t Token) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, t.Token, fmt.Sprintf("auth provider %s, user %s", t.ProviderID, t.User)).Write(t.Workspace, now)
 }
 
 // ListEvents returns the events of an owner's tokens, newest first; of one provider, unless providerID is "".

@@ -106,7 +106,8 @@ func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (tab
 		change.Body = body
 		return change, nil
 	}
-	attrs[attrProvider], attrs[attrProviderID], attrs[attrUser], attrs[attrAgent] = p.ID, p.ProviderID, k.User, k.agent
+	attrs[attrProvider], attrs[attrProviderID], attrs[attrEndpoints] = p.ID, p.ProviderID, p.endpoints
+	attrs[attrUser], attrs[attrAgent] = k.User, k.agent
 	return table.Put{
 		Item: table.Item{
 			Key: k.Key(), Attrs: record.Attrs(kindToken, now, attrs), Body: body,

@@ -29,6 +29,11 @@ func newClient(allowPrivate bool, timeout time.Duration) *http.Client {
 	return outbound.NewClient(outbound.Limits{AllowPrivate: allowPrivate, Timeout: timeout, MaxAnswer: maxAnswer})
 }
 
+// calls returns a context for what a request asks of providers: all its calls together take no longer than one of them may.
+func (s *Service) calls(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
 // failure says why a provider gave no token, in words that hold nothing it was told or has answered in confidence. It is all that is kept of
 // an error of the protocol: those of the libraries quote URLs and bodies.
 type failure struct {

@@ -70,9 +70,14 @@ type Provider struct {
 	HasSecret        bool
 	Created, Updated time.Time
 
-	secret  []byte
-	version int64
+	secret []byte
+	// endpoints counts the changes of its URLs. What was made at former ones is never sent to those that took their place.
+	endpoints int64
+	version   int64
 }
+
+// holds tells whether a token was made at the provider as it is now: not by another one of its name, nor at URLs that it had before.
+func (p Provider) holds(t Token) bool { return p.ID == t.provider && p.endpoints == t.endpoints }
 
 // OrganizationID is the workspace: there are no organisations above it.
 func (p Provider) OrganizationID() string { return p.Workspace }
@@ -102,6 +107,7 @@ const (
 	kindProvider   = "auth_provider"
 	attrResource   = "resource"
 	attrIsLeaving  = "leaving"
+	attrEndpoints  = "endpoints"
 	maxName        = 256
 	maxCredentials = 8 << 10
 )
@@ -111,7 +117,7 @@ func decodeProvider(workspace string, item *table.Item) (Provider, error) {
 		return Provider{}, err
 	}
 	var body providerBody
-	p := Provider{Workspace: workspace, ProviderID: item.Key.SK, ID: item.Text(attrResource), version: item.Int(record.Version)}
+	p := Provider{Workspace: workspace, ProviderID: item.Key.SK, ID: item.Text(attrResource), endpoints: item.Int(attrEndpoints), version: item.Int(record.Version)}
 	var timesErr error
 	p.Created, p.Updated, timesErr = record.Times(item)
 	err := errors.Join(timesErr, record.Decode(item, &body))

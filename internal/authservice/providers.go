@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -41,11 +43,11 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider) (Prov
 	err := s.table.Transact(ctx, table.Put{
 		Item: table.Item{
 			Key:   p.key(),
-			Attrs: record.Attrs(kindProvider, now, table.Attrs{attrResource: p.ID, attrIsLeaving: false}),
+			Attrs: record.Attrs(kindProvider, now, table.Attrs{attrResource: p.ID, attrIsLeaving: false, attrEndpoints: p.endpoints}),
 			Body:  record.Encode(providerBody{p.ProviderSpec, p.secret}),
 		},
 		If: table.Absent(),
-	})
+	}, p.audit(ctx, audit.CreateAuthProvider, now))
 	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
 		return Provider{}, fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)
 	}
@@ -165,7 +167,23 @@ func replace[T any](field, value *T) {
 	}
 }
 
-// PatchProvider changes a provider. The result is checked as a whole; a broken rule is a fault.Invalid and changes nothing.
+// moves tells whether a patch has the provider's secrets sent elsewhere than before.
+func (patch ProviderPatch) moves(spec ProviderSpec) bool {
+	differs := func(url string, next *string) bool { return next != nil && *next != "" && *next != url }
+	return differs(spec.AuthURL, patch.AuthURL) || differs(spec.TokenURL, patch.TokenURL) || differs(spec.RevocationURL, patch.RevocationURL)
+}
+
+// move has the provider begin anew at other URLs. The stored secret stays behind: who sends it elsewhere must know it.
+func (p *Provider) move(clientSecret *string) error {
+	if p.HasSecret && clientSecret == nil {
+		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the one that is stored is never sent to another address.")
+	}
+	p.endpoints++
+	return nil
+}
+
+// PatchProvider changes a provider. The result is checked as a whole; a broken rule is a fault.Invalid and changes nothing. Tokens that were made at former URLs
+// are given up; if it does not get to the end of that, the same request goes on with it.
 func (s *Service) PatchProvider(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
 	for range contention {
 		p, err := s.Provider(ctx, workspace, providerID)
@@ -175,6 +193,11 @@ func (s *Service) PatchProvider(ctx context.Context, workspace, providerID strin
 		if err := p.expected(patch.Expect); err != nil {
 			return Provider{}, err
 		}
+		if patch.moves(p.ProviderSpec) {
+			if err := p.move(patch.ClientSecret); err != nil {
+				return Provider{}, err
+			}
+		}
 		patch.apply(&p.ProviderSpec)
 		if err := s.sealSecret(ctx, &p, patch.ClientSecret); err != nil {
 			return Provider{}, err
@@ -183,10 +206,10 @@ func (s *Service) PatchProvider(ctx context.Context, workspace, providerID strin
 			return Provider{}, err
 		}
 		now := s.now()
-		change := record.Change(p.key(), now, nil,
+		change := record.Change(p.key(), now, table.Attrs{attrEndpoints: p.endpoints},
 			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version), table.Equals(attrIsLeaving, false)))
 		change.Body = record.Encode(providerBody{p.ProviderSpec, p.secret})
-		err = s.table.Transact(ctx, change)
+		err = s.table.Transact(ctx, change, p.audit(ctx, audit.UpdateAuthProvider, now))
 		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
 			continue
 		}
@@ -194,9 +217,17 @@ func (s *Service) PatchProvider(ctx context.Context, workspace, providerID strin
 			return Provider{}, fmt.Errorf("patch auth provider: %w", err)
 		}
 		p.Updated, p.version = now, p.version+1
-		return p, nil
+		if patch.AuthURL != nil || patch.TokenURL != nil || patch.RevocationURL != nil {
+			err = s.eraseTokens(ctx, p, func(t Token) bool { return !p.holds(t) })
+		}
+		return p, err
 	}
 	return Provider{}, tooBusy(providerID)
+}
+
+// audit returns the entry of a change of the provider.
+func (p Provider) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, p.ID, p.ProviderID).Write(p.Workspace, now)
 }
 
 // DeleteProvider deletes a provider and the tokens that were made there. From its first write on nobody can use it, and no token can join it; if
@@ -206,22 +237,29 @@ func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID stri
 	if err != nil {
 		return err
 	}
-	items, err := table.AllItems(ctx, s.table, keys.AuthTokenList(workspace, p.ID))
-	if err != nil {
-		return fmt.Errorf("list tokens of auth provider: %w", err)
-	}
-	for _, item := range items {
-		t, err := decodeToken(workspace, item)
-		if err != nil {
-			return err
-		}
-		if err := s.erase(ctx, t, TokenDeleted); err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
+	if err := s.eraseTokens(ctx, p, func(Token) bool { return true }); err != nil {
+		return err
 	}
 	err = s.table.Transact(ctx, table.Delete{Key: p.key(), If: table.Equals(attrResource, p.ID)})
 	if _, gone := errors.AsType[*table.ConditionFailed](err); err != nil && !gone {
 		return fmt.Errorf("delete auth provider: %w", err)
+	}
+	return nil
+}
+
+// eraseTokens erases those of a provider's tokens that are to go.
+func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) bool) error {
+	tokens, err := s.tokensOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if !goes(t) {
+			continue
+		}
+		if err := s.erase(ctx, t); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
 	}
 	return nil
 }
@@ -236,8 +274,9 @@ func (s *Service) leave(ctx context.Context, workspace, providerID string, expec
 		if err := p.expected(expect); err != nil {
 			return Provider{}, err
 		}
-		err = s.table.Transact(ctx, record.Change(p.key(), s.now(), table.Attrs{attrIsLeaving: true},
-			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version))))
+		now := s.now()
+		err = s.table.Transact(ctx, record.Change(p.key(), now, table.Attrs{attrIsLeaving: true},
+			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version))), p.audit(ctx, audit.DeleteAuthProvider, now))
 		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
 			continue
 		}

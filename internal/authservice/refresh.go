@@ -162,7 +162,7 @@ func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
 
 // prepare reads what a refresh needs.
 func (s *Service) prepare(ctx context.Context, t Token) (p Provider, held credentials, c conversation, err error) {
-	if p, err = s.Provider(ctx, t.Workspace, t.ProviderID); err == nil && p.ID != t.provider {
+	if p, err = s.Provider(ctx, t.Workspace, t.ProviderID); err == nil && !p.holds(t) {
 		err = providerNotFound(t.ProviderID)
 	}
 	if err == nil {

@@ -63,6 +63,7 @@ type request struct {
 type requestBody struct {
 	ProviderID string   `json:"provider_id"`
 	Provider   string   `json:"provider"`
+	Endpoints  int64    `json:"endpoints,omitempty"`
 	Agent      string   `json:"agent,omitempty"`
 	Scopes     []string `json:"scopes"`
 	Redirect   string   `json:"redirect_uri"`
@@ -94,7 +95,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 	now := s.now()
 	r := request{Owner: owner, ID: id.New(now), expires: now.Add(consentTime), status: requestPending, requestBody: body}
 	state := oauthstate.New(owner.Workspace, r.ID)
-	r.ProviderID, r.Provider, r.state = p.ProviderID, p.ID, state.Hash()
+	r.ProviderID, r.Provider, r.Endpoints, r.state = p.ProviderID, p.ID, p.endpoints, state.Hash()
 	var err error
 	if r.Verifier, err = s.sealer.Seal(ctx, r.bound(), []byte(verifier)); err != nil {
 		return request{}, "", fmt.Errorf("seal verifier: %w", err)

@@ -21,7 +21,7 @@ type Config struct {
 	// AllowPrivate lets providers have addresses that are not public: those of a company's own network. Without it, nobody who may name a
 	// provider can make the service call what stands behind its firewall.
 	AllowPrivate bool
-	// Timeout bounds one call to a provider; 0 is 15 s.
+	// Timeout bounds one call to a provider, and all calls of a request that makes several; 0 is 15 s.
 	Timeout time.Duration
 }
 

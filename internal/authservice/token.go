@@ -85,7 +85,9 @@ type Token struct {
 
 	// provider is the resource id: a provider made anew under the same name is another one.
 	provider string
-	sealed   []byte
+	// endpoints are those of the provider that the token was made at.
+	endpoints int64
+	sealed    []byte
 	// generation counts the grants that the token has held. It is the fence of refreshes: an answer is stored only in place of the grant that it follows.
 	generation int64
 	// lease is who refreshes, leaseUntil when others may try in its place, retryAt when to ask again a provider that failed.
@@ -151,7 +153,7 @@ func decodeToken(workspace string, item *table.Item) (Token, error) {
 	t := Token{
 		TokenRef:   Owner{workspace, item.Text(attrUser)}.Token(keys.AuthTokenID(item.Key)),
 		ProviderID: item.Text(attrProviderID), Agent: item.Text(attrAgent), Label: item.Text(attrLabel), Status: TokenStatus(item.Text(attrStatus)),
-		provider: item.Text(attrProvider), generation: item.Int(attrGeneration), lease: item.Text(attrLease),
+		provider: item.Text(attrProvider), endpoints: item.Int(attrEndpoints), generation: item.Int(attrGeneration), lease: item.Text(attrLease),
 		refreshable: item.Bool(attrRefreshable), version: item.Int(record.Version),
 	}
 	if metadata := item.Text(attrMetadata); metadata != "" {

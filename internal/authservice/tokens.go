@@ -7,8 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -58,6 +62,13 @@ func (s *Service) anyUsable(tokens []Token) bool {
 // DeleteToken revokes a token at its provider, deletes it, and takes it from all agents. A provider that cannot be asked at present is a
 // fault.Unavailable and the token stays, so that nobody takes it for revoked; one that refuses for good hinders nothing.
 func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
+	calls, done := s.calls(ctx)
+	defer done()
+	return s.deleteToken(ctx, calls, ref)
+}
+
+// deleteToken is DeleteToken with a context of its own for what is asked of the provider.
+func (s *Service) deleteToken(ctx, calls context.Context, ref TokenRef) error {
 	t, err := s.token(ctx, ref)
 	if err != nil {
 		return err
@@ -66,12 +77,12 @@ func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	if err == nil && p.ID == t.provider && t.Status != Expired {
+	if err == nil && p.holds(t) && t.Status != Expired {
 		held, err := s.open(ctx, t)
 		if err != nil {
 			return err
 		}
-		err = s.revoke(ctx, p, held)
+		err = s.revoke(calls, p, held)
 		if f, refused := errors.AsType[*failure](err); refused {
 			if f.temporary {
 				return fault.New(fault.Unavailable, "Auth provider ID %s cannot revoke the token at present. %s", p.ProviderID, f.words)
@@ -81,7 +92,7 @@ func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
 			return err
 		}
 	}
-	return s.erase(ctx, t, TokenDeleted)
+	return s.erase(ctx, t)
 }
 
 // DeleteTokens deletes each of an owner's tokens of a provider, as DeleteToken does, and returns how many there were.
@@ -93,22 +104,34 @@ func (s *Service) DeleteTokens(ctx context.Context, owner Owner, providerID stri
 	return s.deleteAll(ctx, found)
 }
 
-// deleteAll deletes each of the tokens, and returns how many there were.
+// revocations is how many tokens are revoked at a time.
+const revocations = 8
+
+// deleteAll deletes each of the tokens, some at a time, and returns how many there were. When the time for calls is over, the rest stays.
 func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
-	deleted := 0
+	calls, done := s.calls(ctx)
+	defer done()
+	var deleted atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(revocations)
 	for _, t := range tokens {
-		if err := s.DeleteToken(ctx, t.TokenRef); fault.Is(err, fault.NotFound) {
-			continue // by somebody else
-		} else if err != nil {
-			return deleted, err
-		}
-		deleted++
+		group.Go(func() error {
+			err := s.deleteToken(ctx, calls, t.TokenRef)
+			if fault.Is(err, fault.NotFound) {
+				return nil // by somebody else
+			}
+			if err == nil {
+				deleted.Add(1)
+			}
+			return err
+		})
 	}
-	return deleted, nil
+	err := group.Wait()
+	return int(deleted.Load()), err
 }
 
 // erase deletes a token with what refers to it. Only the default needs care, as it may be another token by the time of the write.
-func (s *Service) erase(ctx context.Context, t Token, why EventType) error {
+func (s *Service) erase(ctx context.Context, t Token) error {
 	if err := s.disconnectAll(ctx, t); err != nil {
 		return err
 	}
@@ -118,7 +141,8 @@ func (s *Service) erase(ctx context.Context, t Token, why EventType) error {
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
 			return fmt.Errorf("get default token: %w", err)
 		}
-		writes := []table.Write{table.Delete{Key: t.Key(), If: table.Present()}, t.event(why, "", s.now())}
+		now := s.now()
+		writes := []table.Write{table.Delete{Key: t.Key(), If: table.Present()}, t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now)}
 		if err == nil && item.Text(attrToken) == t.Token {
 			writes = append(writes, table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
 		}
@@ -186,7 +210,7 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 		return Token{}, err
 	}
 	now := s.now()
-	writes := []table.Write{record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), t.event(TokenChanged, "", now)}
+	writes := []table.Write{record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now)}
 	switch {
 	case patch.Default == nil:
 	case *patch.Default:
@@ -277,7 +301,9 @@ func (s *Service) ImportToken(ctx context.Context, in ImportedToken) (Token, err
 	if scopes == nil {
 		scopes = []string{}
 	}
+	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
 	return s.keep(ctx, p, kept{
-		TokenRef: in.Token(id.New(now)), agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: in.Metadata, event: TokenImported,
+		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: in.Metadata, event: TokenImported,
+		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) },
 	})
 }

@@ -33,17 +33,26 @@ func (s *Service) typeTokens(ctx context.Context, workspace string, kind Provide
 		if p.Type != kind {
 			continue
 		}
-		items, err := table.AllItems(ctx, s.table, keys.AuthTokenList(workspace, p.ID))
+		tokens, err := s.tokensOf(ctx, p)
 		if err != nil {
-			return nil, fmt.Errorf("list tokens of auth provider: %w", err)
+			return nil, err
 		}
-		for _, item := range items {
-			t, err := decodeToken(workspace, item)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, t)
-		}
+		found = append(found, tokens...)
 	}
 	return found, nil
+}
+
+// tokensOf returns the tokens that all users have of a provider.
+func (s *Service) tokensOf(ctx context.Context, p Provider) ([]Token, error) {
+	items, err := table.AllItems(ctx, s.table, keys.AuthTokenList(p.Workspace, p.ID))
+	if err != nil {
+		return nil, fmt.Errorf("list tokens of auth provider: %w", err)
+	}
+	tokens := make([]Token, len(items))
+	for i, item := range items {
+		if tokens[i], err = decodeToken(p.Workspace, item); err != nil {
+			return nil, err
+		}
+	}
+	return tokens, nil
 }
