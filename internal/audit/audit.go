@@ -44,6 +44,16 @@ const (
 	UpdateListener Action = "update_listener"
 	DeleteListener Action = "delete_listener"
 
+	CreateAuthProvider Action = "create_auth_provider"
+	UpdateAuthProvider Action = "update_auth_provider"
+	DeleteAuthProvider Action = "delete_auth_provider"
+
+	ImportAuthToken     Action = "import_auth_token"
+	UpdateAuthToken     Action = "update_auth_token"
+	DeleteAuthToken     Action = "delete_auth_token"
+	ConnectAuthToken    Action = "connect_auth_token"
+	DisconnectAuthToken Action = "disconnect_auth_token"
+
 	// Request is a request as such, of which nothing came.
 	Request Action = "request"
 )

@@ -108,6 +108,23 @@ type Delivery struct {
 	Body []byte
 }
 
+// ExpectsApp refuses, before its body is read, what cannot be a delivery of the GitHub App's: its headers hold no signature, or there is no secret to check one with.
+func (r *Receiver) ExpectsApp(ctx context.Context, d Delivery) error {
+	secrets, err := r.appSecrets(ctx)
+	if err == nil && len(secrets) == 0 {
+		err = Unauthorized()
+	}
+	return errors.Join(err, d.stated())
+}
+
+// Expects refuses, before its body is read, what cannot be a delivery of the webhook of one deployment.
+func (r *Receiver) Expects(workspace, deployment string, d Delivery) error {
+	if !id.Valid(workspace) || !id.Valid(deployment) {
+		return Unauthorized()
+	}
+	return d.stated()
+}
+
 // App takes a delivery of the GitHub App's webhook. No error means that it is accepted, whether or not there is something to do for it. A bad
 // signature is a fault.Unauthorized. After any error but a fault.Invalid the delivery may be sent again.
 func (r *Receiver) App(ctx context.Context, d Delivery) error {
@@ -149,8 +166,8 @@ func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string)
 
 // Deployment takes a delivery of the webhook of one deployment. An unknown deployment is a bad signature, as nobody has its secret.
 func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string, d Delivery) error {
-	if !id.Valid(workspace) || !id.Valid(deployment) {
-		return unauthorized()
+	if err := r.Expects(workspace, deployment, d); err != nil {
+		return err
 	}
 	secret, err := r.HookSecret(ctx, workspace, deployment)
 	if err != nil {
@@ -176,7 +193,7 @@ func (d Delivery) check(secrets ...string) error {
 		return fault.New(fault.TooLarge, "The payload is larger than %d MB.", MaxPayload>>20)
 	}
 	if !signed(d.Body, d.Signature, secrets) {
-		return unauthorized()
+		return Unauthorized()
 	}
 	if d.ID == "" || len(d.ID) > 200 {
 		return fault.New(fault.Invalid, "The header X-GitHub-Delivery is missing, or is no id.")
@@ -184,11 +201,24 @@ func (d Delivery) check(secrets ...string) error {
 	return nil
 }
 
-// signed checks X-Hub-Signature-256. All secrets are tried, so that the time tells nothing about which is good.
-func signed(body []byte, signature string, secrets []string) bool {
+// stated refuses a delivery whose header cannot be a signature, whatever the body.
+func (d Delivery) stated() error {
+	if _, ok := parseSignature(d.Signature); !ok {
+		return Unauthorized()
+	}
+	return nil
+}
+
+func parseSignature(signature string) ([]byte, bool) {
 	text, ok := strings.CutPrefix(signature, "sha256=")
 	sent, err := hex.DecodeString(text)
-	if !ok || err != nil {
+	return sent, ok && err == nil && len(sent) == sha256.Size
+}
+
+// signed checks X-Hub-Signature-256. All secrets are tried, so that the time tells nothing about which is good.
+func signed(body []byte, signature string, secrets []string) bool {
+	sent, ok := parseSignature(signature)
+	if !ok {
 		return false
 	}
 	good := false
@@ -200,4 +230,5 @@ func signed(body []byte, signature string, secrets []string) bool {
 	return good
 }
 
-func unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }
+// Unauthorized is the fault of every delivery that nobody has signed who may, whatever it lacks.
+func Unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }

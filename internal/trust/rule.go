@@ -41,11 +41,15 @@ var idClaims = map[string]bool{
 	"pipeline_id":                  false, // Buildkite
 }
 
-// claimEvent says what started a job. Jobs of eventForeign run for a stranger's change and with the repository's rights.
-const (
-	claimEvent   = "event_name"
-	eventForeign = "pull_request_target"
-)
+// claimEvent says what started a job.
+const claimEvent = "event_name"
+
+// foreignEvents start jobs with the repository's rights at the wish of somebody who has none there: who opens a pull request or an issue, comments on or reviews one,
+// edits an open wiki, forks or stars the repository, or sets off what another workflow or a check follows.
+var foreignEvents = []string{
+	"check_run", "check_suite", "commit_comment", "discussion", "discussion_comment", "fork", "gollum", "issue_comment", "issues",
+	"pull_request_review", "pull_request_review_comment", "pull_request_target", "status", "watch", "workflow_run",
+}
 
 const (
 	longestText = 500
@@ -100,7 +104,7 @@ func (r Rule) mismatch(claims map[string]any) []string {
 			missing = append(missing, claim)
 		}
 	}
-	if got, _ := textOf(claims[claimEvent]); got == eventForeign && r.Claims[claimEvent] != eventForeign {
+	if got, _ := textOf(claims[claimEvent]); slices.Contains(foreignEvents, got) && r.Claims[claimEvent] != got {
 		missing = append(missing, claimEvent)
 	}
 	slices.Sort(missing)

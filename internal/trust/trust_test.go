@@ -153,6 +153,13 @@ func TestWhomRulesAdmit(t *testing.T) {
 		"a list is no single value":   {"one", github, token{"repository_id": []any{"7"}}, "", none},
 		"a stranger's change":         {"one", github, token{"repository_id": "7", "event_name": "pull_request_target"}, "", "in event_name."},
 		"a stranger's change, named":  {"one", github, token{"repository_id": "9", "event_name": "pull_request_target"}, workspace.Admin, ""},
+		"a comment":                   {"one", github, token{"repository_id": "7", "event_name": "issue_comment"}, "", "in event_name."},
+		"an issue":                    {"one", github, token{"repository_id": "7", "event_name": "issues"}, "", "in event_name."},
+		"after a stranger's workflow": {"one", github, token{"repository_id": "7", "event_name": "workflow_run"}, "", "in event_name."},
+		"a discussion":                {"one", github, token{"repository_id": "7", "event_name": "discussion_comment"}, "", "in event_name."},
+		"a star":                      {"one", github, token{"repository_id": "7", "event_name": "watch"}, "", "in event_name."},
+		"a comment where another one": {"one", github, token{"repository_id": "9", "event_name": "issue_comment"}, "", "in event_name."},
+		"a push":                      {"one", github, token{"repository_id": "7", "event_name": "push"}, workspace.Viewer, ""},
 		"another event than is named": {"one", github, token{"repository_id": "9", "event_name": "push"}, "", "in event_name."},
 	} {
 		r, err := s.Admit(t.Context(), c.workspace, c.issuer, c.claims)
