@@ -37,7 +37,7 @@ func (d *demo) withdraw(ctx context.Context) {
 		d.show(Event{Kind: KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment})
 		return
 	}
-	if err := d.client.call(ctx, http.MethodDelete, "/v2/deployments/"+d.deployment, nil, nil); err != nil {
+	if err := d.client.Call(ctx, http.MethodDelete, "/v2/deployments/"+d.deployment, nil, nil); err != nil {
 		d.show(Event{Kind: KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment + ", because it could not be deleted: " + err.Error()})
 		return
 	}

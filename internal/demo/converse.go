@@ -45,7 +45,7 @@ func (d *demo) converse(ctx context.Context, agentURL string) error {
 	var created struct {
 		ID string `json:"thread_id"`
 	}
-	if err := d.client.call(ctx, http.MethodPost, agentURL+"/threads", map[string]any{}, &created); err != nil {
+	if err := d.client.Call(ctx, http.MethodPost, agentURL+"/threads", map[string]any{}, &created); err != nil {
 		return err
 	}
 	url := agentURL + "/threads/" + created.ID
@@ -108,7 +108,7 @@ func (d *demo) ask(ctx context.Context, url string, t *turn) (err error) {
 }
 
 func (d *demo) start(ctx context.Context, url string, t *turn) (*runStream, error) {
-	return d.client.startRun(ctx, url, map[string]any{
+	return startRun(ctx, d.client, url, map[string]any{
 		"assistant_id":       graph,
 		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": t.question}}},
 		"multitask_strategy": "interrupt",
@@ -119,7 +119,7 @@ func (d *demo) start(ctx context.Context, url string, t *turn) (*runStream, erro
 // follow shows what a run streams until it ends. It calls enough, if that is not nil, when InterruptAfter tokens have come, and fails when
 // the run ends before.
 func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
-	defer func() { err = errors.Join(err, t.run.close()) }()
+	defer func() { err = errors.Join(err, t.run.Close()) }()
 	for {
 		event, err := t.run.next(ctx)
 		if err == io.EOF {
@@ -216,7 +216,7 @@ func (d *demo) settle(ctx context.Context, url string, t *turn, note string) err
 	var read struct {
 		Status string `json:"status"`
 	}
-	if err := d.client.call(ctx, http.MethodGet, url+"/runs/"+t.run.ID, nil, &read); err != nil {
+	if err := d.client.Call(ctx, http.MethodGet, url+"/runs/"+t.run.ID, nil, &read); err != nil {
 		return err
 	}
 	t.status = read.Status
@@ -234,7 +234,7 @@ func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]Message,
 	}
 	for _, t := range turns {
 		var joined values
-		if err := d.client.call(ctx, http.MethodGet, url+"/runs/"+t.run.ID+"/join", nil, &joined); err != nil {
+		if err := d.client.Call(ctx, http.MethodGet, url+"/runs/"+t.run.ID+"/join", nil, &joined); err != nil {
 			return nil, err
 		}
 		t.joined = joined.Messages
@@ -242,7 +242,7 @@ func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]Message,
 	var state struct {
 		Values values `json:"values"`
 	}
-	if err := d.client.call(ctx, http.MethodGet, url+"/state", nil, &state); err != nil {
+	if err := d.client.Call(ctx, http.MethodGet, url+"/state", nil, &state); err != nil {
 		return nil, err
 	}
 	return state.Values.Messages, nil

@@ -13,6 +13,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/client"
 )
 
 const (
@@ -28,7 +30,7 @@ const (
 type Config struct {
 	// Server is the server to use. When its URL is empty, the one that uses the directory Data is, and when none does, Program is
 	// started as one, with a temporary directory if Data is empty.
-	Server  Server
+	Server  client.Server
 	Data    string
 	Program string
 	// Agent is the directory that a repository is made of. Repo, unless empty, is the URL of another repository, and Ref its branch or tag.
@@ -65,7 +67,7 @@ type demo struct {
 	// dir is a directory of the demo's own.
 	dir    string
 	own    *ownServer
-	client *client
+	client *client.Client
 	// example is set when the agent is the example, of which the whole thread is known.
 	example bool
 	// waiting is what is going on at the server.
@@ -154,8 +156,8 @@ func (d *demo) findServer(ctx context.Context) error {
 		}
 		server, started = own.Server, "started, data in "+data
 	}
-	d.client = newClient(server)
-	if err := d.client.call(ctx, http.MethodGet, "/ok", nil, nil); err != nil {
+	d.client = client.New(server)
+	if err := d.client.Call(ctx, http.MethodGet, "/ok", nil, nil); err != nil {
 		return err
 	}
 	d.show(Event{Kind: KindServer, URL: server.URL, Text: started})
@@ -200,7 +202,7 @@ func (r revision) failed() bool {
 // deploy creates a deployment and waits until it is served. It returns the URL of its agent server.
 func (d *demo) deploy(ctx context.Context) (string, error) {
 	var created deployment
-	err := d.client.call(ctx, http.MethodPost, "/v2/deployments", map[string]any{
+	err := d.client.Call(ctx, http.MethodPost, "/v2/deployments", map[string]any{
 		"name":                   "demo-" + strings.ToLower(rand.Text()[:8]),
 		"source":                 "github",
 		"source_config":          map[string]any{"repo_url": d.Repo},
@@ -216,7 +218,7 @@ func (d *demo) deploy(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var served deployment
-	if err := d.client.call(ctx, http.MethodGet, "/v2/deployments/"+created.ID, nil, &served); err != nil {
+	if err := d.client.Call(ctx, http.MethodGet, "/v2/deployments/"+created.ID, nil, &served); err != nil {
 		return "", err
 	}
 	return served.SourceConfig.CustomURL, nil
@@ -228,7 +230,7 @@ func (d *demo) awaitDeployed(ctx context.Context, created deployment) error {
 	var shown string
 	return d.poll(ctx, func() (done bool, err error) {
 		var now revision
-		if err := d.client.call(ctx, http.MethodGet, address, nil, &now); err != nil {
+		if err := d.client.Call(ctx, http.MethodGet, address, nil, &now); err != nil {
 			return false, err
 		}
 		d.waiting = "revision " + now.ID + " is still " + now.Status
@@ -265,12 +267,12 @@ func (d *demo) poll(ctx context.Context, look func() (done bool, err error)) err
 func (d *demo) remove(ctx context.Context) error {
 	address := "/v2/deployments/" + d.deployment
 	d.waiting = "deployment " + d.deployment + " is still being deleted"
-	if err := d.client.call(ctx, http.MethodDelete, address, nil, nil); err != nil {
+	if err := d.client.Call(ctx, http.MethodDelete, address, nil, nil); err != nil {
 		return err
 	}
 	err := d.poll(ctx, func() (gone bool, err error) {
-		err = d.client.call(ctx, http.MethodGet, address, nil, nil)
-		if isNotFound(err) {
+		err = d.client.Call(ctx, http.MethodGet, address, nil, nil)
+		if client.IsNotFound(err) {
 			return true, nil
 		}
 		return false, err

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/demo"
 )
 
@@ -237,7 +238,7 @@ func TestRefusalsAreSentences(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	config := demo.Config{
-		Server: demo.Server{URL: server.URL}, Repo: "https://git.example.com/agent.git", InterruptAfter: 1, WaitTimeout: time.Minute, Progress: &record{},
+		Server: client.Server{URL: server.URL}, Repo: "https://git.example.com/agent.git", InterruptAfter: 1, WaitTimeout: time.Minute, Progress: &record{},
 	}
 	want := "POST /v2/deployments: 422 Unprocessable Entity: body.secrets.0.name: Field required; body: Bad (request q1)"
 	if err := demo.Run(t.Context(), config); err == nil || err.Error() != want {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/standalone"
 )
 
@@ -28,7 +29,7 @@ const (
 
 // ownServer is a server that the demo started.
 type ownServer struct {
-	Server
+	client.Server
 	log      *os.File
 	registry *child.Registry
 	process  *child.Process
@@ -96,7 +97,7 @@ func (s *ownServer) readCredentials(data string) error {
 	if err != nil {
 		return err
 	}
-	s.Server = Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
+	s.Server = client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
 	return nil
 }
 
@@ -140,18 +141,18 @@ func (s *ownServer) lastLog() ([]string, error) {
 }
 
 // running returns the server that uses the data directory, if one answers.
-func running(ctx context.Context, data string) (Server, bool, error) {
+func running(ctx context.Context, data string) (client.Server, bool, error) {
 	credentials, err := standalone.ReadCredentials(data)
 	if errors.Is(err, fs.ErrNotExist) {
-		return Server{}, false, nil
+		return client.Server{}, false, nil
 	}
 	if err != nil {
-		return Server{}, false, err
+		return client.Server{}, false, err
 	}
-	server := Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
-	err = newClient(server).call(ctx, "GET", "/ok", nil, nil)
-	if _, ok := errors.AsType[*UnreachableError](err); ok {
-		return Server{}, false, nil
+	server := client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
+	err = client.New(server).Call(ctx, "GET", "/ok", nil, nil)
+	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return client.Server{}, false, nil
 	}
 	return server, err == nil, err
 }

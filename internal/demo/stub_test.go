@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/demo"
 )
 
@@ -94,7 +95,7 @@ func (s *stub) serve(t *testing.T) demo.Config {
 		t.Fatal(err)
 	}
 	return demo.Config{
-		Server: demo.Server{URL: server.URL + "/", Key: "key", Tenant: "tenant"}, Agent: agent, InterruptAfter: 2, WaitTimeout: time.Minute,
+		Server: client.Server{URL: server.URL + "/", Key: "key", Tenant: "tenant"}, Agent: agent, InterruptAfter: 2, WaitTimeout: time.Minute,
 	}
 }
 
