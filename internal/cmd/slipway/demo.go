@@ -46,9 +46,7 @@ func newDemo() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&config.Server.URL, "url", "", "address of a server ($SLIPWAY_URL)")
-	flags.StringVar(&config.Server.Key, "key", "", "API key for --url ($SLIPWAY_API_KEY)")
-	flags.StringVar(&config.Server.Tenant, "tenant", "", "workspace id for --url ($SLIPWAY_TENANT_ID)")
+	serverFlags(cmd, &config.Server)
 	flags.StringVar(&config.Data, "data", "", "data directory of a server on this machine; one is started there if none runs (default: a temporary one)")
 	flags.StringVar(&config.Agent, "agent", exampleAgent, "directory of the example, or of an agent that answers as it does; a repository is made of it")
 	flags.StringVar(&config.Repo, "repo", "", "URL of another agent's repository, instead of --agent; its graph must be called agent")
@@ -71,29 +69,7 @@ func completeDemo(config *demo.Config) error {
 	if config.Data != "" {
 		return nil
 	}
-	server := &config.Server
-	if server.URL == "" {
-		server.URL = os.Getenv("SLIPWAY_URL")
-	}
-	if server.URL == "" {
-		if server.Key != "" || server.Tenant != "" {
-			return errors.New("--key and --tenant are for a server at --url ($SLIPWAY_URL), which is missing")
-		}
-		return nil
-	}
-	if server.Key == "" {
-		server.Key = os.Getenv("SLIPWAY_API_KEY")
-	}
-	if server.Tenant == "" {
-		server.Tenant = os.Getenv("SLIPWAY_TENANT_ID")
-	}
-	if server.Key == "" {
-		return errors.New("the server at --url needs an API key: --key or $SLIPWAY_API_KEY")
-	}
-	if server.Tenant == "" {
-		return errors.New("the server at --url needs a workspace id: --tenant or $SLIPWAY_TENANT_ID")
-	}
-	return nil
+	return completeServer(&config.Server)
 }
 
 // progress chooses how to tell what happens: lines are redrawn and coloured only for a person at a terminal who has not asked otherwise.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/demo"
 	"github.com/slipway-run/slipway/internal/fault"
 )
@@ -19,14 +20,14 @@ func TestExitCode(t *testing.T) {
 		want int
 	}{
 		"anything else":   {errors.New("revision is BUILD_FAILED"), 1},
-		"server error":    {&demo.APIError{Status: 500}, 1},
+		"server error":    {&client.APIError{Status: 500}, 1},
 		"usage":           {usageError{errors.New("unknown flag")}, 2},
 		"AWS credentials": {explain(&smithy.GenericAPIError{Code: "AccessDeniedException"}), 4},
 		"AWS":             {explain(&smithy.GenericAPIError{Code: "ResourceNotFoundException"}), 1},
 		"a bad name":      {explain(fault.New(fault.Invalid, "x")), 2},
 		"a taken name":    {explain(fault.New(fault.Conflict, "x")), 1},
-		"bad key":         {&demo.APIError{Status: 401}, 4},
-		"other tenant":    {&demo.APIError{Status: 403}, 4},
+		"bad key":         {&client.APIError{Status: 401}, 4},
+		"other tenant":    {&client.APIError{Status: 403}, 4},
 		"still going on":  {&demo.TimeoutError{}, 8},
 		"Ctrl-C":          {demo.ErrInterrupted, 130},
 	} {

@@ -1,5 +1,5 @@
-// Command slipway is Slipway's command line: `slipway serve` runs the one-machine server, `slipway demo` shows the main job against one, and
-// `slipway workspaces`, `members`, `trust`, `keys`, `secrets` and `audit` say who may use a server or a stack, and look after its keys.
+// Command slipway is Slipway's command line: `slipway serve` runs the one-machine server, `slipway demo` shows the main job against one,
+// `slipway logs` prints what agents and builds print, and `slipway workspaces`, `members`, `trust`, `keys`, `secrets` and `audit` say who may use a server or a stack, and look after its keys.
 package main
 
 import (

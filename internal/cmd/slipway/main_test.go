@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/standalone"
 )
 
@@ -40,7 +42,7 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson,
-			"keep": keep, "keyid": keyid, "answers": answers,
+			"keep": keep, "keyid": keyid, "answers": answers, "deployed": deployed, "holds": holds,
 		},
 		Setup: func(env *testscript.Env) error {
 			counter := new(atomic.Int64)
@@ -177,6 +179,51 @@ func keyid(ts *testscript.TestScript, _ bool, args []string) {
 		}
 	}
 	ts.Fatalf("there is no key named %s", args[1])
+}
+
+// deployed finds the only deployment at the server of the directory data, and sets $NAME, $ID and $REVISION of it, and $KEY, $TENANT and $LISTEN of the server.
+func deployed(ts *testscript.TestScript, _ bool, _ []string) {
+	credentials, err := standalone.ReadCredentials(ts.MkAbs("data"))
+	ts.Check(err)
+	var list struct {
+		Resources []struct {
+			ID       string
+			Name     string
+			Revision string `json:"latest_revision_id"`
+		}
+	}
+	server := client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
+	ts.Check(client.New(server).Call(context.Background(), http.MethodGet, "/v2/deployments", nil, &list))
+	if len(list.Resources) != 1 {
+		ts.Fatalf("there are %d deployments", len(list.Resources))
+	}
+	one := list.Resources[0]
+	for name, value := range map[string]string{
+		"ID": one.ID, "NAME": one.Name, "REVISION": one.Revision, "KEY": credentials.APIKey, "TENANT": credentials.TenantID, "LISTEN": strings.TrimPrefix(credentials.BaseURL, "http://"),
+	} {
+		ts.Setenv(name, value)
+	}
+}
+
+// holds waits until a file has so many lines with a text: holds count text file.
+func holds(ts *testscript.TestScript, _ bool, args []string) {
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	deadline := time.NewTimer(readyLimit)
+	defer deadline.Stop()
+	ticker := time.NewTicker(5 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		text, err := os.ReadFile(ts.MkAbs(args[2]))
+		if err == nil && strings.Count(string(text), args[1]) >= want {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			ts.Fatalf("%s holds %q (%v)", args[2], text, err)
+		}
+	}
 }
 
 // answers sends a request to the server of the directory data: answers status method path key.

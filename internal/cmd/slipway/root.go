@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/demo"
 )
 
@@ -32,7 +33,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*demo.TimeoutError](err); ok {
 		return exitPending
 	}
-	if answer, ok := errors.AsType[*demo.APIError](err); ok && (answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden) {
+	if answer, ok := errors.AsType[*client.APIError](err); ok && (answer.Status == http.StatusUnauthorized || answer.Status == http.StatusForbidden) {
 		return exitCredentials
 	}
 	if errors.Is(err, demo.ErrInterrupted) {
@@ -52,7 +53,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newServe(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit())
+	root.AddCommand(newServe(), newDemo(), newLogs(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit())
 	return root
 }
 
