@@ -991,7 +991,7 @@ type ThreadCreate struct {
 	IfExists *IfExists       `json:"if_exists,omitempty"`
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 
-	// Supersteps Changes of the empty state to begin with; each makes a checkpoint.
+	// Supersteps Changes of the empty state to begin with; each makes a checkpoint. They are stored together or not at all, which bounds what they may be.
 	Supersteps []Superstep `json:"supersteps,omitempty"`
 
 	// ThreadID The id to give the thread; a new one unless given.

@@ -1014,6 +1014,18 @@ type ListenerLeave struct {
 	Session ListenerSession `json:"session"`
 }
 
+// ListenerOutput defines model for ListenerOutput.
+type ListenerOutput struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Lines Whole lines without their ends, the oldest first.
+	Lines      []string `json:"lines"`
+	RevisionID string   `json:"revision_id"`
+
+	// Session One process's hold on a listener.
+	Session ListenerSession `json:"session"`
+}
+
 // ListenerPatchRequest defines model for ListenerPatchRequest.
 type ListenerPatchRequest struct {
 	ComputeConfig *ComputeConfig `json:"compute_config,omitempty"`
@@ -2194,6 +2206,9 @@ type RenewListenerSessionJSONRequestBody = ListenerHeartbeat
 // EndListenerSessionJSONRequestBody defines body for EndListenerSession for application/json ContentType.
 type EndListenerSessionJSONRequestBody = ListenerLeave
 
+// AppendListenerLogsJSONRequestBody defines body for AppendListenerLogs for application/json ContentType.
+type AppendListenerLogsJSONRequestBody = ListenerOutput
+
 // ListListenerReleasesJSONRequestBody defines body for ListListenerReleases for application/json ContentType.
 type ListListenerReleasesJSONRequestBody = ListenerReleasesRequest
 
@@ -2445,6 +2460,9 @@ type ServerInterface interface {
 	// EndListenerSession End the session, so that the next process need not wait until it runs out.
 	// (POST /v2/listeners/{listener_id}/leave)
 	EndListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// AppendListenerLogs Hand in what an agent has printed.
+	// (POST /v2/listeners/{listener_id}/logs)
+	AppendListenerLogs(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
 	// ListListenerReleases List what the listener is to run, the oldest revision first.
 	// (POST /v2/listeners/{listener_id}/releases)
 	ListListenerReleases(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
@@ -5790,6 +5808,32 @@ func (siw *ServerInterfaceWrapper) EndListenerSession(w http.ResponseWriter, r *
 	handler.ServeHTTP(w, r)
 }
 
+// AppendListenerLogs operation middleware
+func (siw *ServerInterfaceWrapper) AppendListenerLogs(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.AppendListenerLogs(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListListenerReleases operation middleware
 func (siw *ServerInterfaceWrapper) ListListenerReleases(w http.ResponseWriter, r *http.Request) {
 
@@ -6473,6 +6517,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/claim", wrapper.ClaimListenerWork)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/heartbeat", wrapper.RenewListenerSession)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/leave", wrapper.EndListenerSession)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/logs", wrapper.AppendListenerLogs)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/releases", wrapper.ListListenerReleases)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/report", wrapper.ReportListenerRelease)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/webhooks", wrapper.ListWebhooks)
@@ -8350,6 +8395,23 @@ func (response EndListenerSession204Response) VisitEndListenerSessionResponse(w 
 	return nil
 }
 
+type AppendListenerLogsRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+	Body       *AppendListenerLogsJSONRequestBody
+}
+
+type AppendListenerLogsResponseObject interface {
+	VisitAppendListenerLogsResponse(w http.ResponseWriter) error
+}
+
+type AppendListenerLogs204Response struct {
+}
+
+func (response AppendListenerLogs204Response) VisitAppendListenerLogsResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
 type ListListenerReleasesRequestObject struct {
 	ListenerID ListenerID `json:"listener_id"`
 	Body       *ListListenerReleasesJSONRequestBody
@@ -9017,6 +9079,9 @@ type StrictServerInterface interface {
 	// EndListenerSession End the session, so that the next process need not wait until it runs out.
 	// (POST /v2/listeners/{listener_id}/leave)
 	EndListenerSession(ctx context.Context, request EndListenerSessionRequestObject) (EndListenerSessionResponseObject, error)
+	// AppendListenerLogs Hand in what an agent has printed.
+	// (POST /v2/listeners/{listener_id}/logs)
+	AppendListenerLogs(ctx context.Context, request AppendListenerLogsRequestObject) (AppendListenerLogsResponseObject, error)
 	// ListListenerReleases List what the listener is to run, the oldest revision first.
 	// (POST /v2/listeners/{listener_id}/releases)
 	ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error)
@@ -11217,6 +11282,39 @@ func (sh *strictHandler) EndListenerSession(w http.ResponseWriter, r *http.Reque
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(EndListenerSessionResponseObject); ok {
 		if err := validResponse.VisitEndListenerSessionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// AppendListenerLogs operation middleware
+func (sh *strictHandler) AppendListenerLogs(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request AppendListenerLogsRequestObject
+
+	request.ListenerID = listenerID
+
+	var body AppendListenerLogsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.AppendListenerLogs(ctx, request.(AppendListenerLogsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "AppendListenerLogs")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(AppendListenerLogsResponseObject); ok {
+		if err := validResponse.VisitAppendListenerLogsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -1,6 +1,7 @@
 package controlplane_test
 
 import (
+	"log/slog"
 	"net/http"
 	"net/url"
 	"strings"
@@ -8,8 +9,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/table"
 )
 
 // TestTheLifeOfADeployment goes through its statuses.
@@ -98,6 +102,37 @@ func TestATracingProjectHasTheDeploymentsName(t *testing.T) {
 	wantStatus(t, f.call(t, "DELETE", last, nil), http.StatusNoContent)
 	wantStatus(t, f.call(t, "DELETE", last+"?delete_tracing_project=true", nil), http.StatusNoContent)
 	wantStatus(t, project(last), http.StatusNotFound)
+}
+
+// TestOneThatCannotBeDeletedKeepsNoOther spoils what is stored of one of three.
+func TestOneThatCannotBeDeletedKeepsNoOther(t *testing.T) {
+	t.Parallel()
+	var tb table.Table
+	var log lockedBuffer
+	f := setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
+		tb, store.Log = store.Table, slog.New(slog.NewTextHandler(&log, nil))
+	})
+	var ids []string
+	for _, name := range []string{"a", "b", "c"} {
+		_, created := f.create(t, fromGit(name))
+		ids = append(ids, created.id("id"))
+	}
+	spoil := table.Update{Key: keys.Deployment(f.own.workspace, ids[1]), Body: []byte("{")}
+	if err := tb.Transact(t.Context(), spoil); err != nil {
+		t.Fatal(err)
+	}
+	got := f.call(t, "DELETE", "/v2/deployments?"+url.Values{"deployment_ids": ids}.Encode(), nil)
+	wantStatus(t, got, http.StatusMultiStatus)
+	wantShape(t, got, deletedShape)
+	request := got.Header.Get("X-Request-Id")
+	if diff := cmp.Diff(any(object{"deployment_ids": []any{ids[0], ids[2]}, "failed": []any{
+		map[string]any{"deployment_id": ids[1], "reason": "internal", "detail": "Internal server error (request " + request + ")."},
+	}}), got.body); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if text := log.String(); !strings.Contains(text, "request failed in part") || !strings.Contains(text, request) {
+		t.Errorf("the log does not tell of it:\n%s", text)
+	}
 }
 
 // TestSeveralDeploymentsAreDeletedAtOnce names ones that are there and ones that are not.

@@ -54,8 +54,8 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 		return nil, err
 	}
 	web.ShowVersion(ctx, d.Version())
-	shown, err := s.show(ctx, d)
-	return GetDeployment200JSONResponse(shown), err
+	shown, err := s.appendShown(ctx, nil, d)
+	return encoded(shown), err
 }
 
 // PatchDeployment changes a deployment, and makes a revision where that is asked for.
@@ -123,8 +123,10 @@ func (s server) DeleteDeployments(ctx context.Context, request DeleteDeployments
 				missing++
 			}
 			done.Failed = append(done.Failed, DeploymentNotDeleted{DeploymentID: id, Reason: string(known.Kind), Detail: known.Message})
-		default:
+		case ctx.Err() != nil:
 			return nil, err
+		default:
+			done.Failed = append(done.Failed, DeploymentNotDeleted{DeploymentID: id, Reason: "internal", Detail: s.unforeseen(ctx, err)})
 		}
 	}
 	switch len(request.Params.DeploymentIds) {
@@ -150,16 +152,23 @@ func (s server) GetTracingProject(ctx context.Context, request GetTracingProject
 
 // show is a deployment as the interface has it.
 func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, error) {
-	opened, err := s.Deployments.Secrets(ctx, d.Ref, d.Secrets)
+	secrets, err := s.showSecrets(ctx, d)
 	if err != nil {
 		return Deployment{}, err
 	}
-	shown := Deployment{
+	shown := s.showBare(ctx, d)
+	shown.Secrets = secrets
+	return shown, nil
+}
+
+// showBare is a deployment without its secrets.
+func (s server) showBare(ctx context.Context, d deployment.Deployment) Deployment {
+	return Deployment{
 		ID:               d.Deployment,
 		Name:             d.Name,
 		Source:           Source(d.Source),
 		SourceConfig:     s.showSourceConfig(ctx, d),
-		Secrets:          make([]Secret, len(opened)),
+		Secrets:          []Secret{},
 		Status:           DeploymentStatus(d.Status),
 		LatestRevisionID: nullable(d.Latest),
 		ActiveRevisionID: nullable(d.Active),
@@ -174,11 +183,20 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 			RepoCommitSha: nullable(d.CommitSHA),
 		},
 	}
+}
+
+// showSecrets are a deployment's secrets, whose values only those see who may change them.
+func (s server) showSecrets(ctx context.Context, d deployment.Deployment) ([]Secret, error) {
+	opened, err := s.Deployments.Secrets(ctx, d.Ref, d.Secrets)
+	if err != nil {
+		return nil, err
+	}
 	seesSecrets := !s.RedactSecrets && auth.Of(ctx).May(workspace.DeploymentsUpdate)
+	shown := make([]Secret, len(opened))
 	for i, secret := range opened {
-		shown.Secrets[i] = Secret(secret)
+		shown[i] = Secret(secret)
 		if !seesSecrets {
-			shown.Secrets[i].Value = deployment.Redacted
+			shown[i].Value = deployment.Redacted
 		}
 	}
 	return shown, nil

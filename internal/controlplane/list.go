@@ -30,15 +30,8 @@ func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequ
 	if err != nil {
 		return nil, err
 	}
-	list := DeploymentsList{
-		Resources: make([]Deployment, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
-	}
-	for i, d := range found.Items {
-		if list.Resources[i], err = s.show(ctx, d); err != nil {
-			return nil, err
-		}
-	}
-	return ListDeployments200JSONResponse(list), nil
+	list, err := s.appendList(ctx, nil, window.Offset+len(found.Items), found)
+	return encoded(list), err
 }
 
 // CountFreeDeployments counts the deployments that cost nothing.

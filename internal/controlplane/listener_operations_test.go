@@ -1,6 +1,7 @@
 package controlplane_test
 
 import (
+	"crypto/rand"
 	"net/http"
 	"slices"
 	"strings"
@@ -9,9 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/build"
-	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
-	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
 
@@ -63,9 +62,9 @@ func workOf(t *testing.T, claim response) []object {
 // order has a release run at a listener, as a rollout does.
 func (f *fixture) order(t *testing.T, listenerID string) compute.Release {
 	t.Helper()
-	now := clock.System()
+	_, created := f.create(t, fromImage("of-"+rand.Text()))
 	r := compute.Release{
-		Ref:       compute.Ref{Workspace: f.own.workspace, Deployment: id.New(now), Revision: id.New(now)},
+		Ref:       compute.Ref{Workspace: f.own.workspace, Deployment: created.id("id"), Revision: created.id("latest_revision_id")},
 		Artifact:  build.Artifact{Image: "registry.test/agent:1"},
 		Env:       map[string]string{"PASSWORD": "open-sesame"},
 		Placement: compute.Placement{Listener: listenerID, Namespace: "agents"}, ResourceSpec: []byte(`{"cpu":1,"cpu_limit":2}`),
@@ -86,6 +85,11 @@ func (s *listenerStage) report(number int, state string, more ...string) object 
 		body[more[i]] = more[i+1]
 	}
 	return body
+}
+
+// output is what the agent of the stage's work has printed.
+func (s *listenerStage) output(lines ...string) object {
+	return object{"session": s.session, "deployment_id": s.work["deployment_id"], "revision_id": s.work["revision_id"], "lines": lines}
 }
 
 // listenerOperation is how the tests exercise one operation.
@@ -131,6 +135,9 @@ var listenerOperations = map[string]listenerOperation{
 	"POST /v2/listeners/{listener_id}/heartbeat": {inSession, http.StatusOK, listenerSessionShape, workspace.Update},
 	"POST /v2/listeners/{listener_id}/report": {
 		func(s *listenerStage) any { return s.report(1, "healthy", "url", "https://agents.test/a") }, http.StatusNoContent, empty, workspace.Update,
+	},
+	"POST /v2/listeners/{listener_id}/logs": {
+		func(s *listenerStage) any { return s.output("listening") }, http.StatusNoContent, empty, workspace.Update,
 	},
 	"POST /v2/listeners/{listener_id}/releases": {
 		inSession, http.StatusOK, members(map[string]check{"resources": listOf(listenerWorkShape)}), workspace.Update,
@@ -186,7 +193,7 @@ func TestRolesOfListeners(t *testing.T) {
 				s.quiet(t)
 				method, path := s.at(name)
 				body := o.body(s)
-				if strings.HasSuffix(path, "/report") || strings.HasSuffix(path, "/releases") || strings.HasSuffix(path, "/heartbeat") {
+				if strings.HasSuffix(path, "/report") || strings.HasSuffix(path, "/logs") || strings.HasSuffix(path, "/releases") || strings.HasSuffix(path, "/heartbeat") {
 					claim := s.call(t, "POST", s.path+"/claim", object{"holder": "b", "wait": 0})
 					s.session = claim.member("session")
 					body = o.body(s)

@@ -161,7 +161,7 @@ func TestOneOfManyPatchesOfAListenerWins(t *testing.T) {
 // TestADeploymentAtAListener is about what ties the two.
 func TestADeploymentAtAListener(t *testing.T) {
 	t.Parallel()
-	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400.")
+	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400; is refused by PATCH.")
 	rule(t, "`listener_config.k8s_namespace`: one of the listener's, 400 otherwise; the only one that there is when it is left out.")
 	rule(t, "A listener, or a namespace of it, that a deployment uses is not taken away: 409.")
 	rule(t, "GET /v2/deployments: filter `remote_reconciled`.")
@@ -308,7 +308,7 @@ func TestTwoProcessesOfOneListener(t *testing.T) {
 	}
 	for path, body := range map[string]object{
 		"/heartbeat": {"session": first.session}, "/releases": {"session": first.session},
-		"/report": first.report(9, "healthy", "url", "https://agents.test/stolen"),
+		"/report": first.report(9, "healthy", "url", "https://agents.test/stolen"), "/logs": first.output("stolen"),
 	} {
 		answer := s.call(t, "POST", s.path+path, body)
 		wantError(t, answer, http.StatusConflict)

@@ -40,6 +40,18 @@ func (s server) ReportListenerRelease(ctx context.Context, request ReportListene
 	return ReportListenerRelease204Response{}, err
 }
 
+// AppendListenerLogs keeps what an agent at a listener has printed.
+func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLogsRequestObject) (AppendListenerLogsResponseObject, error) {
+	body := request.Body
+	if s.Logs == nil {
+		return nil, errNoLogs
+	}
+	err := s.Logs.Append(ctx, sessionOf(ctx, request.ListenerID, body.Session), listener.Output{
+		Deployment: body.DeploymentID, Revision: body.RevisionID, Lines: body.Lines,
+	})
+	return AppendListenerLogs204Response{}, err
+}
+
 // ListListenerReleases lists what a listener is to run.
 func (s server) ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error) {
 	found, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))

@@ -47,6 +47,7 @@ type fixture struct {
 	deployments *deployment.Store
 	listeners   *listener.Store
 	logs        *files.Logs
+	logDir      string
 	engine      *engine
 	keys        *apikey.Store
 	config      controlplane.Config
@@ -102,10 +103,11 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	store.Integrations = config.Integrations
 	f.listeners = config.Listeners
 	f.deployments = deployment.NewStore(store)
-	if f.logs, err = files.Open(filepath.Join(dir, "logs"), clock.System); err != nil {
+	f.logDir = filepath.Join(dir, "logs")
+	if f.logs, err = files.Open(f.logDir, clock.System); err != nil {
 		t.Fatal(err)
 	}
-	config.Logs = &deployment.Logs{Deployments: f.deployments, Reader: f.logs, Now: clock.System}
+	config.Logs = &deployment.Logs{Deployments: f.deployments, Reader: f.logs, Appender: f.logs, Now: clock.System}
 	config.Push = push.NewReceiver(push.Config{
 		Table: tb, Now: clock.System, Builder: f.deployments, Installations: config.Integrations,
 		Hasher:  func(context.Context) (secret.Hasher, error) { return key, nil },
@@ -114,14 +116,16 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	if config.BaseURL == nil {
 		config.BaseURL = func(context.Context) string { return callbackBase }
 	}
-	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
+	apiKeys, workspaces := apikey.NewRecallingStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
 	mux := web.NewMux(store.Log)
 	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
 	config.Tenancy = controlplane.Tenancy{
 		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),
 		Keys: func(context.Context) (*apikey.Store, error) { return apiKeys, nil },
 	}
-	config.AgentURL = func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID }
+	if config.AgentURL == nil {
+		config.AgentURL = func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID }
+	}
 	if err = controlplane.Register(mux, config); err != nil {
 		t.Fatal(err)
 	}

@@ -126,6 +126,7 @@ var bases = []string{"", "/api-host"}
 
 func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 	t.Parallel()
+	rule(t, jsonBodies)
 	rule(t, "Every operation answers with its success status in the shape of the interface, at the root and under `/api-host`.")
 	for name, o := range operations {
 		for _, base := range bases {
@@ -285,6 +286,7 @@ func TestOtherMethodsAreNotAllowed(t *testing.T) {
 
 func TestOtherPathsAreNotFound(t *testing.T) {
 	t.Parallel()
+	rule(t, jsonBodies)
 	rule(t, "Every error is `{\"detail\": ...}`: a sentence, or a list for 422.")
 	f := setUp(t)
 	for _, path := range []string{"/", "/v2", "/v1/deployments", "/v2/deployments/", "/api-host/api-host/v2/deployments", "/v2/deployments/" + unknownID + "/logs"} {

@@ -5,13 +5,19 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/push"
 )
 
 // ReceiveGithubWebhook takes an event of the GitHub App.
 func (s server) ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubWebhookRequestObject) (ReceiveGithubWebhookResponseObject, error) {
 	p := request.Params
-	d, err := delivery(p.XGitHubEvent, p.XGitHubDelivery, p.XHubSignature256, request.Body)
+	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
+	err := s.Push.ExpectsApp(ctx, d)
+	if err == nil {
+		d.Body, err = readDelivery(request.Body)
+	}
 	if err == nil {
 		err = s.Push.App(ctx, d)
 	}
@@ -21,19 +27,35 @@ func (s server) ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubW
 // ReceivePushHook takes a push of one repository, for one deployment.
 func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequestObject) (ReceivePushHookResponseObject, error) {
 	p := request.Params
-	d, err := delivery(p.XGitHubEvent, p.XGitHubDelivery, p.XHubSignature256, request.Body)
+	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
+	err := s.expectsPush(ctx, request.WorkspaceID, request.DeploymentID, d)
+	if err == nil {
+		d.Body, err = readDelivery(request.Body)
+	}
 	if err == nil {
 		err = s.Push.Deployment(ctx, request.WorkspaceID, request.DeploymentID, d)
 	}
 	return ReceivePushHook202Response{}, err
 }
 
-func delivery(event, id, signature *string, body io.Reader) (push.Delivery, error) {
+// expectsPush refuses a delivery whose body need not be read: it is not signed, or is for no deployment.
+func (s server) expectsPush(ctx context.Context, workspace, deploymentID string, d push.Delivery) error {
+	if err := s.Push.Expects(workspace, deploymentID, d); err != nil {
+		return err
+	}
+	_, err := s.Deployments.Head(ctx, deployment.Ref{Workspace: workspace, Deployment: deploymentID})
+	if fault.Is(err, fault.NotFound) {
+		return push.Unauthorized()
+	}
+	return err
+}
+
+func readDelivery(body io.Reader) ([]byte, error) {
 	text, err := io.ReadAll(body)
 	if err != nil {
-		return push.Delivery{}, fmt.Errorf("read delivery: %w", err)
+		return nil, fmt.Errorf("read delivery: %w", err)
 	}
-	return push.Delivery{Event: value(event), ID: value(id), Signature: value(signature), Body: text}, nil
+	return text, nil
 }
 
 // GetPushHook says what to enter at the host of a deployment's repository.

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -176,6 +177,34 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	f.wantRevisions(t, path, "QUEUED CREATING")
 	if strings.Contains(f.log.String(), headers["X-Hub-Signature-256"]) {
 		t.Error("the log has a signature")
+	}
+}
+
+// TestStrangersSendNoBody promises a large body and sends none of it: who has no signature, or names no hook, is refused all the same.
+func TestStrangersSendNoBody(t *testing.T) {
+	t.Parallel()
+	f := setUpHub(t)
+	_, signed := delivery(t, object{}, "a-secret-of-sixteen-or-more")
+	unknown := "/v2/integrations/git/hooks/" + f.own.workspace + "/" + unknownID
+	for name, c := range map[string]struct{ path, signature string }{
+		"no signature": {hookPath, ""}, "no hexadecimal": {hookPath, "sha256=" + strings.Repeat("x", 64)}, "an unknown hook": {unknown, signed["X-Hub-Signature-256"]},
+	} {
+		body, never := io.Pipe()
+		request, err := http.NewRequestWithContext(t.Context(), "POST", f.URL+c.path, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.ContentLength = 25 << 20
+		request.Header.Set("X-Hub-Signature-256", c.signature)
+		answer, err := f.Client().Do(request)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if answer.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s: got %d", name, answer.StatusCode)
+		}
+		answer.Body.Close()
+		never.Close()
 	}
 }
 

@@ -53,7 +53,12 @@ type Config struct {
 }
 
 // server implements StrictServerInterface.
-type server struct{ Config }
+type server struct {
+	Config
+	texts *texts
+	// unforeseen notes an error of a part of a request, and returns what the client is told of it.
+	unforeseen func(context.Context, error) string
+}
 
 // Register adds the control plane's routes to the mux, at the root and under /api-host, where self-hosted clients look for them.
 func Register(mux *web.Mux, config Config) error {
@@ -61,7 +66,7 @@ func Register(mux *web.Mux, config Config) error {
 	if err != nil {
 		return fmt.Errorf("load control plane contract: %w", err)
 	}
-	s := server{config}
+	s := server{config, deployment.NewKnown[text](knownTexts), mux.Unforeseen}
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{accept, looked}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})

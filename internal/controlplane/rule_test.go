@@ -27,6 +27,14 @@ func TestCommandsHoldNoShellMetacharacters(t *testing.T) {
 	f.wantUnchanged(t, path, created)
 }
 
+// ownedNames are those that the public service sets itself, and those of this one.
+const ownedNames = `
+	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY
+	PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI PLATFORM_FRAMEWORK_GIT_REF PLATFORM_FRAMEWORK_GIT_REF_SHA FRAMEWORK_AUTH_TYPE
+	PLATFORM_AUTH_ENDPOINT PLATFORM_TENANT_ID PLATFORM_AUTH_VERIFY_TENANT_ID PLATFORM_HOST_PROJECT_ID PLATFORM_HOST_PROJECT_NAME PLATFORM_HOST_REVISION_ID
+	LOG_JSON LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED PLATFORM_DEPLOYMENT_NAME
+	FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PATH PORT MOUNT_PREFIX HOST SLIPWAY_ANY`
+
 // TestNamesThatThePlatformOwnsAreRefused sends names of each kind.
 func TestNamesThatThePlatformOwnsAreRefused(t *testing.T) {
 	t.Parallel()
@@ -34,7 +42,7 @@ func TestNamesThatThePlatformOwnsAreRefused(t *testing.T) {
 	f := setUp(t)
 	path, _ := f.create(t, fromGit("weather"))
 	secrets := func(name string) []any { return []any{object{"name": name, "value": "x"}} }
-	for name := range strings.FieldsSeq("PATH PORT HOST DATABASE_URI REDIS_URI PLATFORM_PROJECT VENDOR_TRACING_V2 PLATFORM_HOST_REVISION_ID LOG_JSON SLIPWAY_ANY FRAMEWORK_AUTH_TYPE") {
+	for name := range strings.FieldsSeq(ownedNames) {
 		detail := "secrets[0].name " + name + " is set by the platform."
 		wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromGit("bad"), "secrets", secrets(name))), http.StatusBadRequest, detail)
 		wantDetail(t, f.call(t, "PATCH", path, object{"secrets": secrets(name)}), http.StatusBadRequest, detail)
@@ -61,10 +69,35 @@ func TestRefsAreBranchesOrTags(t *testing.T) {
 	}
 }
 
+const sourceNeeds = "What a source cannot do without: `repo_url` and `repo_ref` for github, `image_uri` for external_docker; missing, null or empty is a 400 that names the member."
+
+func TestWhatEachSourceNeeds(t *testing.T) {
+	t.Parallel()
+	rule(t, sourceNeeds)
+	f := setUp(t)
+	for path, body := range map[string]object{
+		"source_config.repo_url": fromGit("a"), "source_revision_config.repo_ref": fromGit("a"), "source_revision_config.image_uri": fromImage("a"),
+	} {
+		config, member, _ := strings.Cut(path, ".")
+		missing := with(body, config, omit(body[config].(object), member))
+		for name, sent := range map[string]object{"missing": missing, "null": with(body, path, nil), "empty": with(body, path, "")} {
+			got := f.call(t, "POST", "/v2/deployments", sent)
+			wantError(t, got, http.StatusBadRequest)
+			if detail := got.id("detail"); !strings.HasPrefix(detail, path+" ") || strings.Count(detail, ".") != strings.Count(path, ".")+1 && name != "empty" {
+				t.Errorf("%s %s: got %q", path, name, detail)
+			}
+		}
+	}
+	wantDetail(t, f.call(t, "POST", "/v2/deployments", object{
+		"name": "bare", "source": "github", "source_config": object{}, "source_revision_config": object{}, "secrets": []any{},
+	}), http.StatusBadRequest, "source_config.repo_url is required when source is github. source_revision_config.repo_ref is required when source is github.")
+	f.wantNothing(t)
+}
+
 // TestMembersOfListeners sends those of a listener that is not there.
 func TestMembersOfListeners(t *testing.T) {
 	t.Parallel()
-	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400.")
+	rule(t, "`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400; is refused by PATCH.")
 	rule(t, "`listener_config.k8s_namespace`: string or null; applies to external_docker; is refused by PATCH.")
 	rule(t, "Members of the other source: null passes, a value is a 400 that names the member.")
 	f := setUp(t)
