@@ -94,8 +94,7 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 func (s server) TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessRunRequestObject) (TakeUpStatelessRunResponseObject, error) {
 	id := strings.ToLower(request.RunID)
 	if request.Part == "join" {
-		found, err := s.Runs.Get(ctx, runRef(ctx, id, id))
-		return finalValues{server: s, ctx: ctx, ref: found.Ref, cancel: isTrue(request.Params.CancelOnDisconnect)}, err
+		return s.join(ctx, runRef(ctx, id, id), request.Params.CancelOnDisconnect)
 	}
 	stream, err := s.takeUp(ctx, runRef(ctx, id, id), request.Params.LastEventID, request.Params.StreamMode)
 	stream.cancel = isTrue(request.Params.CancelOnDisconnect)

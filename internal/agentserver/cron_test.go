@@ -140,3 +140,20 @@ func TestRunsTakeTheConfigurationOfTheirAssistant(t *testing.T) {
 		t.Errorf("metadata is %v", run.member("metadata"))
 	}
 }
+
+// TestADeploymentHasSoManyCrons that a search can read them.
+func TestADeploymentHasSoManyCrons(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	made := f.call(t, "POST", "/runs/crons", yearly())
+	wantStatus(t, made, http.StatusOK)
+	count := keys.CronCount(f.deployment.Workspace, f.deployment.Deployment)
+	must(t, f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": cron.Most - 1}}))
+	for range 2 {
+		wantDetail(t, f.call(t, "POST", "/runs/crons", yearly()), http.StatusConflict, "A deployment has at most 1000 crons. Delete one first.")
+		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNoContent)
+		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNotFound)
+		made = f.call(t, "POST", "/runs/crons", yearly())
+		wantStatus(t, made, http.StatusOK)
+	}
+}

@@ -1,14 +1,18 @@
 package agentserver_test
 
 import (
+	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/thread"
 )
 
 func idsOf(t *testing.T, found response, member string) (ids []string) {
@@ -177,5 +181,34 @@ func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	}
 	for _, path := range []string{busy, long} {
 		wantStatus(t, f.call(t, "GET", path, nil), http.StatusOK)
+	}
+}
+
+// TestASearchForLargeThreads answers with as many as fit into memory, and says where the next page begins.
+func TestASearchForLargeThreads(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	const all = 3
+	for range all {
+		made, err := f.threads.Create(t.Context(), thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment}, nil, false)
+		must(t, err)
+		edit, err := f.threads.Edit(t.Context(), made, -1)
+		must(t, err)
+		must(t, edit.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{"text":"` + strings.Repeat("x", 6<<20) + `"}`), AsNode: "n"}}))
+		must(t, edit.Commit(t.Context()))
+	}
+	for offset := 0; offset < all; offset += 2 {
+		found := f.call(t, "POST", "/threads/search", object{"offset": offset, "select": []string{"thread_id", "state_updated_at"}})
+		want, next := 2, strconv.Itoa(offset+2)
+		if offset+2 > all {
+			want, next = 1, ""
+		}
+		if got := found.Header.Get("X-Pagination-Next"); len(found.body.([]any)) != want || got != next {
+			t.Errorf("got %d threads behind %d, the next one is said to be %q", len(found.body.([]any)), offset, got)
+		}
+	}
+	found := f.call(t, "POST", "/threads/search", object{"select": []string{"thread_id"}})
+	if got := len(found.body.([]any)); got != all {
+		t.Errorf("got %d threads without their values", got)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -68,6 +69,8 @@ type fixture struct {
 	deployment    deployment.Ref
 	// rescue looks for what was left behind as if it were much later.
 	rescue func(context.Context) error
+	// ahead is how far the clock of threads and runs is ahead.
+	ahead *atomic.Int64
 	// served gets the path of each request that the server is done with.
 	served chan string
 }
@@ -113,10 +116,10 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 			t.Error(err)
 		}
 	})
-	f := &fixture{served: make(chan string, 10_000)}
+	f := &fixture{served: make(chan string, 10_000), ahead: new(atomic.Int64)}
 	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
-	threads := thread.NewStore(tb, clock.System)
+	threads := thread.NewStore(tb, f.now)
 	runs := f.work(t, tb, threads, agent)
 	hooks := webhook.NewStore(webhook.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	apiKeys := apikey.NewStore(tb, key, clock.System)
@@ -148,6 +151,9 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 	return f
 }
 
+// now is the time of threads and runs.
+func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
+
 // work starts the workflow engine with the runner on it, and returns the runs that they carry to their end.
 func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
 	t.Helper()
@@ -163,7 +169,7 @@ func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agen
 		}},
 	})
 	must(t, err)
-	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: clock.System})
+	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: f.now})
 	later := func() time.Time { return clock.System().Add(time.Hour) }
 	f.rescue = func(ctx context.Context) error {
 		return run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: later}).Rescue(ctx, later())

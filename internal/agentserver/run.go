@@ -33,16 +33,31 @@ func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestO
 	if err != nil {
 		return nil, err
 	}
-	return finalValues{server: s, ctx: ctx, ref: created.Ref, cancel: cancels(request.Body)}, nil
+	return finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, nil
 }
 
 // JoinRun answers with a run's final values, once it has ended.
 func (s server) JoinRun(ctx context.Context, request JoinRunRequestObject) (JoinRunResponseObject, error) {
-	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
+	return s.join(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.CancelOnDisconnect)
+}
+
+func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (finalValues, error) {
+	waiting, err := s.Runs.Waiting(ctx, ref)
 	if err != nil {
-		return nil, err // before anything is sent
+		return finalValues{}, err // before anything is sent
 	}
-	return finalValues{server: s, ctx: ctx, ref: found.Ref, cancel: isTrue(request.Params.CancelOnDisconnect)}, nil
+	return finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, cancel: isTrue(cancel)}, nil
+}
+
+// endOf waits for the end of a run that was created just now, and may have been rolled back since.
+func (s server) endOf(created run.Run) func(context.Context) (run.Run, error) {
+	return func(ctx context.Context) (run.Run, error) {
+		ended, err := s.Runs.Await(ctx, created.Ref)
+		if fault.Is(err, fault.NotFound) {
+			ended.Status, err = run.Removed, nil
+		}
+		return ended, err
+	}
 }
 
 // GetRun reads a run.
@@ -110,12 +125,16 @@ func (s server) create(ctx context.Context, threadID string, body *RunCreate) (r
 	}
 	ref := threadRef(ctx, threadID)
 	// A thread that is not there has no checkpoint to go on from.
-	if request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate {
-		if _, err := s.Threads.Create(ctx, ref, nil, true); err != nil {
-			return run.Run{}, err
-		}
+	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
+	created, err := s.Runs.Create(ctx, ref, request)
+	if !makes || !fault.Is(err, fault.NotFound) {
+		return created, err
 	}
-	return s.Runs.Create(ctx, ref, request)
+	t, err := s.Threads.Create(ctx, ref, nil, true)
+	if err != nil {
+		return run.Run{}, err
+	}
+	return s.Runs.CreateOn(ctx, t, request)
 }
 
 // request checks a request to run.
@@ -240,6 +259,8 @@ type finalValues struct {
 	server
 	ctx context.Context
 	ref run.Ref
+	// end waits for the run's end.
+	end func(context.Context) (run.Run, error)
 	// cancel says that the run is to end when the connection is lost.
 	cancel bool
 }
@@ -255,10 +276,7 @@ func (f finalValues) write(w http.ResponseWriter) error {
 	w.Header().Set("Content-Location", location(f.ref))
 	takeUpAt(w, location(f.ref)+"/join")
 	return web.Await(f.ctx, w, f.Heartbeat, func(ctx context.Context) (json.RawMessage, error) {
-		ended, err := f.Runs.Await(ctx, f.ref)
-		if fault.Is(err, fault.NotFound) {
-			return object(map[string]any{"__error__": run.Failure{Name: "RolledBack", Message: "The run was rolled back."}}), nil
-		}
+		ended, err := f.end(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -268,6 +286,13 @@ func (f finalValues) write(w http.ResponseWriter) error {
 
 // values are the final values of a run: of a failed one its error, of one that paused for a person also its questions.
 func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
+	r, err := s.Runs.Settled(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status == run.Removed {
+		r.Failure = &run.Failure{Name: "RolledBack", Message: "The run was rolled back."}
+	}
 	if r.Failure != nil {
 		return object(map[string]any{"__error__": r.Failure}), nil
 	}

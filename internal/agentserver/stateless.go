@@ -26,7 +26,7 @@ func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessR
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
 func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error) {
 	created, err := s.createStateless(ctx, request.Body)
-	return finalValues{server: s, ctx: ctx, ref: created.Ref, cancel: cancels(request.Body)}, err
+	return finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, err
 }
 
 // CreateStatelessRunStream creates a run on a thread of its own and streams its events.
@@ -38,14 +38,16 @@ func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStat
 // CreateStatelessRuns creates runs, each on a thread of its own, unless one of the requests cannot be one.
 func (s server) CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error) {
 	bodies := *request.Body
+	asked := make([]run.Request, len(bodies))
 	for i := range bodies {
-		if _, err := s.request(ctx, &bodies[i]); err != nil {
+		var err error
+		if asked[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
 			return nil, err
 		}
 	}
 	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))
 	for i := range bodies {
-		created, err := s.createStateless(ctx, &bodies[i])
+		created, err := s.createAlone(ctx, asked[i])
 		if err != nil {
 			return nil, err
 		}
@@ -54,23 +56,35 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 	return shown, nil
 }
 
-// createStateless creates a thread and its first run, which have the same id: so the run is found without its thread.
+// createStateless creates a run on a thread of its own, as a body asks for it.
 func (s server) createStateless(ctx context.Context, body *RunCreate) (run.Run, error) {
-	request, err := s.request(ctx, body)
+	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
+	return s.createAlone(ctx, request)
+}
+
+// statelessRequest checks a request to run on a thread of its own.
+func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
+	request, err := s.request(ctx, body)
 	request.ID = id.New(clock.System().Add(request.After))
 	request.Temporary = body.OnCompletion == nil || *body.OnCompletion == OnCompletionDelete
+	return request, err
+}
+
+// createAlone creates a thread and its first run, which have the same id: so the run is found without its thread.
+func (s server) createAlone(ctx context.Context, request run.Request) (run.Run, error) {
 	ref := threadRef(ctx, request.ID)
-	if _, err := s.Threads.Create(ctx, ref, nil, false); err != nil {
+	t, err := s.Threads.Create(ctx, ref, nil, false)
+	if err != nil {
 		return run.Run{}, err
 	}
-	created, err := s.Runs.Create(ctx, ref, request)
+	created, err := s.Runs.CreateOn(ctx, t, request)
 	if err != nil {
 		after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 		defer stop()
-		return run.Run{}, errors.Join(err, s.Threads.EraseThread(after, ref))
+		return run.Run{}, errors.Join(err, s.Threads.Delete(after, ref))
 	}
 	return created, nil
 }

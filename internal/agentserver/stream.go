@@ -97,7 +97,7 @@ func (e eventStream) write(w http.ResponseWriter) error {
 // read hands the run's events to the connection, translated to what the client asked for.
 func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error {
 	t := newTranslator(e.server, e.run.Ref.Ref, e.modes, e.after)
-	err := e.Runs.Stream(ctx, e.run.Ref, t.start(), func(events []run.Event) error {
+	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
 		translated, err := t.translate(ctx, events)
 		if err != nil || len(translated) == 0 {
 			return err

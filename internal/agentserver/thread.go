@@ -77,12 +77,21 @@ func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject)
 	if err != nil {
 		return nil, err
 	}
-	found, err := s.thread(ctx, made.Ref)
+	found, err := s.whole(ctx, made)
 	return CopyThread200JSONResponse(found), err
 }
 
 func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
-	t, state, err := s.Runs.State(ctx, ref)
+	t, err := s.Threads.Get(ctx, ref)
+	if err != nil {
+		return Thread{}, err
+	}
+	return s.whole(ctx, t)
+}
+
+// whole is a thread that was read, as the interface has it, with its newest values.
+func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
+	t, state, err := s.Runs.StateOf(ctx, t)
 	if err != nil {
 		return Thread{}, err
 	}
@@ -107,7 +116,7 @@ func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessa
 		return null, nil
 	case err != nil:
 		return nil, err
-	case last.Status == run.Interrupted:
+	case last.Status == run.Interrupted && last.Failure == nil:
 		return record.Encode(run.Failure{Name: "UserInterrupt", Message: "The run was cancelled."}), nil
 	case last.Failure == nil:
 		return null, nil
@@ -130,10 +139,21 @@ func showThread(t thread.Thread) Thread {
 	}
 }
 
+// interrupts are questions by task. What was stored before questions were checked, and is none, is left out.
 func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	byTask := map[string][]Interrupt{}
-	if err := json.Unmarshal(raw, &byTask); err != nil {
-		panic("agentserver: interrupts were stored as an object: " + err.Error())
+	var stored map[string][]json.RawMessage
+	if json.Unmarshal(raw, &stored) != nil {
+		return byTask
+	}
+	for task, asked := range stored {
+		byTask[task] = []Interrupt{}
+		for _, question := range asked {
+			var q Interrupt
+			if json.Unmarshal(question, &q) == nil {
+				byTask[task] = append(byTask[task], q)
+			}
+		}
 	}
 	return byTask
 }

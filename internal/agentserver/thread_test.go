@@ -1,11 +1,15 @@
 package agentserver_test
 
 import (
+	"bytes"
 	"net/http"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/table"
 )
 
 // wantThread checks what a thread shows of its runs, in its own answer and in the one to who creates it again.
@@ -102,4 +106,27 @@ func TestAThreadThatExistsIsRefusedOrKept(t *testing.T) {
 		t.Errorf("values (-want +got):\n%s", diff)
 	}
 	wantStatus(t, f.call(t, "POST", "/threads", object{"thread_id": "x"}), http.StatusUnprocessableEntity)
+}
+
+// TestQuestionsThatAreNone and were stored all the same are left out, and nobody's search fails for them.
+func TestQuestionsThatAreNone(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	path := f.newThread(t)
+	f.finish(t, path, script(pausing("a")))
+	key := keys.Thread(f.deployment.Workspace, f.deployment.Deployment, strings.TrimPrefix(path, "/threads/"))
+	item, err := f.table.Get(t.Context(), key)
+	must(t, err)
+	body := bytes.Replace(item.Body, []byte(`"interrupts":{`), []byte(`"interrupts":{"t":["sure?"],`), 1)
+	if bytes.Equal(body, item.Body) {
+		t.Fatalf("the thread is stored as %s", item.Body)
+	}
+	must(t, f.table.Transact(t.Context(), table.Update{Key: key, Body: body}))
+	want := object{"a": []any{object{"id": "a", "value": "May I a?"}}, "t": []any{}}
+	wantThread(t, f, path, "interrupted", nil, want)
+	found := f.call(t, "POST", "/threads/search", object{})
+	wantStatus(t, found, http.StatusOK)
+	if diff := cmp.Diff(any(want), found.body.([]any)[0].(map[string]any)["interrupts"]); diff != "" {
+		t.Errorf("interrupts of the thread that is found (-want +got):\n%s", diff)
+	}
 }

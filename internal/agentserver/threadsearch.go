@@ -20,8 +20,11 @@ const (
 	maxCompared = 1000
 	// maxPaths is how many parts of each thread a search extracts.
 	maxPaths = 10
-	// readsAtOnce is how many threads of a page are read side by side.
-	readsAtOnce = 8
+	// readsAtOnce is how many threads of a page are read side by side, readsAtFirst how many as long as nobody knows how large they are.
+	readsAtOnce  = 8
+	readsAtFirst = 2
+	// pageRoom is how many bytes the values of a page hold.
+	pageRoom = 16 << 20
 )
 
 // SearchThreads lists the threads that match. Their metadata and status are in the list; what is read of each thread on the page is its values, where they are
@@ -53,7 +56,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 		return nil, err
 	}
 	shown, err := s.showFound(ctx, found.Threads, asked.Select, paths)
-	return page{items: shown, selected: asked.Select, offset: search.Offset, more: found.More}, err
+	return page{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads)}, err
 }
 
 // CountThreads counts the threads that match.
@@ -84,7 +87,7 @@ func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thr
 		if compared++; compared > maxCompared {
 			return false, fault.New(fault.Invalid, "values would be compared with those of more than %d threads: narrow the search by ids, metadata or status.", maxCompared)
 		}
-		_, state, err := s.Runs.State(ctx, t.Ref)
+		_, state, err := s.Runs.StateOf(ctx, t)
 		if fault.Is(err, fault.NotFound) {
 			return false, nil // deleted meanwhile
 		}
@@ -102,33 +105,54 @@ type foundThread struct {
 	Extracted map[string]json.RawMessage `json:"extracted,omitempty"`
 }
 
+// showFound shows the threads of a page: fewer than were found where their values are large, but one at least.
 func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]any, error) {
-	shown := make([]any, len(found))
 	whole := len(selected) == 0 || slices.ContainsFunc([]string{"values", "error", "state_updated_at"}, func(name string) bool {
 		return slices.Contains(selected, name)
 	})
 	for _, steps := range paths {
 		whole = whole || steps[0].name == "values" || steps[0].name == "error"
 	}
-	reads, ctx := errgroup.WithContext(ctx)
-	reads.SetLimit(readsAtOnce)
-	for i, t := range found {
-		reads.Go(func() error {
-			f := foundThread{Thread: showThread(t)}
-			var err error
-			if whole {
-				if f.Thread, err = s.thread(ctx, t.Ref); fault.Is(err, fault.NotFound) {
-					f.Thread, err = showThread(t), nil // deleted meanwhile
-				}
+	shown := []any{}
+	room, largest := pageRoom, pageRoom/readsAtFirst
+	for len(shown) < len(found) && room > 0 {
+		next := found[len(shown):]
+		some := make([]foundThread, min(len(next), readsAtOnce, max(room/largest, 1)))
+		reads, ctx := errgroup.WithContext(ctx)
+		for i := range some {
+			reads.Go(func() (err error) {
+				some[i], err = s.showOne(ctx, next[i], whole, paths)
+				return err
+			})
+		}
+		if err := reads.Wait(); err != nil {
+			return nil, err
+		}
+		if len(shown) == 0 {
+			largest = 1 // from now on it is known
+		}
+		for _, one := range some {
+			largest = max(largest, len(one.Values))
+			if room -= len(one.Values); room < 0 && len(shown) > 0 {
+				break
 			}
-			if err == nil && len(paths) > 0 {
-				f.Extracted, err = extract(f.Thread, paths)
-			}
-			shown[i] = f
-			return err
-		})
+			shown = append(shown, one)
+		}
 	}
-	return shown, reads.Wait()
+	return shown, nil
+}
+
+func (s server) showOne(ctx context.Context, t thread.Thread, whole bool, paths map[string][]step) (f foundThread, err error) {
+	f.Thread = showThread(t)
+	if whole {
+		if f.Thread, err = s.whole(ctx, t); fault.Is(err, fault.NotFound) {
+			f.Thread, err = showThread(t), nil // deleted meanwhile
+		}
+	}
+	if err == nil && len(paths) > 0 {
+		f.Extracted, err = extract(f.Thread, paths)
+	}
+	return f, err
 }
 
 // step is one part of a path: a member, or an element from the beginning or, when negative, from the end.
@@ -226,7 +250,8 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 		return nil, err
 	}
 	ref := threadRef(ctx, request.ThreadID)
-	if _, err := s.Threads.Patch(ctx, ref, thread.Patch{Metadata: present(request.Body.Metadata), TTL: ttl}); err != nil {
+	t, err := s.Threads.Patch(ctx, ref, thread.Patch{Metadata: present(request.Body.Metadata), TTL: ttl})
+	if err != nil {
 		return nil, err
 	}
 	for preference := range strings.SplitSeq(text(request.Params.Prefer), ",") {
@@ -234,7 +259,7 @@ func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObjec
 			return PatchThread204Response{}, nil
 		}
 	}
-	found, err := s.thread(ctx, ref)
+	found, err := s.whole(ctx, t)
 	return PatchThread200JSONResponse(found), err
 }
 

@@ -51,6 +51,23 @@ func TestAResumedRunBeginsWithTheValues(t *testing.T) {
 	}
 }
 
+// TestTheValuesHaveTheAgentsIDs from the first on, where its graph gives messages others than this server would: readers are not shown the same message twice.
+func TestTheValuesHaveTheAgentsIDs(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	thread := f.newThread(t)
+	for i, want := range [][]string{
+		{"own--1:hi", "own--1:hi model-0:yes"},
+		{"own--1:hi model-0:yes own-2:hi", "own--1:hi model-0:yes own-2:hi model-3:yes"},
+	} {
+		asked := with(plan("hi", says("model", "yes")), "input", object{"messages": []any{object{"role": "user", "content": "hi"}}}) // without an id
+		_, events := f.stream(t, thread, with(asked, "stream_mode", []any{"values"}))
+		if diff := cmp.Diff(want, shownValues(t, events)); diff != "" {
+			t.Errorf("values of run %d (-want +got):\n%s", i, diff)
+		}
+	}
+}
+
 // TestTheValuesOfAnInputAreShown to readers of an agent that keeps no checkpoints: before all that it does, and when it does nothing.
 func TestTheValuesOfAnInputAreShown(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,78 @@
+package agentserver_test
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// pass lets some time go by, and has the timer look at the threads then.
+func (f *fixture) pass(t *testing.T, minutes int64) {
+	t.Helper()
+	f.ahead.Add(minutes * int64(time.Minute))
+	must(t, f.threads.Sweep(t.Context(), f.now()))
+}
+
+// states counts those of a thread's history.
+func (f *fixture) states(t *testing.T, thread string) int {
+	t.Helper()
+	return len(statesOf(t, f.call(t, "POST", thread+"/history", object{"limit": 100})))
+}
+
+// TestAThreadKeepsItsLatestState, and no history, when its time is over; and again, when that is over once more.
+func TestAThreadKeepsItsLatestState(t *testing.T) {
+	t.Parallel()
+	for name, agent := range map[string]func(*testing.T) *fixture{"simple": func(t *testing.T) *fixture { return setUp(t, nil) }, "keeper": setUpKeeper} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := agent(t)
+			thread := "/threads/" + f.call(t, "POST", "/threads", object{"ttl": object{"ttl": 60, "strategy": "keep_latest"}}).string("thread_id")
+			for range 2 {
+				f.finish(t, thread, hi())
+				f.finish(t, thread, hi())
+				before, whole := f.call(t, "GET", thread+"/state", nil), f.states(t, thread)
+				if f.pass(t, 59); f.states(t, thread) != whole || whole < 2 {
+					t.Errorf("%d of %d states are left before the time is over", f.states(t, thread), whole)
+				}
+				f.pass(t, 2)
+				if got := f.states(t, thread); got != 1 {
+					t.Errorf("%d states are left when the time is over, want the newest", got)
+				}
+				after := f.call(t, "GET", thread+"/state", nil)
+				if diff := cmp.Diff(before.member("values"), after.member("values")); diff != "" {
+					t.Errorf("values (-before +after):\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+// TestEachChangeBeginsAThreadsTimeAnew, be it one of its runs, its state, its metadata or its time itself.
+func TestEachChangeBeginsAThreadsTimeAnew(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := "/threads/" + f.call(t, "POST", "/threads", object{"ttl": 60}).string("thread_id")
+	f.finish(t, thread, hi()) // whose graph changes of the state are for
+	for what, change := range map[string]func(){
+		"a run": func() { f.finish(t, thread, hi()) },
+		"a state": func() {
+			wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"a": 1}}), http.StatusOK)
+		},
+		"metadata": func() { wantStatus(t, f.call(t, "PATCH", thread, object{"metadata": object{"a": 1}}), http.StatusOK) },
+		"the time": func() { wantStatus(t, f.call(t, "PATCH", thread, object{"ttl": 60}), http.StatusOK) },
+	} {
+		f.pass(t, 50)
+		change()
+		f.pass(t, 50)
+		if got := f.call(t, "GET", thread, nil).StatusCode; got != http.StatusOK {
+			t.Fatalf("50 minutes after %s: got status %d, want the thread", what, got)
+		}
+		change()
+	}
+	f.pass(t, 59)
+	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusOK)
+	f.pass(t, 2)
+	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
+}
