@@ -135,7 +135,7 @@ func Open(config Config) (server *Server, err error) {
 			err = errors.Join(fmt.Errorf("open server: %w", err), s.Close(context.Background()))
 		}
 	}()
-	if err := os.MkdirAll(config.Data, 0o700); err != nil {
+	if err := takeDirectory(config.Data); err != nil {
 		return nil, err
 	}
 	if s.lock, err = LockDirectory(config.Data); err != nil {
@@ -167,6 +167,9 @@ func (s *Server) assemble() error {
 	log, now := s.config.Log, clock.System
 	key, err := keyfile.Load(s.path(KeyFile))
 	if err != nil {
+		return err
+	}
+	if err := ownFile(s.path(DatabaseFile)); err != nil {
 		return err
 	}
 	if s.table, err = sqlite.Open(s.path(DatabaseFile)); err != nil {
@@ -208,7 +211,7 @@ func (s *Server) assemble() error {
 		return err
 	}
 	s.workspaces = workspace.NewStore(s.table, now)
-	s.keys = apikey.NewStore(s.table, key, now)
+	s.keys = apikey.NewRecallingStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
 	listeners := listener.NewStore(listener.Config{
 		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
@@ -234,7 +237,7 @@ func (s *Server) assemble() error {
 	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
 	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Now: now, Log: log})
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.table}},
 		Integrations: repositories.integrations,
 		Deployments:  deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: s.logs, Hasher: key, Now: now, Log: log,
 		Targets: map[revision.Source]compute.Target{revision.GitHub: target, revision.ExternalDocker: target}, Listeners: listeners.Target(nil),
@@ -283,7 +286,7 @@ func (s *Server) routes(
 			Limiter: web.NewLimiter(s.config.Limits, clock.System), Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
 			Integrations: repositories.integrations, Push: repositories.push,
 			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
-			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Now: clock.System},
+			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Appender: s.logs, Now: clock.System},
 			Tenancy: controlplane.Tenancy{
 				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.table, clock.System),
 				Keys: func(context.Context) (*apikey.Store, error) { return s.keys, nil },
@@ -347,16 +350,16 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
 func (s *Server) start(ctx context.Context) error {
+	// What cannot be brought back must not keep the rest down; the reconciler tries it again.
 	if err := s.rollout.Restore(ctx); err != nil {
-		// One release that cannot be restored must not keep the others down.
 		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
 	}
 	if err := s.engine.Resume(ctx); err != nil {
-		return fmt.Errorf("resume workflows: %w", err)
+		s.config.Log.ErrorContext(ctx, "resume workflows", "error", err)
 	}
 	// Whoever held a lease died with the process before, so all of them are over.
 	if err := s.reconciler.Once(ctx, clock.System().AddDate(1, 0, 0)); err != nil {
-		return fmt.Errorf("reconcile: %w", err)
+		s.config.Log.ErrorContext(ctx, "reconcile", "error", err)
 	}
 	return s.writeCredentials(ctx)
 }

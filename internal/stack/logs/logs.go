@@ -1,4 +1,4 @@
-// Package logs is what functions read the output of builds and agents with. It is apart from package stack, so that only those link it who do.
+// Package logs is what functions read the output of builds and agents with, and add to it what listeners hand in. It is apart from package stack, so that only those link it who do.
 package logs
 
 import (
@@ -21,14 +21,16 @@ const (
 func Of(s *stack.Stack) *deployment.Logs {
 	logs := &deployment.Logs{Deployments: s.Deployments(), Now: clock.System}
 	if host := s.Get(variableHost); host != "" {
-		logs.Reader = remote.New(host, s.Get(variableHostToken), nil)
+		kept := remote.New(host, s.Get(variableHostToken), nil)
+		logs.Reader, logs.Appender = kept, kept
 	} else {
-		logs.Reader = cloudwatch.New(cloudwatch.Config{AWS: s.AWS, Builds: s.Get(variableBuildLog), Agents: s.Get(variableAgentLog)})
+		kept := cloudwatch.New(cloudwatch.Config{AWS: s.AWS, Builds: s.Get(variableBuildLog), Agents: s.Get(variableAgentLog)})
+		logs.Reader, logs.Appender = kept, kept
 	}
 	return logs
 }
 
-// Need is the need of functions that read logs.
+// Need is the need of functions that use logs.
 func Need(env stack.Environment) []string {
 	if env.Get(variableHost) != "" {
 		return nil

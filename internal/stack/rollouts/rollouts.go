@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/rollout"
+	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/stack"
 	"github.com/slipway-run/slipway/internal/stack/agents"
 	"github.com/slipway-run/slipway/internal/stack/repositories"
@@ -75,7 +76,7 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 		return nil, err
 	}
 	r.work = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory()},
+		Kept:         []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory(), run.Seats{Table: r.Table()}},
 		Integrations: integrations,
 		Deployments:  r.Deployments(), Threads: r.Threads(), Workflow: r.Engine(), Builder: builder, Targets: targets, Logs: kept{},
 		Listeners: r.Listeners().Target(nil),

@@ -1,0 +1,41 @@
+package standalone
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// takeDirectory sees to it that the data directory is there and that nobody else may enter it: it holds the key of all secrets. One that is open to others and has
+// something else in it is not ours to close, and is refused.
+func takeDirectory(data string) error {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return err
+	}
+	info, err := os.Stat(data)
+	if err != nil || info.Mode().Perm()&0o077 == 0 {
+		return err
+	}
+	entries, err := os.ReadDir(data)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(data, KeyFile)); len(entries) > 0 && errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("the data directory %s holds files of others, and is open to other users: choose an empty one, or close it (chmod 700)", data)
+	}
+	if err := os.Chmod(data, 0o700); err != nil {
+		return fmt.Errorf("the data directory is open to other users and cannot be closed: %w", err)
+	}
+	return nil
+}
+
+// ownFile makes a file that only this user can read. SQLite gives its journals the mode of the database.
+func ownFile(name string) error {
+	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Chmod(0o600), file.Close())
+}
