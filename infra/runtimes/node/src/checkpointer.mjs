@@ -113,6 +113,12 @@ function define({ BaseCheckpointSaver, WRITES_IDX_MAP, TASKS, maxChannelVersion,
       return [...this.#of(this.#thread, ns).values()].at(-1);
     }
 
+    /** Forgets what a task has written at the newest checkpoint. */
+    forget(ns, taskID) {
+      const writes = this.newest(ns)?.writes ?? new Map();
+      for (const [key, write] of writes) if (write.taskID === taskID) writes.delete(key);
+    }
+
     // The framework's interface
 
     async getTuple(config) {

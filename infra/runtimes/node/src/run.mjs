@@ -144,11 +144,19 @@ export class Run {
     if (invocation.pending.length === 0) return;
     recorder.checkpointer.extraMetadata = invocation.stateMetadata;
     for (const update of invocation.pending) {
+      if (update.asNode === INPUT) await this.#forgetTaken(graph, recorder);
       if (!(await this.#try(graph, framework, update))) {
         console.warn(`run ${invocation.runID}: an update that was shown as that of node "${update.asNode}" is lost, because the graph takes it in no way`);
       }
     }
     await recorder.finish();
+  }
+
+  /** An input that an interrupted run had spread over the state, but made no checkpoint of, would be applied with the update that brings it again. */
+  async #forgetTaken(graph, recorder) {
+    if (recorder.checkpointer.newest("") === undefined) return;
+    const { tasks } = await graph.getState(this.invocation.stateConfig());
+    for (const { name, id } of tasks) if (name === START) recorder.checkpointer.forget("", id);
   }
 
   /** A node that is no longer there, or refuses the update, leaves it to the graph to say whose it is; else it counts as input. */

@@ -161,6 +161,21 @@ test("pending updates come before the input", async () => {
   assert.deepEqual(says(thread), ["in", "one", "shown", "of nobody", "queued", "new", "one", "two", "three"]);
 });
 
+test("the input of a run that was interrupted before its first step is in the state once", async () => {
+  for (const last of ["checkpoint", "writes"]) {
+    const thread = new Thread(shared, "steps");
+    const input = { log: ["in"] };
+    for await (const event of eventsOf(await shared.post(thread.invocation({ input })))) {
+      thread.take(event);
+      if (event.name === last) break; // the server hears no more of it
+    }
+    assert.deepEqual([thread.state.metadata.source, thread.head.writes.length], ["input", last === "writes" ? 1 : 0]);
+    thread.pending = [{ values: input, as_node: "__input__" }];
+    await thread.invoke({ input: { log: ["new"] } });
+    assert.deepEqual(says(thread), ["in", "new", "one", "two", "three"]);
+  }
+});
+
 test("a later attempt does not take the input again", async () => {
   const thread = new Thread(shared, "steps");
   const { file, lines } = journal();

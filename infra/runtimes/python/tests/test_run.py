@@ -218,6 +218,20 @@ def test_pending_updates_of_a_thread_without_a_checkpoint(agent: Agent) -> None:
     assert [m["content"] for m in thread.values["messages"]] == ["0", "par", "1", "answer 3"]
 
 
+def test_the_input_of_a_run_that_was_interrupted_before_its_first_step(agent: Agent) -> None:
+    thread, given = Thread(), {"items": ["in"]}
+    response = agent.post(thread.invocation(graph="steps", input=given))
+    for name, data in events(response):
+        thread.take(name, data)
+        if name == "checkpoint":
+            break  # the server hears no more of it
+    response.close()
+    assert thread.newest["metadata"]["source"] == "input"
+    thread.pending = [{"values": given, "as_node": "__input__"}]
+    thread.run(agent, graph="steps", input={"items": ["new"]})
+    assert [item for item in thread.values["items"] if item in ("in", "new")] == ["in", "new"]
+
+
 @pytest.mark.parametrize("graph", ["waiting", "blocking"])
 def test_a_closed_connection_stops_the_run(agent: Agent, directory: Path, graph: str) -> None:
     response = agent.post(Thread().invocation(graph=graph, input={"text": ""}))
