@@ -9,20 +9,21 @@ import (
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/lambdahost"
 	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/logs"
 	"github.com/slipway-run/slipway/internal/web"
 )
 
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey, logs.Need)
 	if err != nil {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{
-		Listeners: s.Listeners(), Answers: s.Answers(),
+		Listeners: s.Listeners(), Logs: logs.Of(s), Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},
 		Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
