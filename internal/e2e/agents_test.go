@@ -5,8 +5,10 @@ package e2e_test
 import (
 	"bufio"
 	"bytes"
+	"fmt"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,7 +20,7 @@ var languages = []string{"python", "node"}
 
 // agentStories are the examples, and what the client SDKs live through with each: functions of testdata/sdk/agents.
 var agentStories = map[string][]string{
-	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back"},
+	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "described"},
 	"approval":   {"approval", "edited"},
 	"subgraph":   {"subgraph"},
 	"map-reduce": {"map_reduce"},
@@ -75,78 +77,103 @@ func (s *server) deployExample(t *testing.T, name string, repo *repository) *dep
 // live has an SDK live through a story, and returns what it says.
 func (d *deployment) live(t *testing.T, sdk, language, story string, more ...string) string {
 	t.Helper()
-	cmd := d.client(t, sdk, "agents")
-	cmd.Args = append(cmd.Args, append([]string{language, story}, more...)...)
-	var complaints bytes.Buffer
-	cmd.Stderr = &complaints
-	output, err := cmd.Output()
+	said, err := tell(d.client(t, sdk, "agents"), append([]string{language, story}, more...)...)
 	if err != nil {
-		t.Fatalf("%v\n%s%s", err, output, complaints.String())
+		t.Fatal(err)
 	}
-	return strings.TrimSpace(string(output))
+	return said
 }
 
-// TestAgents deploys each example from its repository, has both SDKs use it, and then deploys a second revision with the same dependencies.
+// tell runs an SDK's client with more arguments, and returns what it says.
+func tell(client *exec.Cmd, args ...string) (string, error) {
+	client.Args = append(client.Args, args...)
+	var complaints bytes.Buffer
+	client.Stderr = &complaints
+	said, err := client.Output()
+	if err != nil {
+		return "", fmt.Errorf("%w\n%s%s", err, said, complaints.String())
+	}
+	return strings.TrimSpace(string(said)), nil
+}
+
+// remove removes the deployment, so that its agent does not take what the next one needs.
+func (d *deployment) remove(t *testing.T) {
+	t.Helper()
+	d.server.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
+}
+
+// newAgentServer starts a server that finds uv. Where there is none it would install its own, which the tests of builds have it do.
+func newAgentServer(t *testing.T) *server {
+	t.Helper()
+	find := exec.Command("sh", filepath.Join(built.root, "infra", "runtimes", "uv.sh"))
+	find.Stderr = t.Output()
+	uv, err := find.Output()
+	if err != nil {
+		t.Fatalf("there is no uv: %v", err)
+	}
+	on := newLocal(t.TempDir())
+	on.env = append(on.env, "PATH="+filepath.Dir(strings.TrimSpace(string(uv)))+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return startServer(t, on)
+}
+
+// TestAgents has one server for all examples, so that what they have in common is fetched once.
 func TestAgents(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
+	s := newAgentServer(t)
 	for _, language := range languages {
-		for example, stories := range agentStories {
-			name := language + "-" + example
-			t.Run(name, func(t *testing.T) {
-				repo := exampleRepository(t, name)
-				d := s.deployExample(t, name, repo)
-				for sdk := range sdks {
-					for _, story := range stories {
-						t.Run(sdk+"/"+story, func(t *testing.T) { d.live(t, sdk, language, story) })
-					}
-				}
-				begun := time.Now()
-				repo.write(t, "NOTES", "nothing that matters")
-				repo.commit(t)
-				d.awaitDeployed(t, d.patch(t, "main"))
-				t.Logf("its second revision was deployed in %s", time.Since(begun).Round(time.Millisecond))
-			})
+		for example := range agentStories {
+			t.Run(language+"-"+example, func(t *testing.T) { s.example(t, language, example) })
+		}
+		t.Run(language+" waits for a person", func(t *testing.T) { s.waitsForAPerson(t, language) })
+		t.Run(language+" goes on from its checkpoint", func(t *testing.T) { s.goesOn(t, language) })
+		t.Run(language+" overhead", func(t *testing.T) { s.overhead(t, language) })
+	}
+	t.Run("what is wrong", s.saysWhatIsWrong)
+}
+
+// example deploys an example from its repository, has both SDKs use it, and then deploys a second revision with the same dependencies.
+func (s *server) example(t *testing.T, language, example string) {
+	name := language + "-" + example
+	repo := exampleRepository(t, name)
+	d := s.deployExample(t, name, repo)
+	for sdk := range sdks {
+		for _, story := range agentStories[example] {
+			t.Run(sdk+"/"+story, func(t *testing.T) { d.live(t, sdk, language, story) })
 		}
 	}
+	begun := time.Now()
+	repo.write(t, "NOTES", "nothing that matters")
+	repo.commit(t)
+	d.awaitDeployed(t, d.patch(t, "main"))
+	t.Logf("its second revision was deployed in %s", time.Since(begun).Round(time.Millisecond))
+	d.remove(t)
 }
 
-// TestAgentsDescribe reads the assistants of a graph through the Python SDK.
-func TestAgentsDescribe(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	for _, language := range languages {
-		name := language + "-react"
-		s.deployExample(t, name, exampleRepository(t, name)).live(t, "Python", language, "described")
+// waitsForAPerson kills server and agent while a graph waits for an answer.
+func (s *server) waitsForAPerson(t *testing.T, language string) {
+	name := language + "-approval"
+	d := s.deployExample(t, name, exampleRepository(t, name))
+	revision := value(d.get(t).LatestRevision)
+	threads := map[string]string{}
+	for sdk := range sdks {
+		threads[sdk] = d.live(t, sdk, language, "pause")
 	}
-}
-
-// TestAgentsWaitForAPersonOverARestart kills server and agent while a graph waits for an answer.
-func TestAgentsWaitForAPersonOverARestart(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	for _, language := range languages {
-		name := language + "-approval"
-		d := s.deployExample(t, name, exampleRepository(t, name))
-		revision := value(d.get(t).LatestRevision)
-		for sdk := range sdks {
-			t.Run(language+"/"+sdk, func(t *testing.T) {
-				thread := d.live(t, sdk, language, "pause")
-				s.kill9(t)
-				if pids, err := s.agents(revision); err != nil {
-					t.Fatal(err)
-				} else if err := end(pids); err != nil {
-					t.Fatal(err)
-				}
-				s.restart(t)
-				d.live(t, sdk, language, "answer", thread)
-			})
-		}
+	s.kill9(t)
+	pids, err := s.agents(revision)
+	if err == nil {
+		err = end(pids)
 	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.restart(t)
+	for sdk := range sdks {
+		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, "answer", threads[sdk]) })
+	}
+	d.remove(t)
 }
 
-// counting makes the branches of the map-reduce example write down that they run; the first run of one of them does not end.
-var counting = map[string]struct{ file, old, with string }{
+// counting makes the branches of the map-reduce example write down that they run; the first run of one of them, which is to run again, does not end.
+var counting = map[string]struct{ file, old, with, again string }{
 	"python": {"agent.py", `async def tell_joke(branch: Branch) -> State:
 `, `async def tell_joke(branch: Branch) -> State:
     import asyncio, os
@@ -157,77 +184,80 @@ var counting = map[string]struct{ file, old, with string }{
         times = counts.read().split().count("penguins")
     if branch["subject"] == "penguins" and times == 1:
         await asyncio.sleep(3600)
-`},
+`, "penguins"},
 	"node": {"agent.ts", `function joke({ subject }: { subject: string }) {
 `, `async function joke({ subject }: { subject: string }) {
   const { appendFileSync, readFileSync } = await import("node:fs");
   appendFileSync(process.env.COUNTS!, subject + "\n");
   const times = readFileSync(process.env.COUNTS!, "utf8").split("\n").filter((one) => one === "duck").length;
   if (subject === "duck" && times === 1) await new Promise((resolve) => setTimeout(resolve, 3_600_000));
-`},
+`, "duck"},
 }
 
-// TestAgentsGoOnFromTheirCheckpoint kills an agent in the middle of a node: that node is run again, those that had finished are not.
-func TestAgentsGoOnFromTheirCheckpoint(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
-	for _, language := range languages {
-		for sdk := range sdks {
-			t.Run(language+"/"+sdk, func(t *testing.T) {
-				name := language + "-map-reduce"
-				repo := exampleRepository(t, name)
-				repo.change(t, counting[language].file, counting[language].old, counting[language].with)
-				counts := filepath.Join(t.TempDir(), "counts")
-				d := s.deploy(t, repo, "main", secret{"COUNTS", counts})
-				cmd := d.client(t, sdk, "agents")
-				cmd.Args = append(cmd.Args, language, "killed")
-				var complaints bytes.Buffer
-				cmd.Stderr = &complaints
-				output, err := cmd.StdoutPipe()
-				if err != nil {
-					t.Fatal(err)
+// goesOn kills an agent in the middle of a node: that node is run again, those that had finished are not.
+func (s *server) goesOn(t *testing.T, language string) {
+	name := language + "-map-reduce"
+	repo := exampleRepository(t, name)
+	repo.change(t, counting[language].file, counting[language].old, counting[language].with)
+	counts := filepath.Join(t.TempDir(), "counts")
+	d := s.deploy(t, repo, "main", secret{"COUNTS", counts})
+	for sdk := range sdks {
+		t.Run(sdk, func(t *testing.T) {
+			if err := os.WriteFile(counts, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			d.liveKilled(t, sdk, language)
+			text, err := os.ReadFile(counts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			times := map[string]int{}
+			for subject := range strings.FieldsSeq(string(text)) {
+				times[subject]++
+			}
+			for subject, got := range times {
+				want := 1
+				if subject == counting[language].again {
+					want = 2
 				}
-				if err := cmd.Start(); err != nil {
-					t.Fatal(err)
+				if got != want {
+					t.Errorf("the branch of %s has run %d times, want %d", subject, got, want)
 				}
-				if line, err := bufio.NewReader(output).ReadString('\n'); err == nil && strings.TrimSpace(line) == "done" {
-					if err := s.killAgents(value(d.get(t).LatestRevision)); err != nil {
-						t.Error(err)
-					}
-				}
-				if err := cmd.Wait(); err != nil {
-					t.Fatalf("%v\n%s", err, complaints.String())
-				}
-				text, err := os.ReadFile(counts)
-				if err != nil {
-					t.Fatal(err)
-				}
-				again := map[string]string{"python": "penguins", "node": "duck"}[language]
-				times := map[string]int{}
-				for subject := range strings.FieldsSeq(string(text)) {
-					times[subject]++
-				}
-				for subject, got := range times {
-					want := 1
-					if subject == again {
-						want = 2
-					}
-					if got != want {
-						t.Errorf("the branch of %s has run %d times, want %d", subject, got, want)
-					}
-				}
-				if len(times) != 3 {
-					t.Errorf("%d branches have run: %v", len(times), times)
-				}
-			})
+			}
+			if len(times) != 3 {
+				t.Errorf("%d branches have run: %v", len(times), times)
+			}
+		})
+	}
+	d.remove(t)
+}
+
+// liveKilled has an SDK live through the story in which the agent is killed at the SDK's word.
+func (d *deployment) liveKilled(t *testing.T, sdk, language string) {
+	t.Helper()
+	cmd := d.client(t, sdk, "agents")
+	cmd.Args = append(cmd.Args, language, "killed")
+	var complaints bytes.Buffer
+	cmd.Stderr = &complaints
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(output).ReadString('\n'); err == nil && strings.TrimSpace(line) == "done" {
+		if err := d.server.killAgents(value(d.get(t).LatestRevision)); err != nil {
+			t.Error(err)
 		}
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("%v\n%s", err, complaints.String())
 	}
 }
 
-// TestAgentsSayWhatIsWrong has a revision say in words why a repository cannot be built or served.
-func TestAgentsSayWhatIsWrong(t *testing.T) {
-	t.Parallel()
-	s := newServer(t)
+// saysWhatIsWrong has a revision say in words why a repository cannot be built or served.
+func (s *server) saysWhatIsWrong(t *testing.T) {
 	for name, c := range map[string]struct {
 		example, file, text, status string
 		words                       []string
@@ -261,36 +291,38 @@ func TestAgentsSayWhatIsWrong(t *testing.T) {
 					t.Errorf("the revision does not say %q: %s", word, value(failed.Text))
 				}
 			}
+			d.remove(t)
 		})
 	}
 }
 
-// TestAgentsOverhead measures runs of a graph that does nothing, and asserts only that they end well.
-func TestAgentsOverhead(t *testing.T) {
+// nothing are graphs that do nothing.
+var nothing = map[string]struct{ file, text string }{
+	"python": {"agent.py", "from langgraph.graph import START, StateGraph\nfrom typing_extensions import TypedDict\n\n\nclass State(TypedDict, total=False):\n    n: int\n\n\n" +
+		"async def nothing(state: State) -> State:\n    return {\"n\": 1}\n\n\ngraph = StateGraph(State).add_node(nothing).add_edge(START, \"nothing\").compile()\n"},
+	"node": {"agent.ts", "import { Annotation, START, StateGraph } from \"@langchain/langgraph\";\nconst State = Annotation.Root({ n: Annotation<number> });\n" +
+		"export const graph = new StateGraph(State).addNode(\"nothing\", () => ({ n: 1 })).addEdge(START, \"nothing\").compile();\n"},
+}
+
+// overhead measures runs of a graph that does nothing, and asserts only that they end well.
+func (s *server) overhead(t *testing.T, language string) {
 	const runs = 50
-	s := newServer(t)
-	for language, c := range map[string]struct{ file, text string }{
-		"python": {"agent.py", "from langgraph.graph import START, StateGraph\nfrom typing_extensions import TypedDict\n\n\nclass State(TypedDict, total=False):\n    n: int\n\n\n" +
-			"async def nothing(state: State) -> State:\n    return {\"n\": 1}\n\n\ngraph = StateGraph(State).add_node(nothing).add_edge(START, \"nothing\").compile()\n"},
-		"node": {"agent.ts", "import { Annotation, START, StateGraph } from \"@langchain/langgraph\";\nconst State = Annotation.Root({ n: Annotation<number> });\n" +
-			"export const graph = new StateGraph(State).addNode(\"nothing\", () => ({ n: 1 })).addEdge(START, \"nothing\").compile();\n"},
-	} {
-		repo := exampleRepository(t, language+"-custom")
-		repo.write(t, c.file, c.text)
-		repo.commit(t)
-		d := s.deploy(t, repo, "main")
-		var thread struct {
-			ID string `json:"thread_id"`
-		}
-		one := func() {
-			s.call(t, http.StatusOK, "POST", d.url+"/threads", map[string]any{}, &thread)
-			s.call(t, http.StatusOK, "POST", d.url+"/threads/"+thread.ID+"/runs/wait", map[string]any{"assistant_id": "agent", "input": map[string]any{"n": 0}}, nil)
-		}
-		one()
-		begun := time.Now()
-		for range runs {
-			one()
-		}
-		t.Logf("%s: a thread and a run of a graph that does nothing take %s", language, time.Since(begun)/runs)
+	repo := exampleRepository(t, language+"-custom")
+	repo.write(t, nothing[language].file, nothing[language].text)
+	repo.commit(t)
+	d := s.deploy(t, repo, "main")
+	var thread struct {
+		ID string `json:"thread_id"`
 	}
+	one := func() {
+		s.call(t, http.StatusOK, "POST", d.url+"/threads", map[string]any{}, &thread)
+		s.call(t, http.StatusOK, "POST", d.url+"/threads/"+thread.ID+"/runs/wait", map[string]any{"assistant_id": "agent", "input": map[string]any{"n": 0}}, nil)
+	}
+	one()
+	begun := time.Now()
+	for range runs {
+		one()
+	}
+	t.Logf("%s: a thread and a run of a graph that does nothing take %s", language, time.Since(begun)/runs)
+	d.remove(t)
 }

@@ -1,10 +1,10 @@
 package e2e_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -29,6 +29,43 @@ type placed struct {
 	order, url string
 	process    *child.Process
 	env        map[string]string
+	output     *output
+}
+
+// output is what an agent prints, kept where it runs until a listener has handed it in.
+type output struct {
+	mu      sync.Mutex
+	text    []byte
+	handed  int // lines, in all
+	waiting []string
+}
+
+// Write takes what the agent prints.
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text = append(o.text, text...)
+	for {
+		line, rest, whole := bytes.Cut(o.text, []byte{'\n'})
+		if !whole {
+			return len(text), nil
+		}
+		o.waiting, o.text = append(o.waiting, string(line)), rest
+	}
+}
+
+// next are the lines that wait, and a key for handing them in that is theirs alone.
+func (o *output) next() (lines []string, key string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.waiting[:min(len(o.waiting), 1000)], fmt.Sprintf("line %d", o.handed)
+}
+
+// drop forgets lines that were handed in.
+func (o *output) drop(lines int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.waiting, o.handed = o.waiting[lines:], o.handed+lines
 }
 
 func newCluster(t *testing.T) *cluster {
@@ -102,8 +139,9 @@ func (c *cluster) start(ctx context.Context, w work) (placed, error) {
 	for name, value := range w.Release.Env {
 		env = append(env, name+"="+value)
 	}
-	process, err := c.registry.Start(child.Command{Args: []string{filepath.Join(built.agent, version)}, Env: env, Stdout: io.Discard})
-	return placed{order: w.Order, url: "http://127.0.0.1:" + port, process: process, env: w.Release.Env}, err
+	printed := new(output)
+	process, err := c.registry.Start(child.Command{Args: []string{filepath.Join(built.agent, version)}, Env: env, Stdout: printed})
+	return placed{order: w.Order, url: "http://127.0.0.1:" + port, process: process, env: w.Release.Env, output: printed}, err
 }
 
 // work is one order, as the interface has it.
@@ -188,6 +226,34 @@ func (l *listener) carryOut(ctx context.Context, w work) {
 		l.report(ctx, w, "absent")
 	case answers(ctx, release.url):
 		l.report(ctx, w, "healthy", "url", release.url)
+		l.handIn(ctx, w, release.output)
+	}
+}
+
+// handIn hands in what an agent prints, as it comes, until the server wants no more of it. What the server may have taken is sent again as the same.
+func (l *listener) handIn(ctx context.Context, w work, printed *output) {
+	var lines []string
+	var key string
+	for ctx.Err() == nil {
+		if len(lines) == 0 {
+			if lines, key = printed.next(); len(lines) == 0 {
+				pause(ctx)
+				continue
+			}
+		}
+		l.mu.Lock()
+		body := map[string]any{"session": l.session, "deployment_id": w.Deployment, "revision_id": w.Revision, "lines": lines}
+		l.mu.Unlock()
+		got, err := l.server.do(ctx, "POST", l.path+"/logs", body, "Idempotency-Key", w.Revision+w.Order+key)
+		switch {
+		case err != nil || got.status == http.StatusTooManyRequests || got.status >= http.StatusInternalServerError:
+			pause(ctx)
+		case got.status == http.StatusNoContent:
+			printed.drop(len(lines))
+			lines = nil
+		default:
+			return
+		}
 	}
 }
 

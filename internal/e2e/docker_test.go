@@ -4,6 +4,8 @@ package e2e_test
 
 import (
 	"crypto/rand"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -15,32 +17,69 @@ import (
 	"time"
 )
 
-// buildImage makes an image, from scratch, of a version of the example, and returns its name.
+// buildImage makes an image of a version of the example, and returns its name.
 func buildImage(t *testing.T, version string) string {
 	t.Helper()
-	dir, name := t.TempDir(), "slipway.test/weather:"+strings.ToLower(rand.Text())
-	source := filepath.Join(dir, "source")
-	must := func(err error) {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+	source := filepath.Join(t.TempDir(), "source")
+	err := os.CopyFS(source, os.DirFS(built.weather))
+	if err == nil && version == "v2" {
+		err = secondVersion(source)
 	}
-	must(os.CopyFS(source, os.DirFS(built.weather)))
-	if version == "v2" {
-		must(secondVersion(source))
+	if err != nil {
+		t.Fatal(err)
 	}
+	return imageOf(t, source)
+}
+
+// imageOf makes an image, from scratch, of a program, and returns its name.
+func imageOf(t *testing.T, source string, args ...string) string {
+	t.Helper()
+	dir, name := t.TempDir(), "slipway.test/agent:"+strings.ToLower(rand.Text())
 	compile := exec.Command("go", "build", "-o", filepath.Join(dir, "agent"))
 	compile.Dir, compile.Env = source, append(os.Environ(), "CGO_ENABLED=0")
-	output, err := compile.CombinedOutput()
-	if err != nil {
+	if output, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%s\n%s", err, output)
 	}
-	must(os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte("FROM scratch\nUSER 65532\nCOPY agent /agent\nENTRYPOINT [\"/agent\"]\n"), 0o600))
-	must(os.WriteFile(filepath.Join(dir, ".dockerignore"), []byte("source\n"), 0o600))
+	entrypoint, err := json.Marshal(append([]string{"/agent"}, args...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := fmt.Sprintf("FROM scratch\nUSER 65532\nCOPY agent /agent\nENTRYPOINT %s\n", entrypoint)
+	if err := os.WriteFile(filepath.Join(dir, "Dockerfile"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	docker(t, "build", "--quiet", "--tag", name, dir)
 	t.Cleanup(func() { docker(t, "image", "rm", "--force", name) })
 	return name
+}
+
+// stranger is a program that is no agent: it takes as much memory as it is told to, and answers everything alike.
+const stranger = `package main
+
+import (
+	"net/http"
+	"os"
+	"strconv"
+)
+
+func main() {
+	megabytes, _ := strconv.Atoi(os.Args[1])
+	memory := make([]byte, megabytes<<20)
+	for i := range memory {
+		memory[i] = 1
+	}
+	panic(http.ListenAndServe(":8080", http.NotFoundHandler()))
+}
+`
+
+// buildStranger makes an image of it, and returns its name.
+func buildStranger(t *testing.T, megabytes string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := errors.Join(os.WriteFile(filepath.Join(dir, "main.go"), []byte(stranger), 0o600), os.WriteFile(filepath.Join(dir, "go.mod"), []byte("module stranger\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	return imageOf(t, dir, megabytes)
 }
 
 func docker(t *testing.T, args ...string) []string {
@@ -113,6 +152,8 @@ func TestAnImageIsDeployed(t *testing.T) {
 
 	missing := d.image(t, "127.0.0.1:1/no/such:image")
 	d.awaitFailed(t, missing, "DEPLOY_FAILED", "IMAGE_UNAVAILABLE", "127.0.0.1:1/no/such:image")
+	d.awaitFailed(t, d.image(t, buildStranger(t, "0")), "DEPLOY_FAILED", "NO_CONTRACT", "does not speak the container contract", "404 Not Found")
+	d.awaitFailed(t, d.image(t, buildStranger(t, "256")), "DEPLOY_FAILED", "OUT_OF_MEMORY", "128 MB of memory that it may", "memory_limit_mb")
 	d.expectAnswer(t, secondWords)
 
 	s.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)

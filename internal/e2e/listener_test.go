@@ -106,6 +106,12 @@ func TestAListenerRunsADeployment(t *testing.T) {
 			}
 			expectNowhere(t, on, mine, theirs, l.cluster.release(first).env["SLIPWAY_INVOKE_TOKEN"])
 		}},
+		step{"what the agent prints is in its log", func(t *testing.T) {
+			eventually(t, "the log says where it listens", func() (bool, any) {
+				got, err := s.do(t.Context(), "GET", d.path+"/revisions/"+first+"/logs?type=deploy", nil)
+				return err == nil && strings.Contains(string(got.body), "listening address="), string(got.body)
+			})
+		}},
 		step{"a server that comes back finds its agents", func(t *testing.T) {
 			s.kill9(t)
 			s.restart(t)

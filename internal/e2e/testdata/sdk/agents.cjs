@@ -1,8 +1,10 @@
 // Drives an example agent through the JavaScript SDK. Arguments: the agent's URL, the key, the agent's language, the story, and what the story takes.
+// AGENT names the graph where it has another name than in the examples' own configuration.
 const assert = require("node:assert/strict");
 const { Client } = require("@langchain/langgraph-sdk");
 
 const [apiUrl, apiKey, language, story, ...rest] = process.argv.slice(2);
+const agent = process.env.AGENT ?? "agent";
 const facts = require("./agents.json")[language];
 const client = new Client({ apiUrl, apiKey });
 const answered = ["human", "ai", "tool", "ai"];
@@ -28,14 +30,14 @@ async function collect(stream) {
 async function begun(ms) {
   const thread = await create();
   const config = { configurable: { token_delay_ms: ms } };
-  const run = await client.runs.create(thread, "agent", { input: ask(facts.react.cities[0]), config });
+  const run = await client.runs.create(thread, agent, { input: ask(facts.react.cities[0]), config });
   while (types((await client.threads.getState(thread)).values).length < 3) await pause();
   return [thread, run.run_id];
 }
 
 async function asked() {
   const thread = await create();
-  const parts = await collect(client.runs.stream(thread, "agent", { input: lamp, streamMode: ["values", "updates"] }));
+  const parts = await collect(client.runs.stream(thread, agent, { input: lamp, streamMode: ["values", "updates"] }));
   assert.deepEqual(keys(data(parts, "updates")), [["write"], ["__interrupt__"]]);
   assert.deepEqual(asks(data(parts, "updates")[1].__interrupt__), [facts.approval.question]);
   assert.deepEqual(asks(data(parts, "values").at(-1).__interrupt__), [facts.approval.question]);
@@ -65,14 +67,14 @@ const stories = {
   async react() {
     const { model, cities, answers } = facts.react;
     const thread = await create();
-    const parts = await collect(client.runs.stream(thread, "agent", { input: ask(cities[0]), streamMode: ["values", "messages-tuple", "updates"] }));
+    const parts = await collect(client.runs.stream(thread, agent, { input: ask(cities[0]), streamMode: ["values", "messages-tuple", "updates"] }));
     assert.equal(parts[0].event, "metadata");
     assert.deepEqual(keys(data(parts, "updates")), [[model], ["tools"], [model]]);
     const tokens = data(parts, "messages").filter(([, about]) => about.langgraph_node === model).map(([chunk]) => chunk.content).filter(Boolean);
     assert.ok(tokens.length > 3);
     assert.equal(tokens.join(""), answers[0]);
     assert.deepEqual(types(data(parts, "values").at(-1)), answered);
-    const values = await client.runs.wait(thread, "agent", { input: ask(cities[1]) });
+    const values = await client.runs.wait(thread, agent, { input: ask(cities[1]) });
     assert.deepEqual(values.messages.filter((m) => m.type === "ai" && m.content).map((m) => m.content), answers);
     const history = await client.threads.getHistory(thread, { limit: 100 });
     assert.deepEqual(history.map((h) => h.metadata.step), [8, 7, 6, 5, 4, 3, 2, 1, 0, -1]);
@@ -83,7 +85,7 @@ const stories = {
   async interrupted() {
     const { cities, answers } = facts.react;
     const [thread, first] = await begun(1500);
-    const second = await client.runs.create(thread, "agent", { input: ask(cities[1]), multitaskStrategy: "interrupt" });
+    const second = await client.runs.create(thread, agent, { input: ask(cities[1]), multitaskStrategy: "interrupt" });
     await client.runs.join(thread, second.run_id);
     const state = await client.threads.getState(thread);
     assert.deepEqual(types(state.values), ["human", "ai", "tool", ...answered]);
@@ -98,9 +100,9 @@ const stories = {
     const thread = await create();
     const config = { configurable: { token_delay_ms: 300 } };
     let seen = "", second;
-    for await (const part of client.runs.stream(thread, "agent", { input: ask(cities[0]), config, streamMode: "messages-tuple", streamResumable: true })) {
+    for await (const part of client.runs.stream(thread, agent, { input: ask(cities[0]), config, streamMode: "messages-tuple", streamResumable: true })) {
       if (part.event === "messages" && part.data[1].langgraph_node === model) seen += part.data[0].content;
-      if (seen.length > 6 && !second) second = await client.runs.create(thread, "agent", { input: ask(cities[1]), multitaskStrategy: "interrupt" });
+      if (seen.length > 6 && !second) second = await client.runs.create(thread, agent, { input: ask(cities[1]), multitaskStrategy: "interrupt" });
     }
     await client.runs.join(thread, second.run_id);
     const { messages } = (await client.threads.getState(thread)).values;
@@ -111,35 +113,47 @@ const stories = {
 
   async enqueued() {
     const [thread] = await begun(100);
-    const values = await client.runs.wait(thread, "agent", { input: ask(facts.react.cities[1]), multitaskStrategy: "enqueue" });
+    const values = await client.runs.wait(thread, agent, { input: ask(facts.react.cities[1]), multitaskStrategy: "enqueue" });
     assert.deepEqual(types(values), [...answered, ...answered]);
   },
 
   async rejected() {
     const [thread, first] = await begun(300);
-    await assert.rejects(client.runs.create(thread, "agent", { input: ask("rome"), multitaskStrategy: "reject" }), { status: 409 });
+    await assert.rejects(client.runs.create(thread, agent, { input: ask("rome"), multitaskStrategy: "reject" }), { status: 409 });
     assert.deepEqual(types(await client.runs.join(thread, first)), answered);
   },
 
   async rolled_back() {
     const [thread, first] = await begun(1500);
-    const values = await client.runs.wait(thread, "agent", { input: ask(facts.react.cities[1]), multitaskStrategy: "rollback" });
+    const values = await client.runs.wait(thread, agent, { input: ask(facts.react.cities[1]), multitaskStrategy: "rollback" });
     assert.deepEqual(types(values), answered);
     await assert.rejects(client.runs.get(thread, first), { status: 404 });
+  },
+
+  async described() {
+    const [found, ...others] = await client.assistants.search({ graphId: agent });
+    assert.deepEqual([found.graph_id, others], [agent, []]);
+    const { nodes, edges } = await client.assistants.getGraph(found.assistant_id);
+    const ids = nodes.map((node) => node.id);
+    for (const id of ["__start__", "__end__", "tools", facts.react.model]) assert.ok(ids.includes(id), `${id} is not in ${ids}`);
+    for (const edge of edges) assert.ok(ids.includes(edge.source) && ids.includes(edge.target), JSON.stringify(edge));
+    const schemas = await client.assistants.getSchemas(found.assistant_id);
+    assert.equal(schemas.graph_id, agent);
+    if (language === "python") assert.ok("messages" in schemas.input_schema.properties); // a graph of TypeScript types has no schema
   },
 
   async approval() {
     const { yes, no, other, draft, ends, question } = facts.approval;
     let thread = await asked();
     await wantsQuestion(thread);
-    const parts = await collect(client.runs.stream(thread, "agent", { command: { resume: yes }, streamMode: "updates" }));
+    const parts = await collect(client.runs.stream(thread, agent, { command: { resume: yes }, streamMode: "updates" }));
     assert.deepEqual(keys(data(parts, "updates")), [["approve"], ["send"]]);
     await wantsSent(thread, (await client.threads.getState(thread)).values, draft);
     thread = await asked();
-    await wantsSent(thread, await client.runs.wait(thread, "agent", { command: { resume: other } }), "Dear customer, it is mended.");
+    await wantsSent(thread, await client.runs.wait(thread, agent, { command: { resume: other } }), "Dear customer, it is mended.");
     thread = await asked();
-    assert.deepEqual(await client.runs.wait(thread, "agent", { command: { resume: no } }), { ...lamp, draft, ...ends });
-    const values = await client.runs.wait(await create(), "agent", { input: lamp });
+    assert.deepEqual(await client.runs.wait(thread, agent, { command: { resume: no } }), { ...lamp, draft, ...ends });
+    const values = await client.runs.wait(await create(), agent, { input: lamp });
     assert.deepEqual(asks(values.__interrupt__), [question]);
   },
 
@@ -149,11 +163,11 @@ const stories = {
     const before = await wantsQuestion(thread);
     await client.threads.updateState(thread, { values: { draft: "Dear customer, no." }, asNode: "write" });
     const changed = { ...question, draft: "Dear customer, no." };
-    const values = await client.runs.wait(thread, "agent", { input: null });
+    const values = await client.runs.wait(thread, agent, { input: null });
     assert.deepEqual(asks(values.__interrupt__), [changed]);
     await wantsQuestion(thread, changed);
-    await wantsSent(thread, await client.runs.wait(thread, "agent", { command: { resume: yes } }), "Dear customer, no.");
-    const forked = await client.runs.wait(thread, "agent", { command: { resume: other }, checkpointId: before.checkpoint.checkpoint_id });
+    await wantsSent(thread, await client.runs.wait(thread, agent, { command: { resume: yes } }), "Dear customer, no.");
+    const forked = await client.runs.wait(thread, agent, { command: { resume: other }, checkpointId: before.checkpoint.checkpoint_id });
     await wantsSent(thread, forked, "Dear customer, it is mended.");
   },
 
@@ -166,13 +180,13 @@ const stories = {
   async answer() {
     const [thread] = rest;
     await wantsQuestion(thread);
-    await wantsSent(thread, await client.runs.wait(thread, "agent", { command: { resume: facts.approval.yes } }), facts.approval.draft);
+    await wantsSent(thread, await client.runs.wait(thread, agent, { command: { resume: facts.approval.yes } }), facts.approval.draft);
   },
 
   async subgraph() {
     const { nodes, inner, question, found, resume, values } = facts.subgraph;
     const thread = await create();
-    const parts = await collect(client.runs.stream(thread, "agent", { input: { city: "Rome" }, streamMode: ["updates", "values"], streamSubgraphs: true }));
+    const parts = await collect(client.runs.stream(thread, agent, { input: { city: "Rome" }, streamMode: ["updates", "values"], streamSubgraphs: true }));
     const [space] = new Set(parts.map((part) => part.event.split("|")[1]).filter(Boolean));
     assert.equal(space.split(":")[0], nodes[1]);
     const updates = parts.filter((part) => part.event.startsWith("updates")).map((part) => [part.event, ...Object.keys(part.data)]);
@@ -183,14 +197,14 @@ const stories = {
     assert.deepEqual(asks(state.tasks[0].interrupts), [question]);
     const below = state.tasks[0].state;
     assert.deepEqual([partOf(below.values, found), below.next], [found, [inner[1]]]);
-    const final = await client.runs.wait(thread, "agent", { command: { resume } });
+    const final = await client.runs.wait(thread, agent, { command: { resume } });
     assert.deepEqual(partOf(final, values), values);
   },
 
   async map_reduce() {
     const { input, first, branch, last, count, best } = facts["map-reduce"];
     const thread = await create();
-    const parts = await collect(client.runs.stream(thread, "agent", { input, streamMode: "updates" }));
+    const parts = await collect(client.runs.stream(thread, agent, { input, streamMode: "updates" }));
     assert.deepEqual(keys(data(parts, "updates")).flat(), [...first, ...Array(count).fill(branch), last]);
     const { values } = await client.threads.getState(thread);
     assert.deepEqual([values.jokes.length, values.best], [count, best]);
@@ -200,7 +214,7 @@ const stories = {
     const { input, branch, count, best } = facts["map-reduce"];
     const thread = await create();
     let done = 0;
-    for await (const part of client.runs.stream(thread, "agent", { input, streamMode: "updates", streamResumable: true })) {
+    for await (const part of client.runs.stream(thread, agent, { input, streamMode: "updates", streamResumable: true })) {
       assert.ok(!part.event.startsWith("error"), JSON.stringify(part));
       if (part.event === "updates" && branch in part.data && ++done === count - 1) console.log("done");
     }
@@ -212,7 +226,7 @@ const stories = {
   async custom() {
     const { says, values } = facts.custom;
     const thread = await create();
-    const parts = await collect(client.runs.stream(thread, "agent", { input: { files: ["a", "b"] }, streamMode: ["custom", "updates"] }));
+    const parts = await collect(client.runs.stream(thread, agent, { input: { files: ["a", "b"] }, streamMode: ["custom", "updates"] }));
     assert.deepEqual(data(parts, "custom"), says);
     assert.deepEqual((await client.threads.getState(thread)).values, values);
   },
@@ -222,7 +236,7 @@ const stories = {
     const namespace = ["memories", "bob"];
     const config = { configurable: { user_id: "bob" } };
     const say = async (content) => {
-      const values = await client.runs.wait(await create(), "agent", { input: { messages: [{ role: "user", content }] }, config });
+      const values = await client.runs.wait(await create(), agent, { input: { messages: [{ role: "user", content }] }, config });
       return values.messages.at(-1).content;
     };
     assert.equal(await say(tell), told);

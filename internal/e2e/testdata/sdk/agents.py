@@ -1,7 +1,9 @@
-"""Drives an example agent through the Python SDK. Arguments: the agent's URL, the key, the agent's language, the story, and what the story takes."""
+"""Drives an example agent through the Python SDK. Arguments: the agent's URL, the key, the agent's language, the story, and what the story takes.
+AGENT names the graph where it has another name than in the examples' own configuration."""
 
 import asyncio
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -10,6 +12,7 @@ from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
 URL, KEY, LANGUAGE, STORY, *REST = sys.argv[1:]
+AGENT = os.environ.get("AGENT", "agent")
 FACTS = json.loads(Path(__file__).with_name("agents.json").read_text())[LANGUAGE]
 ANSWERED = ["human", "ai", "tool", "ai"]
 LAMP = {"request": "the broken lamp"}
@@ -57,7 +60,7 @@ async def react(client):
     """Values, tokens and updates of an agent with tools; a second question goes on from the first."""
     facts = FACTS["react"]
     thread = await create(client)
-    parts = await collect(client.runs.stream(thread, "agent", input=ask(facts["cities"][0]), stream_mode=["values", "messages-tuple", "updates"]))
+    parts = await collect(client.runs.stream(thread, AGENT, input=ask(facts["cities"][0]), stream_mode=["values", "messages-tuple", "updates"]))
     expect("the first event", parts[0].event, "metadata")
     expect("the kinds of events", set(names(parts)), {"metadata", "values", "messages", "updates"})
     expect("the updates", [list(update) for update in data(parts, "updates")], [[facts["model"]], ["tools"], [facts["model"]]])
@@ -76,7 +79,7 @@ async def react(client):
     state = await client.threads.get_state(thread)
     expect("the state", state["values"]["messages"], final)
     expect("what is next", (state["next"], state["tasks"]), ([], []))
-    values = await client.runs.wait(thread, "agent", input=ask(facts["cities"][1]))
+    values = await client.runs.wait(thread, AGENT, input=ask(facts["cities"][1]))
     expect("both answers", [m["content"] for m in values["messages"] if m["type"] == "ai" and m["content"]], facts["answers"])
     history = await client.threads.get_history(thread, limit=100)
     expect("the steps", [h["metadata"]["step"] for h in history], [8, 7, 6, 5, 4, 3, 2, 1, 0, -1])
@@ -98,7 +101,7 @@ async def until_tool(client, thread):
 async def begun(client, ms=1500):
     """A thread with a run that has its tool's result and is to answer."""
     thread = await create(client)
-    run = await client.runs.create(thread, "agent", input=ask(FACTS["react"]["cities"][0]), config=delay(ms))
+    run = await client.runs.create(thread, AGENT, input=ask(FACTS["react"]["cities"][0]), config=delay(ms))
     await until_tool(client, thread)
     return thread, run["run_id"]
 
@@ -106,7 +109,7 @@ async def begun(client, ms=1500):
 async def interrupted(client):
     facts = FACTS["react"]
     thread, first = await begun(client)
-    second = await client.runs.create(thread, "agent", input=ask(facts["cities"][1]), multitask_strategy="interrupt")
+    second = await client.runs.create(thread, AGENT, input=ask(facts["cities"][1]), multitask_strategy="interrupt")
     await client.runs.join(thread, second["run_id"])
     state = await client.threads.get_state(thread)
     messages = state["values"]["messages"]
@@ -124,11 +127,11 @@ async def shown(client):
     facts = FACTS["react"]
     thread = await create(client)
     seen, second = "", None
-    async for part in client.runs.stream(thread, "agent", input=ask(facts["cities"][0]), config=delay(300), stream_mode="messages-tuple", stream_resumable=True):
+    async for part in client.runs.stream(thread, AGENT, input=ask(facts["cities"][0]), config=delay(300), stream_mode="messages-tuple", stream_resumable=True):
         if part.event == "messages" and part.data[1]["langgraph_node"] == facts["model"]:
             seen += part.data[0]["content"]
         if len(seen) > 6 and not second:
-            second = await client.runs.create(thread, "agent", input=ask(facts["cities"][1]), multitask_strategy="interrupt")
+            second = await client.runs.create(thread, AGENT, input=ask(facts["cities"][1]), multitask_strategy="interrupt")
     await client.runs.join(thread, second["run_id"])
     messages = (await client.threads.get_state(thread))["values"]["messages"]
     expect("the messages", [m["type"] for m in messages], [*ANSWERED, *ANSWERED])
@@ -140,7 +143,7 @@ async def shown(client):
 async def enqueued(client):
     facts = FACTS["react"]
     thread, first = await begun(client, 100)
-    second = await client.runs.create(thread, "agent", input=ask(facts["cities"][1]), multitask_strategy="enqueue")
+    second = await client.runs.create(thread, AGENT, input=ask(facts["cities"][1]), multitask_strategy="enqueue")
     values = await client.runs.join(thread, second["run_id"])
     expect("all messages", types(values), [*ANSWERED, *ANSWERED])
     expect("both answers", [values["messages"][i]["content"] for i in (3, 7)], facts["answers"])
@@ -150,7 +153,7 @@ async def enqueued(client):
 async def rejected(client):
     thread, first = await begun(client, 300)
     try:
-        await client.runs.create(thread, "agent", input=ask("rome"), multitask_strategy="reject")
+        await client.runs.create(thread, AGENT, input=ask("rome"), multitask_strategy="reject")
         raise AssertionError("the second run was not rejected")
     except ConflictError:
         pass
@@ -161,7 +164,7 @@ async def rejected(client):
 async def rolled_back(client):
     facts = FACTS["react"]
     thread, first = await begun(client)
-    second = await client.runs.create(thread, "agent", input=ask(facts["cities"][1]), multitask_strategy="rollback")
+    second = await client.runs.create(thread, AGENT, input=ask(facts["cities"][1]), multitask_strategy="rollback")
     values = await client.runs.join(thread, second["run_id"])
     expect("the messages", types(values), ANSWERED)
     expect("the answer", values["messages"][-1]["content"], facts["answers"][1])
@@ -176,14 +179,14 @@ async def rolled_back(client):
 
 async def described(client):
     """Assistants: the default one of the graph, its graph and its schemas."""
-    found = await client.assistants.search(graph_id="agent")
-    expect("the assistants", [a["graph_id"] for a in found], ["agent"])
+    found = await client.assistants.search(graph_id=AGENT)
+    expect("the assistants", [a["graph_id"] for a in found], [AGENT])
     graph = await client.assistants.get_graph(found[0]["assistant_id"])
     nodes = {node["id"] for node in graph["nodes"]}
     assert {"__start__", "__end__", "tools", FACTS["react"]["model"]} <= nodes, nodes
     assert all(edge["source"] in nodes and edge["target"] in nodes for edge in graph["edges"]), graph
     schemas = await client.assistants.get_schemas(found[0]["assistant_id"])
-    expect("the graph's id", schemas["graph_id"], "agent")
+    expect("the graph's id", schemas["graph_id"], AGENT)
     if LANGUAGE == "python":  # a graph of TypeScript types has no schema
         assert "messages" in schemas["input_schema"]["properties"], schemas
 
@@ -192,7 +195,7 @@ async def asked(client, input=LAMP):
     """A thread that waits for a person's answer."""
     facts = FACTS["approval"]
     thread = await create(client)
-    parts = await collect(client.runs.stream(thread, "agent", input=input, stream_mode=["values", "updates"]))
+    parts = await collect(client.runs.stream(thread, AGENT, input=input, stream_mode=["values", "updates"]))
     asks = [update["__interrupt__"] for update in data(parts, "updates") if "__interrupt__" in update]
     expect("the question in the stream", [[i["value"] for i in ask] for ask in asks], [[facts["question"]]])
     expect("the updates", [list(update) for update in data(parts, "updates")], [["write"], ["__interrupt__"]])
@@ -230,7 +233,7 @@ async def approval(client):
     facts = FACTS["approval"]
     thread = await asked(client)
     await wants_question(client, thread)
-    parts = await collect(client.runs.stream(thread, "agent", command={"resume": facts["yes"]}, stream_mode="updates"))
+    parts = await collect(client.runs.stream(thread, AGENT, command={"resume": facts["yes"]}, stream_mode="updates"))
     expect("the updates", [list(update) for update in data(parts, "updates")], [["approve"], ["send"]])
     await wants_sent(client, thread, (await client.threads.get_state(thread))["values"], facts["draft"])
     history = await client.threads.get_history(thread)
@@ -239,17 +242,17 @@ async def approval(client):
     expect("the question in history", [i["value"] for i in history[2]["tasks"][0]["interrupts"]], [facts["question"]])
 
     thread = await asked(client)
-    values = await client.runs.wait(thread, "agent", command={"resume": facts["other"]})
+    values = await client.runs.wait(thread, AGENT, command={"resume": facts["other"]})
     await wants_sent(client, thread, values, "Dear customer, it is mended.")
 
     thread = await asked(client)
-    parts = await collect(client.runs.stream(thread, "agent", command={"resume": facts["no"]}, stream_mode="updates"))
+    parts = await collect(client.runs.stream(thread, AGENT, command={"resume": facts["no"]}, stream_mode="updates"))
     expect("the updates", ["write", *(next(iter(update)) for update in data(parts, "updates"))], facts["refused"])
     state = await client.threads.get_state(thread)
     expect("the values", (state["values"], state["next"]), ({**LAMP, "draft": facts["draft"], **facts["ends"]}, []))
 
     thread = await create(client)
-    values = await client.runs.wait(thread, "agent", input=LAMP)
+    values = await client.runs.wait(thread, AGENT, input=LAMP)
     expect("what a wait says of a question", [i["value"] for i in values["__interrupt__"]], [facts["question"]])
 
 
@@ -263,10 +266,10 @@ async def edited(client):
     state = await client.threads.get_state(thread)
     expect("after the edit", (state["values"], state["next"]), ({**LAMP, "draft": "Dear customer, no."}, ["approve"]))
     expect("the edit's metadata", (state["metadata"]["source"], state["metadata"]["step"]), ("update", before["metadata"]["step"] + 1))
-    values = await client.runs.wait(thread, "agent", input=None)
+    values = await client.runs.wait(thread, AGENT, input=None)
     expect("the new question", [i["value"] for i in values["__interrupt__"]], [question])
     await wants_question(client, thread, question)
-    values = await client.runs.wait(thread, "agent", command={"resume": facts["yes"]})
+    values = await client.runs.wait(thread, AGENT, command={"resume": facts["yes"]})
     await wants_sent(client, thread, values, "Dear customer, no.")
 
     # The checkpoint before the edit is asked about again, and answered otherwise.
@@ -276,7 +279,7 @@ async def edited(client):
     expect("the old values", old["values"], {**LAMP, "draft": facts["draft"]})
     at_old = await client.threads.get_state(thread, checkpoint_id=old["checkpoint"]["checkpoint_id"])
     expect("the state at the old checkpoint", (at_old["values"], at_old["next"]), (old["values"], ["approve"]))
-    values = await client.runs.wait(thread, "agent", command={"resume": facts["other"]}, checkpoint_id=old["checkpoint"]["checkpoint_id"])
+    values = await client.runs.wait(thread, AGENT, command={"resume": facts["other"]}, checkpoint_id=old["checkpoint"]["checkpoint_id"])
     await wants_sent(client, thread, values, "Dear customer, it is mended.")
     forked = await client.threads.get_history(thread)
     expect("what the fork added", len(forked) >= 8, True)
@@ -286,7 +289,7 @@ async def edited(client):
     # A fork by an update of an old checkpoint, which then runs from there.
     written = next(h for h in history if h["next"] == ["write"])
     fork = await client.threads.update_state(thread, {"request": "the lost lamp"}, checkpoint=written["checkpoint"], as_node="__start__")
-    values = await client.runs.wait(thread, "agent", input=None, checkpoint=fork["checkpoint"])
+    values = await client.runs.wait(thread, AGENT, input=None, checkpoint=fork["checkpoint"])
     assert "the lost lamp" in values["__interrupt__"][0]["value"]["draft"], values
 
 
@@ -299,7 +302,7 @@ async def pause(client):
 
 async def answer(client, thread):
     await wants_question(client, thread)
-    values = await client.runs.wait(thread, "agent", command={"resume": FACTS["approval"]["yes"]})
+    values = await client.runs.wait(thread, AGENT, command={"resume": FACTS["approval"]["yes"]})
     await wants_sent(client, thread, values, FACTS["approval"]["draft"])
 
 
@@ -308,7 +311,7 @@ async def subgraph(client):
     facts = FACTS["subgraph"]
     outer, inner = facts["nodes"], facts["inner"]
     thread = await create(client)
-    parts = await collect(client.runs.stream(thread, "agent", input={"city": "Rome"}, stream_mode=["updates", "values"], stream_subgraphs=True))
+    parts = await collect(client.runs.stream(thread, AGENT, input={"city": "Rome"}, stream_mode=["updates", "values"], stream_subgraphs=True))
     spaces = {part.event.partition("|")[2] for part in parts} - {""}
     expect("the namespaces", [space.partition(":")[0] for space in spaces], [outer[1]])
     space = spaces.pop()
@@ -335,8 +338,8 @@ async def subgraph(client):
     expect("the changed inner state", part_of(state["tasks"][0]["state"]["values"], facts["changed"]), facts["changed"])
 
     thread = await create(client)
-    await client.runs.wait(thread, "agent", input={"city": "Rome"})
-    parts = await collect(client.runs.stream(thread, "agent", command={"resume": facts["resume"]}, stream_mode=["updates"], stream_subgraphs=True))
+    await client.runs.wait(thread, AGENT, input={"city": "Rome"})
+    parts = await collect(client.runs.stream(thread, AGENT, command={"resume": facts["resume"]}, stream_mode=["updates"], stream_subgraphs=True))
     updates = [(part.event.partition(":")[0], *part.data) for part in parts if part.event.startswith("updates")]
     expect("the updates after the answer", updates, [(f"updates|{outer[1]}", inner[1]), ("updates", outer[1]), ("updates", outer[2])])
     state = await client.threads.get_state(thread)
@@ -347,7 +350,7 @@ async def subgraph(client):
 async def map_reduce(client):
     facts = FACTS["map-reduce"]
     thread = await create(client)
-    parts = await collect(client.runs.stream(thread, "agent", input=facts["input"], stream_mode=["updates", "tasks"]))
+    parts = await collect(client.runs.stream(thread, AGENT, input=facts["input"], stream_mode=["updates", "tasks"]))
     expect("the updates", [next(iter(u)) for u in data(parts, "updates")], [*facts["first"], *[facts["branch"]] * facts["count"], facts["last"]])
     branches = [task for task in data(parts, "tasks") if task["name"] == facts["branch"]]
     expect("begins and ends of branches", Counter("result" in task for task in branches), {True: facts["count"], False: facts["count"]})
@@ -362,7 +365,7 @@ async def killed(client):
     facts = FACTS["map-reduce"]
     thread = await create(client)
     done = 0
-    async for part in client.runs.stream(thread, "agent", input=facts["input"], stream_mode="updates", stream_resumable=True):
+    async for part in client.runs.stream(thread, AGENT, input=facts["input"], stream_mode="updates", stream_resumable=True):
         assert not part.event.startswith("error"), part
         if part.event == "updates":
             done += facts["branch"] in part.data
@@ -376,11 +379,11 @@ async def killed(client):
 async def custom(client):
     facts = FACTS["custom"]
     thread = await create(client)
-    parts = await collect(client.runs.stream(thread, "agent", input={"files": ["a", "b"]}, stream_mode=["custom", "updates"]))
+    parts = await collect(client.runs.stream(thread, AGENT, input={"files": ["a", "b"]}, stream_mode=["custom", "updates"]))
     expect("what the node says", data(parts, "custom"), facts["says"])
     expect("the order", names(parts), ["metadata", *["custom"] * len(facts["says"]), "updates"])
     expect("the values", (await client.threads.get_state(thread))["values"], facts["values"])
-    parts = await collect(client.runs.stream(None, "agent", input={"files": ["a", "b"]}, stream_mode="custom"))
+    parts = await collect(client.runs.stream(None, AGENT, input={"files": ["a", "b"]}, stream_mode="custom"))
     expect("what the node says without a thread", data(parts, "custom"), facts["says"])
 
 
@@ -389,7 +392,7 @@ async def store(client):
     config = {"configurable": {"user_id": "ann"}}
 
     async def say(text):
-        values = await client.runs.wait(await create(client), "agent", input={"messages": [{"role": "user", "content": text}]}, config=config)
+        values = await client.runs.wait(await create(client), AGENT, input={"messages": [{"role": "user", "content": text}]}, config=config)
         return values["messages"][-1]["content"]
 
     for item in (await client.store.search_items(["memories", "ann"], limit=100))["items"]:

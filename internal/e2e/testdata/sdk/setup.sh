@@ -3,6 +3,7 @@
 set -eu
 cd "$(dirname "$0")/../../../.."
 mkdir -p .tools/sdk/js
-[ -x .tools/sdk/python/bin/python ] || python3 -m venv .tools/sdk/python
-.tools/sdk/python/bin/python -m pip install --quiet --disable-pip-version-check 'langgraph-sdk==0.4.14'
+uv=$(sh infra/runtimes/uv.sh)
+[ -x .tools/sdk/python/bin/python ] || "$uv" venv --quiet --python python3 .tools/sdk/python
+"$uv" pip install --quiet --compile-bytecode --python .tools/sdk/python 'langgraph-sdk==0.4.14'
 npm install --prefix .tools/sdk/js --silent --no-audit --no-fund --save-exact '@langchain/langgraph-sdk@2.0.0' '@langchain/core@1.2.13'
