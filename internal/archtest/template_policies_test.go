@@ -22,10 +22,10 @@ import (
 // grants are what each function may do, machine by machine for Step Functions.
 var grants = map[string][]string{
 	"Authorizer": {
-		"dynamodb:GetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
+		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
 	},
 	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution webhook"}),
-	"Listeners":   slices.Concat(dynamo.Actions, useKey),
+	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions),
 	"Authservice": slices.Concat(dynamo.Actions, useKey),
 	// What the operator keeps of the GitHub App: its key for one function, the secret of its webhook for another.
 	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),
