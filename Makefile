@@ -1,6 +1,6 @@
 # `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-docker (Docker, Python, Node), test-schema (Python), test-runtimes and test-agents (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
+# test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -17,7 +17,7 @@ OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 valida
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
-.PHONY: help build functions start demo lambda-local sam-local test test-sdk test-dynamo test-domain test-lambda test-sam test-docker test-agents test-schema test-runtimes test-referee test-moto test-cost test-browser
+.PHONY: help build functions start demo lambda-local sam-local test test-sdk test-dynamo test-domain test-lambda test-sam test-docker test-agents test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser
 .PHONY: bench bench-lambda lint generate verify deploy clean
 
 help: ## list the targets
@@ -57,7 +57,7 @@ test: ## vet and test everything, with the race detector where there is a C comp
 		if [ "$${CI:-}" = true ]; then echo 'make test: the race detector needs a C compiler, and there is none' >&2; exit 1; fi; \
 		echo 'make test: there is no C compiler, so this goes without the race detector'; race=; \
 	fi; \
-	for module in . $(EXAMPLE); do (cd "$$module"; set -x; go vet $$race ./...; go test $$race ./...); done
+	for module in . $(EXAMPLE); do (cd "$$module"; set -x; go vet $$race ./...; go test -timeout 20m $$race ./...); done
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/e2e/testdata/sdk/setup.sh
@@ -85,12 +85,17 @@ test-browser: ## have users give their consent in a real browser; needs Node and
 	go test -tags browser -run Browser ./internal/e2e
 
 test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
-	go test -tags docker ./internal/compute/docker ./internal/build/docker
-	go test -tags docker -run TestAnImageIsDeployed ./internal/e2e
+	go test -timeout 20m -tags docker ./internal/compute/docker ./internal/build/docker
+	go test -timeout 20m -tags docker -run TestAnImageIsDeployed ./internal/e2e
 
 test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
 	sh internal/e2e/testdata/sdk/setup.sh
 	go test -timeout 20m -tags agents -run '^TestAgents' ./internal/e2e
+
+test-devserver: ## compare the examples with the framework's own development servers; needs Python 3 and Node
+	sh internal/e2e/testdata/sdk/setup.sh
+	sh internal/e2e/testdata/devserver/setup.sh
+	go test -timeout 15m -tags agents,devserver -run TestFrameworksServer ./internal/e2e
 
 test-schema: ## make requests from the served OpenAPI documents; needs Python 3
 	sh internal/e2e/testdata/schemathesis/setup.sh
