@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/demo"
 	"github.com/slipway-run/slipway/internal/emulator/sam"
 	"github.com/slipway-run/slipway/internal/standalone"
@@ -41,7 +42,7 @@ func TestSAM(t *testing.T) {
 	want(c, "/d/x/threads/y/runs/z/stream", c.APIKey+"x", http.StatusUnauthorized, `"detail"`)
 	var told bytes.Buffer
 	err := demo.Run(t.Context(), demo.Config{
-		Server: demo.Server{URL: c.BaseURL, Key: c.APIKey, Tenant: c.TenantID}, Agent: filepath.Join(p.root, "infra", "examples", "weather"),
+		Server: client.Server{URL: c.BaseURL, Key: c.APIKey, Tenant: c.TenantID}, Agent: filepath.Join(p.root, "infra", "examples", "weather"),
 		InterruptAfter: 12, WaitTimeout: 2 * patience, Progress: demo.NewText(&told, &told, false, false),
 	})
 	t.Logf("the demo:\n%s", &told)
