@@ -80,19 +80,19 @@ const (
 // Rescue sends another worker to each run whose lease is over. A run whose workflow was never started, as the process died in between, gets its
 // own; one whose workflow has ended without ending the run gets another. The shards are looked at side by side, each with the oldest lease
 // first. When ctx ends, Rescue ends what it has begun and leaves the rest to the next one, which is no error.
-func (s *Store) Rescue(ctx context.Context, now time.Time) error {
-	return table.Pass{Shards: keys.Leases(now), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
+	return table.Pass{Shards: keys.Leases(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRun(item.Key)
 		if err != nil {
 			return err
 		}
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueLimit)
 		defer cancel()
-		return s.rescue(ctx, Task(parts).Ref(), now)
+		return s.rescue(ctx, Task(parts).Ref())
 	})
 }
 
-func (s *Store) rescue(ctx context.Context, ref Ref, now time.Time) error {
+func (s *Store) rescue(ctx context.Context, ref Ref) error {
 	t, run, err := s.read(ctx, ref)
 	if run.Run != "" && run.Status.Final() {
 		return s.clear(ctx, t, run)
@@ -116,7 +116,7 @@ func (s *Store) rescue(ctx context.Context, ref Ref, now time.Time) error {
 	}
 	change := record.Change(ref.Key(), s.now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(
 		table.Equals(attrStatus, string(run.Status)), table.Equals(attrAttempt, run.Attempt), table.Equals(attrDispatches, run.Dispatches)))
-	change.Index = s.leaseEntry(ref.Run, later(now, run.Due))
+	change.Index = s.leaseEntry(ref.Run, later(s.now(), run.Due))
 	err = s.table.Transact(ctx, change)
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return nil // the run has moved on by itself

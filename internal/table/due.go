@@ -16,7 +16,8 @@ type Pass struct {
 	Page, Limit int
 }
 
-// Serve hands each item of the pass to serve, in order within a shard. Trouble with one item keeps no other from being served; of a shard's troubles the first are
+// Serve hands each item of the pass to serve, in order within a shard, and once: one that serve has moved to a later time, which is due too, is left to the next
+// pass. Trouble with one item keeps no other from being served; of a shard's troubles the first are
 // told, and what is the same in several shards once. When ctx ends, the rest is left to the next pass, which is no error.
 func (p Pass) Serve(ctx context.Context, t Table, serve func(context.Context, *Item) error) error {
 	troubles := make([]error, len(p.Shards))
@@ -31,7 +32,8 @@ func (p Pass) Serve(ctx context.Context, t Table, serve func(context.Context, *I
 func (p Pass) shard(ctx context.Context, t Table, query Query, serve func(context.Context, *Item) error) error {
 	query.Limit = p.Page
 	var troubles []error
-	for served := 0; p.Limit == 0 || served < p.Limit; {
+	served := map[Key]bool{}
+	for p.Limit == 0 || len(served) < p.Limit {
 		page, err := t.Query(ctx, query)
 		if err != nil && ctx.Err() == nil {
 			troubles = append(troubles, fmt.Errorf("query what is due: %w", err))
@@ -43,11 +45,14 @@ func (p Pass) shard(ctx context.Context, t Table, query Query, serve func(contex
 			if ctx.Err() != nil {
 				return errors.Join(troubles...)
 			}
+			if served[item.Key] {
+				continue
+			}
+			served[item.Key] = true
 			if err := serve(ctx, item); err != nil && ctx.Err() == nil && len(troubles) < p.Page {
 				troubles = append(troubles, fmt.Errorf("serve %s: %w", item.Key.SK, err))
 			}
 		}
-		served += len(page.Items)
 		if query.Cursor = page.Cursor; page.Cursor == "" {
 			break
 		}

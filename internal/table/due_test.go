@@ -98,6 +98,29 @@ func TestPassEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// TestPassServesAnItemOnce moves each item behind those that are still to come, as who renews a lease does.
+func TestPassServesAnItemOnce(t *testing.T) {
+	t.Parallel()
+	stored := testtable.Open(t, clock.System)
+	due := func(i, round int) map[table.Index]table.Key {
+		return map[table.Index]table.Key{table.ByDue: {PK: "due", SK: fmt.Sprintf("%d%02d", round, i)}}
+	}
+	for i := range 5 {
+		item := table.Item{Key: table.Key{PK: "a", SK: fmt.Sprint("a", i)}, Index: due(i, 0)}
+		if err := stored.Transact(t.Context(), table.Put{Item: item}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got served
+	err := table.Pass{Shards: []table.Query{{Index: table.ByDue, PK: "due"}}, Page: 2}.Serve(t.Context(), stored, func(ctx context.Context, item *table.Item) error {
+		got.add(item)
+		return stored.Transact(ctx, table.Update{Key: item.Key, Index: due(len(got.items), 1)})
+	})
+	if err != nil || len(got.items) != 5 {
+		t.Errorf("it served %v and says %v", got.items, err)
+	}
+}
+
 // TestPassTellsSharedTroubleOnce breaks the table, which is the same trouble for each shard.
 func TestPassTellsSharedTroubleOnce(t *testing.T) {
 	t.Parallel()
