@@ -186,8 +186,9 @@ var (
 	stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
 )
 
-// view returns a release's status, and when it will be another one if nothing happens until then, zero for never.
-func (s *Store) view(ctx context.Context, r *release) (compute.Status, time.Time, error) {
+// view returns a release's status at a time, and when it will be another one if nothing happens until then, zero for never. The time is from before the release
+// was read: what is late is judged by all that was known then.
+func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.Status, time.Time, error) {
 	switch {
 	case r == nil:
 		return absent, time.Time{}, nil
@@ -204,13 +205,13 @@ func (s *Store) view(ctx context.Context, r *release) (compute.Status, time.Time
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return compute.Status{}, time.Time{}, err
 	}
-	status, until := s.starting(r, l)
+	status, until := s.starting(r, l, now)
 	return status, until, nil
 }
 
 // starting is the status of a release that has not been healthy since it was ordered: it has a time to become so, and its listener one to be heard of.
-func (s *Store) starting(r *release, l Listener) (compute.Status, time.Time) {
-	began, now := id.Time(r.order), s.now()
+func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status, time.Time) {
+	began := id.Time(r.order)
 	heard := began
 	if l.LastSeen.After(heard) {
 		heard = l.LastSeen

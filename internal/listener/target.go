@@ -59,14 +59,15 @@ func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 
 // application returns the writes that order the release; none when it is ordered already and has not failed.
 func (t *Target) application(ctx context.Context, spec compute.Release) ([]table.Write, error) {
+	now := t.now()
 	before, err := t.release(ctx, spec.Ref)
 	if err != nil {
 		return nil, err
 	}
-	at, now := Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}, t.now()
+	at := Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}
 	next := task{Ref: spec.Ref, listener: at.Listener, order: nextOrder(now, ""), verb: Apply}
 	if before != nil {
-		seen, _, err := t.view(ctx, before)
+		seen, _, err := t.view(ctx, before, now)
 		if err != nil {
 			return nil, err
 		}
@@ -135,11 +136,12 @@ func (t *Target) await(ctx context.Context, ref compute.Ref) (*release, compute.
 
 // look returns the release and its status as they are now. When ctx ends before they are known, it may be Progressing for all that is known.
 func (t *Target) look(ctx context.Context, ref compute.Ref) (*release, compute.Status, time.Time, error) {
+	now := t.now()
 	r, err := t.release(ctx, ref)
 	var status compute.Status
 	var until time.Time
 	if err == nil {
-		status, until, err = t.view(ctx, r)
+		status, until, err = t.view(ctx, r, now)
 	}
 	if err != nil && ctx.Err() != nil {
 		status, err = compute.Status{State: compute.Progressing, Message: "there was no time to read how far it is"}, nil
