@@ -190,7 +190,7 @@ func TestStrangersSendNoBody(t *testing.T) {
 		"no signature": {hookPath, ""}, "no hexadecimal": {hookPath, "sha256=" + strings.Repeat("x", 64)}, "an unknown hook": {unknown, signed["X-Hub-Signature-256"]},
 	} {
 		body, never := io.Pipe()
-		request, err := http.NewRequestWithContext(t.Context(), "POST", f.URL+c.path, body)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.URL+c.path, body)
 		if err != nil {
 			t.Fatal(err)
 		}

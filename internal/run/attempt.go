@@ -165,22 +165,32 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	if run.Attempt == 0 && run.Due.After(s.now()) {
 		return nil, &NotDueError{Due: run.Due}
 	}
-	a := &Attempt{store: s, Run: run, thread: t, State: thread.Empty(), opened: map[string]int64{}}
-	if left != nil {
-		a.State = left
-	} else if run.Attempt > 0 || t.Lock.Checkpoint >= 0 {
-		if a.State, err = s.threads.State(ctx, ref.Ref); err != nil {
+	if left == nil {
+		if left, err = s.stateBefore(ctx, t, run); err != nil {
 			return nil, err
 		}
 	}
+	return s.attempt(t, run, left), nil
+}
+
+// stateBefore is the state that a run's next attempt goes on from. The first run of a thread needs no look.
+func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (*thread.State, error) {
+	if run.Attempt == 0 && t.Lock.Checkpoint < 0 {
+		return thread.Empty(), nil
+	}
+	return s.threads.State(ctx, t.Ref)
+}
+
+// attempt is the present attempt at a run, on what was read.
+func (s *Store) attempt(t thread.Thread, run Run, from *thread.State) *Attempt {
+	a := &Attempt{store: s, Run: run, thread: t, State: from, opened: map[string]int64{}, fence: fence(run)}
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
 	// Of a run whose attempts have shown nothing but that they began, readers have not seen the input either.
 	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.State.At.Number >= 0
 	a.Run.Checkpoint = a.State.At.Number
-	a.fence = fence(run)
-	return a, nil
+	return a
 }
 
 // prepare reads what the agent goes on from. The first attempt of a run that goes on from an earlier checkpoint takes the state from there.

@@ -28,13 +28,17 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 	if err != nil {
 		return table.Page{}, err
 	}
-	var page table.Page
 	if query.From != "" && query.To != "" && query.From > query.To {
-		return page, nil // DynamoDB refuses such bounds
+		return table.Page{}, nil // DynamoDB refuses such bounds
 	}
 	if query.Limit == 0 {
 		query.Limit = table.MaxLimit
 	}
+	return t.page(ctx, query, after)
+}
+
+// page reads the page behind a place.
+func (t *Table) page(ctx context.Context, query table.Query, after *table.Place) (page table.Page, err error) {
 	size := 0
 	// It takes a second round when items are deleted between the reading of their heads and of their bodies.
 	for {
