@@ -20,14 +20,15 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	pushes, err := repositories.Pushes(s, s.Deployments())
+	deployments := s.Deployments()
+	pushes, err := repositories.Pushes(s, deployments)
 	if err != nil {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{
-		Push: pushes, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+		Push: pushes, Deployments: deployments, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
 	return lambdahost.Buffered(mux, log), err
 }
