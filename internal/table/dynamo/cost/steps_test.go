@@ -213,6 +213,7 @@ var listenerSteps = []step{
 	{operation: "ClaimListenerWork", body: `{"holder": "a", "wait": 0}`, keep: "session=session order=work.0.order", before: (*stack).order},
 	{operation: "RenewListenerSession", body: `{"session": {session}}`},
 	{operation: "ListListenerReleases", body: `{"session": {session}}`},
+	{operation: "AppendListenerLogs", body: `{"session": {session}, "deployment_id": "{deployment_id}", "revision_id": "{revision_id}", "lines": ["the image is pulled"]}`},
 	{operation: "ReportListenerRelease", body: `{"session": {session}, "deployment_id": "{deployment_id}", "revision_id": "{revision_id}", "order": "{order}", "number": 1,
 		"state": "failed", "reason": "IMAGE_UNAVAILABLE", "message": "there is no such image"}`},
 	{operation: "EndListenerSession", body: `{"session": {session}}`},
