@@ -11,7 +11,7 @@ import (
 // agent is the graph: model -> tools -> model. Where it begins depends on the messages alone, so a later attempt of a run goes on
 // where the state is, and does not look a city up again that is already there.
 func agent(ctx context.Context, in invocation, emit emitter) error {
-	messages, err := readMessages(in.State.Values)
+	messages, err := readTurn(in.State.Values.Messages)
 	if err != nil {
 		return err
 	}

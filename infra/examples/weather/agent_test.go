@@ -95,8 +95,9 @@ func TestTheGraphGoesOnFromTheState(t *testing.T) {
 		"a question after an interrupted tool call": {
 			[]any{said("human", "sf"), asks("sf", "c1"), said("human", "no, nyc")}, "model ?New York | tools New York | model New York",
 		},
-		"several questions": {[]any{said("human", "sf"), said("human", "rome"), said("human", "oslo")}, "model ?Oslo | tools Oslo | model Oslo"},
-		"text blocks":       {[]any{blocks}, "model ?Oslo | tools Oslo | model Oslo"},
+		"several questions":     {[]any{said("human", "sf"), said("human", "rome"), said("human", "oslo")}, "model ?Oslo | tools Oslo | model Oslo"},
+		"what it does not read": {[]any{map[string]any{"type": "human", "content": 7}, said("human", "oslo")}, "model ?Oslo | tools Oslo | model Oslo"},
+		"text blocks":           {[]any{blocks}, "model ?Oslo | tools Oslo | model Oslo"},
 		"an unknown city": {
 			[]any{said("human", "what is the weather in Gotham City today?")},
 			`model ?Gotham City | tools I know no city called "Gotham City" | model I know no city called "Gotham City"`,
@@ -202,7 +203,7 @@ func TestErrorsAreEvents(t *testing.T) {
 	t.Parallel()
 	url := start(t, "")
 	state := invocationOn(nil, fast)
-	state["state"] = map[string]any{"values": map[string]any{"messages": "hello"}}
+	state["state"] = map[string]any{"values": map[string]any{"messages": []any{map[string]any{"type": "human", "content": 7}}}}
 	for name, c := range map[string]struct {
 		body map[string]any
 		want []string // the events, the error's class last

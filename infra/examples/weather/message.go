@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -68,23 +69,21 @@ func blockText(data []byte) (string, bool) {
 	return block.Text, true
 }
 
-// readMessages returns the messages of a state that count: those of the three types that were written to their end.
-func readMessages(values json.RawMessage) ([]message, error) {
-	var state struct {
-		Messages []message `json:"messages"`
-	}
-	if len(values) > 0 {
-		if err := json.Unmarshal(values, &state); err != nil {
-			return nil, &graphError{class: "InvalidState", message: "decode state.values.messages: " + err.Error()}
+// readTurn returns the messages of a state that the graph acts on: those from the last one of a person on, of the three types, that were written to their end. What
+// was said before, it does not read, so an answer takes as long in a long conversation as in a short one.
+func readTurn(messages []json.RawMessage) ([]message, error) {
+	var turn []message
+	for i := len(messages) - 1; i >= 0 && (len(turn) == 0 || turn[len(turn)-1].Type != human); i-- {
+		var m message
+		if err := json.Unmarshal(messages[i], &m); err != nil {
+			return nil, &graphError{class: "InvalidState", message: fmt.Sprintf("decode state.values.messages[%d]: %v", i, err)}
 		}
-	}
-	var complete []message
-	for _, m := range state.Messages {
 		if (m.Type == human || m.Type == ai || m.Type == tool) && !m.Metadata.Incomplete {
-			complete = append(complete, m)
+			turn = append(turn, m)
 		}
 	}
-	return complete, nil
+	slices.Reverse(turn)
+	return turn, nil
 }
 
 // openCalls returns the tool calls of the last ai message that no tool message after it answers. A human message after it closes

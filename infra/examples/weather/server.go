@@ -41,7 +41,9 @@ type invocation struct {
 	Attempt   int    `json:"attempt"`
 	State     struct {
 		// Values is the thread's state with the run's input folded in.
-		Values json.RawMessage `json:"values"`
+		Values struct {
+			Messages []json.RawMessage `json:"messages"`
+		} `json:"values"`
 	} `json:"state"`
 	Config     json.RawMessage `json:"config"`
 	StreamMode []string        `json:"stream_mode"`
