@@ -29,7 +29,7 @@ var layers = map[layer][]string{
 	base:     {"internal/clock", "internal/fault", "internal/id", "internal/match", "internal/sse", "internal/template"},
 	contract: {"infra/openapi", "infra/runtimes", "infra/statemachines"},
 	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/revisionlog", "internal/secret", "internal/table", "internal/workflow"},
-	storage:  {"internal/keys", "internal/record"},
+	storage:  {"internal/keys", "internal/recall", "internal/record"},
 	domain: {
 		"internal/apikey", "internal/assistant", "internal/audit", "internal/authservice", "internal/cron", "internal/deployment", "internal/event", "internal/idempotency", "internal/integration", "internal/listener", "internal/oauthstate",
 		"internal/outbound", "internal/push", "internal/reconcile", "internal/revision", "internal/rollout", "internal/run", "internal/runner", "internal/state", "internal/store", "internal/thread", "internal/trust",

@@ -27,6 +27,7 @@ type sample struct {
 func samples(t *testing.T) map[string][]sample {
 	t.Helper()
 	found := map[string][]sample{}
+	functions := stack(t, nil).Functions
 	for _, f := range files(t) {
 		rest, ok := strings.CutPrefix(f.name, "events/")
 		if !ok {
@@ -34,7 +35,7 @@ func samples(t *testing.T) map[string][]sample {
 		}
 		folder, name, _ := strings.Cut(rest, "/")
 		function := ""
-		for id := range stack(t, nil).Functions {
+		for id := range functions {
 			if strings.ToLower(id) == folder {
 				function = id
 			}
@@ -81,7 +82,7 @@ func TestEventsOfTheAPI(t *testing.T) {
 		for _, sample := range all[name] {
 			var event events.APIGatewayProxyRequest
 			strictly(t, sample, &event)
-			route := checkRequest(t, sample, s, event.Resource, event.Path, event.HTTPMethod, event.PathParameters)
+			route := checkRequest(t, sample, s, wanted, event.Resource, event.Path, event.HTTPMethod, event.PathParameters)
 			if route.Function != name {
 				t.Errorf("%s: %s goes to %s", sample.name, event.Resource, route.Function)
 			}
@@ -106,7 +107,7 @@ func TestEventsOfTheAPI(t *testing.T) {
 }
 
 // checkRequest checks that a request is one of the API, and returns its route.
-func checkRequest(t *testing.T, sample sample, s *template.Stack, resource, at, method string, parameters map[string]string) template.Route {
+func checkRequest(t *testing.T, sample sample, s *template.Stack, wanted map[string]place, resource, at, method string, parameters map[string]string) template.Route {
 	t.Helper()
 	filled := resource
 	for name, value := range parameters {
@@ -123,7 +124,7 @@ func checkRequest(t *testing.T, sample sample, s *template.Stack, resource, at, 
 		t.Errorf("%s: there is no route %s", sample.name, resource)
 		return template.Route{}
 	}
-	if _, known := placeOf(places(t), method, resource).operations[method]; !known && !sample.bad {
+	if _, known := placeOf(wanted, method, resource).operations[method]; !known && !sample.bad {
 		t.Errorf("%s: %s has no %s", sample.name, resource, method)
 	}
 	return s.Routes[i]
@@ -144,14 +145,14 @@ func checkHeaders(t *testing.T, sample sample, single map[string]string, multipl
 
 func TestEventsOfTheAuthorizer(t *testing.T) {
 	t.Parallel()
-	s := stack(t, nil)
+	s, wanted := stack(t, nil), places(t)
 	used := map[string]bool{}
 	for _, sample := range samples(t)["Authorizer"] {
 		var event events.APIGatewayCustomAuthorizerRequestTypeRequest // which lacks some of the context's members
 		if err := json.Unmarshal([]byte(sample.text), &event); err != nil {
 			t.Errorf("%s: %v", sample.name, err)
 		}
-		route := checkRequest(t, sample, s, event.Resource, event.Path, event.HTTPMethod, event.PathParameters)
+		route := checkRequest(t, sample, s, wanted, event.Resource, event.Path, event.HTTPMethod, event.PathParameters)
 		used[route.Authorizer] = true
 		if event.Type != "REQUEST" || !strings.HasSuffix(event.MethodArn, "/"+s.API.Stage+"/"+event.HTTPMethod+event.Path) || route.Authorizer == "" {
 			t.Errorf("%s: got %s %s", sample.name, event.Type, event.MethodArn)

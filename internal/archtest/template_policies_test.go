@@ -25,7 +25,7 @@ var grants = map[string][]string{
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
 	},
 	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution webhook"}),
-	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions),
+	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
 	"Authservice": slices.Concat(dynamo.Actions, useKey),
 	// What the operator keeps of the GitHub App: its key for one function, the secret of its webhook for another.
 	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),

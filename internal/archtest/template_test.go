@@ -1,6 +1,7 @@
 package archtest_test
 
 import (
+	"fmt"
 	"maps"
 	"path"
 	"path/filepath"
@@ -45,14 +46,20 @@ func written(t *testing.T) *template.Template {
 
 func stack(t *testing.T, parameters map[string]string) *template.Stack {
 	t.Helper()
-	s, err := written(t).Resolve(template.Values{
-		StackName: stackName, Parameters: parameters, References: map[string]string{"Table.Arn": "arn:aws:dynamodb:us-east-1:000000000000:table/" + stackName},
-	})
+	resolve, _ := stacks.LoadOrStore(fmt.Sprint(parameters), sync.OnceValues(func() (*template.Stack, error) {
+		return written(t).Resolve(template.Values{
+			StackName: stackName, Parameters: parameters, References: map[string]string{"Table.Arn": "arn:aws:dynamodb:us-east-1:000000000000:table/" + stackName},
+		})
+	}))
+	s, err := resolve.(func() (*template.Stack, error))()
 	if err != nil {
 		t.Fatal(err)
 	}
 	return s
 }
+
+// stacks are those that were resolved, each once.
+var stacks sync.Map
 
 // eachStack runs a check on all variants.
 func eachStack(t *testing.T, check func(t *testing.T, s *template.Stack)) {
