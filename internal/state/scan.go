@@ -182,6 +182,33 @@ func canonical(value json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
+// Member is one of an object.
+type Member struct {
+	Name  string
+	Value json.RawMessage
+}
+
+// Members returns those of a JSON object in the order in which they stand in it. What the values hold is not checked.
+func Members(object json.RawMessage) ([]Member, error) {
+	s := scanner{text: object}
+	var all []Member
+	err := s.members(func(name string) error {
+		value := s.value()
+		if value == nil {
+			return errText
+		}
+		all = append(all, Member{name, value})
+		return nil
+	})
+	if err == nil {
+		err = s.done()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%.40s is not an object: %w", object, err)
+	}
+	return all, nil
+}
+
 // Cut takes members out of an object: it returns their values, nil of those that it has not, and the object without them. What the values hold is passed over
 // without a check, so that it takes little time however large they are.
 func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte, err error) {
