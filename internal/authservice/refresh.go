@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/record"
@@ -111,7 +112,7 @@ func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 	now := s.now()
 	t.lease = id.New(now)
 	err := s.table.Transact(ctx, record.Change(t.Key(), now, table.Attrs{
-		attrStatus: string(Refreshing), attrLease: t.lease, attrLeaseUntil: formatTime(now.Add(s.leaseTime())),
+		attrStatus: string(Refreshing), attrLease: t.lease, attrLeaseUntil: clock.FormatOptional(now.Add(s.leaseTime())),
 	}, table.All(table.Equals(record.Version, t.version), tokenBefore(Refreshing))))
 	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
 		return false, nil
@@ -205,7 +206,7 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 // release gives the lease back; the provider is not asked again before a time.
 func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error {
 	return s.end(ctx, record.Change(t.Key(), s.now(), table.Attrs{
-		attrStatus: string(Valid), attrLease: "", attrLeaseUntil: "", attrRetryAt: formatTime(retryAt),
+		attrStatus: string(Valid), attrLease: "", attrLeaseUntil: "", attrRetryAt: clock.FormatOptional(retryAt),
 	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Valid))))
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -104,7 +105,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 		Item: table.Item{
 			Key: r.key(),
 			Attrs: record.Attrs(kindRequest, now, table.Attrs{
-				attrStatus: string(r.status), attrUser: owner.User, attrState: r.state, attrExpires: formatTime(r.expires),
+				attrStatus: string(r.status), attrUser: owner.User, attrState: r.state, attrExpires: clock.FormatOptional(r.expires),
 			}),
 			Body:    record.Encode(r.requestBody),
 			Expires: r.expires.Add(resultTime),
@@ -134,7 +135,7 @@ func (s *Service) request(ctx context.Context, workspace, requestID string) (req
 		state: item.Text(attrState), token: item.Text(attrToken), code: item.Text(attrCode), words: item.Text(attrWords),
 	}
 	var timeErr error
-	r.expires, timeErr = parseTime(item.Text(attrExpires))
+	r.expires, timeErr = record.Time(item, attrExpires)
 	return r, errors.Join(record.Check(item, kindRequest), record.Decode(item, &r.requestBody), timeErr)
 }
 

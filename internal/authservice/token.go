@@ -130,21 +130,6 @@ const (
 	attrGrantedBy   = "granted_by"
 )
 
-// formatTime writes a time that may be missing.
-func formatTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return clock.Format(t)
-}
-
-func parseTime(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	return clock.Parse(text)
-}
-
 // decodeToken reads a token, but not whether it is the default.
 func decodeToken(workspace string, item *table.Item) (Token, error) {
 	if err := record.Check(item, kindToken); err != nil {
@@ -163,10 +148,10 @@ func decodeToken(workspace string, item *table.Item) (Token, error) {
 	errs := []error{record.Decode(item, &body), nil, nil, nil, nil, nil}
 	t.Scopes, t.sealed = append([]string{}, body.Scopes...), body.Sealed
 	t.Created, t.Updated, errs[1] = record.Times(item)
-	t.Expires, errs[2] = parseTime(item.Text(attrExpires))
-	t.refreshAt, errs[3] = parseTime(item.Text(attrRefreshAt))
-	t.leaseUntil, errs[4] = parseTime(item.Text(attrLeaseUntil))
-	t.retryAt, errs[5] = parseTime(item.Text(attrRetryAt))
+	t.Expires, errs[2] = record.Time(item, attrExpires)
+	t.refreshAt, errs[3] = record.Time(item, attrRefreshAt)
+	t.leaseUntil, errs[4] = record.Time(item, attrLeaseUntil)
+	t.retryAt, errs[5] = record.Time(item, attrRetryAt)
 	return t, errors.Join(errs...)
 }
 
@@ -201,7 +186,7 @@ func (t Token) alive(now time.Time) bool { return t.Expires.IsZero() || now.Befo
 func (g grant) attrs(now time.Time) table.Attrs {
 	expires, refreshAt := ends(now, g.lifetime)
 	return table.Attrs{
-		attrStatus: string(Valid), attrExpires: formatTime(expires), attrRefreshAt: formatTime(refreshAt),
+		attrStatus: string(Valid), attrExpires: clock.FormatOptional(expires), attrRefreshAt: clock.FormatOptional(refreshAt),
 		attrRefreshable: g.Refresh != "", attrLease: "", attrLeaseUntil: "", attrRetryAt: "",
 	}
 }

@@ -21,5 +21,22 @@ const layout = "2006-01-02T15:04:05.000000Z07:00"
 // Format writes t as it is stored and shown: RFC 3339, UTC, always six fractional digits.
 func Format(t time.Time) string { return t.UTC().Format(layout) }
 
+// FormatOptional writes a time that may be missing, which the zero time stands for: "".
+func FormatOptional(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return Format(t)
+}
+
+// Nullable is a time that may be missing as documents show it.
+func Nullable(t time.Time) *string {
+	if t.IsZero() {
+		return nil
+	}
+	text := Format(t)
+	return &text
+}
+
 // Parse reads what Format wrote.
 func Parse(s string) (time.Time, error) { return time.Parse(layout, s) }

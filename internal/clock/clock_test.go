@@ -57,3 +57,14 @@ func TestParseRefusesOtherTexts(t *testing.T) {
 		}
 	}
 }
+
+func TestATimeMayBeMissing(t *testing.T) {
+	t.Parallel()
+	if text, shown := clock.FormatOptional(time.Time{}), clock.Nullable(time.Time{}); text != "" || shown != nil {
+		t.Errorf("no time is %q and %v", text, shown)
+	}
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	if text, shown := clock.FormatOptional(at), clock.Nullable(at); text != clock.Format(at) || shown == nil || *shown != text {
+		t.Errorf("%v is %q and %v", at, text, shown)
+	}
+}

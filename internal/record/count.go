@@ -12,8 +12,6 @@ import (
 const (
 	kindCount = "count"
 	attrCount = "count"
-	// countBytes is how much of a collection is in memory while it is counted.
-	countBytes = 4 << 20
 )
 
 // Count is how many items a collection has, which each creation and deletion changes in its own transaction. What was made before it was counted is counted when it
@@ -34,17 +32,8 @@ func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more in
 	if !errors.Is(err, table.ErrNotFound) {
 		return 0, nil, fmt.Errorf("get count: %w", err)
 	}
-	query := c.Items
-	query.Bytes = countBytes
-	for {
-		page, err := t.Query(ctx, query)
-		if err != nil {
-			return 0, nil, fmt.Errorf("query items to count: %w", err)
-		}
-		there += int64(len(page.Items))
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			break
-		}
+	if err := table.Each(ctx, t, func(*table.Item) error { there++; return nil }, c.Items); err != nil {
+		return 0, nil, fmt.Errorf("query items to count: %w", err)
 	}
 	return there, table.Put{If: table.Absent(), Item: table.Item{Key: c.Key, Attrs: Attrs(kindCount, now, table.Attrs{attrCount: there + more})}}, nil
 }

@@ -64,6 +64,16 @@ func Times(item *table.Item) (created, updated time.Time, err error) {
 	return created, updated, nil
 }
 
+// Time returns the time in an attribute that may be missing or "", zero then.
+func Time(item *table.Item, name string) (at time.Time, err error) {
+	if text := item.Text(name); text != "" {
+		if at, err = clock.Parse(text); err != nil {
+			err = fmt.Errorf("item %v: %w", item.Key, err)
+		}
+	}
+	return at, err
+}
+
 // Encode writes a body. The types of this code marshal without error; one that does not is a bug.
 func Encode(v any) []byte {
 	var body bytes.Buffer

@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
@@ -121,4 +122,32 @@ func TestEncodePanicsOnWhatHasNoJSON(t *testing.T) {
 		}
 	}()
 	record.Encode(make(chan int))
+}
+
+func TestATimeMayBeMissing(t *testing.T) {
+	t.Parallel()
+	item := &table.Item{Key: key, Attrs: table.Attrs{"none": "", "at": clock.Format(made), "torn": "yesterday"}}
+	for name, want := range map[string]time.Time{"none": {}, "absent": {}, "at": made} {
+		if got, err := record.Time(item, name); err != nil || !got.Equal(want) {
+			t.Errorf("%s: got %v, %v, want %v", name, got, err, want)
+		}
+	}
+	if _, err := record.Time(item, "torn"); err == nil {
+		t.Error("a torn time has no error")
+	}
+}
+
+func TestObjectsAreMergedOnTheFirstLevel(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ below, above, want string }{
+		{"", "", ""}, {`{"a":1}`, "", `{"a":1}`}, {"{}", `{"a":1}`, `{"a":1}`}, {`{"a":1}`, "null", `{"a":1}`},
+		{`{"a":1,"b":{"x":1}}`, `{"b":{"y":2},"c":null}`, `{"a":1,"b":{"y":2},"c":null}`},
+	} {
+		if got, err := record.Merge([]byte(c.below), []byte(c.above)); err != nil || string(got) != c.want {
+			t.Errorf("%s over %s: got %s, %v, want %s", c.above, c.below, got, err, c.want)
+		}
+	}
+	if _, err := record.Merge([]byte(`{"a":1}`), []byte("[1]")); err == nil {
+		t.Error("a list was merged")
+	}
 }

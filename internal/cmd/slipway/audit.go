@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/audit"
+	"github.com/slipway-run/slipway/internal/clock"
 )
 
 func newAudit() *cobra.Command {
@@ -50,7 +51,7 @@ func newAuditList() *cobra.Command {
 				document, rows := make([]shownEntry, len(entries)), make([][]string, len(entries))
 				for i, e := range entries {
 					document[i] = shownEntry{
-						e.ID, storedTime(e.At), e.Key, e.Subject, string(e.Action), e.Resource, string(e.Outcome), e.Detail, e.Request,
+						e.ID, clock.Nullable(e.At), e.Key, e.Subject, string(e.Action), e.Resource, string(e.Outcome), e.Detail, e.Request,
 					}
 					rows[i] = []string{
 						shownTime(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail,

@@ -117,7 +117,7 @@ func newKeysList() *cobra.Command {
 				document, rows := make([]shownKey, len(found)), make([][]string, len(found))
 				for i, k := range found {
 					document[i] = shownKey{
-						k.ID, k.Workspace, k.Name, string(k.Role), k.Prefix, storedTime(k.Created), storedTime(k.Expires), storedTime(k.LastUsed),
+						k.ID, k.Workspace, k.Name, string(k.Role), k.Prefix, clock.Nullable(k.Created), clock.Nullable(k.Expires), clock.Nullable(k.LastUsed),
 					}
 					rows[i] = []string{
 						k.ID, k.Name, string(k.Role), k.Prefix + "...", shownTime(k.Created), shownTime(k.Expires), shownTime(k.LastUsed),

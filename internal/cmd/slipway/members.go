@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
 
@@ -77,7 +78,7 @@ func newMembersList() *cobra.Command {
 				}
 				document, rows := make([]shownMember, len(found)), make([][]string, len(found))
 				for i, m := range found {
-					document[i] = shownMember{m.ID, m.User, nil, string(m.Role), storedTime(m.Created), storedTime(m.Updated)}
+					document[i] = shownMember{m.ID, m.User, nil, string(m.Role), clock.Nullable(m.Created), clock.Nullable(m.Updated)}
 					if m.Issuer != "" {
 						document[i].Issuer = &m.Issuer
 					}

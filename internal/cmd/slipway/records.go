@@ -272,12 +272,3 @@ func shownTime(t time.Time) string {
 	}
 	return t.Local().Format(time.RFC3339)
 }
-
-// storedTime is a time for programs, nil when it is not there.
-func storedTime(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	text := clock.Format(t)
-	return &text
-}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/trust"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
@@ -88,7 +89,7 @@ func newTrustList() *cobra.Command {
 				}
 				document, rows := make([]shownRule, len(found)), make([][]string, len(found))
 				for i, rule := range found {
-					document[i] = shownRule{rule.ID, rule.Name, rule.Issuer, string(rule.Role), rule.Claims, storedTime(rule.Created)}
+					document[i] = shownRule{rule.ID, rule.Name, rule.Issuer, string(rule.Role), rule.Claims, clock.Nullable(rule.Created)}
 					var claims []string
 					for _, name := range slices.Sorted(maps.Keys(rule.Claims)) {
 						claims = append(claims, name+"="+rule.Claims[name])

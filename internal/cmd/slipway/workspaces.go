@@ -5,6 +5,8 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/clock"
 )
 
 // group is a command that only holds others.
@@ -70,7 +72,7 @@ func newWorkspacesList() *cobra.Command {
 				}
 				document, rows := make([]shownWorkspace, len(all)), make([][]string, len(all))
 				for i, w := range all {
-					document[i] = shownWorkspace{w.ID, w.Name, storedTime(w.Created)}
+					document[i] = shownWorkspace{w.ID, w.Name, clock.Nullable(w.Created)}
 					rows[i] = []string{w.ID, w.Name, shownTime(w.Created)}
 				}
 				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, []string{"ID", "NAME", "CREATED"}, rows)
