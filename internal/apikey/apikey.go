@@ -28,6 +28,7 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/table"
@@ -100,6 +101,8 @@ const (
 	remembered = 30 * 24 * time.Hour
 	// longestName is how long a key's name may be, in bytes.
 	longestName = 200
+	// recalled is how many keys a process remembers.
+	recalled = 1000
 	// attempts is how often a change is tried that another one overtakes.
 	attempts = 5
 )
@@ -111,7 +114,7 @@ type Store struct {
 	now    clock.Clock
 	uses   uses
 	// recall is nil where nothing is remembered.
-	recall *recall
+	recall *recall.Memory[stored]
 }
 
 // NewStore returns a store over a table.
@@ -123,7 +126,7 @@ func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
 // once. A key that another process revokes is good for up to a tenth of a second longer, for which that one's Revoke waits.
 func NewRecallingStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
 	s := NewStore(t, hasher, now)
-	s.recall = &recall{known: map[string]recollection{}}
+	s.recall = recall.New[stored](t, now, recalled)
 	return s
 }
 
@@ -223,22 +226,9 @@ func decode(item *table.Item, workspaceID string) (Key, error) {
 	}
 	var errs [3]error
 	k.Created, _, errs[0] = record.Times(item)
-	k.Expires, errs[1] = timeOf(item, attrExpires)
-	k.LastUsed, errs[2] = timeOf(item, attrLastUsed)
+	k.Expires, errs[1] = record.Time(item, attrExpires)
+	k.LastUsed, errs[2] = record.Time(item, attrLastUsed)
 	return k, errors.Join(errs[:]...)
-}
-
-// timeOf reads a time that may be absent.
-func timeOf(item *table.Item, attr string) (time.Time, error) {
-	text := item.Text(attr)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	t, err := clock.Parse(text)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("item %v: %w", item.Key, err)
-	}
-	return t, nil
 }
 
 // Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It is asked with where the admin's item is.

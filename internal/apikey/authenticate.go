@@ -6,11 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workspace"
@@ -41,44 +43,47 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 	return found.Principal, nil
 }
 
-// known returns what is stored of a key, or was a moment ago.
-func (s *Store) known(ctx context.Context, key string) (recollection, error) {
+// known returns what is stored of a key, or was a moment ago. Only good keys are remembered, and nothing that is secret. The item that is watched is the one under the
+// newest MAC, which most often is the one that is found.
+func (s *Store) known(ctx context.Context, key string) (stored, error) {
+	mac := s.macs(key)[0]
+	return s.recall.Get(keys.APIKey(mac), func() (stored, bool, error) {
+		found, err := s.read(ctx, key)
+		return found, found.Key != "" && found.mac == mac, err
+	})
+}
+
+// stored is what is stored of a key.
+type stored struct {
+	use
+
+	expires time.Time
+}
+
+// outlast waits until no other process remembers what was just revoked. One that remembers keys itself is the only one that does, and knows.
+func (s *Store) outlast(ctx context.Context) {
 	if s.recall == nil {
-		return s.read(ctx, key)
+		clock.Sleep(context.WithoutCancel(ctx), recall.Limit)
 	}
-	mac, now := s.macs(key)[0], s.now()
-	if known, ok := s.recall.find(mac, now); ok {
-		return known, nil
-	}
-	// What is changed while it is read must be known, so the watch begins before. It is of the item that is found, which most often is the one under the newest MAC.
-	changes := s.table.Watch(keys.APIKey(mac))
-	found, err := s.read(ctx, key)
-	if err != nil || found.Key == "" || found.mac != mac {
-		changes.Stop()
-		return found, err
-	}
-	found.read, found.changes = now, changes
-	s.recall.keep(mac, found)
-	return found, nil
 }
 
 // read reads a key.
-func (s *Store) read(ctx context.Context, key string) (recollection, error) {
+func (s *Store) read(ctx context.Context, key string) (stored, error) {
 	item, mac, newest, err := s.find(ctx, key)
 	if err != nil {
-		return recollection{}, err
+		return stored{}, err
 	}
 	if item.Text(attrID) == "" {
 		if item, err = s.adopt(ctx, item, key, mac); err != nil {
-			return recollection{}, err
+			return stored{}, err
 		}
 	}
-	expires, err := timeOf(item, attrExpires)
+	expires, err := record.Time(item, attrExpires)
 	if err != nil {
-		return recollection{}, err
+		return stored{}, err
 	}
 	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
-	return recollection{use: use{p, mac, newest}, expires: expires}, nil
+	return stored{use: use{p, mac, newest}, expires: expires}, nil
 }
 
 // refresher is a secret.Hasher that can learn of another key.
