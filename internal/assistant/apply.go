@@ -18,30 +18,16 @@ func (a Assistant) Apply(config, runContext, metadata json.RawMessage) (_, _, _ 
 	if config, err = overConfig(a.Config, config); err != nil {
 		return nil, nil, nil, err
 	}
-	if runContext, err = over(a.Context, runContext); err != nil {
+	if runContext, err = record.Merge(a.Context, runContext); err != nil {
 		return nil, nil, nil, err
 	}
-	metadata, err = over(own, metadata)
+	metadata, err = record.Merge(own, metadata)
 	return config, runContext, metadata, err
 }
 
-func isNothing(object json.RawMessage) bool {
-	return len(object) == 0 || string(object) == "null" || string(object) == "{}"
-}
-
-func over(below, above json.RawMessage) (json.RawMessage, error) {
-	switch {
-	case isNothing(below):
-		return above, nil
-	case isNothing(above):
-		return below, nil
-	}
-	return merge(below, above)
-}
-
 func overConfig(below, above json.RawMessage) (json.RawMessage, error) {
-	all, err := over(below, above)
-	if err != nil || isNothing(below) || isNothing(above) {
+	all, err := record.Merge(below, above)
+	if err != nil || record.Empty(below) || record.Empty(above) {
 		return all, err
 	}
 	type parts struct {
@@ -54,7 +40,7 @@ func overConfig(below, above json.RawMessage) (json.RawMessage, error) {
 			return nil, fault.New(fault.Invalid, "config: tags must be texts, and configurable an object.")
 		}
 	}
-	configurable, err := over(under.Configurable, upper.Configurable)
+	configurable, err := record.Merge(under.Configurable, upper.Configurable)
 	if err != nil {
 		return nil, fault.New(fault.Invalid, "config: configurable must be an object.")
 	}
@@ -66,5 +52,5 @@ func overConfig(below, above json.RawMessage) (json.RawMessage, error) {
 	if configurable != nil {
 		changed["configurable"] = configurable
 	}
-	return merge(all, record.Encode(changed))
+	return record.Merge(all, record.Encode(changed))
 }

@@ -3,7 +3,6 @@ package assistant
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/google/uuid"
@@ -140,19 +139,4 @@ func (c *Content) check() error {
 		return fault.New(fault.Invalid, "config, context and metadata hold %d bytes together: the limit is %d.", size, maxContent)
 	}
 	return nil
-}
-
-// merge lays members of an object over those of another, on the first level.
-func merge(below, above json.RawMessage) (json.RawMessage, error) {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(below, &members); err != nil {
-		return nil, fmt.Errorf("read object: %w", err)
-	}
-	if err := json.Unmarshal(above, &members); err != nil {
-		return nil, fmt.Errorf("read object: %w", err)
-	}
-	if members == nil {
-		return emptyObject, nil
-	}
-	return record.Encode(members), nil
 }

@@ -175,6 +175,24 @@ func TestCreate(t *testing.T) {
 	f.wantFault(err, fault.NotFound)
 }
 
+// TestAnAssistantHasSoManyVersions, and keeps them.
+func TestAnAssistantHasSoManyVersions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.create(assistant.Content{Graph: "agent", Name: "one"})
+	f.must(f.table.Transact(t.Context(), table.Update{
+		Key: keys.Assistant(f.owner.Workspace, f.owner.Deployment, a.Assistant), Set: table.Attrs{"newest": int64(assistant.MostVersions - 1)},
+	}))
+	last, err := f.Update(t.Context(), f.owner, a.Assistant, assistant.Patch{Name: new("last")})
+	f.must(err)
+	if _, err = f.Update(t.Context(), f.owner, a.Assistant, assistant.Patch{Name: new("more")}); !fault.Is(err, fault.Conflict) || !strings.Contains(err.Error(), "at most 1000 versions") {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	if back, err := f.SetLatest(t.Context(), f.owner, a.Assistant, 1); err != nil || back.Name != "one" || last.Version != assistant.MostVersions {
+		t.Errorf("version 1 came back as %+v, %v", back, err)
+	}
+}
+
 func TestVersions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/match"
+	"github.com/slipway-run/slipway/internal/table"
 )
 
 // Search says which assistants are wanted, and in which order.
@@ -32,81 +32,83 @@ var orders = map[string]func(a, b Assistant) int{
 	"updated_at":   func(a, b Assistant) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the assistants of a deployment, its default ones among them, and how many there are in all. It reads all assistants of the
-// deployment, of which there are Most.
+// Search returns a page of the assistants of a deployment, its default ones among them, and how many there are in all: fewer than were asked for where they are large,
+// but one at least. It reads all assistants of the deployment, of which there are Most.
 func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
-	all, err := s.all(ctx, owner)
-	if err != nil {
-		return nil, 0, err
-	}
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {
 		return nil, 0, fmt.Errorf("search assistants: there is no order by %q", search.SortBy)
 	}
-	all, err = matching(search, all)
-	slices.SortStableFunc(all, func(a, b Assistant) int {
-		if search.Ascending {
-			return cmp.Or(order(a, b), cmp.Compare(a.Assistant, b.Assistant))
-		}
-		return cmp.Or(order(b, a), cmp.Compare(b.Assistant, a.Assistant))
-	})
-	return cut(search, all), len(all), err
-}
-
-func (s *Store) all(ctx context.Context, owner Owner) ([]Assistant, error) {
-	var all []Assistant
-	stored := map[string]bool{}
-	query := keys.Assistants(owner.Workspace, owner.Deployment)
-	for {
-		items, err := s.table.Query(ctx, query)
-		if err != nil {
-			return nil, fmt.Errorf("query assistants: %w", err)
-		}
-		for _, item := range items.Items {
+	return table.Sorted(ctx, s.table, table.Sorting[Assistant]{
+		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, take) },
+		Read: func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },
+		Decode: func(item *table.Item) (Assistant, bool, error) {
 			a, err := decode(owner.ref(keys.AssistantID(item.Key)), item)
 			if err != nil {
-				return nil, err
+				return a, false, err
 			}
-			stored[a.Assistant] = true
-			all = append(all, a)
-		}
-		if query.Cursor = items.Cursor; items.Cursor == "" {
-			break
-		}
-	}
+			ok, err := search.match(a)
+			return a, ok, err
+		},
+		Slim: func(a *Assistant) { a.Config, a.Context, a.Metadata = nil, nil, nil },
+		Compare: func(a, b Assistant) int {
+			if search.Ascending {
+				return cmp.Or(order(a, b), cmp.Compare(a.Assistant, b.Assistant))
+			}
+			return cmp.Or(order(b, a), cmp.Compare(b.Assistant, a.Assistant))
+		},
+		Window: search.window(),
+	})
+}
+func (w Search) window() table.Window {
+	return table.Window{Limit: w.Limit, Offset: w.Offset, Room: table.PageRoom}
+}
+
+// each hands over the assistants of a deployment, its default ones as if they were stored.
+func (s *Store) each(ctx context.Context, owner Owner, take func(*table.Item) error) error {
+	stored := map[string]bool{}
+	err := table.Each(ctx, s.table, func(item *table.Item) error {
+		stored[keys.AssistantID(item.Key)] = true
+		return take(item)
+	}, keys.Assistants(owner.Workspace, owner.Deployment))
 	for _, graph := range owner.Graphs {
-		if !stored[DefaultID(graph)] {
-			all = append(all, Default(owner.Workspace, owner.Deployment, graph, owner.Created))
+		if err == nil && !stored[DefaultID(graph)] {
+			err = take(owner.item(graph))
 		}
 	}
-	return all, nil
+	return err
 }
 
-// page is the part of a list in its own order that a search wants.
-func page(search Search, all []Assistant) ([]Assistant, error) {
-	all, err := matching(search, all)
-	return cut(search, all), err
-}
-
-func matching(search Search, all []Assistant) (found []Assistant, err error) {
-	for _, a := range all {
-		if search.Graph != "" && a.Graph != search.Graph || !containsFold(a.Name, search.Name) {
-			continue
-		}
-		ok, err := search.Metadata.Matches(a.Metadata)
-		if err != nil {
-			return nil, fmt.Errorf("match assistant %s: %w", a.Assistant, err)
-		}
-		if ok {
-			found = append(found, a)
+// read reads assistants, default ones among them.
+func (s *Store) read(ctx context.Context, owner Owner, of []table.Key) ([]*table.Item, error) {
+	items, err := s.table.GetBatch(ctx, of...)
+	if err != nil {
+		return nil, fmt.Errorf("get assistants: %w", err)
+	}
+	for i, key := range of {
+		standing, ok := owner.byDefault(keys.AssistantID(key))
+		if items[i] == nil && ok {
+			items[i] = owner.item(standing.Graph)
 		}
 	}
-	return found, nil
+	return items, nil
 }
 
-func cut(search Search, all []Assistant) []Assistant {
-	from := min(search.Offset, len(all))
-	return all[from:min(from+search.Limit, len(all))]
+// item is the default assistant of a graph as it would be stored.
+func (o Owner) item(graph string) *table.Item {
+	put := Default(o.Workspace, o.Deployment, graph, o.Created).put(o.Created, table.Absent())
+	return &put.Item
+}
+
+func (w Search) match(a Assistant) (bool, error) {
+	if (w.Graph != "" && a.Graph != w.Graph) || !containsFold(a.Name, w.Name) {
+		return false, nil
+	}
+	ok, err := w.Metadata.Matches(a.Metadata)
+	if err != nil {
+		return false, fmt.Errorf("match assistant %s: %w", a.Assistant, err)
+	}
+	return ok, nil
 }
 
 // containsFold reports whether a name has the part, in whatever case.

@@ -85,6 +85,9 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 // Most is how many assistants a deployment may have beside the default ones, as searches read them all. Some more may be created in the same moment.
 const Most = 1000
 
+// MostVersions is how many versions an assistant may have, as they stay for as long as it does.
+const MostVersions = 1000
+
 func count(workspace, deployment string) record.Count {
 	return record.Count{Key: keys.AssistantCount(workspace, deployment), Items: keys.Assistants(workspace, deployment)}
 }
@@ -168,7 +171,7 @@ func (p Patch) apply(c Content) (Content, error) {
 		c.Context = p.Context
 	}
 	if p.Metadata != nil {
-		merged, err := merge(c.Metadata, p.Metadata)
+		merged, err := record.Merge(c.Metadata, p.Metadata)
 		if err != nil {
 			return c, err
 		}
@@ -185,6 +188,9 @@ func (s *Store) Update(ctx context.Context, owner Owner, assistant string, patch
 		}
 	}
 	return s.change(ctx, owner, assistant, func(a Assistant, now time.Time) (Assistant, []table.Write, error) {
+		if a.newest >= MostVersions {
+			return a, nil, fault.New(fault.Conflict, "An assistant has at most %d versions. Create another one.", MostVersions)
+		}
 		var writes []table.Write
 		if !a.stored {
 			writes = append(writes, a.putVersion(a.Created))
@@ -255,37 +261,35 @@ func (a Assistant) replace(now time.Time) table.Put {
 	return put
 }
 
-// Versions returns the versions of an assistant, newest first, that match.
+// Versions returns the versions of an assistant, newest first, that match: fewer than were asked for where they are large, but one at least.
 func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, search Search) ([]Assistant, error) {
 	current, err := s.Get(ctx, owner, assistant)
 	if err != nil {
 		return nil, err
 	}
 	if !current.stored {
-		return page(search, []Assistant{current})
+		if ok, err := search.match(current); err != nil || !ok || search.Offset > 0 {
+			return nil, err
+		}
+		return []Assistant{current}, nil
 	}
-	var found []Assistant
 	query := keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant)
-	for {
-		items, err := s.table.Query(ctx, query)
+	found, err := table.Collect(ctx, s.table, query, search.window(), func(item *table.Item) (Assistant, bool, error) {
+		number, err := keys.AssistantVersionNumber(item.Key)
 		if err != nil {
-			return nil, fmt.Errorf("query versions of assistant: %w", err)
+			return Assistant{}, false, err
 		}
-		for _, item := range items.Items {
-			number, err := keys.AssistantVersionNumber(item.Key)
-			if err != nil {
-				return nil, err
-			}
-			version, err := decodeVersion(current.Ref, number, item)
-			if err != nil {
-				return nil, err
-			}
-			found = append(found, version)
+		version, err := decodeVersion(current.Ref, number, item)
+		if err != nil {
+			return version, false, err
 		}
-		if query.Cursor = items.Cursor; items.Cursor == "" {
-			return page(search, found)
-		}
+		ok, err := search.match(version)
+		return version, ok, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list versions of assistant: %w", err)
 	}
+	return found, nil
 }
 
 // Delete removes an assistant with its versions. A default assistant goes back to what it is without being asked for.

@@ -73,10 +73,8 @@ func decode(item *table.Item) (Cron, error) {
 		return Cron{}, err
 	}
 	for name, to := range map[string]*time.Time{attrNext: &c.Next, attrServing: &c.serving} {
-		if text := item.Text(name); text != "" {
-			if *to, err = clock.Parse(text); err != nil {
-				return Cron{}, fmt.Errorf("item %v: %w", item.Key, err)
-			}
+		if *to, err = record.Time(item, name); err != nil {
+			return Cron{}, err
 		}
 	}
 	if entry := item.Index[table.ByDue]; entry != (table.Key{}) {
@@ -88,13 +86,6 @@ func decode(item *table.Item) (Cron, error) {
 }
 
 func (r Ref) key() table.Key { return keys.Cron(r.Workspace, r.Deployment, r.Cron) }
-
-func format(at time.Time) string {
-	if at.IsZero() {
-		return ""
-	}
-	return clock.Format(at)
-}
 
 // entry is where a timer finds the cron: at its next time, or, while one is being served, when that takes too long.
 func (c Cron) entry(now time.Time) map[table.Index]table.Key {
@@ -111,7 +102,7 @@ func (c Cron) entry(now time.Time) map[table.Index]table.Key {
 // put stores a new cron.
 func (c Cron) put() (table.Put, error) {
 	item := table.Item{
-		Key: c.key(), Attrs: record.Attrs(kind, c.Created, table.Attrs{attrNext: format(c.Next), attrServing: ""}), Body: record.Encode(c.Content),
+		Key: c.key(), Attrs: record.Attrs(kind, c.Created, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: ""}), Body: record.Encode(c.Content),
 	}
 	if !c.Next.IsZero() {
 		item.Index = c.entry(c.Created)
@@ -128,7 +119,7 @@ func (c Cron) checkSize(body []byte) error {
 
 // change is the write that stores what became of the cron, unless it has changed since it was read. The time of a change by a client is shown.
 func (c Cron) change(now time.Time, body []byte) table.Update {
-	update := record.Change(c.key(), now, table.Attrs{attrNext: format(c.Next), attrServing: format(c.serving)}, table.Equals(record.Version, c.version))
+	update := record.Change(c.key(), now, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: clock.FormatOptional(c.serving)}, table.Equals(record.Version, c.version))
 	if update.Body = body; body == nil {
 		update.Set[record.Updated] = clock.Format(c.Updated)
 	}

@@ -112,7 +112,11 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 	request := c.Request
 	request.AssistantID, request.Graph = a.Assistant, a.Graph
 	request.Temporary = c.Thread == "" && !c.Keep
-	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, c.noted(due)); err != nil {
+	noted, err := c.noted(due)
+	if err != nil {
+		return err
+	}
+	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, noted); err != nil {
 		return err
 	}
 	_, err = s.Runs.Create(ctx, ref, request)
@@ -120,17 +124,12 @@ func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) er
 }
 
 // noted is the metadata of a run: the cron's, and which time it is for.
-func (c Cron) noted(due time.Time) json.RawMessage {
-	members := map[string]json.RawMessage{}
-	if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &members) != nil {
-		members = map[string]json.RawMessage{}
-	}
-	members[metadataCron], members[metadataDue] = record.Encode(c.Cron), record.Encode(clock.Format(due))
-	return record.Encode(members)
+func (c Cron) noted(due time.Time) (json.RawMessage, error) {
+	return record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron, metadataDue: clock.Format(due)}))
 }
 
 func (s *Store) hasRun(ctx context.Context, ref thread.Ref, c Cron, due time.Time) (bool, error) {
-	runs, err := s.Runs.List(ctx, ref, run.Filter{Window: table.Window{Limit: recent}})
+	runs, _, err := s.Runs.List(ctx, ref, run.Filter{Window: table.Window{Limit: recent}})
 	if err != nil {
 		return false, err
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/assistant"
@@ -198,44 +197,36 @@ var orders = map[string]func(a, b Cron) int{
 	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the crons of a deployment, and how many there are in all. It reads all crons of the deployment, of which there are Most.
+// Search returns a page of the crons of a deployment, and how many there are in all: fewer than were asked for where they are large, but one at least. It reads all
+// crons of the deployment, of which there are Most.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {
 		return nil, 0, fmt.Errorf("search crons: there is no order by %q", search.SortBy)
 	}
-	query := keys.Crons(workspace, deployment)
-	for {
-		items, err := s.Table.Query(ctx, query)
-		if err != nil {
-			return nil, 0, fmt.Errorf("query crons: %w", err)
-		}
-		for _, item := range items.Items {
+	search.Room = table.PageRoom
+	return table.Sorted(ctx, s.Table, table.Sorting[Cron]{
+		Each: func(ctx context.Context, take func(*table.Item) error) error {
+			return table.Each(ctx, s.Table, take, keys.Crons(workspace, deployment))
+		},
+		Decode: func(item *table.Item) (Cron, bool, error) {
 			c, err := decode(item)
 			if err != nil {
-				return nil, 0, err
+				return c, false, err
 			}
 			ok, err := search.match(c)
-			if err != nil {
-				return nil, 0, err
+			return c, ok, err
+		},
+		Slim: func(c *Cron) { c.Metadata, c.Request = nil, run.Request{} },
+		Compare: func(a, b Cron) int {
+			result := cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron))
+			if search.Ascending {
+				return result
 			}
-			if ok {
-				found = append(found, c)
-			}
-		}
-		if query.Cursor = items.Cursor; items.Cursor == "" {
-			break
-		}
-	}
-	slices.SortStableFunc(found, func(a, b Cron) int {
-		result := cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron))
-		if search.Ascending {
-			return result
-		}
-		return -result
+			return -result
+		},
+		Window: search.Window,
 	})
-	from := min(search.Offset, len(found))
-	return found[from:min(from+search.Limit, len(found))], len(found), nil
 }
 
 // Erase removes all crons of a deployment.

@@ -81,7 +81,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Thread, error)
 		var writes []table.Write
 		change := t.ChangeLock(now, nil) // the body changes under the lock's epoch
 		if patch.Metadata != nil {
-			if t.Metadata, err = merged(t.Metadata, patch.Metadata); err == nil {
+			if t.Metadata, err = record.Merge(t.Metadata, patch.Metadata); err == nil {
 				err = checkMetadata(t.Metadata)
 			}
 			if err != nil {

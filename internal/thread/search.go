@@ -28,7 +28,7 @@ type Sort string
 const (
 	// SortCreated is the order of the list itself: a search reads no more than its page, and what the filter refuses on the way there.
 	SortCreated Sort = "created_at"
-	// All other orders read the whole list, and hold no more than the page and what is before it.
+	// All other orders look at the whole list.
 
 	// SortID orders by id.
 	SortID Sort = "thread_id"
@@ -40,8 +40,12 @@ const (
 	SortStateUpdated Sort = "state_updated_at"
 )
 
-// maxSorted is how far into an order that is not the list's own a search may look, as it holds what is before the page.
-const maxSorted = 10_000
+const (
+	// maxSorted is how far into an order that is not the list's own a search may look, as it holds what is before the page.
+	maxSorted = 10_000
+	// maxLooked is how many threads such a search looks at.
+	maxLooked = 100_000
+)
 
 // Search says which page of threads is wanted, in which order.
 type Search struct {
@@ -69,7 +73,8 @@ var orders = map[Sort]func(a, b Thread) int{
 	},
 }
 
-// Search returns a page of a deployment's threads. matches, which may be nil, is asked last about what passes the filter.
+// Search returns a page of a deployment's threads: fewer than were asked for where their metadata is large, but one at least. matches, which may be nil, is asked last
+// about what passes the filter.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search, matches func(Thread) (bool, error)) (Found, error) {
 	order := orders[search.SortBy]
 	if order == nil {
@@ -82,92 +87,121 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 		}
 		return -result
 	}
-	wanted := search.Offset + search.Limit + 1 // one more tells whether there are more
-	if search.SortBy != SortCreated && search.IDs == nil && wanted > maxSorted {
+	if search.SortBy == SortCreated && search.IDs == nil {
+		return s.listed(ctx, workspace, deployment, search, compare, matches)
+	}
+	if search.IDs == nil && search.Offset+search.Limit >= maxSorted {
 		return Found{}, fault.New(fault.Invalid, "offset and limit reach beyond %d threads, which only sort_by created_at can.", maxSorted-1)
 	}
-	var best []Thread
-	skip := 0
-	take := func(t Thread) (done bool, err error) {
+	search.Room = table.PageRoom
+	found, all, err := table.Sorted(ctx, s.table, table.Sorting[Thread]{
+		Each: s.eachOf(workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
+		Slim: func(t *Thread) { t.Metadata, t.Interrupts = nil, nil }, Window: search.Window,
+	})
+	return Found{Threads: found, More: all > search.Offset+len(found)}, err
+}
+
+// listed searches in the order of the list: nobody needs those before the page, nor those behind it but one.
+func (s *Store) listed(
+	ctx context.Context, workspace, deployment string, search Search, compare func(a, b Thread) int, matches func(Thread) (bool, error),
+) (found Found, err error) {
+	var shards []*shard
+	for _, query := range keys.ThreadLists(workspace, deployment) {
+		query.Reverse, query.Bytes = !search.Ascending, shardBytes
+		query.Limit = min(search.Offset+search.Limit+1, shardPage)
+		shards = append(shards, &shard{query: query})
+	}
+	skip, room := search.Offset, table.PageRoom
+	for {
+		next, err := s.nextOf(ctx, shards, search.Filter, compare)
+		if err != nil || next == nil {
+			return found, err
+		}
 		if matches != nil {
-			if ok, err := matches(t); err != nil || !ok {
-				return false, err
+			if ok, err := matches(*next); err != nil {
+				return found, err
+			} else if !ok {
+				continue
 			}
 		}
-		if search.SortBy == SortCreated && search.IDs == nil {
-			// They come in order: nobody needs those before the page.
-			if skip < search.Offset {
-				skip++
-				return false, nil
-			}
-			best = append(best, t)
-			return len(best) > search.Limit, nil
+		if skip > 0 {
+			skip--
+			continue
 		}
-		at, _ := slices.BinarySearchFunc(best, t, compare)
-		if at < wanted {
-			if len(best) == wanted {
-				best = best[:wanted-1]
-			}
-			best = slices.Insert(best, at, t)
+		if room -= len(next.Metadata); len(found.Threads) == search.Limit || (room < 0 && len(found.Threads) > 0) {
+			found.More = true
+			return found, nil
 		}
-		return false, nil
+		found.Threads = append(found.Threads, *next)
 	}
-	if err := s.each(ctx, workspace, deployment, search, compare, take); err != nil {
-		return Found{}, err
+}
+
+// eachOf hands over the threads that a search names, or all of the list.
+func (s *Store) eachOf(workspace, deployment string, search Search) func(context.Context, func(*table.Item) error) error {
+	if search.IDs != nil {
+		return func(ctx context.Context, take func(*table.Item) error) error {
+			return s.eachNamed(ctx, workspace, deployment, search.IDs, take)
+		}
 	}
-	best = best[min(search.Offset-skip, len(best)):]
-	return Found{Threads: best[:min(search.Limit, len(best))], More: len(best) > search.Limit}, nil
+	return func(ctx context.Context, take func(*table.Item) error) error {
+		looked := 0
+		return table.Each(ctx, s.table, func(item *table.Item) error {
+			if looked++; looked > s.most {
+				return fault.New(fault.Invalid, "There are more than %d threads, which sort_by %s would look at: sort_by created_at does not, nor does a search by ids.", s.most, search.SortBy)
+			}
+			return take(item)
+		}, keys.ThreadLists(workspace, deployment)...)
+	}
+}
+
+// namedAtOnce is how many threads that a search names are read at a time.
+const namedAtOnce = 32
+
+func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, named []string, take func(*table.Item) error) error {
+	ids := slices.Clone(named)
+	slices.Sort(ids)
+	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
+		look := make([]table.Key, len(some))
+		for i, thread := range some {
+			look[i] = keys.Thread(workspace, deployment, thread)
+		}
+		items, err := s.table.GetBatch(ctx, look...)
+		if err != nil {
+			return fmt.Errorf("get threads: %w", err)
+		}
+		for _, item := range items {
+			if item == nil {
+				continue
+			}
+			if err := take(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // Count returns how many of a deployment's threads pass the filter. It reads the whole list.
 func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {
 	count := 0
-	take := func(t Thread) (bool, error) {
-		ok := true
-		var err error
-		if matches != nil {
+	err := table.Each(ctx, s.table, func(item *table.Item) error {
+		t, ok, err := filter.decode(item)
+		if ok && err == nil && matches != nil {
 			ok, err = matches(t)
 		}
 		if ok {
 			count++
 		}
-		return false, err
-	}
-	search := Search{Filter: filter, SortBy: SortID}
-	return count, s.each(ctx, workspace, deployment, search, orders[SortID], take)
+		return err
+	}, keys.ThreadLists(workspace, deployment)...)
+	return count, err
 }
 
-// each hands the threads that pass the filter to take until that is done, in the order of compare where that is the list's own.
-func (s *Store) each(
-	ctx context.Context, workspace, deployment string, search Search, compare func(a, b Thread) int, take func(Thread) (done bool, err error),
-) error {
-	if search.IDs != nil {
-		return s.eachOf(ctx, workspace, deployment, search.Filter, take)
-	}
-	var shards []*shard
-	for _, query := range keys.ThreadLists(workspace, deployment) {
-		query.Reverse = !search.Ascending
-		if search.SortBy == SortCreated {
-			query.Limit = min(search.Offset+search.Limit+1, shardPage)
-		}
-		shards = append(shards, &shard{query: query})
-	}
-	if search.SortBy != SortCreated {
-		compare = nil
-	}
-	for {
-		next, err := s.nextOf(ctx, shards, search.Filter, compare)
-		if err != nil || next == nil {
-			return err
-		}
-		if done, err := take(*next); err != nil || done {
-			return err
-		}
-	}
-}
-
-// shardPage is how many entries of a shard of the list are in memory at a time.
-const shardPage = 100
+// shardPage is how many entries of a shard of the list are in memory at a time, shardBytes what they may hold.
+const (
+	shardPage  = 100
+	shardBytes = 1 << 20
+)
 
 // shard is how far a shard of the list was read.
 type shard struct {
@@ -176,7 +210,7 @@ type shard struct {
 	ended  bool
 }
 
-// nextOf returns the next thread of all shards: the least one by compare, or any when that is nil; nil behind the last.
+// nextOf returns the next thread of all shards, the least one by compare; nil behind the last.
 func (s *Store) nextOf(ctx context.Context, shards []*shard, filter Filter, compare func(a, b Thread) int) (*Thread, error) {
 	var from *shard
 	for _, sh := range shards {
@@ -185,9 +219,6 @@ func (s *Store) nextOf(ctx context.Context, shards []*shard, filter Filter, comp
 		}
 		if len(sh.loaded) > 0 && (from == nil || compare(sh.loaded[0], from.loaded[0]) < 0) {
 			from = sh
-			if compare == nil {
-				break
-			}
 		}
 	}
 	if from == nil {
@@ -233,38 +264,6 @@ func (f Filter) decode(item *table.Item) (Thread, bool, error) {
 	}
 	ok, err := f.Metadata.Matches(t.Metadata)
 	return t, ok, err
-}
-
-// eachOf looks at some threads alone.
-func (s *Store) eachOf(ctx context.Context, workspace, deployment string, filter Filter, take func(Thread) (done bool, err error)) error {
-	ids := slices.Clone(filter.IDs)
-	slices.Sort(ids)
-	for some := range slices.Chunk(slices.Compact(ids), table.MaxWrites) {
-		look := make([]table.Key, len(some))
-		for i, thread := range some {
-			look[i] = keys.Thread(workspace, deployment, thread)
-		}
-		items, err := s.table.GetBatch(ctx, look...)
-		if err != nil {
-			return fmt.Errorf("get threads: %w", err)
-		}
-		for _, item := range items {
-			if item == nil {
-				continue
-			}
-			t, ok, err := filter.decode(item)
-			if err != nil {
-				return err
-			}
-			if !ok {
-				continue
-			}
-			if done, err := take(t); err != nil || done {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // isGrave tells that an item stands for a thread that is being deleted.

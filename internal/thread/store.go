@@ -19,10 +19,14 @@ type Store struct {
 	table  table.Table
 	now    clock.Clock
 	recent recent
+	// most is how many threads a search that cannot go along the list looks at.
+	most int
 }
 
 // NewStore returns a store over a table.
-func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+func NewStore(t table.Table, now clock.Clock) *Store {
+	return &Store{table: t, now: now, most: maxLooked}
+}
 
 // Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a fault.Conflict, or is returned as it is
 // when keep is set.

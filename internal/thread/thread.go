@@ -2,6 +2,7 @@ package thread
 
 import (
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
@@ -143,22 +144,14 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	if b.Interrupts != nil {
 		t.Interrupts = b.Interrupts
 	}
-	if at := item.Text(attrStateUpdated); at != "" {
-		if t.StateUpdated, err = clock.Parse(at); err != nil {
-			return Thread{}, err
-		}
-	}
 	if _, known := item.Attrs[AttrTail]; !known { // no run was ever delayed
 		t.Lock.Tail = t.Lock.Last
 	}
-	for attr, at := range map[string]*time.Time{AttrDue: &t.Lock.Due, AttrTailAt: &t.Lock.TailAt} {
-		if text := item.Text(attr); text != "" {
-			if *at, err = clock.Parse(text); err != nil {
-				return Thread{}, err
-			}
-		}
-	}
-	return t, nil
+	var errs [3]error
+	t.StateUpdated, errs[0] = record.Time(item, attrStateUpdated)
+	t.Lock.Due, errs[1] = record.Time(item, AttrDue)
+	t.Lock.TailAt, errs[2] = record.Time(item, AttrTailAt)
+	return t, errors.Join(errs[:]...)
 }
 
 // ChangeLock returns the write that changes a thread's lock under the condition that its epoch is the one that was read; every such change

@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -132,17 +131,6 @@ func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time
 		return nil
 	}
 	return fmt.Errorf("move time to live: %w", err)
-}
-
-// merged lays members of an object over those of another, on the first level.
-func merged(below, above json.RawMessage) (json.RawMessage, error) {
-	members := map[string]json.RawMessage{}
-	for _, object := range []json.RawMessage{below, above} {
-		if err := json.Unmarshal(object, &members); err != nil {
-			return nil, fmt.Errorf("merge metadata: %w", err)
-		}
-	}
-	return record.Encode(members), nil
 }
 
 // encoded is the body of the thread's item.
