@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
 )
@@ -33,6 +34,8 @@ type Release struct {
 	Resources Resources
 	// ResourceSpec is the interface's ResourceSpec with its defaults filled in, for targets that know more of it than Resources says; nil when there is none.
 	ResourceSpec json.RawMessage `json:",omitempty"`
+	// ReadyLimit is how long it may take to become healthy, 0 for the target's own limit.
+	ReadyLimit time.Duration `json:",omitempty"`
 	// Placement is where it is to run when that is not the target's own choice.
 	Placement Placement
 }
@@ -155,6 +158,10 @@ type Minder interface {
 	AwaitRelapse(ctx context.Context, ref Ref) (reason string, err error)
 }
 
+// Alarm is told by a target of each end of an agent that was healthy, which it starts again, and of an agent that cannot be started at all: why, and what it printed
+// last. It is called beside what goes on, and sees to its own errors.
+type Alarm func(ctx context.Context, ref Ref, status Status)
+
 // UnavailableError is returned by Acquire when the release is absent, failed, or not healthy in time.
 type UnavailableError struct {
 	Ref    Ref
@@ -169,6 +176,8 @@ func (e *UnavailableError) Error() string {
 const (
 	// ReasonStartFailed: the agent's process could not be started or ended at once.
 	ReasonStartFailed = "START_FAILED"
+	// ReasonEnded: the agent, which had been healthy, ended by itself.
+	ReasonEnded = "AGENT_ENDED"
 	// ReasonNotReady: the agent never answered GET /ping in time.
 	ReasonNotReady = "NOT_READY"
 	// ReasonPortTaken: the address that the agent must listen on belongs to another process.

@@ -8,7 +8,6 @@ import (
 	"maps"
 	"math"
 	"net/netip"
-	"slices"
 	"strings"
 
 	"github.com/moby/moby/api/types/container"
@@ -87,25 +86,12 @@ func (e *engine) labels(p pod, role string) map[string]string {
 	return labels
 }
 
-// environment is that of the agent. What the platform promises an agent cannot be set by the release.
-func environment(spec compute.Release) []string {
-	env := map[string]string{}
-	maps.Copy(env, spec.Artifact.Env)
-	maps.Copy(env, spec.Env)
-	env["HOST"], env["PORT"], env["SLIPWAY_INVOKE_TOKEN"] = host, port, spec.Token
-	entries := make([]string, 0, len(env))
-	for _, name := range slices.Sorted(maps.Keys(env)) {
-		entries = append(entries, name+"="+env[name])
-	}
-	return entries
-}
-
 // agent is the container of the agent itself, published on a free port of the loopback interface.
 func (e *engine) agent(p pod, within size, mounts []mount.Mount) client.ContainerCreateOptions {
 	withInit := true
 	return client.ContainerCreateOptions{
 		Config: &container.Config{
-			Image: p.spec.Artifact.Image, Cmd: p.spec.Artifact.Start, Env: environment(p.spec), Labels: e.labels(p, "agent"), ExposedPorts: network.PortSet{agentPort: {}},
+			Image: p.spec.Artifact.Image, Cmd: p.spec.Artifact.Start, Env: compute.Entries(p.spec.Environment(host, port)), Labels: e.labels(p, "agent"), ExposedPorts: network.PortSet{agentPort: {}},
 		},
 		HostConfig: e.confined(&container.HostConfig{
 			Init: &withInit, Mounts: mounts, NetworkMode: container.NetworkMode(e.network()),

@@ -295,7 +295,11 @@ func (r *running) Ended(before bool) *compute.Status {
 		}
 		return r.Failure(compute.ReasonOutOfMemory, what)
 	}
-	return r.Failure(compute.ReasonStartFailed, "the agent "+r.exit+when)
+	reason := compute.ReasonEnded
+	if before {
+		reason = compute.ReasonStartFailed
+	}
+	return r.Failure(reason, "the agent "+r.exit+when)
 }
 
 // Failure is a status with the containers' last words.

@@ -32,6 +32,8 @@ type Config struct {
 	replica.Limits
 	// EngineLimit is how long a release waits for an engine that does not answer (10 s).
 	EngineLimit time.Duration
+	// Alarm may be nil.
+	Alarm compute.Alarm
 }
 
 // Target implements compute.Target.
@@ -74,7 +76,7 @@ func New(cfg Config) (*Target, error) {
 	if err := e.remember(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
 	}
-	return &Target{replica.New(e, cfg.Limits, cfg.Log), e}, nil
+	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log), e}, nil
 }
 
 // remember reads the server's name. One that it has from an earlier start has perhaps left something at the engine, which is removed if the engine answers; otherwise

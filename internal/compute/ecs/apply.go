@@ -1,10 +1,13 @@
 package ecs
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
@@ -85,7 +88,9 @@ func (t *Target) define(ctx context.Context, release compute.Release) (string, e
 
 // describe returns the release's service; nil when there is none, or none any more.
 func (t *Target) describe(ctx context.Context, ref compute.Ref) (*types.Service, error) {
-	found, err := t.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{Cluster: aws.String(t.cfg.Cluster), Services: []string{t.names.of(ref)}})
+	found, err := t.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{
+		Cluster: aws.String(t.cfg.Cluster), Services: []string{t.names.of(ref)}, Include: []types.ServiceField{types.ServiceFieldTags},
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +115,7 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 			MinimumHealthyPercent:    aws.Int32(100),
 			MaximumPercent:           aws.Int32(200),
 		},
-		HealthCheckGracePeriodSeconds: aws.Int32(int32(t.cfg.StartLimit.Seconds())),
+		HealthCheckGracePeriodSeconds: aws.Int32(int32(cmp.Or(release.ReadyLimit, t.cfg.StartLimit).Seconds())),
 		LoadBalancers: []types.LoadBalancer{{
 			TargetGroupArn: aws.String(group), ContainerName: aws.String(container), ContainerPort: aws.Int32(port),
 		}},
@@ -118,7 +123,7 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 			Subnets: t.cfg.Subnets, SecurityGroups: t.cfg.SecurityGroups, AssignPublicIp: t.publicIP(),
 		}},
 		PropagateTags: types.PropagateTagsService,
-		Tags:          t.tags(release.Ref),
+		Tags:          t.serviceTags(release),
 	})
 	// Somebody who applies the same revision was quicker.
 	if refused, ok := errors.AsType[*types.InvalidParameterException](err); ok && strings.Contains(refused.ErrorMessage(), "not idempotent") {
@@ -136,6 +141,27 @@ func (t *Target) publicIP() types.AssignPublicIp {
 
 func (t *Target) tags(ref compute.Ref) []types.Tag {
 	return tagsAs(t.names.tags(ref), func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
+}
+
+// serviceTags are the tags of a release's service, which tell those who wait for it, in another process perhaps, how long.
+func (t *Target) serviceTags(release compute.Release) []types.Tag {
+	tags := t.tags(release.Ref)
+	if release.ReadyLimit > 0 {
+		tags = append(tags, types.Tag{Key: aws.String(tagReadyLimit), Value: aws.String(strconv.Itoa(int(release.ReadyLimit / time.Second)))})
+	}
+	return tags
+}
+
+// readyLimit is how long the release of a service may take to become healthy.
+func (t *Target) readyLimit(service *types.Service) time.Duration {
+	for _, tag := range service.Tags {
+		if aws.ToString(tag.Key) == tagReadyLimit {
+			if seconds, err := strconv.Atoi(aws.ToString(tag.Value)); err == nil {
+				return time.Duration(seconds) * time.Second
+			}
+		}
+	}
+	return t.cfg.ReadyLimit
 }
 
 // retry starts the tasks of a release anew that had failed.

@@ -184,3 +184,21 @@ func TestActionsAreThoseThatAreCalled(t *testing.T) {
 		t.Errorf("actions (-called +listed):\n%s", diff)
 	}
 }
+
+// TestAReleaseHasItsOwnTimeToBecomeHealthy: whoever waits for it, perhaps in another process, reads how long from its service.
+func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
+	t.Parallel()
+	for _, mode := range []string{ecs.Fargate, ecs.Express} {
+		r := newRecorded(t, map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}}})
+		release := newRelease()
+		release.ReadyLimit = 20 * time.Minute
+		must(t, r.target(func(c *ecs.Config) { c.Compute = mode }).Apply(t.Context(), release))
+		made := strings.Join(append(r.of("CreateService"), r.of("CreateExpressGatewayService")...), "")
+		if !strings.Contains(made, `{"key":"slipway:ready-limit","value":"1200"}`) || mode == ecs.Fargate && !strings.Contains(made, `"healthCheckGracePeriodSeconds":1200`) {
+			t.Errorf("%s: got %s", mode, made)
+		}
+		if asked := r.of("DescribeServices")[0]; !strings.Contains(asked, `"include":["TAGS"]`) {
+			t.Errorf("%s: the tags are not asked for: %s", mode, asked)
+		}
+	}
+}

@@ -124,8 +124,8 @@ func (t *Target) ready(ctx context.Context, ref compute.Ref, service *types.Serv
 }
 
 // overdue tells whether the deployment had its time.
-func (t *Target) overdue(current *types.Deployment) bool {
-	return current.CreatedAt != nil && t.cfg.Now().Sub(*current.CreatedAt) > t.cfg.ReadyLimit
+func (t *Target) overdue(service *types.Service, current *types.Deployment) bool {
+	return current.CreatedAt != nil && t.cfg.Now().Sub(*current.CreatedAt) > t.readyLimit(service)
 }
 
 // latestEvent returns the newest that the service has said since the deployment began.

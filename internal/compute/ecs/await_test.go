@@ -2,6 +2,7 @@ package ecs_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,11 @@ var began = time.Unix(1767268800, 0)
 
 const notFound = "CannotPullContainerError: pull image manifest has been retried 1 time(s): failed to resolve ref docker.io/library/nope:latest: " +
 	"docker.io/library/nope:latest: not found"
+
+// limited is the tag of a service whose release has a limit of its own, in seconds.
+func limited(seconds int) string {
+	return fmt.Sprintf(`"tags":[{"key":"slipway:revision","value":"x"},{"key":"slipway:ready-limit","value":"%d"}]`, seconds)
+}
 
 // TestAwait gives each answer that AWS has for a release, and checks what is made of it.
 func TestAwait(t *testing.T) {
@@ -77,6 +83,11 @@ func TestAwait(t *testing.T) {
 		"given up": {service: deploying("FAILED"), want: compute.Failed, reason: compute.ReasonStartFailed, words: "circuit breaker"},
 		"no answer for long": {service: deploying("IN_PROGRESS"), later: 11 * time.Minute,
 			want: compute.Failed, reason: compute.ReasonNotReady, words: "GET /ping within 10m0s"},
+		"its own limit is shorter": {service: deploying("IN_PROGRESS", limited(30)), later: 31 * time.Second,
+			want: compute.Failed, reason: compute.ReasonNotReady, words: "GET /ping within 30s"},
+		"its own limit is longer": {service: deploying("IN_PROGRESS", limited(3600)), later: 11 * time.Minute, want: compute.Progressing},
+		"no room within its own limit": {service: deploying("IN_PROGRESS", limited(30), events(1767268801, "Reason: Capacity is unavailable at this time.")), later: time.Minute,
+			want: compute.Failed, reason: compute.ReasonNoCapacity, words: "within 30s"},
 		"AWS refuses": {service: []answer{refusal(400, "AccessDeniedException", "User is not authorized to perform: ecs:DescribeServices")}, err: "AccessDeniedException"},
 	} {
 		t.Run(name, func(t *testing.T) {

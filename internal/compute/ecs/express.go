@@ -22,7 +22,7 @@ func (t *Target) createExpress(ctx context.Context, release compute.Release, def
 			AutoScalingMetric: types.ExpressGatewayServiceScalingMetricAverageCPUUtilization, AutoScalingTargetValue: aws.Int32(cpuTarget),
 			MinTaskCount: aws.Int32(int32(release.Resources.MinScale)), MaxTaskCount: aws.Int32(int32(release.Resources.MaxScale)),
 		},
-		Tags: t.tags(release.Ref),
+		Tags: t.serviceTags(release),
 	}
 	if len(t.cfg.Subnets) > 0 {
 		input.NetworkConfiguration = &types.ExpressGatewayServiceNetworkConfiguration{Subnets: t.cfg.Subnets, SecurityGroups: t.cfg.SecurityGroups}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
@@ -65,8 +66,8 @@ func (t *Target) failureOf(ctx context.Context, service *types.Service, current 
 		return nil, err
 	case given:
 		return gaveUpFor(last, event, reason)
-	case current != nil && t.overdue(current):
-		return t.overdueFor(last, event), nil
+	case current != nil && t.overdue(service, current):
+		return overdueFor(last, event, t.readyLimit(service)), nil
 	default:
 		return nil, nil
 	}
@@ -87,11 +88,11 @@ func gaveUpFor(last, event, reason string) (*compute.Status, error) {
 }
 
 // overdueFor puts into words what a release that had its time was last seen at.
-func (t *Target) overdueFor(last, event string) *compute.Status {
+func overdueFor(last, event string, limit time.Duration) *compute.Status {
 	if says(last+event, crowded) {
-		return failed(compute.ReasonNoCapacity, "there was no room to run the agent on within %s: %s", t.cfg.ReadyLimit, firstOf(last, event))
+		return failed(compute.ReasonNoCapacity, "there was no room to run the agent on within %s: %s", limit, firstOf(last, event))
 	}
-	return failed(compute.ReasonNotReady, "the agent did not answer GET /ping within %s. %s", t.cfg.ReadyLimit, firstOf(last, event))
+	return failed(compute.ReasonNotReady, "the agent did not answer GET /ping within %s. %s", limit, firstOf(last, event))
 }
 
 // gaveUp tells whether ECS starts no more tasks, and its reason.

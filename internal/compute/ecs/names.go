@@ -82,6 +82,8 @@ const (
 	tagWorkspace  = "slipway:workspace"
 	tagDeployment = "slipway:deployment"
 	tagRevision   = "slipway:revision"
+	// tagReadyLimit is on the service of a release that has a limit of its own, in seconds.
+	tagReadyLimit = "slipway:ready-limit"
 	// tagRemoved is on a target group whose service drains; Sweep deletes it after that.
 	tagRemoved = "slipway:removed"
 )

@@ -54,7 +54,7 @@ type Config struct {
 	// DrainLimit is how long Remove lets callers finish (10 min; AWS allows up to one hour).
 	DrainLimit time.Duration
 	// ReadyLimit is how long a release may take to become healthy (10 min), StartLimit how long its container may take to answer GET /ping
-	// once it runs (5 min).
+	// once it runs (5 min). A release may have a limit of its own, which stands for both.
 	ReadyLimit, StartLimit time.Duration
 	// Now and After are the clock; After is for the time between two polls (time.After).
 	Now   clock.Clock

@@ -24,32 +24,22 @@ const (
 	port      = 8080
 	// platformPrefix begins the names of the platform's own settings, which are no secrets.
 	platformPrefix = "SLIPWAY_"
-	invokeToken    = "SLIPWAY_INVOKE_TOKEN"
 	// stopTimeout is how long a container may take to end, in seconds; Fargate allows no more.
 	stopTimeout = 120
 )
 
-// environment is all that the agent gets; what the platform promises it cannot be set by the release.
+// environment is all that the agent gets.
 type environment struct{ plain, secret map[string]string }
 
 func environmentOf(release compute.Release) environment {
-	env := environment{plain: map[string]string{}, secret: maps.Clone(release.Artifact.Env)}
-	if env.secret == nil {
-		env.secret = map[string]string{}
-	}
-	for name, value := range release.Env {
-		if strings.HasPrefix(name, platformPrefix) {
+	env := environment{plain: map[string]string{}, secret: release.Environment("0.0.0.0", strconv.Itoa(port))}
+	for name, value := range env.secret {
+		_, set := release.Env[name]
+		if name == "HOST" || name == "PORT" || (set && strings.HasPrefix(name, platformPrefix) && name != compute.TokenVariable) {
 			env.plain[name] = value
-		} else {
-			env.secret[name] = value
+			delete(env.secret, name)
 		}
 	}
-	for name, value := range map[string]string{"HOST": "0.0.0.0", "PORT": strconv.Itoa(port)} {
-		env.plain[name] = value
-		delete(env.secret, name)
-	}
-	delete(env.plain, invokeToken)
-	env.secret[invokeToken] = release.Token
 	return env
 }
 

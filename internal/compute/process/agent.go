@@ -103,7 +103,10 @@ func (a *agent) Ended(before bool) *compute.Status {
 		return a.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, a.limits.MemoryMB))
 	}
 	what := fmt.Sprintf("the agent %s%s", exit, when)
-	if before && (complainsOfAddress(a.output.Last()) || isTaken(a.port)) {
+	if !before {
+		return a.Failure(compute.ReasonEnded, what)
+	}
+	if complainsOfAddress(a.output.Last()) || isTaken(a.port) {
 		return a.Failure(compute.ReasonPortTaken, fmt.Sprintf("%s: the address %s is in use by another process", what, address(a.port)))
 	}
 	return a.Failure(compute.ReasonStartFailed, what)

@@ -34,6 +34,44 @@ func TestAnAgentThatEndsTimeAndAgain(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 }
 
+// TestTheAlarmIsRaised for each end of an agent that was healthy, and for one that cannot be started; not for one that is removed.
+func TestTheAlarmIsRaised(t *testing.T) {
+	t.Parallel()
+	type alarm struct {
+		ref    compute.Ref
+		status compute.Status
+	}
+	raised, over := make(chan alarm, 100), patience(t).Done()
+	m := newMachine(t, func(c *process.Config) {
+		c.Alarm = func(_ context.Context, ref compute.Ref, status compute.Status) { raised <- alarm{ref, status} }
+	})
+	next := func() (compute.Ref, compute.Status) {
+		t.Helper()
+		select {
+		case a := <-raised:
+			return a.ref, a.status
+		case <-over:
+			t.Fatal("nobody raises an alarm")
+			return compute.Ref{}, compute.Status{}
+		}
+	}
+	steady, short, broken := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve, "LATER=exit"), computetest.NewRelease(computetest.Exit)
+	m.apply(t, steady)
+	m.want(t, steady, compute.Healthy, "")
+	must(t, m.Remove(t.Context(), steady.Ref))
+	m.apply(t, broken)
+	if ref, status := next(); ref != broken.Ref || status.State != compute.Failed || status.Reason != compute.ReasonStartFailed || !strings.Contains(status.Message, "code 7") {
+		t.Errorf("of one that cannot be started: %v %+v", ref, status)
+	}
+	m.apply(t, short)
+	for range 5 { // also when it counts as relapsed
+		ref, status := next()
+		if ref != short.Ref || status.Reason != compute.ReasonEnded || !strings.Contains(status.Message, "exited with code 9") || !strings.Contains(status.Message, "crashing soon after") {
+			t.Errorf("of one that ends: %v %+v", ref, status)
+		}
+	}
+}
+
 func TestOneEndIsNoRelapse(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)

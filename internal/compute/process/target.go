@@ -27,6 +27,8 @@ type Config struct {
 	// Private is the server's directory, of which an agent reaches only what is its own; "" keeps nothing from agents.
 	Private string
 	replica.Limits
+	// Alarm may be nil.
+	Alarm compute.Alarm
 }
 
 // Target implements compute.Target.
@@ -62,7 +64,7 @@ func New(cfg Config) (*Target, error) {
 	if err := child.RemoveFiles(filepath.Join(cfg.Dir, "releases")); err != nil {
 		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
 	}
-	return &Target{replica.New(&machine{cfg, children}, cfg.Limits, cfg.Log), sync.OnceValue(children.Close)}, nil
+	return &Target{replica.New(&machine{cfg, children}, cfg.Limits, cfg.Alarm, cfg.Log), sync.OnceValue(children.Close)}, nil
 }
 
 // Close stops all agents and returns when they have ended. Those that have not ended when ctx ends are killed. Closing again does

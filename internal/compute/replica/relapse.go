@@ -35,13 +35,17 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	}
 }
 
-// noteEnd counts an end of the slot's replica that the release did not ask for. That one more replica cannot be started says nothing against those that are
+// noteEnd counts, and tells of, an end of the slot's replica that the release did not ask for. That one more replica cannot be started says nothing against those that are
 // healthy: only a slot whose replica was healthy once counts.
 func (s *slot) noteEnd(failure *compute.Status) {
 	r := s.release
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if s.life == nil || failure == &stopping || r.relapse != "" {
+	if s.life == nil || failure == &stopping {
+		return
+	}
+	r.target.raise(r.spec.Ref, *failure)
+	if r.relapse != "" {
 		return
 	}
 	r.ends++

@@ -94,10 +94,12 @@ func (r *release) add() *slot {
 // stopping is the status of a release that takes no more callers.
 var stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
 
-// fail publishes why the release will not become healthy.
+// fail publishes, and tells, why the release will not become healthy.
 func (r *release) fail(why compute.Status) {
 	if r.ctx.Err() != nil {
 		why = stopping
+	} else {
+		r.target.raise(r.spec.Ref, why)
 	}
 	r.publish(why)
 }

@@ -1,6 +1,7 @@
 package replica
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -56,7 +57,8 @@ func (s *slot) start() (Replica, *compute.Status) {
 
 func (s *slot) startOnce() (Replica, *compute.Status) {
 	t := s.release.target
-	ready, cancel := context.WithTimeout(s.ctx, t.limits.ReadyLimit)
+	limit := cmp.Or(s.release.spec.ReadyLimit, t.limits.ReadyLimit)
+	ready, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
 	running, failure := t.host.Start(ready, s.release.spec)
 	if failure != nil {
@@ -83,7 +85,7 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 		return nil, running.Failure(compute.ReasonNoContract, fmt.Sprintf("the agent does not speak the container contract: to GET %s/ping %v", running.URL(), lastAnswer))
 	}
 	return nil, running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET %s/ping with 200 within %s (%v)",
-		running.URL(), t.limits.ReadyLimit, lastAnswer))
+		running.URL(), limit, lastAnswer))
 }
 
 // supervise keeps the slot's replica running until it is to stop. One that is given is healthy already.

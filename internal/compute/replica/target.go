@@ -15,7 +15,7 @@ import (
 
 // Limits are the times that a Target allows. Those that are zero get the default named at each.
 type Limits struct {
-	// ReadyLimit is how long a replica may take to answer GET /ping (300 s).
+	// ReadyLimit is how long a replica may take to answer GET /ping, unless its release says otherwise (300 s).
 	ReadyLimit time.Duration
 	// DrainLimit is how long callers may finish with a replica that is to stop (10 min).
 	DrainLimit time.Duration
@@ -53,6 +53,7 @@ func (l Limits) OrDefaults() Limits {
 type Target struct {
 	host   Host
 	limits Limits
+	alarm  compute.Alarm
 	log    *slog.Logger
 	probes *http.Client
 
@@ -74,9 +75,9 @@ var (
 	_ compute.Minder = (*Target)(nil)
 )
 
-// New returns a target without releases.
-func New(host Host, limits Limits, log *slog.Logger) *Target {
-	t := &Target{host: host, limits: limits.OrDefaults(), log: log, probes: newProbeClient(), releases: map[string]*release{}, erasing: map[string]chan struct{}{}}
+// New returns a target without releases. alarm may be nil.
+func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger) *Target {
+	t := &Target{host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(), releases: map[string]*release{}, erasing: map[string]chan struct{}{}}
 	t.stop, t.stopRelease = context.WithCancel(context.Background())
 	t.kill, t.killAgents = context.WithCancel(context.Background())
 	return t
@@ -181,6 +182,13 @@ func (t *Target) Close(ctx context.Context) {
 	t.supervised.Wait()
 	t.killAgents()
 	t.probes.CloseIdleConnections()
+}
+
+// raise tells of an agent that ended, or cannot be started. Supervision does not wait for it.
+func (t *Target) raise(ref compute.Ref, status compute.Status) {
+	if t.alarm != nil {
+		t.supervised.Go(func() { t.alarm(t.stop, ref, status) })
+	}
 }
 
 func (t *Target) find(ref compute.Ref) *release {
