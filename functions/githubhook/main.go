@@ -20,15 +20,14 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	deployments := s.Deployments()
-	pushes, err := repositories.Pushes(s, deployments)
+	pushes, err := repositories.Pushes(s, s.Deployments())
 	if err != nil {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{
-		Push: pushes, Deployments: deployments, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
+		Push: pushes, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})
 	return lambdahost.Buffered(mux, log), err
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/push"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/workflow"
@@ -58,5 +59,44 @@ func TestABurstCollapsesToTheNewest(t *testing.T) {
 	must(t, err)
 	if freed.Slot != freed.Latest || !freed.Busy {
 		t.Errorf("the slot is %s's, the newest is %s", freed.Slot, freed.Latest)
+	}
+}
+
+// TestTheHookOfADeploymentThatThereIs: for all others no body is read, whatever their signature.
+func TestTheHookOfADeploymentThatThereIs(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	store := deployment.NewStore(deployment.Config{Table: f.table.Table, Workflow: idle{}, Sealer: f.key, Now: f.clock.Now})
+	f.config.Builder = store
+	f.Receiver = push.NewReceiver(f.config)
+	create := func(name string) deployment.Ref {
+		d, err := store.Create(t.Context(), deployment.NewDeployment{
+			Workspace: workspace, Name: name, Source: revision.GitHub, SourceConfig: deployment.SourceConfig{RepoURL: new(agent)},
+			RevisionConfig: revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json")},
+		})
+		must(t, err)
+		return d.Ref
+	}
+	here, gone := create("here"), create("gone")
+	must(t, store.Delete(t.Context(), gone))
+	must(t, store.DeleteAs(t.Context(), gone, deployment.Deletion{Force: true}))
+	signed := push.Delivery{Signature: sign(nil, "whatever-it-is-signed-with")}
+	must(t, f.Expects(t.Context(), workspace, here.Deployment, signed)) // also where nothing is built on pushes: a ping is answered
+	for name, err := range map[string]error{
+		"no signature":           f.Expects(t.Context(), workspace, here.Deployment, push.Delivery{}),
+		"another workspace":      f.Expects(t.Context(), other, here.Deployment, signed),
+		"an unknown deployment":  f.Expects(t.Context(), workspace, d1, signed),
+		"one deleted by force":   f.Expects(t.Context(), workspace, gone.Deployment, signed),
+		"what is no id":          f.Expects(t.Context(), workspace, "x", signed),
+		"a workspace that is no": f.Expects(t.Context(), "x#y", here.Deployment, signed),
+	} {
+		if !fault.Is(err, fault.Unauthorized) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	over, end := context.WithCancel(t.Context())
+	end()
+	if err := f.Expects(over, workspace, here.Deployment, signed); err == nil || fault.Is(err, fault.Unauthorized) {
+		t.Errorf("when nobody knows: got %v", err)
 	}
 }

@@ -21,6 +21,8 @@ import (
 // fault.NotFound, fault.Conflict or fault.Invalid: the push is not for it.
 type Builder interface {
 	Build(ctx context.Context, workspace, deployment, commit string) error
+	// Exists tells whether there is such a deployment at all.
+	Exists(ctx context.Context, workspace, deployment string) (bool, error)
 }
 
 // Installations knows the installations of the GitHub App.
@@ -112,17 +114,24 @@ type Delivery struct {
 func (r *Receiver) ExpectsApp(ctx context.Context, d Delivery) error {
 	secrets, err := r.appSecrets(ctx)
 	if err == nil && len(secrets) == 0 {
-		err = Unauthorized()
+		err = unauthorized()
 	}
 	return errors.Join(err, d.stated())
 }
 
-// Expects refuses, before its body is read, what cannot be a delivery of the webhook of one deployment.
-func (r *Receiver) Expects(workspace, deployment string, d Delivery) error {
+// Expects refuses, before its body is read, what cannot be a delivery of the webhook of one deployment: it is not signed, or there is no such deployment.
+func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if !id.Valid(workspace) || !id.Valid(deployment) {
-		return Unauthorized()
+		return unauthorized()
 	}
-	return d.stated()
+	if err := d.stated(); err != nil {
+		return err
+	}
+	exists, err := r.builder.Exists(ctx, workspace, deployment)
+	if err == nil && !exists {
+		err = unauthorized()
+	}
+	return err
 }
 
 // App takes a delivery of the GitHub App's webhook. No error means that it is accepted, whether or not there is something to do for it. A bad
@@ -166,8 +175,8 @@ func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string)
 
 // Deployment takes a delivery of the webhook of one deployment. An unknown deployment is a bad signature, as nobody has its secret.
 func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string, d Delivery) error {
-	if err := r.Expects(workspace, deployment, d); err != nil {
-		return err
+	if !id.Valid(workspace) || !id.Valid(deployment) {
+		return unauthorized()
 	}
 	secret, err := r.HookSecret(ctx, workspace, deployment)
 	if err != nil {
@@ -193,7 +202,7 @@ func (d Delivery) check(secrets ...string) error {
 		return fault.New(fault.TooLarge, "The payload is larger than %d MB.", MaxPayload>>20)
 	}
 	if !signed(d.Body, d.Signature, secrets) {
-		return Unauthorized()
+		return unauthorized()
 	}
 	if d.ID == "" || len(d.ID) > 200 {
 		return fault.New(fault.Invalid, "The header X-GitHub-Delivery is missing, or is no id.")
@@ -204,7 +213,7 @@ func (d Delivery) check(secrets ...string) error {
 // stated refuses a delivery whose header cannot be a signature, whatever the body.
 func (d Delivery) stated() error {
 	if _, ok := parseSignature(d.Signature); !ok {
-		return Unauthorized()
+		return unauthorized()
 	}
 	return nil
 }
@@ -230,5 +239,5 @@ func signed(body []byte, signature string, secrets []string) bool {
 	return good
 }
 
-// Unauthorized is the fault of every delivery that nobody has signed who may, whatever it lacks.
-func Unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }
+// unauthorized is the fault of every delivery that nobody has signed who may, whatever it lacks.
+func unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }
