@@ -15,12 +15,16 @@ import (
 // Type is what happened.
 type Type string
 
-// The events of deployments. Those of revisions are OfStatus.
+// The events of deployments, and of the agents that serve. Those of revisions are OfStatus.
 const (
 	DeploymentCreated Type = "deployment.created"
 	DeploymentUpdated Type = "deployment.updated"
 	// DeploymentDeleted is the last event of a deployment.
 	DeploymentDeleted Type = "deployment.deleted"
+	// AgentCrashed: it was healthy and has ended. It is started again; further ends are not told until it has recovered.
+	AgentCrashed Type = "agent.crashed"
+	// AgentRecovered: it has not ended for a while.
+	AgentRecovered Type = "agent.recovered"
 	// WebhookTest is no event, but what a webhook is tested with.
 	WebhookTest Type = "webhook.test"
 )
@@ -29,15 +33,6 @@ const ofRevision = "revision."
 
 // OfStatus is the type of the event that a revision came to a status: revision.build_failed of BUILD_FAILED.
 func OfStatus(status string) Type { return Type(ofRevision + strings.ToLower(status)) }
-
-// Types are all types of events, given the statuses that revisions come to.
-func Types(statuses ...string) []Type {
-	types := []Type{DeploymentCreated, DeploymentUpdated, DeploymentDeleted}
-	for _, status := range statuses {
-		types = append(types, OfStatus(status))
-	}
-	return types
-}
 
 // Event is one thing that happened.
 type Event struct {

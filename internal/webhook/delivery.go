@@ -136,18 +136,11 @@ func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
 		return Delivery{}, err
 	}
 	var err error
-	if d.Due, err = parseTime(item.Text(attrDue)); err != nil {
+	if d.Due, err = record.Time(item, attrDue); err != nil {
 		return Delivery{}, err
 	}
 	d.Created, d.Updated, err = record.Times(item)
 	return d, err
-}
-
-func parseTime(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	return clock.Parse(text)
 }
 
 // GetDelivery returns a delivery; an unknown one is a fault.NotFound.

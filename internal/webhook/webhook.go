@@ -96,7 +96,7 @@ func decodeWebhook(workspace string, item *table.Item) (Webhook, error) {
 		return Webhook{}, err
 	}
 	var err error
-	if w.Failing, err = parseTime(item.Text(attrFailing)); err != nil {
+	if w.Failing, err = record.Time(item, attrFailing); err != nil {
 		return Webhook{}, err
 	}
 	w.Created, w.Updated, err = record.Times(item)
