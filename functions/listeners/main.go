@@ -3,9 +3,11 @@
 package main
 
 import (
+	"context"
 	"log/slog"
 	"os"
 
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/lambdahost"
 	"github.com/slipway-run/slipway/internal/stack"
@@ -16,9 +18,12 @@ import (
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedKey, logs.Need)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need)
 	if err != nil {
 		return nil, err
+	}
+	s.Alarm = func(ctx context.Context, ref compute.Ref, status compute.Status) {
+		s.Deployments().Alarm(ctx, ref, status)
 	}
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -11,45 +12,97 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// removedAtOnce bounds the builds that one ForgetBuilds removes.
-const removedAtOnce = 20
+const (
+	// removedAtOnce bounds the builds that one ForgetBuilds removes.
+	removedAtOnce = 20
+	// buildPage is how many revisions are read at a time, buildPages how often at most: a build that is further back than that stays until its deployment is deleted.
+	buildPage, buildPages = 50, 4
+)
 
-// ForgetBuilds hands remove the builds that only revisions beside the newest deployed ones have, oldest first, so many at a time. Such a revision can still be deployed again: its commit is
-// built anew. One whose removal failed is handed to remove the next time. A deployment that got a revision meanwhile is ErrOvertaken.
+// ForgetBuilds hands remove the builds that only revisions beside the newest deployed ones have, oldest first, so many at a time. Such a revision can still be deployed
+// again: its commit is built anew. One whose removal failed holds up no other, and is handed to remove the next time. A deployment that got a revision meanwhile is
+// ErrOvertaken.
 func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remove func(ctx context.Context, revision string) error) error {
-	query := keys.Revisions(d.Workspace, d.Deployment)
-	query.Reverse = true
-	items, err := table.AllItems(ctx, s.table, query)
-	if err != nil {
-		return fmt.Errorf("query revisions: %w", err)
+	if d.Source == revision.ExternalDocker {
+		return nil // nothing is built
 	}
-	var old []revision.Revision
-	deployed, needed := 0, map[string]bool{}
+	old, err := s.oldBuilds(ctx, d, newest)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, r := range old[:min(len(old), removedAtOnce)] {
+		err := s.forgetBuild(ctx, d, r, remove)
+		if errors.Is(err, ErrOvertaken) {
+			return err
+		}
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}
+
+// oldBuilds returns the revisions, oldest first, whose builds are not needed any more. It reads from the newest back until as many in a row have none as are kept:
+// one that was deployed again is no further than that from the one that it was made from.
+func (s *Store) oldBuilds(ctx context.Context, d Deployment, newest int) ([]revision.Revision, error) {
+	query := keys.Revisions(d.Workspace, d.Deployment)
+	query.Reverse, query.Limit = true, buildPage
+	found := builds{deployment: d, newest: newest, needed: map[string]bool{}}
+	for range buildPages {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("query revisions: %w", err)
+		}
+		if err := found.read(page.Items); err != nil {
+			return nil, err
+		}
+		if query.Cursor = page.Cursor; page.Cursor == "" || found.gone >= newest {
+			break
+		}
+	}
+	slices.Reverse(found.old)
+	return slices.DeleteFunc(found.old, func(r revision.Revision) bool { return !r.Forgotten && found.needed[artifactOf(r)] }), nil
+}
+
+// builds is what a deployment's revisions have, read from the newest back.
+type builds struct {
+	deployment Deployment
+	// newest is of how many deployed revisions the builds are needed, deployed how many were read.
+	newest, deployed int
+	// needed are the artifacts that have to stay: revisions that were deployed again have the build of the first.
+	needed map[string]bool
+	// old are the revisions with builds beside the newest, gone is how many deployed ones without came behind the last of them.
+	old  []revision.Revision
+	gone int
+}
+
+// read takes a page of revisions.
+func (b *builds) read(items []*table.Item) error {
 	for _, item := range items {
-		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+		r, err := revision.Decode(b.deployment.Revision(keys.RevisionID(item.Key)), item, b.deployment.Slot)
 		if err != nil {
 			return err
 		}
 		if r.Status == revision.Deployed {
-			deployed++
+			b.deployed++
 		}
 		switch {
-		case !r.Status.Terminal(), r.Status == revision.Deployed && (deployed <= newest || r.Revision == d.Active || r.Revision == d.Previous):
-			// Revisions that were deployed again have the build of the first.
-			needed[string(record.Encode(r.Artifact))] = true
+		case !r.Status.Terminal(), r.Status == revision.Deployed && (b.deployed <= b.newest || b.serves(r)):
+			b.needed[artifactOf(r)] = true
 		case r.Status == revision.Deployed && r.KeepsBuild():
-			old = append(old, r)
-		}
-	}
-	old = slices.DeleteFunc(old, func(r revision.Revision) bool { return !r.Forgotten && needed[string(record.Encode(r.Artifact))] })
-	slices.Reverse(old)
-	for _, r := range old[:min(len(old), removedAtOnce)] {
-		if err := s.forgetBuild(ctx, d, r, remove); err != nil {
-			return err
+			b.old, b.gone = append(b.old, r), 0
+		case r.Status == revision.Deployed:
+			b.gone++
 		}
 	}
 	return nil
 }
+
+// serves tells whether requests may go to the revision, now or after a rollback.
+func (b *builds) serves(r revision.Revision) bool {
+	return r.Revision == b.deployment.Active || r.Revision == b.deployment.Previous
+}
+
+func artifactOf(r revision.Revision) string { return string(record.Encode(r.Artifact)) }
 
 func (s *Store) forgetBuild(ctx context.Context, d Deployment, r revision.Revision, remove func(context.Context, string) error) error {
 	if !r.Forgotten {

@@ -27,6 +27,7 @@ type NewDeployment struct {
 	// SecretReferences are for deployments at a listener.
 	SecretReferences []compute.SecretReference
 	AutoRollback     *bool
+	ReadinessTimeout *int
 	DisplayName      *string
 	// ValidateOnly asks what would be created, and creates nothing.
 	ValidateOnly bool
@@ -41,7 +42,7 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		Spec: Spec{
 			Name: request.Name, Source: request.Source,
 			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
-			DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
+			ReadinessTimeout: request.ReadinessTimeout, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
 		},
 		Created: now, Updated: now, Status: AwaitingDatabase, Latest: id.New(now), Busy: true, ImageVersion: s.version, version: 1,
 	}

@@ -75,6 +75,8 @@ type Spec struct {
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 	// AutoRollback asks that the revision before takes the place of one that does not stay healthy; nil asks for nothing.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
+	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the limit of what runs it.
+	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
 	// DisplayName is what people call it; nil when that is its name.
 	DisplayName *string `json:"display_name,omitempty"`
 	// TracingProject is the id of the tracing project.
@@ -106,6 +108,8 @@ type Deployment struct {
 	Graphs []string
 	// Forced says that it was deleted by force: only the teardown still sees it.
 	Forced bool
+	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered since.
+	Crashed time.Time
 	// watched is what the stored deployment says about pushes.
 	watched push.Watch
 	// event is the newest event of the deployment.
@@ -130,6 +134,7 @@ const (
 	attrCommit   = "commit"
 	attrEvent    = "event"
 	attrForced   = "forced"
+	attrCrashed  = "crashed"
 )
 
 // decodeHead reads all but the Spec, which is most of the work.
@@ -158,6 +163,9 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	if d.Created, d.Updated, err = record.Times(item); err != nil {
 		return Deployment{}, err
 	}
+	if d.Crashed, err = record.Time(item, attrCrashed); err != nil {
+		return Deployment{}, err
+	}
 	d.Graphs, err = graphsOf(item)
 	return d, err
 }
@@ -176,6 +184,22 @@ func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 
 // unchanged is the condition that nobody changed the deployment since it was read.
 func (d Deployment) unchanged() table.Cond { return table.Equals(record.Version, d.version) }
+
+// untold is the condition that nothing was told of the deployment since it was read: that its agent has crashed or recovered changes no version.
+func (d Deployment) untold() table.Cond {
+	if d.event == "" {
+		return table.Cond{}
+	}
+	return table.Equals(attrEvent, d.event)
+}
+
+// ReadyLimit is how long a release may take to become healthy, 0 for the limit of what runs it.
+func (d Deployment) ReadyLimit() time.Duration {
+	if d.ReadinessTimeout == nil {
+		return 0
+	}
+	return time.Duration(*d.ReadinessTimeout) * time.Second
+}
 
 // revisionSpec is what a revision made now is made from.
 func (d Deployment) revisionSpec() revision.Spec {

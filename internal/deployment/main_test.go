@@ -42,7 +42,8 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,10 +52,7 @@ func setUp(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
-	f := &fixture{
-		dir: dir, table: tb, engine: &engine{}, sealer: key,
-		clock: &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)},
-	}
+	f := &fixture{dir: dir, table: tb, engine: &engine{}, sealer: key, clock: moving}
 	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
 	if f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now}); err != nil {
 		t.Fatal(err)

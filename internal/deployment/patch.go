@@ -27,6 +27,7 @@ type Patch struct {
 	// SecretReferences replaces all of them when not nil; empty removes them.
 	SecretReferences *[]compute.SecretReference
 	AutoRollback     *bool
+	ReadinessTimeout *int
 	DisplayName      *string
 	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
 	AgentURL string
@@ -99,6 +100,7 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	}
 	c := &d.SourceConfig
 	replace(&d.AutoRollback, p.AutoRollback)
+	replace(&d.ReadinessTimeout, p.ReadinessTimeout)
 	replace(&d.DisplayName, p.DisplayName)
 	replace(&c.RepoURL, p.SourceConfig.RepoURL) // the same, perhaps with other credentials
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)

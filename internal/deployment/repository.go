@@ -65,7 +65,16 @@ func (d Deployment) watch() push.Watch {
 	return w
 }
 
-// Build makes a revision of a deployment whose branch was moved on to a commit, as a PATCH of the same repo_ref would; it implements push.Builder. The build
+// Exists tells whether there is a deployment.
+func (s *Store) Exists(ctx context.Context, workspace, deployment string) (bool, error) {
+	_, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
+	if fault.Is(err, fault.NotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Build makes a revision of a deployment whose branch was moved on to a commit, as a PATCH of the same repo_ref would; with Exists it implements push.Builder. The build
 // takes the head of the branch as it is when it starts: the commit, or one that was pushed since.
 func (s *Store) Build(ctx context.Context, workspace, deployment, commit string) error {
 	ref := Ref{Workspace: workspace, Deployment: deployment}

@@ -23,9 +23,12 @@ func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
 }
 
-// due places a deployment where reconcile looks while there is something left to do for it, and takes it from there otherwise.
+// unsettled tells whether there is something left to do for the deployment.
+func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
+
+// due places a deployment where reconcile looks while there is something left to do for it, or its agent may have recovered, and takes it from there otherwise.
 func (d Deployment) due(now time.Time) map[table.Index]table.Key {
-	if d.Busy || d.Retiring != "" || d.Status == AwaitingDelete {
+	if d.unsettled() || !d.Crashed.IsZero() {
 		return overdue(d.Deployment, now)
 	}
 	return map[table.Index]table.Key{table.ByDue: {}}
@@ -76,7 +79,7 @@ func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, re
 var ErrOvertaken = errors.New("the revision was changed meanwhile")
 
 func (s *Store) overtaken(err error) error {
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+	if isOvertaken(err) {
 		return ErrOvertaken
 	}
 	if err != nil {
@@ -95,8 +98,10 @@ func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Upda
 
 // Promote makes the revision that holds the slot the active one and passes the slot on.
 func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
-	set := table.Attrs{attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: d.Active}
-	d.Retiring = d.Active
+	set := table.Attrs{
+		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: d.Active, attrCrashed: "",
+	}
+	d.Retiring, d.Crashed = d.Active, time.Time{}
 	return s.passOn(ctx, d, set, r.Change(s.now(), revision.Deployed))
 }
 
@@ -130,7 +135,7 @@ func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end .
 	}
 	set[attrSlot], set[attrBusy], set[attrNext] = d.Slot, d.Busy, ""
 	change := d.change(now, set)
-	change.If = table.All(change.If, table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
+	change.If = table.All(change.If, d.untold(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
 	change.Index = d.due(now)
 	return s.overtaken(s.transact(ctx, d, append(end, change)...))
 }
@@ -142,7 +147,7 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 	if d.Retiring == revisionID {
 		d.Retiring = ""
 		change := d.change(now, table.Attrs{attrRetiring: ""})
-		change.Index = d.due(now)
+		change.If, change.Index = table.All(change.If, d.untold()), d.due(now)
 		writes = append(writes, change)
 	}
 	return s.overtaken(s.table.Transact(ctx, writes...))
@@ -155,13 +160,11 @@ const overduePage = 25
 // does: trouble with one keeps no other from being served, and what is left when ctx ends is for the next pass, which is no error.
 func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context.Context, Deployment) error) error {
 	pass := table.Pass{Shards: []table.Query{keys.Rollouts(dueBy)}, Page: overduePage}
-	served := map[string]bool{} // one whose lease is renewed to a time before dueBy comes again
 	return pass.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseRevision(item.Key)
-		if err != nil || served[parts.Deployment] {
+		if err != nil {
 			return err
 		}
-		served[parts.Deployment] = true
 		d, err := s.GetHidden(ctx, Ref{Workspace: parts.Workspace, Deployment: parts.Deployment})
 		if fault.Is(err, fault.NotFound) {
 			return nil // an index may lag behind
@@ -178,7 +181,7 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 
 // Renew begins another lease of a rollout or teardown, which is no change of the deployment. One that was changed meanwhile takes care of itself.
 func (s *Store) Renew(ctx context.Context, d Deployment) error {
-	err := s.table.Transact(ctx, table.Update{Key: d.Key(), Index: d.due(s.now()), If: d.unchanged()})
+	err := s.table.Transact(ctx, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.untold())})
 	var failed *table.ConditionFailed
 	if err != nil && !errors.As(err, &failed) {
 		return fmt.Errorf("renew rollout: %w", err)

@@ -15,15 +15,15 @@ const (
 type knownDeployment struct {
 	Deployment
 
-	// graphs is what the attribute said; it changes without the version.
-	graphs string
+	// graphs and crashed are what the attributes said; they change without the version.
+	graphs, crashed string
 }
 
 // decode reads a deployment. What it is decoded to is kept, as that is most of what reading a list costs; the item itself is read each time, and tells by its
 // version whether what is kept still counts. What the members of a Deployment point to is shared by all who read it, and never changed.
 func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
-	version, graphs := item.Int(record.Version), item.Text(attrGraphs)
-	if known, ok := s.known.Get(ref, version); ok && known.graphs == graphs {
+	version, graphs, crashed := item.Int(record.Version), item.Text(attrGraphs), item.Text(attrCrashed)
+	if known, ok := s.known.Get(ref, version); ok && known.graphs == graphs && known.crashed == crashed {
 		known.event = item.Text(attrEvent) // which changes without the version, too
 		return known.Deployment, nil
 	}
@@ -36,7 +36,7 @@ func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
 	}
 	d.watched = d.watch()
 	if len(item.Body) <= knownSize {
-		s.known.Keep(ref, version, knownDeployment{d, graphs})
+		s.known.Keep(ref, version, knownDeployment{d, graphs, crashed})
 	}
 	return d, nil
 }

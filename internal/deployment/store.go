@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
@@ -38,6 +39,8 @@ type Config struct {
 	Integrations Integrations
 	// Subscribers are sent the events of deployments; nil when nobody is.
 	Subscribers Subscribers
+	// Recalls is for the one server of a table: what Head has read is remembered for a moment.
+	Recalls bool
 	// Version is that of the agent server that revisions are made for: the interface's image_version. "" when it is not known.
 	Version string
 	// Log gets trouble that no request fails for; the default is slog's.
@@ -58,16 +61,24 @@ type Store struct {
 	events       *event.Log
 	subscribers  Subscribers
 	known        *Known[knownDeployment]
+	heads        *recall.Memory[Deployment]
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
-	return &Store{
+	s := &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, unsupported: c.Unsupported,
 		version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now), subscribers: c.Subscribers,
 		known: NewKnown[knownDeployment](knownDeployments),
 	}
+	if c.Recalls {
+		s.heads = recall.New[Deployment](c.Table, c.Now, recalledHeads)
+	}
+	return s
 }
+
+// recalledHeads is how many deployments' heads a process remembers.
+const recalledHeads = 1000
 
 // contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
 const contention = 1000
@@ -179,13 +190,16 @@ func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
 	return s.decode(ref, item)
 }
 
-// Head returns a deployment without its Spec: what every request to its agent server needs.
+// Head returns a deployment without its Spec: what every request to its agent server needs, and nobody changes.
 func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
-	item, err := s.item(ctx, ref)
-	if err != nil {
-		return Deployment{}, err
-	}
-	return decodeHead(ref, item)
+	return s.heads.Get(ref.Key(), func() (Deployment, bool, error) {
+		item, err := s.item(ctx, ref)
+		if err != nil {
+			return Deployment{}, false, err
+		}
+		d, err := decodeHead(ref, item)
+		return d, err == nil, err
+	})
 }
 
 func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {

@@ -23,7 +23,11 @@ func (s *Store) Events() *event.Log { return s.events }
 // transact applies writes of a deployment together with the events that tell of them. All changes of statuses go through here: what is told is read from
 // the writes themselves, so that no change can be made without its event. A deployment that had an event since it was read makes it fail as a condition does.
 func (s *Store) transact(ctx context.Context, d Deployment, writes ...table.Write) error {
-	events := d.tell(writes)
+	return s.publish(ctx, d, d.tell(writes), writes...)
+}
+
+// publish applies writes of a deployment together with events.
+func (s *Store) publish(ctx context.Context, d Deployment, events []event.Event, writes ...table.Write) error {
 	if len(events) == 0 {
 		return s.table.Transact(ctx, writes...)
 	}
@@ -81,19 +85,16 @@ func changeOf(w table.Write) event.Type {
 
 // append returns the writes with those of the events, and with the note on the deployment which is its newest.
 func (d Deployment) append(writes []table.Write, events []event.Event) []table.Write {
-	newest, unchanged, noted := events[len(events)-1].ID, table.Cond{}, false
-	if d.event != "" {
-		unchanged = table.Equals(attrEvent, d.event)
-	}
+	newest, noted := events[len(events)-1].ID, false
 	all := make([]table.Write, 0, len(writes)+len(events)+1)
 	for _, w := range writes {
 		if w.Target() == d.Key() {
-			w, noted = noteEvent(w, newest, unchanged), true
+			w, noted = noteEvent(w, newest, d.untold()), true
 		}
 		all = append(all, w)
 	}
 	if !noted {
-		all = append(all, table.Update{Key: keys.Deployment(d.Workspace, d.Deployment), Set: table.Attrs{attrEvent: newest}, If: unchanged})
+		all = append(all, table.Update{Key: keys.Deployment(d.Workspace, d.Deployment), Set: table.Attrs{attrEvent: newest}, If: d.untold()})
 	}
 	for _, e := range events {
 		all = append(all, e.Write())

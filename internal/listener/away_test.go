@@ -192,6 +192,41 @@ func TestAListenerThatIsThereHasTime(t *testing.T) {
 	f.want(t, r, compute.Failed, compute.ReasonNotReady, "did not make it healthy within 15m0s. The last that is known: the image is being pulled")
 }
 
+// TestAReleaseHasItsOwnTimeToBecomeHealthy: less, or more, than others.
+func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	short, long := f.newRelease(l), f.newRelease(l)
+	short.ReadyLimit, long.ReadyLimit = 2*time.Minute, time.Hour
+	f.apply(t, short)
+	f.apply(t, long)
+	a := f.claim(t, l, "a")
+	pass := func(minutes int) {
+		t.Helper()
+		for range minutes {
+			f.clock.move(time.Minute)
+			_, err := f.Heartbeat(t.Context(), a.Session, "")
+			must(t, err)
+		}
+	}
+	pass(1)
+	f.want(t, short, compute.Progressing, "")
+	pass(1)
+	f.want(t, short, compute.Failed, compute.ReasonNotReady, "did not make it healthy within 2m0s")
+	pass(57)
+	f.want(t, long, compute.Progressing, "")
+	pass(1)
+	f.want(t, long, compute.Failed, compute.ReasonNotReady, "within 1h0m0s")
+	// The next order may have another limit.
+	short.ReadyLimit = 0
+	f.apply(t, short)
+	pass(14)
+	f.want(t, short, compute.Progressing, "")
+	pass(1)
+	f.want(t, short, compute.Failed, compute.ReasonNotReady, "within 15m0s")
+}
+
 // TestAwaitEndsWhenTheListenerStaysAway has nothing happen but that time goes by.
 func TestAwaitEndsWhenTheListenerStaysAway(t *testing.T) {
 	t.Parallel()

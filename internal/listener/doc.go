@@ -34,7 +34,7 @@
 //   - It is told about the releases in its own namespaces that deployments have placed there, and nothing else of them than what it is to run.
 //
 // A listener that is away fails a rollout, as nobody else can run it: with LISTENER_OFFLINE after it has not been heard of for OfflineLimit (5 min) since the
-// order, or with NOT_READY when it is there but has no healthy release within ReadyLimit (15 min). What was healthy stays so when its listener goes away. Both are read from the
+// order, or with NOT_READY when it is there but has no healthy release within its own limit, or ReadyLimit (15 min). What was healthy stays so when its listener goes away. Both are read from the
 // times of the last order and the last call, and never stored, so that no timer has to fire. A failed rollout removes its release; one that was never
 // delivered is deleted at once, so that a listener which never comes leaves nothing behind.
 //

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
@@ -97,21 +96,13 @@ func decode(ref Ref, item *table.Item) (Listener, error) {
 	if l.Created, l.Updated, err = record.Times(item); err != nil {
 		return Listener{}, err
 	}
-	if l.LastSeen, err = parseTime(item.Text(attrSeen)); err != nil {
+	if l.LastSeen, err = record.Time(item, attrSeen); err != nil {
 		return Listener{}, err
 	}
-	if l.Until, err = parseTime(item.Text(attrUntil)); err != nil {
+	if l.Until, err = record.Time(item, attrUntil); err != nil {
 		return Listener{}, err
 	}
 	return l, record.Decode(item, &l.Spec)
-}
-
-// parseTime reads a time that may be absent.
-func parseTime(text string) (time.Time, error) {
-	if text == "" {
-		return time.Time{}, nil
-	}
-	return clock.Parse(text)
 }
 
 // unchanged is the condition that no user changed the listener since it was read, and no deployment came to it.

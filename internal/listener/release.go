@@ -1,6 +1,7 @@
 package listener
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -61,7 +62,9 @@ type release struct {
 	pending, delivered, served bool
 	// epoch and number are those of the last report of the order.
 	epoch, number int64
-	version       int64
+	// readyLimit is how long it may take to become healthy, 0 for the store's limit.
+	readyLimit time.Duration
+	version    int64
 	releaseBody
 }
 
@@ -84,6 +87,7 @@ const (
 	attrDelivered = "delivered"
 	attrServed    = "served"
 	attrNumber    = "number"
+	attrReady     = "ready_limit_seconds"
 )
 
 func releaseKey(ref compute.Ref) table.Key {
@@ -99,6 +103,7 @@ func decodeRelease(ref compute.Ref, item *table.Item) (*release, error) {
 		reason: item.Text(attrReason), message: item.Text(attrMessage), url: item.Text(attrURL),
 		pending: item.Bool(attrPending), delivered: item.Bool(attrDelivered), served: item.Bool(attrServed),
 		epoch: item.Int(attrEpoch), number: item.Int(attrNumber), version: item.Int(record.Version),
+		readyLimit: time.Duration(item.Int(attrReady)) * time.Second,
 	}
 	return r, record.Decode(item, &r.releaseBody)
 }
@@ -216,7 +221,8 @@ func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status,
 	if l.LastSeen.After(heard) {
 		heard = l.LastSeen
 	}
-	offline, late := heard.Add(s.offlineLimit), began.Add(s.readyLimit)
+	limit := cmp.Or(r.readyLimit, s.readyLimit)
+	offline, late := heard.Add(s.offlineLimit), began.Add(limit)
 	if !now.Before(offline) {
 		return compute.Status{State: compute.Failed, Reason: ReasonOffline, Message: fmt.Sprintf(
 			"the listener %s (%q) that is to run this release has not called for %s; %s. See whether it runs and reaches this server, then deploy again",
@@ -224,7 +230,7 @@ func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status,
 	}
 	if !now.Before(late) {
 		return compute.Status{State: compute.Failed, Reason: compute.ReasonNotReady, Message: fmt.Sprintf(
-			"the listener %s (%q) did not make it healthy within %s. The last that is known: %s", r.listener, l.ComputeID, s.readyLimit, r.progress())}, time.Time{}
+			"the listener %s (%q) did not make it healthy within %s. The last that is known: %s", r.listener, l.ComputeID, limit, r.progress())}, time.Time{}
 	}
 	status := compute.Status{State: compute.Progressing, Reason: r.reason, Message: r.progress()}
 	if r.status == waiting {

@@ -51,7 +51,7 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 	report.URL = strings.TrimRight(report.URL, "/")
 	report.Message = lastOf(strings.ToValidUTF8(report.Message, "\uFFFD"), maxMessage)
 	for range contention {
-		writes, err := s.writesOf(ctx, session, report)
+		writes, ended, err := s.writesOf(ctx, session, report)
 		if err != nil {
 			return s.refusal(ctx, session, err)
 		}
@@ -65,6 +65,11 @@ func (s *Store) Report(ctx context.Context, session Session, report Report) erro
 			continue
 		case err != nil:
 			return fmt.Errorf("write report: %w", err)
+		}
+		if ended && s.alarm != nil {
+			s.alarm(ctx, report.ref(session), compute.Status{
+				State: report.State, Reason: cmp.Or(report.Reason, compute.ReasonEnded), Message: cmp.Or(report.Message, "its listener says no more than that it is not healthy"),
+			})
 		}
 		return nil
 	}
@@ -128,26 +133,31 @@ func lastOf(text string, limit int) string {
 	return strings.ToValidUTF8(text[len(text)-limit:], "")
 }
 
-// writesOf returns what a report changes, apart from the fence: nothing for a repetition.
-func (s *Store) writesOf(ctx context.Context, session Session, report Report) ([]table.Write, error) {
-	r, err := s.release(ctx, compute.Ref{Workspace: session.Workspace, Deployment: report.Deployment, Revision: report.Revision})
+// ref names the release that the report is about.
+func (r Report) ref(session Session) compute.Ref {
+	return compute.Ref{Workspace: session.Workspace, Deployment: r.Deployment, Revision: r.Revision}
+}
+
+// writesOf returns what a report changes, apart from the fence: nothing for a repetition. ended tells that a release which was healthy is so no more.
+func (s *Store) writesOf(ctx context.Context, session Session, report Report) (writes []table.Write, ended bool, err error) {
+	r, err := s.release(ctx, report.ref(session))
 	switch {
 	case err != nil:
-		return nil, err
+		return nil, false, err
 	case r == nil && report.State == compute.Absent:
-		return nil, nil
+		return nil, false, nil
 	case r == nil, r.listener != session.Listener, r.order != report.Order:
-		return nil, fault.New(fault.Conflict, "Order %s of revision ID %s is not the present one of this listener. Claim to see what is.", report.Order, report.Revision)
+		return nil, false, fault.New(fault.Conflict, "Order %s of revision ID %s is not the present one of this listener. Claim to see what is.", report.Order, report.Revision)
 	case r.epoch == session.Epoch && report.Number <= r.number:
-		return nil, nil
+		return nil, false, nil
 	case (r.status == leaving) != (report.State == compute.Absent) && report.State != compute.Progressing:
-		return nil, fault.New(fault.Invalid, "An order to remove a release ends with absent, one to apply it with healthy or failed; it cannot be %s.", report.State)
+		return nil, false, fault.New(fault.Invalid, "An order to remove a release ends with absent, one to apply it with healthy or failed; it cannot be %s.", report.State)
 	}
 	now := s.now()
 	if report.State == compute.Absent {
-		return []table.Write{table.Delete{Key: releaseKey(r.Ref), If: r.same()}, table.Delete{Key: r.task().key()}}, nil
+		return []table.Write{table.Delete{Key: releaseKey(r.Ref), If: r.same()}, table.Delete{Key: r.task().key()}}, false, nil
 	}
-	return r.reported(now, session, report), nil
+	return r.reported(now, session, report), r.served && r.status != leaving && report.State != compute.Healthy, nil
 }
 
 // reported are the writes of a report that does not end the release.

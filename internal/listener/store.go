@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -29,8 +30,10 @@ type Config struct {
 	Log *slog.Logger
 	// OfflineLimit is how long an order waits for a listener that is not heard of (5 min).
 	OfflineLimit time.Duration
-	// ReadyLimit is how long a release may take to become healthy (15 min).
+	// ReadyLimit is how long a release may take to become healthy, unless it says otherwise itself (15 min).
 	ReadyLimit time.Duration
+	// Alarm is told when a listener reports that an agent which was healthy is so no more; nil tells nobody.
+	Alarm compute.Alarm
 	// AllowPrivate lets listeners report addresses that are not public, and plain http. Otherwise what a listener says would make this server call into its own network.
 	AllowPrivate bool
 }
@@ -42,6 +45,7 @@ type Store struct {
 	token                    func(ctx context.Context, revision string) (string, error)
 	now                      clock.Clock
 	log                      *slog.Logger
+	alarm                    compute.Alarm
 	offlineLimit, readyLimit time.Duration
 	allowPrivate             bool
 }
@@ -51,7 +55,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
 		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
-		allowPrivate: c.AllowPrivate,
+		allowPrivate: c.AllowPrivate, alarm: c.Alarm,
 	}
 }
 

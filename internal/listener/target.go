@@ -84,7 +84,7 @@ func (t *Target) application(ctx context.Context, spec compute.Release) ([]table
 		return nil, err
 	}
 	set := ordered(next.order)
-	set[attrNamespace] = spec.Placement.Namespace
+	set[attrNamespace], set[attrReady] = spec.Placement.Namespace, int64(spec.ReadyLimit/time.Second)
 	exists := table.Check{Key: at.Key(), If: present()}
 	if before != nil {
 		change := before.change(now, waiting, set)

@@ -60,7 +60,7 @@ func decodeTask(at Ref, item *table.Item) (task, error) {
 	if err := record.Check(item, kindTask); err != nil {
 		return task{}, err
 	}
-	due, err := parseTime(item.Text(attrDue))
+	due, err := record.Time(item, attrDue)
 	return task{
 		Ref:      compute.Ref{Workspace: at.Workspace, Deployment: item.Text(attrDeployment), Revision: keys.ListenerTaskRevision(item.Key)},
 		listener: at.Listener, order: item.Text(attrOrder), verb: Verb(item.Text(attrVerb)), epoch: item.Int(attrEpoch), due: due,

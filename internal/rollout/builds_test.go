@@ -2,6 +2,7 @@ package rollout_test
 
 import (
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -53,12 +54,20 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 	for range keptBuilds {
 		deploy()
 	}
-	if left := m.builder.left(); !slices.Equal(left, ids[1:]) {
-		t.Errorf("there are builds of %v, want %v", left, ids[1:])
+	// The revision is deployed all the same, which the log tells of; the next one does what was left.
+	if left := m.builder.left(); !slices.Equal(left, ids) {
+		t.Errorf("there are builds of %v, want %v", left, ids)
+	}
+	if log := m.log.String(); strings.Count(log, "old builds are left") != 1 || !strings.Contains(log, errInjected.Error()) || !strings.Contains(log, d.Latest) {
+		t.Errorf("the log has %s", log)
+	}
+	deploy()
+	if left := m.builder.left(); !slices.Equal(left, ids[2:]) {
+		t.Errorf("there are builds of %v, want %v", left, ids[2:])
 	}
 
-	// The second of those that are left is deployed again and again: its build is used, and stays as long as it is.
-	again := ids[1]
+	// The first of those that are left is deployed again and again: its build is used, and stays as long as it is.
+	again := ids[2]
 	d = s.redeploy(t, d.Ref, again)
 	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+again || r.CommitSHA != "commit-at-"+again {
 		t.Errorf("it runs %+v of %s", r.Artifact, r.CommitSHA)
@@ -66,7 +75,7 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 	for range keptBuilds - 1 {
 		deploy()
 	}
-	if left := m.builder.left(); !slices.Contains(left, again) || slices.Contains(left, ids[2]) || len(left) != keptBuilds {
+	if left := m.builder.left(); !slices.Contains(left, again) || slices.Contains(left, ids[3]) || len(left) != keptBuilds {
 		t.Errorf("there are builds of %v, want those of the last %d revisions, of which one has that of %s", left, keptBuilds, again)
 	}
 	deploy()

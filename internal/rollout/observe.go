@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
@@ -52,4 +53,25 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 		return observe, nil
 	}
 	return done, err
+}
+
+// glance is how long a look at a release may take that does not wait for it.
+const glance = 2 * time.Second
+
+// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended for long enough.
+func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) error {
+	target, ok := r.target(d)
+	if !ok || d.Crashed.IsZero() || d.Status == deployment.AwaitingDelete || r.Now().Sub(d.Crashed) < r.Steady {
+		return nil
+	}
+	look, end := context.WithTimeout(ctx, glance)
+	defer end()
+	status, err := target.Await(look, compute.Ref(d.Revision(d.Active)))
+	if err != nil {
+		return fmt.Errorf("look at release: %w", err)
+	}
+	if status.State != compute.Healthy {
+		return nil
+	}
+	return r.Deployments.Recovered(ctx, d)
 }

@@ -55,7 +55,7 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	}
 	release := compute.Release{
 		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
-		SecretReferences: rev.SecretReferences,
+		SecretReferences: rev.SecretReferences, ReadyLimit: d.ReadyLimit(),
 	}
 	if release.ResourceSpec, err = rev.Effective(); err != nil {
 		return compute.Release{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
@@ -139,13 +139,22 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 		err = r.Deployments.Promote(ctx, at.deployment, at.revision)
 	default:
 		answer, err := r.afterPromotion(ctx, at)
-		forgotten := r.Deployments.ForgetBuilds(ctx, at.deployment, keptBuilds, r.Builder.Remove)
-		return answer, errors.Join(err, forgotten, r.startNext(ctx, at.deployment))
+		err = errors.Join(err, r.startNext(ctx, at.deployment))
+		r.forgetBuilds(ctx, at)
+		return answer, err
 	}
 	if err != nil {
 		return "", err
 	}
 	return "", deployment.ErrOvertaken // by this step: what is left to do is read anew
+}
+
+// forgetBuilds removes builds that are not needed any more. The agent is healthy whatever comes of it, and the next promotion tries again.
+func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
+	err := r.Deployments.ForgetBuilds(ctx, at.deployment, keptBuilds, r.Builder.Remove)
+	if err != nil && !errors.Is(err, deployment.ErrOvertaken) {
+		r.Log.WarnContext(ctx, "old builds are left to the next promotion", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "error", err)
+	}
 }
 
 func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionID string) error {

@@ -85,6 +85,8 @@ type Config struct {
 	Patience time.Duration
 	// Probation is how long a revision is observed after its promotion, where its deployment asks for automatic rollback; default 10 min.
 	Probation time.Duration
+	// Steady is how long an agent that had crashed must not have ended to have recovered; default 5 min.
+	Steady time.Duration
 }
 
 // Rollout performs the steps. It is safe for concurrent use.
@@ -97,6 +99,9 @@ func New(c Config) *Rollout {
 	}
 	if c.Probation == 0 {
 		c.Probation = 10 * time.Minute
+	}
+	if c.Steady == 0 {
+		c.Steady = 5 * time.Minute
 	}
 	return &Rollout{c}
 }

@@ -106,9 +106,12 @@ func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revis
 }
 
 // Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
-// ending its revision is made good. What is left when ctx ends, a step that was begun included, is for the next Rescue, and no error.
+// ending its revision is made good. It also sees which agents that had crashed have recovered. What is left when ctx ends, a step that was
+// begun included, is for the next Rescue, and no error.
 func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
-	return r.Deployments.Overdue(ctx, dueBy, r.rescue)
+	return r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
+		return errors.Join(r.rescue(ctx, d), r.seeRecovered(ctx, d))
+	})
 }
 
 func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/authservice"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/cron"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/idempotency"
@@ -38,6 +39,8 @@ type Stack struct {
 	AWS aws.Config
 	// Tokens is asked about bearer tokens that are not keys; nil refuses them. Package stack/issuers makes one.
 	Tokens auth.Tokens
+	// Alarm is told what listeners report of agents that end; nil tells nobody.
+	Alarm compute.Alarm
 
 	table       once[*dynamo.Table]
 	engine      once[workflow.Engine]
@@ -138,7 +141,7 @@ func (s *Stack) Deployments() *deployment.Store {
 func (s *Stack) Listeners() *listener.Store {
 	return s.listeners.get(func() *listener.Store {
 		return listener.NewStore(listener.Config{
-			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses, Alarm: s.Alarm,
 			Token: func(ctx context.Context, revision string) (string, error) {
 				key, err := s.Key(ctx)
 				if err != nil {
