@@ -135,7 +135,8 @@ const (
 )
 
 // An agent that sends checkpoint events keeps checkpoints of its own: from its first on, they and not its updates make the state. Both kinds of events
-// are for the server alone; "checkpoints" events, which clients may ask for, are separate.
+// are for the server alone; the events "checkpoints", "tasks" and "debug", which clients may ask for, are separate. The server shows those of an agent that sends none of
+// them and keeps no checkpoints.
 
 // Event is one event of an agent's answer.
 type Event struct {

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -306,9 +305,9 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 func (a *Attempt) Update(name string, data json.RawMessage) error {
 	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
-	updates, err := members(data)
+	updates, err := state.Members(data)
 	if err != nil {
-		return fmt.Errorf("updates are not an object by node: %w", err)
+		return fmt.Errorf("updates are not an object by node: %.40s", data)
 	}
 	if a.keeps() {
 		if a.Run.Unfolded == 0 {
@@ -320,45 +319,14 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 		return fmt.Errorf("an event updates %d nodes: the limit is %d", len(updates), maxNodes)
 	}
 	for _, update := range updates {
-		if !state.IsObject(update.value) {
+		if !state.IsObject(update.Value) {
 			continue // a node that changed nothing reports null
 		}
-		if err := a.foldAs(update.value, thread.SourceLoop, update.name); err != nil {
+		if err := a.foldAs(update.Value, thread.SourceLoop, update.Name); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// member is one of an object.
-type member struct {
-	name  string
-	value json.RawMessage
-}
-
-// members returns those of an object in the order in which they stand in it.
-func members(object json.RawMessage) ([]member, error) {
-	if !state.IsObject(object) {
-		return nil, fmt.Errorf("%.40s", object)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	if _, err := decoder.Token(); err != nil {
-		return nil, err
-	}
-	var all []member
-	for decoder.More() {
-		token, err := decoder.Token()
-		if err != nil {
-			return nil, err
-		}
-		name, _ := token.(string) // which the name of a member always is
-		var value json.RawMessage
-		if err := decoder.Decode(&value); err != nil {
-			return nil, err
-		}
-		all = append(all, member{name, value})
-	}
-	return all, nil
 }
 
 // Values makes the state what the agent says it is, unless its own checkpoints do.

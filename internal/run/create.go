@@ -3,7 +3,6 @@ package run
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -169,7 +168,11 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request) (pla
 	}
 	now := s.now()
 	takes := t.Lock.Busy && request.Strategy.takesOver()
-	p := plan{run: s.draft(t, request, waiting != nil, takes)}
+	made, err := s.draft(t, request, waiting != nil, takes)
+	if err != nil {
+		return plan{}, err
+	}
+	p := plan{run: made}
 	set := table.Attrs{thread.AttrLast: max(t.Lock.Last, p.run.Run), thread.AttrTail: t.Lock.Tail}
 	if p.run.Due.IsZero() {
 		set[thread.AttrTail], set[thread.AttrTailAt] = p.run.Run, clock.Format(p.run.Created)
@@ -228,7 +231,7 @@ func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
 
 // draft makes a run whose id is behind those of the runs that it follows: a delayed one waits behind what is created before its time has come, and one that
 // takes over is behind all others.
-func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) Run {
+func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (made Run, err error) {
 	last := max(t.Lock.Tail, t.Lock.Sealed, t.Lock.Overtaken, t.Lock.CutTo)
 	if !waiting {
 		last = max(last, t.Lock.Run)
@@ -242,25 +245,13 @@ func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) Run
 		created, order = created.Add(request.After), order.Add(request.After)
 		due = created
 	}
-	request.Metadata = merge(t.Metadata, request.Metadata)
+	if request.Metadata, err = record.Merge(t.Metadata, request.Metadata); err != nil {
+		return made, err
+	}
 	return Run{
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due,
 		Created: created, Updated: created, Status: Pending, Checkpoint: -1, Before: -1, Mark: -1, Dispatches: 1,
-	}
-}
-
-// merge adds the members of an object to those of another, both may be nil.
-func merge(under, over json.RawMessage) json.RawMessage {
-	members := map[string]json.RawMessage{}
-	for _, object := range []json.RawMessage{under, over} {
-		if len(object) > 0 && json.Unmarshal(object, &members) != nil {
-			return over
-		}
-	}
-	if len(members) == 0 {
-		return nil
-	}
-	return record.Encode(members)
+	}, nil
 }
 
 // after returns the present time, moved behind the thread's newest run if need be: a run's id and time of creation follow those of the

@@ -20,6 +20,8 @@ type Event struct {
 	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state itself is not stored again. Data are members that clients see
 	// beside it.
 	Checkpoint int64 `json:"c,omitempty"`
+	// At is when it was written, as text; of events that were read.
+	At string `json:"-"`
 }
 
 // Names of the events that readers of a run see; an agent may stream others, which are passed on as they are.
@@ -53,13 +55,14 @@ func putEvents(ref thread.Ref, now time.Time, attempt int64, events []Event) tab
 type batch struct {
 	events  []Event
 	attempt int64
+	at      string
 }
 
 func decodeEvents(item *table.Item) (batch, error) {
 	if err := record.Check(item, eventKind); err != nil {
 		return batch{}, err
 	}
-	b := batch{attempt: item.Int(attrEventAttempt)}
+	b := batch{attempt: item.Int(attrEventAttempt), at: item.Text(record.Created)}
 	if err := record.Decode(item, &b.events); err != nil {
 		return batch{}, err
 	}

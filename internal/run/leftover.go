@@ -18,7 +18,7 @@ type leftover struct {
 	// input is the run's own where its agent has taken it, and made no step of it that has it in its values; nil otherwise.
 	input    json.RawMessage
 	partials state.Partials
-	updates  []member
+	updates  []state.Member
 }
 
 // collect takes an event that readers have seen.
@@ -27,7 +27,7 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 	case event.Name == EventMessages && run.Open != 0 && event.Position > run.Open:
 		l.partials.Add(event.Data, attempt)
 	case event.Name == EventUpdates && run.Unfolded != 0 && event.Position > run.Unfolded:
-		if updates, err := members(event.Data); err == nil {
+		if updates, err := state.Members(event.Data); err == nil {
 			l.updates = append(l.updates, updates...)
 		}
 	}
@@ -82,7 +82,7 @@ type keeping struct {
 func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 	before := k.state.Values.Clone()
 	if state.IsObject(l.input) {
-		if err := k.take(member{nodeInput, l.input}, true, true); err != nil {
+		if err := k.take(state.Member{Name: nodeInput, Value: l.input}, true, true); err != nil {
 			return state.Patch{}, nil, err
 		}
 	}
@@ -93,11 +93,11 @@ func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 		}
 	}
 	for _, update := range l.updates {
-		if !state.IsObject(update.value) {
+		if !state.IsObject(update.Value) {
 			continue
 		}
-		has := done[update.name] > 0
-		done[update.name]--
+		has := done[update.Name] > 0
+		done[update.Name]--
 		if err := k.take(update, !has, k.whole); err != nil {
 			return state.Patch{}, nil, err
 		}
@@ -128,13 +128,13 @@ func (k *keeping) reduce(update json.RawMessage) error {
 }
 
 // take folds in what a node has returned. What its graph's own reducers would make of it only the graph knows, where that is not plain.
-func (k *keeping) take(update member, pending, whole bool) error {
-	value, err := state.Coerce(update.value, k.newID)
+func (k *keeping) take(update state.Member, pending, whole bool) error {
+	value, err := state.Coerce(update.Value, k.newID)
 	if err != nil {
 		return err
 	}
 	if pending {
-		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.name})
+		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.Name})
 	}
 	if !whole {
 		value = k.state.Values.Plain(value)

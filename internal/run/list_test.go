@@ -27,7 +27,7 @@ func TestAListOfLargeRequests(t *testing.T) {
 	}
 	list := func(offset, want int) {
 		t.Helper()
-		found, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Offset: offset, Limit: 10}})
+		found, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Offset: offset, Limit: 10}})
 		if err != nil || len(found) != want {
 			t.Errorf("got %d runs behind %d, error %v, want %d", len(found), offset, err, want)
 		}
@@ -38,7 +38,7 @@ func TestAListOfLargeRequests(t *testing.T) {
 		}
 	}
 	list(0, 3)
-	runs, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Limit: 10}})
+	runs, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: table.Window{Limit: 10}})
 	f.must(err)
 	for _, r := range runs { // as if they were as large
 		f.must(f.table.Transact(t.Context(), table.Update{Key: r.Key(), Set: table.Attrs{"bulk": int64(40 << 20)}}))

@@ -337,7 +337,7 @@ func (m *model) read() {
 
 // look checks what must hold at every moment.
 func (m *model) look() {
-	listed, err := m.fixture.runs.List(m.t.Context(), m.ref, run.Filter{Window: windowOf(1000)})
+	listed, _, err := m.fixture.runs.List(m.t.Context(), m.ref, run.Filter{Window: windowOf(1000)})
 	m.must(err)
 	m.forget(listed)
 	if len(listed) != len(m.runs) {

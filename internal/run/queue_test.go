@@ -233,7 +233,7 @@ func TestThousandsOfQueuedRunsAreInterruptedByOneRequest(t *testing.T) {
 
 func (f *fixture) countStatuses() map[run.Status]int {
 	f.t.Helper()
-	listed, err := f.runs.List(f.t.Context(), f.ref, run.Filter{Window: windowOf(10000)})
+	listed, _, err := f.runs.List(f.t.Context(), f.ref, run.Filter{Window: windowOf(10000)})
 	if err != nil {
 		f.t.Fatal(err)
 	}

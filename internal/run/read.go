@@ -70,30 +70,32 @@ type Filter struct {
 // listRoom is how many bytes the requests of the runs hold that one list returns.
 const listRoom = 64 << 20
 
-// List returns a thread's runs, newest first: fewer than were asked for where their requests are large, but one at least.
-func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) ([]Run, error) {
+// List returns a thread's runs, newest first, and whether there are others behind them: fewer than were asked for where their requests are large, but one at least.
+func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	query := keys.Runs(ref.Workspace, ref.Deployment, ref.Thread)
 	query.Reverse = true
-	found, err := table.Collect(ctx, s.table, query, filter.Window, func(item *table.Item) (Run, bool, error) {
+	window := filter.Window
+	window.Limit++ // one more tells whether there are more
+	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
 		run, err := decode(Ref{Ref: ref, Run: keys.RunID(item.Key)}, item, t.Lock)
 		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
+		return nil, false, fmt.Errorf("list runs: %w", err)
 	}
 	var all []*Run
 	room := int64(listRoom)
-	for i := range found {
+	for i := range found[:min(len(found), filter.Limit)] {
 		if room -= found[i].Bulk; room < 0 && i > 0 {
 			break
 		}
 		all = append(all, &found[i])
 	}
-	return found[:len(all)], s.load(ctx, all...)
+	return found[:len(all)], len(all) < len(found), s.load(ctx, all...)
 }
 
 // Await waits until the run has a final status, or ctx ends, and returns it as it is then; one that is rolled back meanwhile has the status Removed. An unknown one is a

@@ -69,7 +69,7 @@ func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 			if between.before != nil {
 				t.Error("the run was not read")
 			}
-			listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
+			listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
 			if err != nil {
 				t.Fatal(err)
 			}

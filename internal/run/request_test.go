@@ -48,7 +48,7 @@ func TestALargeInputIsWrittenOnce(t *testing.T) {
 	if diff := cmp.Diff([]json.RawMessage{first.Config, first.Config, first.Input}, []json.RawMessage{a.Run.Config, f.get(first).Config, f.get(first).Input}); diff != "" {
 		t.Errorf("the request (-as created +as read):\n%s", diff)
 	}
-	listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
+	listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
 	f.must(err)
 	if len(listed) != 2 || !slices.Equal(listed[0].Input, second.Input) || !slices.Equal(listed[1].Config, first.Config) {
 		t.Errorf("the runs are listed as %+v", listed)

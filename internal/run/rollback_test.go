@@ -40,7 +40,7 @@ func TestARolledBackRunLeavesNothing(t *testing.T) {
 	if _, err := f.runs.Get(t.Context(), r.Ref); !fault.Is(err, fault.NotFound) {
 		t.Errorf("the run is still there at once: %v", err)
 	}
-	listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(1000)})
+	listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(1000)})
 	f.must(err)
 	if len(listed) != 2 {
 		t.Errorf("%d runs are listed", len(listed))

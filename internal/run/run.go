@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
@@ -181,10 +180,10 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	if r.Created, r.Updated, err = record.Times(item); err != nil {
 		return Run{}, err
 	}
-	if r.Due, err = moment(item, attrDue); err != nil {
+	if r.Due, err = record.Time(item, attrDue); err != nil {
 		return Run{}, err
 	}
-	if r.Started, err = moment(item, attrStarted); err != nil {
+	if r.Started, err = record.Time(item, attrStarted); err != nil {
 		return Run{}, err
 	}
 	if err := record.Decode(item, &r.Request); err != nil {
@@ -200,15 +199,6 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		}
 	}
 	return r, nil
-}
-
-// moment reads a time that may be absent.
-func moment(item *table.Item, attr string) (time.Time, error) {
-	text := item.Text(attr)
-	if text == "" {
-		return time.Time{}, nil
-	}
-	return clock.Parse(text)
 }
 
 // effective is the status that a stored one means: a pending run that was superseded, or rolled back, together with the active one

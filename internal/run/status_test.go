@@ -130,7 +130,7 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 	f.create("5", run.Enqueue)
 	f.wantFenced(a.Flush(t.Context()))
 	for status, want := range map[run.Status]int{run.Interrupted: 3, run.Pending: 2, run.Running: 0, "": 5} {
-		listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Status: status, Window: windowOf(10)})
+		listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Status: status, Window: windowOf(10)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,7 +154,7 @@ func TestARunIsCreatedWhileItsThreadIsListed(t *testing.T) {
 	_, err := f.runs.Create(t.Context(), f.ref, waits)
 	f.must(err)
 	f.table.beforeQuery(func() { f.create("next", run.Enqueue) })
-	listed, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
+	listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
 	f.must(err)
 	statuses := []run.Status{}
 	for _, r := range listed {

@@ -76,6 +76,7 @@ func emitBatch(item *table.Item, after int64, emit func([]Event) error) (int64, 
 	events := b.events[:0]
 	for _, event := range b.events {
 		if event.Position > after {
+			event.At = b.at
 			events = append(events, event)
 		}
 	}

@@ -301,7 +301,7 @@ func (k *keeper) save(source string) {
 	k.id = fmt.Sprintf("1f000000-%04d-6000-8000-%s", k.held.Step+1, k.unique())
 	var tasks []any
 	for _, next := range k.held.Next {
-		tasks = append(tasks, map[string]any{"id": k.task(), "name": next, "interrupts": []any{}})
+		tasks = append(tasks, map[string]any{"id": k.task(), "name": next, "path": []any{"pull", next}, "interrupts": []any{}})
 	}
 	c := k.checkpoint(source, tasks)
 	c.ParentID = parent
