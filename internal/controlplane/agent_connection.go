@@ -41,6 +41,6 @@ func (s server) DeleteAgentConnection(ctx context.Context, request DeleteAgentCo
 func showConnection(c authservice.Connection) AgentConnection {
 	return AgentConnection{
 		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenID, ProviderID: c.ProviderID, ProviderAccountLabel: nullable(c.Label), Scopes: c.Scopes,
-		ExpiresAt: nullableTime(c.Expires), CreatedBy: c.CreatedBy, CreatedAt: clock.Format(c.Created),
+		ExpiresAt: clock.Nullable(c.Expires), CreatedBy: c.CreatedBy, CreatedAt: clock.Format(c.Created),
 	}
 }

@@ -705,6 +705,10 @@ type Deployment struct {
 	// Name Cannot be changed. The tracing project has the same name.
 	Name string `json:"name"`
 
+	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
+	// own limit counts.
+	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
+
 	// SecretReferences Left out when there are none.
 	SecretReferences []SecretReference `json:"secret_references,omitempty"`
 	Secrets          []Secret          `json:"secrets"`
@@ -731,9 +735,15 @@ type DeploymentCreateRequest struct {
 	DisplayName *string        `json:"display_name,omitempty"`
 	Name        DeploymentName `json:"name"`
 
+	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
+	// own limit counts.
+	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
+
 	// SecretReferences For `external_docker` at a listener.
 	SecretReferences []SecretReference `json:"secret_references,omitempty"`
-	Secrets          []Secret          `json:"secrets"`
+
+	// Secrets At most 61440 bytes together, names and values as JSON.
+	Secrets []Secret `json:"secrets"`
 
 	// Source Where a deployment's code comes from. Cannot be changed.
 	Source Source `json:"source"`
@@ -760,10 +770,14 @@ type DeploymentPatchRequest struct {
 	// Name Accepted when it is the name that the deployment has.
 	Name *string `json:"name,omitempty"`
 
+	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
+	// own limit counts. Changing it makes no revision; it counts for what is started afterwards.
+	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
+
 	// SecretReferences Replaces all of them, which makes a revision; an empty list removes them.
 	SecretReferences *[]SecretReference `json:"secret_references,omitempty"`
 
-	// Secrets Replaces all secrets; an empty list removes them.
+	// Secrets Replaces all secrets, which take at most 61440 bytes together, names and values as JSON; an empty list removes them.
 	Secrets *[]Secret `json:"secrets,omitempty"`
 
 	// Source Accepted when it is the source that the deployment has.
@@ -821,7 +835,9 @@ type Event struct {
 	ID        string    `json:"id"`
 	Timestamp string    `json:"timestamp"`
 
-	// Type What happened. `revision.` and a status say that a revision came to it.
+	// Type What happened. `revision.` and a status say that a revision came to it. `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
+	// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
+	// has not ended for five minutes. Releases on Amazon ECS tell neither.
 	Type EventType `json:"type"`
 }
 
@@ -839,7 +855,9 @@ type EventData struct {
 	StatusReason  *string `json:"status_reason"`
 }
 
-// EventType What happened. `revision.` and a status say that a revision came to it.
+// EventType What happened. `revision.` and a status say that a revision came to it. `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
+// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
+// has not ended for five minutes. Releases on Amazon ECS tell neither.
 type EventType = string
 
 // EventsList defines model for EventsList.
@@ -1039,6 +1057,9 @@ type ListenerRelease struct {
 	// Env The agent's environment, apart from `HOST` and `PORT`. It holds secrets.
 	Env   map[string]string `json:"env"`
 	Image string            `json:"image"`
+
+	// ReadinessTimeoutSeconds How long it may take to become healthy, from the order on, before the deployment gives it up; left out where the server's own limit counts.
+	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
 	// ResourceSpec The deployment's, with the limits that it leaves out; null when it has none.
 	ResourceSpec *json.RawMessage `json:"resource_spec"`

@@ -65,7 +65,7 @@ func (s server) RevokeAPIKey(ctx context.Context, request RevokeAPIKeyRequestObj
 func showAPIKey(k apikey.Key) APIKey {
 	return APIKey{
 		ID: k.ID, Name: k.Name, Role: Role(k.Role), Prefix: k.Prefix, CreatedAt: clock.Format(k.Created),
-		ExpiresAt: nullableTime(k.Expires), LastUsedAt: nullableTime(k.LastUsed),
+		ExpiresAt: clock.Nullable(k.Expires), LastUsedAt: clock.Nullable(k.LastUsed),
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/authservice"
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/web"
 )
@@ -34,7 +35,7 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 	})
 	return Authenticate200JSONResponse{
 		Status: string(answer.Status), URL: nullable(answer.URL), AuthID: nullable(answer.AuthID), Token: nullable(answer.Token),
-		TokenID: nullable(answer.TokenID), UserID: nullable(answer.User), ExpiresAt: nullableTime(answer.Expires), Metadata: answer.Metadata,
+		TokenID: nullable(answer.TokenID), UserID: nullable(answer.User), ExpiresAt: clock.Nullable(answer.Expires), Metadata: answer.Metadata,
 	}, err
 }
 

@@ -137,18 +137,9 @@ func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequ
 func showToken(t authservice.Token) AuthTokenSummary {
 	return AuthTokenSummary{
 		ID: t.Token, ProviderID: t.ProviderID, AgentID: nullable(t.Agent), ProviderAccountLabel: nullable(t.Label), Scopes: t.Scopes,
-		ExpiresAt: nullableTime(t.Expires), IsDefault: t.IsDefault, Status: string(t.Status), Metadata: t.Metadata,
+		ExpiresAt: clock.Nullable(t.Expires), IsDefault: t.IsDefault, Status: string(t.Status), Metadata: t.Metadata,
 		CreatedAt: clock.Format(t.Created), UpdatedAt: clock.Format(t.Updated),
 	}
-}
-
-// nullableTime is null for a time that is not known.
-func nullableTime(t time.Time) *string {
-	if t.IsZero() {
-		return nil
-	}
-	shown := clock.Format(t)
-	return &shown
 }
 
 // given is free-form JSON that is not null, nil otherwise.

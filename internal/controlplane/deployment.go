@@ -32,6 +32,7 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		Secrets:        secrets(body.Secrets),
 		AutoRollback:   body.AutoRollback,
 
+		ReadinessTimeout: body.ReadinessTimeoutSeconds,
 		SecretReferences: secretReferences(body.SecretReferences),
 		DisplayName:      body.DisplayName,
 		ValidateOnly:     validateOnly,
@@ -79,7 +80,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 		return patch
 	}
 	patch.Name, patch.Source = body.Name, (*revision.Source)(body.Source)
-	patch.AutoRollback, patch.DisplayName = body.AutoRollback, body.DisplayName
+	patch.AutoRollback, patch.ReadinessTimeout, patch.DisplayName = body.AutoRollback, body.ReadinessTimeoutSeconds, body.DisplayName
 	if body.SourceConfig != nil {
 		patch.SourceConfig = sourceConfig(body.SourceConfig)
 	}
@@ -164,20 +165,21 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 // showBare is a deployment without its secrets.
 func (s server) showBare(ctx context.Context, d deployment.Deployment) Deployment {
 	return Deployment{
-		ID:               d.Deployment,
-		Name:             d.Name,
-		Source:           Source(d.Source),
-		SourceConfig:     s.showSourceConfig(ctx, d),
-		Secrets:          []Secret{},
-		Status:           DeploymentStatus(d.Status),
-		LatestRevisionID: nullable(d.Latest),
-		ActiveRevisionID: nullable(d.Active),
-		ImageVersion:     nullable(d.ImageVersion),
-		SecretReferences: showSecretReferences(d.SecretReferences),
-		AutoRollback:     d.AutoRollback,
-		DisplayName:      d.DisplayName,
-		CreatedAt:        clock.Format(d.Created),
-		UpdatedAt:        clock.Format(d.Updated),
+		ID:                      d.Deployment,
+		Name:                    d.Name,
+		Source:                  Source(d.Source),
+		SourceConfig:            s.showSourceConfig(ctx, d),
+		Secrets:                 []Secret{},
+		Status:                  DeploymentStatus(d.Status),
+		LatestRevisionID:        nullable(d.Latest),
+		ActiveRevisionID:        nullable(d.Active),
+		ImageVersion:            nullable(d.ImageVersion),
+		SecretReferences:        showSecretReferences(d.SecretReferences),
+		AutoRollback:            d.AutoRollback,
+		DisplayName:             d.DisplayName,
+		CreatedAt:               clock.Format(d.Created),
+		UpdatedAt:               clock.Format(d.Updated),
+		ReadinessTimeoutSeconds: d.ReadinessTimeout,
 		SourceRevisionConfig: SourceRevisionConfig{
 			RepoRef: d.RevisionConfig.RepoRef, FrameworkConfigPath: d.RevisionConfig.ConfigPath, ImageURI: d.RevisionConfig.ImageURI,
 			RepoCommitSha: nullable(d.CommitSHA),

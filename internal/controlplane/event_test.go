@@ -25,6 +25,7 @@ const (
 	eventsList      = "GET …/events: `limit` 1 to 100 (20), `cursor`, `from`; `{resources, cursor}`, oldest first; the cursor goes on with what happens later."
 	eventsStream    = "GET …/events with `Accept: text/event-stream` streams events as they happen; who comes back with `Last-Event-ID` misses none and gets none twice."
 	eventsWorkspace = "GET /v2/events does the same for all deployments of the workspace."
+	eventsAgent     = "`agent.crashed`: the agent that serves has ended, with `AGENT_ENDED` or another reason and its last output; once, until `agent.recovered`. Both are sent to webhooks."
 	eventsOthers    = "Events of another workspace are not shown; a position that is none is a 400."
 )
 

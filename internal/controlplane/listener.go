@@ -70,7 +70,7 @@ func (s server) DeleteListener(ctx context.Context, request DeleteListenerReques
 func showListener(l listener.Listener) Listener {
 	shown := Listener{
 		ID: l.Listener, Version: l.Version, ComputeType: ComputeType(l.ComputeType), ComputeID: l.ComputeID,
-		CreatedAt: clock.Format(l.Created), UpdatedAt: clock.Format(l.Updated), LastSeenAt: nullableTime(l.LastSeen), Online: l.Online(clock.System()),
+		CreatedAt: clock.Format(l.Created), UpdatedAt: clock.Format(l.Updated), LastSeenAt: clock.Nullable(l.LastSeen), Online: l.Online(clock.System()),
 	}
 	if l.ComputeConfig.K8sNamespaces != nil {
 		shown.ComputeConfig.K8SNamespaces = &l.ComputeConfig.K8sNamespaces

@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -20,17 +21,21 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 	rule(t, "Listeners: a revision whose listener does not call is DEPLOY_FAILED with LISTENER_OFFLINE, one that it does not make healthy with NOT_READY, in words.")
 	for name, c := range map[string]struct {
 		limits listener.Config
+		window int
 		calls  bool
 		reason string
 		words  []string
 	}{
 		"it never calls": {
-			listener.Config{OfflineLimit: 200 * time.Millisecond}, false, "LISTENER_OFFLINE",
+			listener.Config{OfflineLimit: 200 * time.Millisecond}, 0, false, "LISTENER_OFFLINE",
 			[]string{`("cluster")`, "has not called for 200ms", "the listener has never called", "See whether it runs and reaches this server"},
 		},
 		"it does nothing": {
-			listener.Config{OfflineLimit: time.Hour}, true, "NOT_READY",
+			listener.Config{OfflineLimit: time.Hour}, 0, true, "NOT_READY",
 			[]string{`("cluster")`, "did not make it healthy within 15m0s", "being pulled"},
+		},
+		"it does nothing within the deployment's own limit": {
+			listener.Config{OfflineLimit: time.Hour, ReadyLimit: time.Hour}, 600, true, "NOT_READY", []string{"did not make it healthy within 10m0s"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -50,9 +55,13 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 				store.Listeners = config.Listeners
 			})
 			path, created := f.createListener(t, newListener("cluster", "agents"))
-			deploymentPath, d := f.create(t, with(fromImage("weather"), "source_config.listener_id", created.id("id")))
+			body := with(fromImage("weather"), "source_config.listener_id", created.id("id"))
+			if c.window > 0 {
+				body["readiness_timeout_seconds"] = c.window
+			}
+			deploymentPath, d := f.create(t, body)
 			if c.calls {
-				f.reportTwice(t, path, &late)
+				f.reportTwice(t, path, c.window, &late)
 			}
 			revision := d.id("latest_revision_id")
 			if got := f.await(t, deploymentPath, revision); got != "DEPLOY_FAILED" {
@@ -76,13 +85,16 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 	}
 }
 
-// reportTwice claims, and says of what it gets that it is under way, and again when it is late.
-func (f *fixture) reportTwice(t *testing.T, path string, late *atomic.Bool) {
+// reportTwice claims, and says of what it gets, which tells of the window, that it is under way, and again when it is late.
+func (f *fixture) reportTwice(t *testing.T, path string, window int, late *atomic.Bool) {
 	t.Helper()
 	claim := f.call(t, "POST", path+"/claim", object{"holder": "a"})
 	work := workOf(t, claim)
 	if len(work) == 0 {
 		t.Fatal("there is no work")
+	}
+	if told, some := work[0]["release"].(object)["readiness_timeout_seconds"]; some != (window > 0) || some && fmt.Sprint(told) != fmt.Sprint(window) {
+		t.Errorf("the listener is told of a window of %v seconds, want %d", told, window)
 	}
 	s := &listenerStage{fixture: f, path: path, session: claim.member("session"), work: work[0]}
 	wantStatus(t, f.call(t, "POST", path+"/report", s.report(1, "progressing", "message", "the image is being pulled")), http.StatusNoContent)

@@ -97,5 +97,8 @@ func showRelease(r compute.Release) *ListenerRelease {
 	if len(r.ResourceSpec) > 0 {
 		shown.ResourceSpec = &r.ResourceSpec
 	}
+	if r.ReadyLimit > 0 {
+		shown.ReadinessTimeoutSeconds = new(int(r.ReadyLimit / time.Second))
+	}
 	return &shown
 }

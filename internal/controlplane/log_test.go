@@ -25,6 +25,7 @@ const (
 	logSecrets   = "Logs show no secret to anybody, and a search finds none."
 	logRefusals  = "Logs: another workspace's are a 404, an unknown `offset` a 400, parameters of the wrong shape a 422; every role may read them."
 	autoRollback = "`auto_rollback`: boolean or null, not shown before it is set; changing it makes no revision."
+	readiness    = "`readiness_timeout_seconds`: 10 to 3600 or null, not shown before it is set; changing it makes no revision, and it counts for what is started afterwards."
 )
 
 var logEntryShape = members(map[string]check{"id": text, "timestamp": text, "level": oneOf("DEBUG INFO WARNING ERROR CRITICAL"), "message": text})
@@ -251,6 +252,43 @@ func TestAutoRollbackIsASetting(t *testing.T) {
 	guarded := fromGit("guarded")
 	guarded["auto_rollback"] = true
 	if _, created := f.create(t, guarded); created.member("auto_rollback") != true {
+		t.Errorf("got %s", created.text)
+	}
+}
+
+func TestTheReadinessWindowIsASetting(t *testing.T) {
+	t.Parallel()
+	rule(t, readiness)
+	f := setUp(t)
+	path, created := f.create(t, fromGit("weather"))
+	if _, shown := created.body.(object)["readiness_timeout_seconds"]; shown {
+		t.Errorf("got %s", created.text)
+	}
+	want := ""
+	for _, sent := range []any{10, nil, 3600} {
+		got := f.call(t, "PATCH", path, object{"readiness_timeout_seconds": sent})
+		wantStatus(t, got, http.StatusOK)
+		if sent != nil {
+			want = fmt.Sprint(sent)
+		}
+		for _, shown := range []response{got, f.call(t, "GET", path, nil)} {
+			if fmt.Sprint(shown.member("readiness_timeout_seconds")) != want || shown.id("latest_revision_id") != created.id("latest_revision_id") {
+				t.Errorf("sent %v, got %s", sent, shown.text)
+			}
+		}
+	}
+	limited := fromGit("limited")
+	for _, wrong := range []any{9, 3601, 60.5, -1, 0, "60", true} {
+		limited["readiness_timeout_seconds"] = wrong
+		for _, got := range []response{f.call(t, "POST", "/v2/deployments", limited), f.call(t, "PATCH", path, object{"readiness_timeout_seconds": wrong})} {
+			wantStatus(t, got, http.StatusUnprocessableEntity)
+			if !strings.Contains(string(got.text), "readiness_timeout_seconds") {
+				t.Errorf("%v: the field is not named: %s", wrong, got.text)
+			}
+		}
+	}
+	limited["readiness_timeout_seconds"] = 120
+	if _, created := f.create(t, limited); fmt.Sprint(created.member("readiness_timeout_seconds")) != "120" {
 		t.Errorf("got %s", created.text)
 	}
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/slipway-run/slipway/internal/deployment"
-	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/push"
 )
 
@@ -28,7 +26,7 @@ func (s server) ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubW
 func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequestObject) (ReceivePushHookResponseObject, error) {
 	p := request.Params
 	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
-	err := s.expectsPush(ctx, request.WorkspaceID, request.DeploymentID, d)
+	err := s.Push.Expects(ctx, request.WorkspaceID, request.DeploymentID, d)
 	if err == nil {
 		d.Body, err = readDelivery(request.Body)
 	}
@@ -36,18 +34,6 @@ func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequ
 		err = s.Push.Deployment(ctx, request.WorkspaceID, request.DeploymentID, d)
 	}
 	return ReceivePushHook202Response{}, err
-}
-
-// expectsPush refuses a delivery whose body need not be read: it is not signed, or is for no deployment.
-func (s server) expectsPush(ctx context.Context, workspace, deploymentID string, d push.Delivery) error {
-	if err := s.Push.Expects(workspace, deploymentID, d); err != nil {
-		return err
-	}
-	_, err := s.Deployments.Head(ctx, deployment.Ref{Workspace: workspace, Deployment: deploymentID})
-	if fault.Is(err, fault.NotFound) {
-		return push.Unauthorized()
-	}
-	return err
 }
 
 func readDelivery(body io.Reader) ([]byte, error) {

@@ -87,7 +87,7 @@ var deploymentChapters = []chapter{
 		"DELETE `force=true`: only for a deployment that was deleted before, else 400; it is gone at once.",
 		"DELETE `delete_tracing_project`: false keeps the tracing project, which the next deployment of the name takes over; true deletes it.",
 		"`validate_only=true` on create and PATCH: every check, the Deployment as it would be, and no change.",
-		logPages, logItems, logFound, logStream, logSecrets, logRefusals, autoRollback, displayName,
+		logPages, logItems, logFound, logStream, logSecrets, logRefusals, autoRollback, readiness, displayName,
 	}, filterRules()...)},
 	{"Listeners", []string{
 		"Listener: `compute_type` (k8s), `compute_id`, `compute_config` are required; `version` is optional; a pair of type and id that is taken is a 409.",
@@ -107,7 +107,7 @@ var deploymentChapters = []chapter{
 		pushSigned, pushBuilds, pushOther, pushOnce, pushBurst, pushHookRule,
 	}},
 	{"Events and webhooks", []string{
-		eventShapes, eventsTell, eventsList, eventsStream, eventsWorkspace, eventsOthers,
+		eventShapes, eventsTell, eventsList, eventsStream, eventsWorkspace, eventsAgent, eventsOthers,
 		webhookShapes, webhookRoles, webhookSecrets, webhookSigned, webhookRetried, webhookReplayed, webhookPrivate, webhookRules, webhookOthers,
 	}},
 	{"Manners", []string{repeated, conditional, oneWins, limited, docsPage, metricsRule}},

@@ -94,7 +94,7 @@ func (s server) ReplayWebhookDelivery(ctx context.Context, request ReplayWebhook
 func showWebhook(w webhook.Webhook, secret string) Webhook {
 	shown := Webhook{
 		ID: w.Webhook, URL: w.URL, EventTypes: make([]EventType, len(w.Types)), Description: w.Description, Enabled: w.Enabled,
-		DisabledReason: nullable(w.Reason), FailingSince: nullableTime(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
+		DisabledReason: nullable(w.Reason), FailingSince: clock.Nullable(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
 		Secret: nullable(secret),
 	}
 	for i, t := range w.Types {
@@ -106,7 +106,7 @@ func showWebhook(w webhook.Webhook, secret string) Webhook {
 func showWebhookDelivery(d webhook.Delivery) WebhookDelivery {
 	shown := WebhookDelivery{
 		ID: d.Delivery, MessageID: d.Message.ID, EventType: d.Message.Type, Status: string(d.Status), Attempts: d.Attempts, Failure: nullable(d.Failure),
-		NextAttemptAt: nullableTime(d.Due), Payload: d.Message.Body, CreatedAt: clock.Format(d.Created), UpdatedAt: clock.Format(d.Updated),
+		NextAttemptAt: clock.Nullable(d.Due), Payload: d.Message.Body, CreatedAt: clock.Format(d.Created), UpdatedAt: clock.Format(d.Updated),
 	}
 	if d.Response != 0 {
 		shown.ResponseStatus = &d.Response

@@ -14,6 +14,8 @@ import (
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
+	"github.com/slipway-run/slipway/internal/controlplane"
+	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
 
@@ -23,9 +25,9 @@ type hookedFixture struct {
 	receiver *receiver
 }
 
-func setUpHooked(t *testing.T) *hookedFixture {
+func setUpHooked(t *testing.T, change ...func(*deployment.Config, *controlplane.Config)) *hookedFixture {
 	t.Helper()
-	f := &hookedFixture{setUpRollouts(t), &receiver{got: make(chan message, 1000)}}
+	f := &hookedFixture{setUpRollouts(t, change...), &receiver{got: make(chan message, 1000)}}
 	f.receiver.Server = httptest.NewServer(f.receiver)
 	t.Cleanup(f.receiver.Close)
 	return f
