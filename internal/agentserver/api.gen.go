@@ -559,7 +559,9 @@ type AssistantSearch struct {
 	Offset *int    `json:"offset,omitempty"`
 
 	// Select The members to show; all unless given.
-	Select    []string         `json:"select,omitempty"`
+	Select []string `json:"select,omitempty"`
+
+	// SortBy Every order looks at all assistants of the deployment, of which there are 1,000 at most beside the default ones.
 	SortBy    *AssistantSortBy `json:"sort_by,omitempty"`
 	SortOrder *SortOrder       `json:"sort_order,omitempty"`
 }
@@ -701,7 +703,9 @@ type CronSearch struct {
 	Offset   *int            `json:"offset,omitempty"`
 
 	// Select The members to show; all unless given.
-	Select    []string    `json:"select,omitempty"`
+	Select []string `json:"select,omitempty"`
+
+	// SortBy Every order looks at all crons of the deployment, of which there are 1,000 at most.
 	SortBy    *CronSortBy `json:"sort_by,omitempty"`
 	SortOrder *SortOrder  `json:"sort_order,omitempty"`
 	ThreadID  *string     `json:"thread_id,omitempty"`
@@ -937,7 +941,13 @@ type StoreSearch struct {
 	RefreshTTL *bool   `json:"refresh_ttl,omitempty"`
 }
 
-// StreamMode defines model for StreamMode.
+// StreamMode `values` is the state after each step, `updates` what each node changed, `messages` the messages as they grow, `messages-tuple` the pieces of them, `custom` and
+// `events` what the agent sends under those names.
+// `checkpoints` is each checkpoint as the thread's state at it, with `config` and `parent_config`. `tasks` is each node: `{id, name, input, triggers, interrupts}` when it
+// begins, `{id, name, error, result, interrupts}` when it has ended. `debug` is those two once more, as `{step, timestamp, type, payload}` with the type `checkpoint`,
+// `task` or `task_result`.
+// An agent that keeps checkpoints of its own, or sends events of these three modes, shows its steps itself. Of others the server shows them: what it keeps as
+// checkpoints, and each node when it has ended, with what it worked on.
 type StreamMode string
 
 // SubgraphSchemas defines model for SubgraphSchemas.
@@ -1049,7 +1059,9 @@ type ThreadSearch struct {
 	Offset   *int            `json:"offset,omitempty"`
 
 	// Select The members to show; all unless given.
-	Select    []string      `json:"select,omitempty"`
+	Select []string `json:"select,omitempty"`
+
+	// SortBy An order other than `created_at` looks at all threads: it is refused where there are more than 100,000, unless `ids` are given, and reaches no further than `offset` and `limit` of 9,999 together.
 	SortBy    *ThreadSortBy `json:"sort_by,omitempty"`
 	SortOrder *SortOrder    `json:"sort_order,omitempty"`
 	Status    *ThreadStatus `json:"status,omitempty"`
@@ -1128,12 +1140,15 @@ type ThreadTTLShown struct {
 
 // ThreadTask defines model for ThreadTask.
 type ThreadTask struct {
-	Checkpoint *Checkpoint     `json:"checkpoint"`
-	Error      *string         `json:"error"`
-	ID         string          `json:"id"`
-	Interrupts []Interrupt     `json:"interrupts"`
-	Name       string          `json:"name"`
-	Result     json.RawMessage `json:"result,omitempty"`
+	Checkpoint *Checkpoint `json:"checkpoint"`
+	Error      *string     `json:"error"`
+	ID         string      `json:"id"`
+	Interrupts []Interrupt `json:"interrupts"`
+	Name       string      `json:"name"`
+
+	// Path Where in the graph the task comes from, as the agent says it; a list. Absent where it says nothing of it.
+	Path   json.RawMessage `json:"path,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
 
 	// State The state of the subgraph that the task runs, when asked for.
 	State json.RawMessage `json:"state"`
@@ -4670,15 +4685,29 @@ type ListRunsResponseObject interface {
 	VisitListRunsResponse(w http.ResponseWriter) error
 }
 
-type ListRuns200JSONResponse []Run
+type ListRuns200ResponseHeaders struct {
+	XPaginationNext  *string
+	XPaginationTotal *string
+}
+
+type ListRuns200JSONResponse struct {
+	Body    []Run
+	Headers ListRuns200ResponseHeaders
+}
 
 func (response ListRuns200JSONResponse) VisitListRunsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XPaginationNext != nil {
+		w.Header().Set("X-Pagination-Next", fmt.Sprint(*response.Headers.XPaginationNext))
+	}
+	if response.Headers.XPaginationTotal != nil {
+		w.Header().Set("X-Pagination-Total", fmt.Sprint(*response.Headers.XPaginationTotal))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err

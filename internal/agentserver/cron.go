@@ -188,7 +188,7 @@ func cronRef(ctx context.Context, cronID string) cron.Ref {
 func showCron(c cron.Cron) Cron {
 	shown := Cron{
 		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: orEmpty(c.Metadata),
-		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: moment(c.End), NextRunDate: moment(c.Next),
+		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
 		Payload: object(map[string]any{
 			"assistant_id": c.AssistantID, "input": orNull(c.Request.Input), "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
 			"webhook": optional(c.Request.Webhook), "interrupt_before": orNull(c.Request.InterruptBefore), "interrupt_after": orNull(c.Request.InterruptAfter),
@@ -213,11 +213,4 @@ func optional(s string) *string {
 		return nil
 	}
 	return &s
-}
-
-func moment(at time.Time) *string {
-	if at.IsZero() {
-		return nil
-	}
-	return optional(clock.Format(at))
 }

@@ -212,3 +212,109 @@ func TestASearchForLargeThreads(t *testing.T) {
 		t.Errorf("got %d threads without their values", got)
 	}
 }
+
+// TestRunsAreListedInPages newest first, each with the place of the next one.
+func TestRunsAreListedInPages(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	var all []string
+	for i := range 5 {
+		body := hi()
+		if i == 1 {
+			body = script(failing("no"))
+		}
+		path := f.finish(t, thread, body)
+		all = append([]string{path[len(thread)+len("/runs/"):]}, all...)
+	}
+	for query, c := range map[string]struct {
+		want        []string
+		next, total string
+	}{
+		"":                                 {all, "", "5"},
+		"?limit=2":                         {all[:2], "2", "3"},
+		"?limit=2&offset=2":                {all[2:4], "4", "5"},
+		"?limit=2&offset=3":                {all[3:], "", "5"},
+		"?offset=9":                        {nil, "", ""},
+		"?status=error":                    {all[3:4], "", "1"},
+		"?status=success&limit=3":          {all[:3], "3", "4"},
+		"?status=success&limit=3&offset=3": {all[4:], "", "4"},
+		"?status=pending":                  {nil, "", "0"},
+	} {
+		found := f.call(t, "GET", thread+"/runs"+query, nil)
+		if diff := cmp.Diff(c.want, idsOf(t, found, "run_id")); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", query, diff)
+		}
+		if next, total := found.Header.Get("X-Pagination-Next"), found.Header.Get("X-Pagination-Total"); next != c.next || total != c.total {
+			t.Errorf("%s: the next page is at %q of %q, want %q of %q", query, next, total, c.next, c.total)
+		}
+	}
+	found := f.call(t, "GET", thread+"/runs?limit=1&select=run_id&select=status", nil)
+	wantBody(t, found, []any{object{"run_id": all[0], "status": "success"}})
+}
+
+// TestPagesOfLargeThingsAreShort so that no search holds more than some megabytes, in whatever order: the next page goes on behind, and nothing is passed over.
+func TestPagesOfLargeThingsAreShort(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	const things = 36
+	large := object{"large": strings.Repeat("x", 250<<10)}
+	var ids []string
+	for range things {
+		made := f.call(t, "POST", "/threads", object{"metadata": large})
+		wantStatus(t, made, http.StatusOK)
+		ids = append(ids, made.string("thread_id"))
+		wantStatus(t, f.call(t, "POST", "/assistants", object{"graph_id": "agent", "context": large}), http.StatusOK)
+		wantStatus(t, f.call(t, "POST", "/runs/crons", with(yearly(), "metadata", object{"large": strings.Repeat("x", 240<<10)})), http.StatusOK)
+	}
+	for name, c := range map[string]struct {
+		path, id string
+		body     object
+		more     int
+	}{
+		"threads":                  {"/threads/search", "thread_id", object{}, 0},
+		"threads in another order": {"/threads/search", "thread_id", object{"sort_by": "updated_at"}, 0},
+		"threads by ids":           {"/threads/search", "thread_id", object{"ids": ids}, 0},
+		"assistants":               {"/assistants/search", "assistant_id", object{}, 2},
+		"crons":                    {"/runs/crons/search", "cron_id", object{}, 0},
+	} {
+		seen, pages, next := map[string]bool{}, 0, "0"
+		for ; next != "" && pages < things; pages++ {
+			offset, err := strconv.Atoi(next)
+			must(t, err)
+			found := f.call(t, "POST", c.path, with(with(c.body, "limit", 1000), "offset", offset))
+			for _, id := range idsOf(t, found, c.id) {
+				seen[id] = true
+			}
+			if len(found.text) > 9<<20 {
+				t.Errorf("%s: a page holds %d bytes", name, len(found.text))
+			}
+			next = found.Header.Get("X-Pagination-Next")
+		}
+		if len(seen) != things+c.more || pages != 2 {
+			t.Errorf("%s: found %d on %d pages, want %d on 2", name, len(seen), pages, things+c.more)
+		}
+	}
+}
+
+// TestPagesOfLargeVersionsAreShort as those of all other lists.
+func TestPagesOfLargeVersionsAreShort(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	made := f.call(t, "POST", "/assistants", object{"graph_id": "agent"})
+	path := "/assistants/" + made.string("assistant_id")
+	const versions = 36
+	for range versions - 1 {
+		wantStatus(t, f.call(t, "PATCH", path, object{"context": object{"large": strings.Repeat("x", 250<<10)}}), http.StatusOK)
+	}
+	var all []any
+	for pages := 1; len(all) < versions; pages++ {
+		found := f.call(t, "POST", path+"/versions", object{"limit": 1000, "offset": len(all)})
+		wantStatus(t, found, http.StatusOK)
+		page, _ := found.body.([]any)
+		if len(page) == 0 || len(found.text) > 9<<20 || pages > 2 {
+			t.Fatalf("page %d has %d versions in %d bytes", pages, len(page), len(found.text))
+		}
+		all = append(all, page...)
+	}
+}

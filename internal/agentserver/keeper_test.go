@@ -420,6 +420,9 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 	at := f.history(t, thread)[1]
 	asked := f.call(t, "GET", thread+"/state/"+idOf(at, "checkpoint")+"?subgraphs=true", nil)
 	task := asked.member("tasks").([]any)[0].(map[string]any)
+	if diff := cmp.Diff(any([]any{"pull", "model"}), task["path"]); diff != "" {
+		t.Errorf("the task's path (-want +got):\n%s", diff)
+	}
 	state, _ := task["state"].(map[string]any)
 	if diff := cmp.Diff(any(object{"inner": "A"}), state["values"]); diff != "" {
 		t.Errorf("the subgraph's values (-want +got):\n%s\n%s", diff, asked.text)

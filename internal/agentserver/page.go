@@ -21,15 +21,19 @@ type page struct {
 	total int
 }
 
-// write says in the headers where the next page begins. Who has not counted says how many there are at least.
+// write says in the headers where the next page begins. Who has not counted says how many there are at least, which an empty page behind others does not know.
 func (p page) write(w http.ResponseWriter) error {
-	next := p.offset + len(p.items)
-	total := max(p.total, next)
+	next, total := p.offset+len(p.items), p.total
+	if len(p.items) > 0 {
+		total = max(total, next)
+	}
 	if p.more {
 		total = max(total, next+1)
 		w.Header().Set("X-Pagination-Next", strconv.Itoa(next))
 	}
-	w.Header().Set("X-Pagination-Total", strconv.Itoa(total))
+	if total > 0 || p.offset == 0 {
+		w.Header().Set("X-Pagination-Total", strconv.Itoa(total))
+	}
 	w.Header().Set("Content-Type", "application/json")
 	shown, err := p.pick()
 	if err != nil {
@@ -69,6 +73,9 @@ const memberExtracted = "extracted"
 
 // VisitSearchAssistantsResponse implements SearchAssistantsResponseObject.
 func (p page) VisitSearchAssistantsResponse(w http.ResponseWriter) error { return p.write(w) }
+
+// VisitListRunsResponse implements ListRunsResponseObject.
+func (p page) VisitListRunsResponse(w http.ResponseWriter) error { return p.write(w) }
 
 // VisitSearchThreadsResponse implements SearchThreadsResponseObject.
 func (p page) VisitSearchThreadsResponse(w http.ResponseWriter) error { return p.write(w) }

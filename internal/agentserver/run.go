@@ -71,50 +71,22 @@ func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRun
 
 // ListRuns lists a thread's runs, newest first.
 func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error) {
-	filter := run.Filter{Window: table.Window{Limit: 10}}
-	if limit := request.Params.Limit; limit != nil {
-		filter.Limit = *limit
-	}
-	if offset := request.Params.Offset; offset != nil {
-		filter.Offset = *offset
-	}
+	filter := run.Filter{Window: table.Window{Limit: orElse(request.Params.Limit, 10), Offset: orElse(request.Params.Offset, 0)}}
 	if status := request.Params.Status; status != nil {
 		filter.Status = run.Status(*status)
 	}
-	found, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
+	found, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
 	if err != nil {
 		return nil, err
 	}
-	shown := make(runList, len(found))
+	shown := page{items: make([]any, len(found)), offset: filter.Offset, more: more}
 	for i, r := range found {
-		shown[i] = record.Encode(showRun(r))
-		if len(request.Params.Select) > 0 {
-			shown[i] = selected(shown[i], request.Params.Select)
-		}
+		shown.items[i] = showRun(r)
+	}
+	for _, field := range request.Params.Select {
+		shown.selected = append(shown.selected, string(field))
 	}
 	return shown, nil
-}
-
-// runList is a list of runs, whole or only in part.
-type runList []json.RawMessage
-
-// VisitListRunsResponse implements ListRunsResponseObject.
-func (l runList) VisitListRunsResponse(w http.ResponseWriter) error {
-	w.Header().Set("Content-Type", "application/json")
-	return json.NewEncoder(w).Encode(l)
-}
-
-// selected keeps some members of an object.
-func selected(whole json.RawMessage, fields []RunField) json.RawMessage {
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(whole, &members); err != nil {
-		panic("agentserver: a run is shown as an object: " + err.Error())
-	}
-	kept := map[string]json.RawMessage{}
-	for _, field := range fields {
-		kept[string(field)] = members[string(field)]
-	}
-	return record.Encode(kept)
 }
 
 // create checks a request to run and creates the run.
@@ -284,6 +256,9 @@ func (f finalValues) write(w http.ResponseWriter) error {
 	})
 }
 
+// memberInterrupt names the questions of a graph that pauses, beside its values and among its updates.
+const memberInterrupt = "__interrupt__"
+
 // values are the final values of a run: of a failed one its error, of one that paused for a person also its questions.
 func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
 	r, err := s.Runs.Settled(ctx, r)
@@ -303,10 +278,5 @@ func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) 
 	if r.Interrupts == nil {
 		return left.Values.JSON(), nil
 	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(left.Values.JSON(), &members); err != nil {
-		return nil, err
-	}
-	members["__interrupt__"] = record.Encode(questions(r.Interrupts))
-	return record.Encode(members), nil
+	return record.Merge(left.Values.JSON(), object(map[string]any{memberInterrupt: questions(r.Interrupts)}))
 }

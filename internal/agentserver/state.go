@@ -241,7 +241,7 @@ func ask(tasks []ThreadTask, t thread.Thread) {
 func showTasks(t thread.Thread, tasks []thread.Task, ns string, below map[string]thread.Subgraph) []ThreadTask {
 	shown := []ThreadTask{}
 	for _, task := range tasks {
-		one := ThreadTask{ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: []Interrupt{}, State: null, Result: present(task.Result)}
+		one := ThreadTask{ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: []Interrupt{}, State: null, Result: present(task.Result), Path: present(task.Path)}
 		for _, asked := range task.Interrupts {
 			var q Interrupt
 			if json.Unmarshal(asked, &q) == nil {

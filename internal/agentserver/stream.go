@@ -96,11 +96,10 @@ func (e eventStream) write(w http.ResponseWriter) error {
 
 // read hands the run's events to the connection, translated to what the client asked for.
 func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error {
-	t := newTranslator(e.server, e.run.Ref.Ref, e.modes, e.after)
-	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
-		translated, err := t.translate(ctx, events)
-		if err != nil || len(translated) == 0 {
-			return err
+	t := newTranslator(e.server, e.run, e.modes, e.after)
+	send := func(translated []web.Event) error {
+		if len(translated) == 0 {
+			return nil
 		}
 		select {
 		case batches <- translated:
@@ -108,7 +107,17 @@ func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+	}
+	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
+		translated, err := t.translate(ctx, events)
+		if err != nil {
+			return err
+		}
+		return send(translated)
 	})
+	if err == nil {
+		err = send(t.end())
+	}
 	if fault.Is(err, fault.NotFound) {
 		return nil // it was rolled back: the stream ends as that of an interrupted run
 	}

@@ -90,7 +90,7 @@ type runEvents struct {
 func (s threadStream) newRunEvents(r run.Run) *runEvents {
 	e := &runEvents{threadStream: s, run: r, last: r.Start}
 	if s.wants(ThreadStreamModeRunModes) {
-		e.events = newTranslator(s.server, s.ref, r.StreamModes, s.from.Position)
+		e.events = newTranslator(s.server, r, r.StreamModes, s.from.Position)
 	}
 	return e
 }
@@ -108,6 +108,9 @@ func (e *runEvents) translate(ctx context.Context, part run.Part) ([]web.Event, 
 			made[last].ID = strconv.FormatInt(event.Position, 10)
 		}
 		out = append(out, made...)
+	}
+	if part.Ended && e.events != nil {
+		out = append(out, e.events.end()...)
 	}
 	if part.Ended && e.last >= e.from.Position {
 		done := object(map[string]any{"status": "run_done", "run_id": e.run.Run})

@@ -1,7 +1,6 @@
 package agentserver
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/web"
 )
@@ -24,19 +24,21 @@ type translator struct {
 	after int64
 	// messages accumulates, for the mode of that name; nil without it.
 	messages *accumulator
+	// steps adds to the modes that show steps; nil without them.
+	steps *steps
 }
 
-func newTranslator(s server, ref thread.Ref, modes []string, after int64) *translator {
-	t := &translator{server: s, ref: ref, modes: modes, after: after}
+func newTranslator(s server, r run.Run, modes []string, after int64) *translator {
+	t := &translator{server: s, ref: r.Ref.Ref, modes: modes, after: after, steps: newSteps(s, r, modes, after)}
 	if slices.Contains(modes, string(StreamModeMessages)) {
 		t.messages = newAccumulator()
 	}
 	return t
 }
 
-// start is the position to read from: accumulated messages need their chunks from the beginning.
+// start is the position to read from: accumulated messages need their chunks from the beginning, and steps what was shown of them.
 func (t *translator) start() int64 {
-	if t.messages != nil {
+	if t.messages != nil || t.steps != nil {
 		return 0
 	}
 	return t.after
@@ -62,6 +64,28 @@ func (t *translator) translate(ctx context.Context, events []run.Event) ([]web.E
 }
 
 func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, error) {
+	if t.steps == nil {
+		return t.plain(ctx, event)
+	}
+	before := t.steps.before(event)
+	own, err := t.plain(ctx, event)
+	if err != nil {
+		return nil, err
+	}
+	behind, err := t.steps.behind(ctx, event)
+	return slices.Concat(before, own, behind), err
+}
+
+// end returns what is shown behind the run's last event.
+func (t *translator) end() []web.Event {
+	if t.steps == nil {
+		return nil
+	}
+	return t.steps.release()
+}
+
+// plain translates an event of which others show no more.
+func (t *translator) plain(ctx context.Context, event run.Event) ([]web.Event, error) {
 	kind, _, subgraph := strings.Cut(event.Name, "|")
 	switch kind {
 	case run.EventMetadata, run.EventError:
@@ -76,11 +100,11 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 		if event.Position <= t.after || !t.wants(StreamModeValues) {
 			return nil, nil
 		}
-		state, err := t.Runs.Values(ctx, t.ref, event)
+		found, err := t.Runs.Values(ctx, t.ref, event)
 		if err != nil {
 			return nil, err
 		}
-		values, err := withMembers(state.Values.JSON(), event.Data)
+		values, err := record.Merge(found.Values.JSON(), event.Data)
 		return []web.Event{{Name: event.Name, Data: values}}, err
 	case run.EventMessages:
 		return t.chunk(event), nil
@@ -93,19 +117,6 @@ func (t *translator) one(ctx context.Context, event run.Event) ([]web.Event, err
 		out = append(out, t.messages.complete(event.Data)...)
 	}
 	return out, nil
-}
-
-// withMembers is an object with the members of another, which may be absent.
-func withMembers(object, more json.RawMessage) (json.RawMessage, error) {
-	if len(more) == 0 {
-		return object, nil
-	}
-	all := map[string]json.RawMessage{}
-	err := json.Unmarshal(object, &all)
-	if err == nil {
-		err = json.Unmarshal(more, &all)
-	}
-	return record.Encode(all), err
 }
 
 func (t *translator) wants(mode StreamMode) bool { return slices.Contains(t.modes, string(mode)) }
@@ -175,11 +186,15 @@ func messageType(class string) string {
 // complete shows the messages of an update, which are whole, in the order in which the state gets them.
 func (a *accumulator) complete(update json.RawMessage) []web.Event {
 	var out []web.Event
-	for _, node := range members(update) {
+	nodes, err := state.Members(update)
+	if err != nil {
+		return nil
+	}
+	for _, node := range nodes {
 		var added struct {
 			Messages json.RawMessage `json:"messages"`
 		}
-		if json.Unmarshal(node, &added) != nil {
+		if json.Unmarshal(node.Value, &added) != nil {
 			continue // it adds none
 		}
 		for _, message := range oneOrMany(added.Messages) {
@@ -194,23 +209,6 @@ func (a *accumulator) complete(update json.RawMessage) []web.Event {
 		}
 	}
 	return out
-}
-
-// members returns the values of a JSON object in the order in which they stand in it, none of anything else.
-func members(object json.RawMessage) []json.RawMessage {
-	decoder := json.NewDecoder(bytes.NewReader(object))
-	if begin, err := decoder.Token(); err != nil || begin != json.Delim('{') {
-		return nil
-	}
-	var values []json.RawMessage
-	for decoder.More() {
-		var value json.RawMessage
-		if _, err := decoder.Token(); err != nil || decoder.Decode(&value) != nil {
-			return nil
-		}
-		values = append(values, value)
-	}
-	return values
 }
 
 // oneOrMany returns the elements of a list, and what is no list as the only one.

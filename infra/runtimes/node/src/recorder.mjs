@@ -182,7 +182,7 @@ function asObject(values) {
 /** A task in the form of the agent server's interface. The state of a subgraph is where it is to be found. */
 export function asTask(task) {
   return {
-    id: task.id, name: task.name, path: task.path ?? [],
+    id: task.id, name: task.name, path: task.path,
     error: task.error === undefined || task.error === null ? null : errorText(task.error),
     interrupts: task.interrupts ?? [],
     checkpoint: placeIn(task.state), state: null, result: task.result ?? null,
