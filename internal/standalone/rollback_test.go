@@ -56,3 +56,34 @@ func TestAnAgentThatDiesAfterItsPromotionIsRolledBack(t *testing.T) {
 		t.Errorf("there are %d revisions", len(all))
 	}
 }
+
+// TestAnAgentThatDiesIsTold lets the agent that serves end time and again: that is one event, with its last words.
+func TestAnAgentThatDiesIsTold(t *testing.T) {
+	t.Parallel()
+	credentials, stop := serve(t, t.TempDir())
+	defer stop()
+	c, repo := clientOf(credentials), agents(t, "true")
+	d := c.call(t, http.StatusCreated, "POST", "/v2/deployments", creation(repo, computetest.Serve, "LATER", "exit"))
+	c.await(t, newest(d), "DEPLOYED")
+	restarted := time.NewTicker(20 * time.Millisecond)
+	defer restarted.Stop()
+	for printed := 0; printed < 5; { // each start and each end is a line
+		<-restarted.C
+		printed = len(messages(c.call(t, http.StatusOK, "GET", newest(d)+"/logs?type=deploy", nil), "logs"))
+	}
+	var told []map[string]any
+	list, _ := c.call(t, http.StatusOK, "GET", fmt.Sprintf("/v2/deployments/%s/events?limit=100", d["id"]), nil)["resources"].([]any)
+	for _, e := range list {
+		if e, _ := e.(map[string]any); strings.HasPrefix(fmt.Sprint(e["type"]), "agent.") {
+			told = append(told, e)
+		}
+	}
+	if len(told) != 1 || told[0]["type"] != "agent.crashed" {
+		t.Fatalf("told of the agent: %v", told)
+	}
+	data, _ := told[0]["data"].(map[string]any)
+	if why := fmt.Sprint(data["status_message"]); data["status_reason"] != "AGENT_ENDED" || !strings.Contains(why, "exited with code 9") || !strings.Contains(why, "crashing soon after") ||
+		!strings.HasSuffix(newest(d), fmt.Sprint(data["revision_id"])) {
+		t.Errorf("got %v", data)
+	}
+}

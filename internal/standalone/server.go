@@ -187,11 +187,14 @@ func (s *Server) assemble() error {
 	if err := child.CanLimit(); err != nil {
 		log.Warn("this system cannot limit the processors, memory and processes of agents and builds (it has no control groups of version 2 that this server may divide)", "reason", err)
 	}
+	// What happens to agents is told to the deployments, which are filled in below, before anything runs.
+	var deployments *deployment.Store
+	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
 	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
-	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits}); err != nil {
+	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits, Alarm: alarm}); err != nil {
 		return err
 	}
-	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits}); err != nil {
+	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm}); err != nil {
 		return err
 	}
 	target := computelocal.New(s.processes, s.containers)
@@ -214,7 +217,7 @@ func (s *Server) assemble() error {
 	s.keys = apikey.NewRecallingStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
 	listeners := listener.NewStore(listener.Config{
-		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
+		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses, Alarm: alarm,
 		Token: func(_ context.Context, revision string) (string, error) {
 			return secret.InvokeToken(key, revision), nil
 		},
@@ -226,11 +229,12 @@ func (s *Server) assemble() error {
 	s.webhooks = webhook.NewStore(webhook.Config{
 		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
 	})
-	deployments := deployment.NewStore(deployment.Config{
+	deployments = deployment.NewStore(deployment.Config{
 		Subscribers:  s.webhooks,
 		Integrations: repositories.integrations,
 		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: s.config.Version, Listeners: listeners,
 		Unsupported: docker.Unsupported,
+		Recalls:     true,
 	})
 	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
