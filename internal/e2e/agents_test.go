@@ -119,15 +119,25 @@ func newAgentServer(t *testing.T) *server {
 // TestAgents has one server for all examples, so that what they have in common is fetched once.
 func TestAgents(t *testing.T) {
 	s := newAgentServer(t)
-	for _, language := range languages {
-		for example := range agentStories {
-			t.Run(language+"-"+example, func(t *testing.T) { s.example(t, language, example) })
+	t.Run("side by side", func(t *testing.T) {
+		for _, language := range languages {
+			for example := range agentStories {
+				t.Run(language+"-"+example, func(t *testing.T) {
+					t.Parallel()
+					s.example(t, language, example)
+				})
+			}
+			t.Run(language+" goes on from its checkpoint", func(t *testing.T) {
+				t.Parallel()
+				s.goesOn(t, language)
+			})
 		}
+		s.saysWhatIsWrong(t)
+	})
+	for _, language := range languages {
 		t.Run(language+" waits for a person", func(t *testing.T) { s.waitsForAPerson(t, language) })
-		t.Run(language+" goes on from its checkpoint", func(t *testing.T) { s.goesOn(t, language) })
 		t.Run(language+" overhead", func(t *testing.T) { s.overhead(t, language) })
 	}
-	t.Run("what is wrong", s.saysWhatIsWrong)
 }
 
 // example deploys an example from its repository, has both SDKs use it, and then deploys a second revision with the same dependencies.

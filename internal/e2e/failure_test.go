@@ -3,9 +3,12 @@ package e2e_test
 import (
 	"net"
 	"net/http"
+	"path/filepath"
 	"strconv"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/child"
 )
 
 // unmended bounds how long a failure that waiting cannot mend may take to be told.
@@ -53,6 +56,26 @@ func TestFailureOfAFirstRevision(t *testing.T) {
 			s.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
 		})
 	}
+}
+
+// TestABuildDoesNotReachTheServersFiles has a repository's build look for the key of the workspace.
+func TestABuildDoesNotReachTheServersFiles(t *testing.T) {
+	t.Parallel()
+	s := shared(t).server
+	on, ok := s.target.(*local)
+	if !ok {
+		t.Fatal("the server is not on this machine")
+	}
+	repo, file := newRepository(t), filepath.Join(on.data(), "credentials.json")
+	repo.write(t, "framework.json", agentConfig().with("build", []string{"cat", file}).with("start", []string{"false"}))
+	repo.commit(t)
+	d, created := s.create(t, creation(repo.url(), "main"))
+	if child.Confines() {
+		d.awaitFailed(t, value(created.LatestRevision), "BUILD_FAILED", "BUILD_COMMAND_FAILED", file, "Permission denied")
+	} else {
+		d.awaitStatus(t, value(created.LatestRevision), "DEPLOY_FAILED")
+	}
+	s.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
 }
 
 // TestFailureOfALaterRevision is about what must not disturb the revision that is served.
@@ -145,4 +168,30 @@ func TestFailureOfALaterRevision(t *testing.T) {
 			d.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 		})
 	}
+}
+
+// TestADeploymentHasItsOwnTimeToBecomeHealthy: less or more than the server's own limit.
+func TestADeploymentHasItsOwnTimeToBecomeHealthy(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--ready-limit", "4s")
+	repo := agentRepository(t)
+	repo.branch(t, "deaf", agentConfig().with("start", "exec sleep 600"))
+	repo.branch(t, "slow", agentConfig().with("start", "sleep 6; exec ./agent"))
+	limited := func(ref string, limit int) (*deployment, string) {
+		body := creation(repo.url(), ref)
+		body["readiness_timeout_seconds"] = limit
+		d, created := s.create(t, body)
+		return d, value(created.LatestRevision)
+	}
+	impatient, deaf := limited("deaf", 10)
+	patient, slow := limited("slow", 600)
+	impatient.awaitFailed(t, deaf, "DEPLOY_FAILED", "NOT_READY", "within 10s")
+	patient.awaitDeployed(t, slow)
+	// What is started from now on has another limit, and what runs is left as it is.
+	s.call(t, http.StatusOK, "PATCH", patient.path, map[string]any{"readiness_timeout_seconds": 11}, nil)
+	if got := value(patient.get(t).LatestRevision); got != slow {
+		t.Errorf("the newest revision is %s, want %s", got, slow)
+	}
+	patient.awaitFailed(t, patient.patch(t, "deaf"), "DEPLOY_FAILED", "NOT_READY", "within 11s")
+	patient.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 }

@@ -126,6 +126,22 @@ func TestAListenerRunsADeployment(t *testing.T) {
 				return release.process == nil, release
 			})
 		}},
+		step{"that the agent which serves has ended is told, in the listener's words", func(t *testing.T) {
+			release := l.cluster.release(second)
+			w := work{Deployment: d.ID, Revision: second, Order: release.order}
+			for _, status := range []int{
+				l.report(t.Context(), w, "progressing", "reason", "OUT_OF_MEMORY", "message", "it used too much memory"), l.report(t.Context(), w, "healthy", "url", release.url),
+			} {
+				if status != http.StatusNoContent {
+					t.Fatalf("the report got %d", status)
+				}
+			}
+			got, err := s.do(t.Context(), "GET", d.path+"/events?limit=100", nil)
+			if err != nil || strings.Count(string(got.body), `"agent.crashed"`) != 1 || !strings.Contains(string(got.body), "it used too much memory") {
+				t.Errorf("the events are %s (%v)", got.body, err)
+			}
+			d.expectAnswer(t, secondWords)
+		}},
 		step{"an image that is not there fails in the listener's words", func(t *testing.T) {
 			d.awaitFailed(t, d.image(t, "no-such:image"), "DEPLOY_FAILED", "IMAGE_UNAVAILABLE", "there is no image no-such:image")
 			d.expectAnswer(t, secondWords)

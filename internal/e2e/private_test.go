@@ -138,13 +138,18 @@ func (h *gitHub) deliver(t *testing.T, status int, id, secret string, event map[
 
 func (h *gitHub) tell(t *testing.T, status int, name, id, secret string, event map[string]any) {
 	t.Helper()
+	h.post(t, status, hookPath, name, id, secret, event)
+}
+
+func (h *gitHub) post(t *testing.T, status int, path, name, id, secret string, event map[string]any) {
+	t.Helper()
 	text, err := json.Marshal(event)
 	if err != nil {
 		t.Fatal(err)
 	}
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write(text)
-	h.server.call(t, status, "POST", hookPath, string(text), nil, "X-Api-Key", "", "X-Tenant-Id", "",
+	h.server.call(t, status, "POST", path, string(text), nil, "X-Api-Key", "", "X-Tenant-Id", "",
 		"X-GitHub-Event", name, "X-GitHub-Delivery", id, "X-Hub-Signature-256", "sha256="+hex.EncodeToString(mac.Sum(nil)))
 }
 
@@ -215,11 +220,32 @@ func TestAPrivateRepositoryIsDeployedAndFollowsPushes(t *testing.T) {
 			}
 			d.expectAnswer(t, secondWords)
 		}},
+		step{"so does a push to the hook of the deployment alone, and nobody else's", func(t *testing.T) {
+			var hook struct{ URL, Secret string }
+			h.server.call(t, http.StatusOK, "GET", d.path+"/push-hook", nil, &hook)
+			path, found := strings.CutPrefix(hook.URL, h.server.BaseURL)
+			if !found {
+				t.Fatalf("the hook is at %s", hook.URL)
+			}
+			before, after := h.change(t, "v1")
+			unknown := path[:strings.LastIndex(path, "/")+1] + "0197a000-0000-7000-8000-0000000000d1"
+			h.post(t, http.StatusUnauthorized, unknown, "push", rand.Text(), hook.Secret, h.event(before, after))
+			h.post(t, http.StatusUnauthorized, path, "push", rand.Text(), webhookSecret, h.event(before, after))
+			h.post(t, http.StatusAccepted, path, "push", rand.Text(), hook.Secret, h.event(before, after))
+			third := value(d.get(t).LatestRevision)
+			if got := d.awaitDeployed(t, third); value(got.Config.CommitSHA) != after {
+				t.Errorf("revision %s was built of %s, want %s", third, value(got.Config.CommitSHA), after)
+			}
+			if got := d.statuses(t); got != "DEPLOYED DEPLOYED DEPLOYED" {
+				t.Errorf("the revisions are %s", got)
+			}
+			d.expectAnswer(t, firstWords)
+		}},
 		step{"a burst of pushes ends with the newest", func(t *testing.T) {
 			last := ""
 			for range 5 {
 				var before string
-				before, last = h.change(t, "v1")
+				before, last = h.change(t, "v2")
 				h.deliver(t, http.StatusAccepted, rand.Text(), webhookSecret, h.event(before, last))
 			}
 			newest := value(d.get(t).LatestRevision)
@@ -227,16 +253,16 @@ func TestAPrivateRepositoryIsDeployedAndFollowsPushes(t *testing.T) {
 				t.Errorf("built %s, want %s", value(got.Config.CommitSHA), last)
 			}
 			all := d.statuses(t)
-			if done, passed := strings.Count(all, "DEPLOYED"), strings.Count(all, "SKIPPED"); done+passed != 7 || passed == 0 {
+			if done, passed := strings.Count(all, "DEPLOYED"), strings.Count(all, "SKIPPED"); done+passed != 8 || passed == 0 {
 				t.Errorf("the revisions are %s", all)
 			}
-			d.expectAnswer(t, firstWords)
+			d.expectAnswer(t, secondWords)
 		}},
 		step{"an installation that is suspended says so", func(t *testing.T) {
 			h.Install(githubtest.Installation{ID: 77, Account: "acme", Suspended: true})
 			h.tell(t, http.StatusAccepted, "installation", rand.Text(), webhookSecret, map[string]any{"action": "suspend", "installation": map[string]any{"id": 77}})
 			d.awaitFailed(t, d.patch(t, "main"), "BUILD_FAILED", "REPOSITORY_UNREACHABLE", "installation of acme is suspended", "Resume it")
-			d.expectAnswer(t, firstWords)
+			d.expectAnswer(t, secondWords)
 		}},
 		step{"the server's directory and log hold none of the secrets", func(t *testing.T) {
 			expectNowhere(t, h.on, append(h.Secrets(), webhookSecret)...)

@@ -110,6 +110,24 @@ async function cancelled() {
   assert.deepEqual(types(await client.runs.wait(thread, "agent", { input: ask("nyc"), config: fast })), ["human", "ai", "tool", ...answered]);
 }
 
+/** What the agent does not show itself: its checkpoints, each as it can be read later and gone on from, and the nodes between them. */
+async function steps() {
+  const { thread_id: thread } = await client.threads.create();
+  const parts = await collect(client.runs.stream(thread, "agent", { input: ask("sf"), config: fast, streamMode: ["checkpoints", "debug"] }));
+  const shown = parts.filter((part) => part.event === "checkpoints").map((part) => part.data);
+  assert.deepEqual(shown.map((checkpoint) => types(checkpoint.values)), [1, 2, 3, 4].map((n) => answered.slice(0, n)));
+  for (const { config, parent_config: before, ...checkpoint } of shown) {
+    assert.deepEqual(checkpoint, await client.threads.getState(thread, checkpoint.checkpoint));
+    assert.equal(config.configurable.checkpoint_id, checkpoint.checkpoint.checkpoint_id);
+    assert.equal(before?.configurable.checkpoint_id, checkpoint.parent_checkpoint?.checkpoint_id);
+  }
+  const debug = parts.filter((part) => part.event === "debug").map((part) => part.data);
+  assert.deepEqual(debug.map(({ type }) => type), ["checkpoint", ...Array(3).fill(["task", "task_result", "checkpoint"]).flat()]);
+  assert.deepEqual(debug.filter(({ type }) => type === "task").map(({ payload }) => payload.name), ["model", "tools", "model"]);
+  const config = { configurable: { ...shown[0].config.configurable, ...fast.configurable } };
+  assert.deepEqual(types(await client.runs.wait(thread, "agent", { config })), answered);
+}
+
 async function errors() {
   const { thread_id: thread } = await client.threads.create();
   const again = await client.threads.create({ threadId: thread, ifExists: "do_nothing" });
@@ -135,7 +153,7 @@ async function longWait() {
 }
 
 async function main() {
-  const stories = [background, streamed, joinedStream, siblings, rolledBack, cancelled, errors, longWait];
+  const stories = [background, streamed, joinedStream, siblings, rolledBack, cancelled, steps, errors, longWait];
   const results = await Promise.allSettled(stories.map((story) => story()));
   results.forEach((result, i) => console.log(`${stories[i].name}: ${result.status === "fulfilled" ? "ok" : result.reason.stack}`));
   process.exit(results.every((result) => result.status === "fulfilled") ? 0 : 1);

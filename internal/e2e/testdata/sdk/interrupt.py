@@ -171,6 +171,22 @@ async def readers(client):
     expect("each id once", ids, sorted(set(ids)))
 
 
+async def steps(client):
+    """What the agent does not show itself: its checkpoints, each as it can be read later and gone on from, and the nodes between them."""
+    thread = (await client.threads.create())["thread_id"]
+    parts = [part async for part in client.runs.stream(thread, "agent", input=ask("sf"), config=FAST, stream_mode=["checkpoints", "debug"])]
+    shown = [part.data for part in parts if part.event == "checkpoints"]
+    expect("the checkpoints", [types(checkpoint["values"]) for checkpoint in shown], [ANSWERED[:n] for n in (1, 2, 3, 4)])
+    for checkpoint in shown:
+        state = await client.threads.get_state(thread, checkpoint=checkpoint["checkpoint"])
+        expect("a checkpoint", {name: checkpoint[name] for name in state}, state)
+    debug = [part.data for part in parts if part.event == "debug"]
+    expect("the steps", [event["type"] for event in debug], ["checkpoint", *["task", "task_result", "checkpoint"] * 3])
+    expect("the nodes", [event["payload"]["name"] for event in debug if event["type"] == "task"], ["model", "tools", "model"])
+    config = {"configurable": {**shown[0]["config"]["configurable"], **FAST["configurable"]}}
+    expect("once more from the input", types(await client.runs.wait(thread, "agent", config=config)), ANSWERED)
+
+
 async def errors(client):
     thread = (await client.threads.create())["thread_id"]
     again = await client.threads.create(thread_id=thread, if_exists="do_nothing")
@@ -200,7 +216,7 @@ async def long_wait(client):
 
 async def main():
     client = get_client(url=URL, api_key=KEY)
-    stories = [background, streamed, joined_stream, siblings, rolled_back, cancelled, readers, errors, long_wait]
+    stories = [background, streamed, joined_stream, siblings, rolled_back, cancelled, readers, steps, errors, long_wait]
     failed = False
     for story, result in zip(stories, await asyncio.gather(*(story(client) for story in stories), return_exceptions=True)):
         print(f"{story.__name__}: {result!r}" if result else f"{story.__name__}: ok")
