@@ -21,7 +21,8 @@ func main() {
 	stack := flag.Bool("lambda", false, "measure the AWS stack: the functions as processes")
 	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
 	functions := flag.String("functions", "build", "directory of the built functions")
-	only := flag.String("only", "", "make only this measurement of the one-machine server: threads, runs, interrupts, state, long, history, streams, endurance or deployments")
+	only := flag.String("only", "", "make only these measurements of the one-machine server, as names with commas: threads, runs, interrupts, state, long, history, streams, endurance, deployments")
+	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time is written to")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -30,7 +31,7 @@ func main() {
 	if *stack {
 		err = stackBench{binary: *binary, local: *local, functions: *functions, agent: *agent, duration: duration}.run(ctx)
 	} else {
-		err = run(ctx, *binary, *agent, *only, duration)
+		err = oneMachine{binary: *binary, agent: *agent, only: *only, profile: *profile, duration: duration}.run(ctx)
 	}
 	stop()
 	if err != nil {

@@ -16,7 +16,17 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-func run(ctx context.Context, binary, agent, only string, duration time.Duration) error {
+// oneMachine measures a one-machine server.
+type oneMachine struct {
+	binary, agent string
+	// only are the names of the measurements to make, with commas, "" for all.
+	only string
+	// profile is the file that a profile of the server is written to, "" for none.
+	profile  string
+	duration time.Duration
+}
+
+func (m oneMachine) run(ctx context.Context) error {
 	work, err := os.MkdirTemp("", "slipway-bench-")
 	if err != nil {
 		return err
@@ -26,17 +36,17 @@ func run(ctx context.Context, binary, agent, only string, duration time.Duration
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
-	if err := measureStart(ctx, binary, data); err != nil {
+	if err := measureStart(ctx, m.binary, data); err != nil {
 		return err
 	}
-	s, err := startServer(ctx, binary, data)
+	s, err := startServer(ctx, m.binary, data, "serve", "--cpu-profile", m.profile)
 	if err != nil {
 		return err
 	}
 	c := newClient(s)
-	url, err := c.deploy(ctx, agent, work)
+	url, err := c.deploy(ctx, m.agent, work)
 	if err == nil {
-		err = measureLoads(ctx, c, url, only, duration)
+		err = measureLoads(ctx, c, url, m.only, m.duration)
 	}
 	return errors.Join(err, s.stop())
 }
@@ -61,7 +71,7 @@ func measureStart(ctx context.Context, binary, data string) error {
 	return nil
 }
 
-// measureLoads makes the measurements of a deployed agent, or only the named one.
+// measureLoads makes the measurements of a deployed agent, or only the named ones.
 func measureLoads(ctx context.Context, c *client, url, only string, duration time.Duration) error {
 	for _, measurement := range []struct {
 		name    string
@@ -77,7 +87,7 @@ func measureLoads(ctx context.Context, c *client, url, only string, duration tim
 		{"streams", func() error { return measureStreams(ctx, c, url, 2*duration) }},
 		{"deployments", func() error { return measureDeployments(ctx, c, duration) }},
 	} {
-		if only != "" && only != measurement.name {
+		if only != "" && !slices.Contains(strings.Split(only, ","), measurement.name) {
 			continue
 		}
 		if err := measurement.measure(); err != nil {

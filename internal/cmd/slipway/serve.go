@@ -21,6 +21,7 @@ func newServe() *cobra.Command {
 	config := standalone.Config{Version: version}
 	var verbose bool
 	var rate float64
+	var cpuProfile string
 	var programs, people []string
 	cmd := &cobra.Command{
 		Use:   "serve",
@@ -54,7 +55,7 @@ func newServe() *cobra.Command {
 				return err
 			}
 			fmt.Fprintln(cmd.ErrOrStderr(), "slipway serves at "+server.BaseURL())
-			return server.Serve(cmd.Context())
+			return profile(cpuProfile, func() error { return server.Serve(cmd.Context()) })
 		},
 	}
 	flags := cmd.Flags()
@@ -79,6 +80,7 @@ func newServe() *cobra.Command {
 	flags.BoolVar(&config.PrivateAddresses, "private-addresses", false,
 		"let OAuth providers, webhooks and the agents of listeners have addresses that are not public, as in a company's own network")
 	flags.BoolVar(&config.RedactSecrets, "redact-secrets", false, "show the values of secrets to nobody (default: to those who may change them)")
+	flags.StringVar(&cpuProfile, "cpu-profile", "", "file that a profile of the processor's time is written to when the server ends (default: none)")
 	flags.BoolVar(&verbose, "verbose", false, "log details")
 	return cmd
 }
