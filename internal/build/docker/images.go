@@ -39,7 +39,12 @@ const (
 	forgetLimit = time.Minute
 	// useLimit is how long the containers of an image are waited for that is to be removed, and useRetry the time between two looks.
 	useLimit, useRetry = 30 * time.Second, 500 * time.Millisecond
+	// buildTries is how often an image is built from layers that are gone before it is.
+	buildTries = 3
 )
+
+// errLayerGone tells that an image was removed while a build, which had found layers of it, went on from them.
+var errLayerGone = errors.New("a layer of another image is gone")
 
 // Images makes images.
 type Images struct {
@@ -81,6 +86,15 @@ func (i *Images) Build(ctx context.Context, revision string, recipe dockerfile.R
 	if err := i.haveBase(ctx, recipe.Base); err != nil {
 		return "", err
 	}
+	for try := 1; ; try++ {
+		id, err := i.try(ctx, revision, recipe, tree, log)
+		if !errors.Is(err, errLayerGone) || try == buildTries {
+			return id, err
+		}
+	}
+}
+
+func (i *Images) try(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (string, error) {
 	reader, writer := io.Pipe()
 	packed := make(chan struct{})
 	go func() {
@@ -172,10 +186,20 @@ type message struct {
 	Aux    struct {
 		ID string `json:"ID"`
 	} `json:"aux"`
-	Error *struct {
-		Code    int    `json:"code"`
-		Message string `json:"message"`
-	} `json:"errorDetail"`
+	Error *engineError `json:"errorDetail"`
+}
+
+// engineError is why the engine ends a build: a step's exit code, or a trouble of its own.
+type engineError struct {
+	Code    int    `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *engineError) Error() string { return e.Message }
+
+// Is tells the troubles for which the engine has no type.
+func (e *engineError) Is(target error) bool {
+	return target == errLayerGone && strings.Contains(e.Message, "unknown parent image ID")
 }
 
 // stepLine is how the engine begins a step, madeLine how it names what a step has made.
@@ -199,7 +223,7 @@ func follow(body io.Reader, recipe dockerfile.Recipe, log io.Writer) (id, last s
 			if m.Error.Code > 0 && step > 0 && step <= len(recipe.Steps) && recipe.Steps[step-1] != (dockerfile.Step{}) {
 				return "", last, &dockerfile.StepError{Step: recipe.Steps[step-1], Code: m.Error.Code}
 			}
-			return "", last, fmt.Errorf("build image: step %d: %s", step, m.Error.Message)
+			return "", last, fmt.Errorf("build image: step %d: %w", step, m.Error)
 		}
 		if found := stepLine.FindStringSubmatch(m.Stream); found != nil {
 			step, _ = strconv.Atoi(found[1])

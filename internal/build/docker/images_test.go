@@ -5,15 +5,23 @@ package docker_test
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,9 +62,8 @@ func example(t *testing.T, name string) map[string]string {
 }
 
 // TestExamplesBecomeAgents builds an example and runs it in a container, and then a second revision in which only its code has changed: its image
-// has all layers of the first, but for the last ones.
-func TestExamplesBecomeAgents(t *testing.T) {
-	t.Parallel()
+// has all layers of the first, but for the last ones. No other test makes the same layers at that time, of which the engine would take the newest.
+func TestExamplesBecomeAgents(t *testing.T) { //nolint:paralleltest,tparallel // as above
 	for name, c := range map[string]struct{ changed, installed string }{
 		"python-react": {"agent.py", "pkg:pypi/pydantic@"}, "node-react": {"agent.ts", "pkg:npm/zod@"},
 	} {
@@ -201,6 +208,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 			build.ReasonRuntimeMissing, []string{"the base image slipway.test/python:3.99-slim is not to be had"}},
 		"unknown package": {map[string]string{"framework.json": python, "requirements.txt": "no-such-package-anywhere-4711\n"}, "", "",
 			build.ReasonDependenciesFailed, []string{"the installation of dependencies exited with code 1", "no-such-package-anywhere-4711", "not found"}},
+		"conflict with the runtime": {map[string]string{"framework.json": python, "requirements.txt": "langgraph==0.6.0\n"}, "", "",
+			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs:\n", "langgraph==0.6.0"}},
 		"an install command": {map[string]string{"framework.json": node}, "echo installing; exit 7", "",
 			build.ReasonDependenciesFailed, []string{`the install command "echo installing; exit 7" exited with code 7. Its last output:` + "\ninstalling"}},
 		"a build command": {map[string]string{"framework.json": node}, "true", "ls nowhere",
@@ -313,6 +322,39 @@ func TestRemoveForgetsTheImage(t *testing.T) {
 	}
 	if _, err := engine.ImageInspect(t.Context(), images[1]); err != nil {
 		t.Errorf("the image of the other build: %v", err)
+	}
+}
+
+// TestALayerIsGone has the engine say once what it says when another build's image, of which it was to take a layer, is removed at that moment.
+func TestALayerIsGone(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse(engine.DaemonHost())
+	must(t, err)
+	var asked atomic.Int64
+	proxy := &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.Out.URL.Scheme, r.Out.URL.Host = "http", "engine" },
+		Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, at.Scheme, cmp.Or(at.Host, at.Path))
+		}},
+	}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !strings.HasSuffix(r.URL.Path, "/build") || asked.Add(1) > 1 {
+			proxy.ServeHTTP(w, r)
+			return
+		}
+		_, err := io.Copy(io.Discard, r.Body)
+		if err == nil {
+			_, err = io.WriteString(w, `{"errorDetail":{"message":"unknown parent image ID sha256:10d7"},"error":"unknown parent image ID sha256:10d7"}`)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(front.Close)
+	m := newMachine(t, func(images *docker.Config, _ *local.Config) { images.Host = "tcp://" + front.Listener.Addr().String() })
+	m.build(t, buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL()))
+	if got := asked.Load(); got != 2 {
+		t.Errorf("the engine was asked %d times to build, want 2", got)
 	}
 }
 
