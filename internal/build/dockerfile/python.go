@@ -78,15 +78,18 @@ func installation(environment framework.Environment, alone bool, dir string) []s
 	for _, input := range environment.Inputs {
 		inputs = append(inputs, inAgent(input))
 	}
-	inputs = append(inputs, slipwayDir+"/requirements.in", slipwayDir+"/runtime/pyproject.toml")
+	inputs = append(inputs, slipwayDir+"/requirements.in")
 	for i, project := range environment.Locked {
 		exported := fmt.Sprintf("/tmp/build/locked-%d.txt", i)
 		commands = append(commands, fmt.Sprintf("uv export --quiet --frozen --no-dev --no-emit-project --no-hashes --project %s -o %s", inAgent(project), exported))
 		inputs = append(inputs, exported)
 	}
 	lock := slipwayDir + "/requirements.txt"
+	compile := "uv pip compile --quiet --no-header --no-annotate --python " + interpreter + " -o " + lock + " " + strings.Join(inputs, " ")
+	const runtime, conflict = slipwayDir + "/runtime/pyproject.toml", "/tmp/build/conflict"
 	return append(commands,
-		"uv pip compile --quiet --no-header --no-annotate --python "+interpreter+" -o "+lock+" "+strings.Join(inputs, " "),
+		// The status of a resolution that fails without the runtime, too, stays what it is.
+		fmt.Sprintf(`{ %s %s 2>%s || { %[1]s && { { echo "%[4]s:"; cat %[3]s; } >&2; exit 1; }; }; }`, compile, runtime, conflict, framework.RuntimeConflict),
 		"uv pip install --quiet --python "+interpreter+" --no-deps -r "+lock,
 	)
 }

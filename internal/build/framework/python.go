@@ -13,6 +13,10 @@ import (
 // UVVersion is the version of uv, which resolves and installs packages, where there is none.
 const UVVersion = "0.13.8"
 
+// RuntimeConflict is what there is to say of dependencies whose resolution fails with those of the runtime and succeeds without. What fails without them, too, is the
+// repository's own fault, and is told without a word about the runtime.
+const RuntimeConflict = "the dependencies go together, but not with what Slipway's runtime needs"
+
 // pythonDependencies reads a list of requirements, and of directories of the repository. Without one, it is the directory of the file.
 func (p *parser) pythonDependencies() {
 	if !p.has("dependencies") {

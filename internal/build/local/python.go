@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/build"
@@ -17,9 +18,14 @@ import (
 	"github.com/slipway-run/slipway/internal/revisionlog"
 )
 
+// locksKept is how many resolutions are kept for a workspace.
+const locksKept = 1000
+
 // pythonPlan is an environment on this machine, in whose paths nothing is left out.
 type pythonPlan struct {
 	inputs, packages, path, locked []string
+	// runtime is the input that is not the repository's.
+	runtime string
 }
 
 // plan looks at the dependencies of the configuration, and writes those down that are in no file yet.
@@ -37,7 +43,7 @@ func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pyt
 	}
 	written := filepath.Join(j.builder.recordOf(j.spec.Revision), "requirements.in")
 	return pythonPlan{
-		inputs:   append(in(environment.Inputs), written, filepath.Join(runtimeDir, "pyproject.toml")),
+		inputs: append(in(environment.Inputs), written), runtime: filepath.Join(runtimeDir, "pyproject.toml"),
 		packages: in(environment.Packages), path: append(in(environment.Path), runtimeDir), locked: in(environment.Locked),
 	}, replaceFile(written, []byte(environment.Requirements))
 }
@@ -102,7 +108,7 @@ func (j *job) resolve(ctx context.Context, uv, interpreter, dir string, plan *py
 		}
 		plan.inputs = append(plan.inputs, exported)
 	}
-	key, err := j.lockKey(interpreter, plan.inputs)
+	key, err := j.lockKey(interpreter, append(plan.inputs, plan.runtime))
 	if err != nil {
 		return "", err
 	}
@@ -111,19 +117,37 @@ func (j *job) resolve(ctx context.Context, uv, interpreter, dir string, plan *py
 		return "", err
 	}
 	lock := filepath.Join(locks, key+".txt")
-	if _, err := os.Stat(lock); err == nil {
+	if err := touch(lock); err == nil {
 		return lock, j.note(revisionlog.Info, "the dependencies are as in an earlier build, whose versions are used")
 	}
 	resolved := filepath.Join(j.temp(), "lock.txt")
-	args := append([]string{uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-o", resolved}, plan.inputs...)
-	if err := j.runStep(ctx, step{what: "the resolution of", text: "dependencies", args: args, dir: dir, reason: build.ReasonDependenciesFailed}); err != nil {
+	compile := step{
+		what: "the resolution of", text: "dependencies", dir: dir, reason: build.ReasonDependenciesFailed,
+		args: append([]string{uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-o", resolved}, plan.inputs...),
+	}
+	if err := j.resolveWith(ctx, compile, plan.runtime); err != nil {
 		return "", err
 	}
 	text, err := j.readInput(resolved)
 	if err != nil {
 		return "", err
 	}
-	return lock, replaceFile(lock, text)
+	return lock, errors.Join(replaceFile(lock, text), j.builder.keepNewest(locks, locksKept))
+}
+
+// resolveWith resolves the repository's dependencies together with the runtime's, and says whose fault it is if they do not go together.
+func (j *job) resolveWith(ctx context.Context, compile step, runtime string) error {
+	own := compile
+	compile.args = append(slices.Clone(compile.args), runtime)
+	err := j.runStep(ctx, compile)
+	failed, ok := errors.AsType[*build.Failure](err)
+	if !ok || failed.Reason != compile.reason {
+		return err
+	}
+	if err := j.runStep(ctx, own); err != nil {
+		return err
+	}
+	return build.Fail(failed.Reason, "%s: %s", framework.RuntimeConflict, failed.Message)
 }
 
 // readInput reads a file that dependencies follow from: of the build's own, only what the repository and its commands could have put there.

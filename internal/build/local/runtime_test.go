@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,10 @@ func testFailures(t *testing.T, m machine) {
 			build.ReasonDependenciesFailed, []string{"no-such-package-anywhere-4711", "not found"}},
 		"conflict": {map[string]string{"framework.json": config(`, "dependencies": ["."]`), "requirements.txt": "six==1.15.0\nsix==1.16.0\n"},
 			build.ReasonDependenciesFailed, []string{"six==1.15.0", "six==1.16.0"}},
+		"conflict of packages": {map[string]string{"framework.json": config(`, "dependencies": ["langgraph==1.2.22", "langchain-core==0.3.0"]`)},
+			build.ReasonDependenciesFailed, []string{"langgraph==1.2.22", "langchain-core==0.3.0"}},
+		"conflict with the runtime": {map[string]string{"framework.json": config(`, "dependencies": ["langgraph==0.6.0"]`)},
+			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs", "langgraph==0.6.0", "slipway-runtime"}},
 		"no such directory": {map[string]string{"framework.json": config(`, "dependencies": ["./lib"]`)},
 			build.ReasonConfigInvalid, []string{`the repository has no directory "lib"`}},
 		"no package.json": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agent.mjs": "export const graph = null"},
@@ -184,7 +189,10 @@ func testFailures(t *testing.T, m machine) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			r := buildtest.NewRepo(t, with(map[string]string{"agent.py": "graph = None\n"}, flatten(c.files)...))
-			m.wantFailure(t, buildtest.NewSpec(r.URL()), c.reason, c.words...)
+			got := m.wantFailure(t, buildtest.NewSpec(r.URL()), c.reason, c.words...)
+			if !slices.Contains(c.words, "slipway-runtime") && strings.Contains(got.Message, "slipway-runtime") {
+				t.Errorf("the runtime is blamed for what is the repository's: %s", got.Message)
+			}
 		})
 	}
 }
