@@ -7,6 +7,9 @@
 //
 // The repository's commands, and git, which reads what strangers wrote, are kept from all but what is their build's, where the system can do that. The server itself is
 // not: what it writes is where no build can write, and what it reads of a build it reads through the directory that it opened before the first command.
+//
+// What outlives a build is bounded, too: the home directory that a workspace's builds share is given up when it takes more disk than it may, and erased a day after the last
+// build that has used it; of installed packages and of resolved versions those of the lock states that were used last are kept.
 package local
 
 import (
@@ -46,8 +49,10 @@ type Config struct {
 	ReachLimit time.Duration
 	// MemoryMB is how much memory a command and all that it starts may use (4096), where the system can limit it.
 	MemoryMB int
-	// DiskMB is how much disk the files of a build may take (10240), what is installed for it included. Caches, which outlive a build, do not count.
+	// DiskMB is how much disk the files of a build may take (10240), what is installed for it included. What it leaves in its workspace's home may be as much again.
 	DiskMB int
+	// HomeMB is how much disk the home of a workspace's builds may take before the next build begins another (10240).
+	HomeMB int
 	// Places is how many builds run at a time (2).
 	Places int
 }
@@ -61,6 +66,7 @@ type Builder struct {
 	running sync.WaitGroup
 	// tools is held while something is installed that all builds use.
 	tools sync.Mutex
+	homes homes
 
 	mu      sync.Mutex
 	closed  bool
@@ -81,14 +87,14 @@ func New(cfg Config) (*Builder, error) {
 	cfg.Dir = dir
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
-	cfg.MemoryMB, cfg.DiskMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240)
+	cfg.MemoryMB, cfg.DiskMB, cfg.HomeMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240), cmp.Or(cfg.HomeMB, 10240)
 	cfg.Places = cmp.Or(cfg.Places, 2)
 	b := &Builder{cfg: cfg, busyOf: map[string]int{}, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
 	b.release = sync.OnceValue(b.children.Close)
-	if err := b.prepareGit(); err != nil {
+	if err := errors.Join(b.prepareGit(), b.openHomes()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
 	}
 	return b, nil
@@ -197,7 +203,11 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 	if err := b.removeImage(ctx, revision); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
-	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), child.RemoveFiles(b.recordOf(revision))); err != nil {
+	// The record goes last: it says what is left to erase.
+	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveHome(revision)); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	if err := child.RemoveFiles(b.recordOf(revision)); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
 	return nil
@@ -245,12 +255,6 @@ func (b *Builder) Close() error {
 
 func (b *Builder) dirOf(revision string) string {
 	return filepath.Join(b.cfg.Dir, "revisions", revision)
-}
-
-// cacheOf is the home directory of a workspace's builds. They share it, so that a second build finds what the first downloaded and
-// compiled; other workspaces do not, as a build could plant something in it.
-func (b *Builder) cacheOf(workspace string) string {
-	return filepath.Join(b.cfg.Dir, "cache", workspace)
 }
 
 // recordOf is what the server itself writes about a revision's build, which the build only reads.

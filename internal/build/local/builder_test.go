@@ -157,7 +157,7 @@ func TestBuildCommandHasACleanEnvironment(t *testing.T) {
 	}
 	want := map[string]string{
 		"PATH": os.Getenv("PATH"), "GOFLAGS": "-mod=mod", "CI": "true",
-		"HOME":   filepath.Join(m.cfg.Dir, "cache", spec.Workspace),
+		"HOME":   filepath.Join(m.cfg.Dir, "cache", spec.Workspace, "1"),
 		"TMPDIR": filepath.Join(m.cfg.Dir, "revisions", spec.Revision, "tmp"),
 	}
 	for name, value := range want {

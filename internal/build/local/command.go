@@ -64,7 +64,7 @@ func (j *job) confinement(s step) child.Confinement {
 	b := j.builder
 	return child.Confinement{
 		Private: b.cfg.Private, Read: append(b.shared(), b.recordOf(j.spec.Revision), b.keptOf(j.spec.Workspace)),
-		Write: []string{b.dirOf(j.spec.Revision), b.cacheOf(j.spec.Workspace)},
+		Write: []string{b.dirOf(j.spec.Revision), j.home},
 	}
 }
 
@@ -97,7 +97,7 @@ func (j *job) environment(s step) []string {
 	if s.platform {
 		return append(env, "HOME="+filepath.Join(j.builder.cfg.Dir, "tools", "home"))
 	}
-	return append(env, "HOME="+j.builder.cacheOf(j.spec.Workspace), "TMPDIR="+j.temp())
+	return append(env, "HOME="+j.home, "TMPDIR="+j.temp())
 }
 
 // outcome is how a command ended and what it printed last.

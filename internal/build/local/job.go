@@ -28,6 +28,8 @@ type job struct {
 	// root is the revision's directory while the build runs, tree that of its commit, as they were before the first command: what commands may have put in their place
 	// is not followed.
 	root, tree *os.Root
+	// home is the directory that the build has in common with others of its workspace.
+	home string
 
 	// done is closed when result and err are set.
 	done   chan struct{}
@@ -104,14 +106,17 @@ func (j *job) build() (result build.Result, err error) {
 
 // open makes the directories of a build, empty, and those that it has in common with others.
 func (j *job) open(dir, tree string) error {
-	b, workspace := j.builder, j.spec.Workspace
-	if err := errors.Join(child.RemoveFiles(dir), child.RemoveFiles(b.recordOf(j.spec.Revision))); err != nil {
+	b, revision := j.builder, j.spec.Revision
+	if err := errors.Join(child.RemoveFiles(dir), child.RemoveFiles(b.recordOf(revision))); err != nil {
 		return err
 	}
-	if err := makeDirs(tree, j.temp(), b.recordOf(j.spec.Revision), b.cacheOf(workspace), b.keptOf(workspace)); err != nil {
+	if err := makeDirs(tree, j.temp(), b.recordOf(revision)); err != nil {
 		return err
 	}
 	var err error
+	if j.home, err = b.enterHome(j.spec.Workspace, revision); err != nil {
+		return err
+	}
 	if j.root, err = os.OpenRoot(dir); err != nil {
 		return err
 	}
@@ -135,7 +140,7 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	}
 	artifact := build.Artifact{
 		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs,
-		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.builder.cacheOf(j.spec.Workspace)),
+		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),
 	}
 	var started launch
 	var err error

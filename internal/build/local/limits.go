@@ -78,9 +78,15 @@ func (j *job) checkDisk(dir string) error {
 	return nil
 }
 
-// overfull tells whether the files of a build take more disk than they may. What cannot be read takes none: it may just be going.
+// overfull tells whether the files of a build take more disk than they may, or what is written beside them does.
 func (j *job) overfull(dir string) bool {
-	left := int64(j.builder.cfg.DiskMB) << 20
+	cfg := j.builder.cfg
+	return takesMore(dir, cfg.DiskMB) || takesMore(j.home, cfg.HomeMB+cfg.DiskMB)
+}
+
+// takesMore tells whether the files in a directory take more disk than that. What cannot be read takes none: it may just be going.
+func takesMore(dir string, megabytes int) bool {
+	left := int64(megabytes) << 20
 	over := errors.New("more than there may be")
 	return errors.Is(filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {
