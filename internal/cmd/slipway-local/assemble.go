@@ -161,10 +161,13 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	if err != nil {
 		return err
 	}
-	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Logs: logs, Log: log}); err != nil {
+	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Private: s.config.Data, Logs: logs, Log: log}); err != nil {
 		return err
 	}
-	if s.target, err = process.New(process.Config{Dir: s.path("agents"), Logs: logs, Log: log, Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}}); err != nil {
+	if s.target, err = process.New(process.Config{
+		Dir: s.path("agents"), Private: s.config.Data, Logs: logs, Log: log,
+		Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit},
+	}); err != nil {
 		return err
 	}
 	s.token = rand.Text()
