@@ -25,16 +25,21 @@ test("react: a model calls a tool and answers, word by word", async (t) => {
 });
 
 test("approval: a person approves, changes or rejects, in another process", async (t) => {
-  for (const [resume, sent] of [[{ approved: true }, "Dear all, lunch."], [{ approved: true, text: "No." }, "No."], [{ approved: false }, undefined]]) {
-    const thread = await start(t, "approval");
+  const { runtime } = await start(t, "approval");
+  const answers = [[{ approved: true }, "Dear all, lunch."], [{ approved: true, text: "No." }, "No."], [{ approved: false }, undefined]];
+  const threads = answers.map(() => new Thread(runtime));
+  for (const thread of threads) {
     const events = await thread.invoke({ input: { request: "lunch" } });
     const [[question]] = named(events, "interrupt");
     assert.deepEqual(question.value, { question: "Shall this be sent?", draft: "Dear all, lunch." });
     assert.deepEqual(thread.state.tasks.map((task) => [task.name, task.interrupts]), [["approve", [question]]]);
-    await thread.runtime.kill();
-    thread.runtime = (await start(t, "approval")).runtime;
-    await thread.invoke({ command: { resume } });
-    assert.deepEqual([thread.state.values.sent, thread.state.next], [sent, []]);
+  }
+  await runtime.kill();
+  const { runtime: another } = await start(t, "approval");
+  for (const [i, [resume, sent]] of answers.entries()) {
+    threads[i].runtime = another;
+    await threads[i].invoke({ command: { resume } });
+    assert.deepEqual([threads[i].state.values.sent, threads[i].state.next], [sent, []]);
   }
 });
 

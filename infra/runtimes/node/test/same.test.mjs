@@ -3,14 +3,18 @@
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import path from "node:path";
-import { before, test } from "node:test";
+import { after, before, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { named, project, Runtime, Thread } from "./runtime.mjs";
 
 const load = (file) => import(pathToFileURL(file).href);
 let framework;
 let builder;
+let runtime;
+const cleanups = [];
+after(() => Promise.all(cleanups.map((cleanup) => cleanup())));
 before(async () => {
+  runtime = await Runtime.start({ after: (cleanup) => cleanups.push(cleanup) }, "graphs/framework.json");
   const require = createRequire(path.join(project, "package.json"));
   framework = await load(path.join(path.dirname(require.resolve("@langchain/langgraph/package.json")), "dist/index.js"));
   ({ builder } = await load(path.join(project, "graphs/asking.mjs")));
@@ -90,8 +94,8 @@ const scenarios = {
 };
 
 for (const [name, steps] of Object.entries(scenarios)) {
-  test(name, async (t) => {
-    const [reference, served] = [new Reference(), new Served(await Runtime.start(t, "graphs/framework.json"))];
+  test(name, async () => {
+    const [reference, served] = [new Reference(), new Served(runtime)];
     for (const [i, step] of steps.entries()) {
       const go = (side) => (step.update ? side.update(...step.update) : side.invoke(step)).catch((error) => `fails: ${error.name}`);
       const want = await go(reference);

@@ -1,10 +1,14 @@
 import assert from "node:assert/strict";
 import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
 import path from "node:path";
-import { test } from "node:test";
+import { after, before, test } from "node:test";
 import { eventsOf, named, project, run, Runtime, Thread, until } from "./runtime.mjs";
 
 const graphs = "graphs/framework.json";
+let runtime;
+const cleanups = [];
+before(async () => (runtime = await Runtime.start({ after: (cleanup) => cleanups.push(cleanup) }, graphs)));
+after(() => Promise.all(cleanups.map((cleanup) => cleanup())));
 
 /** A configuration file beside the broken graphs. */
 function configure(fields) {
@@ -15,26 +19,34 @@ function configure(fields) {
 }
 
 const failures = {
-  "./syntax.ts:graph": /^graph "agent": syntax\.ts, line 3: SyntaxError: /,
-  "./syntax.mjs:graph": /^graph "agent": syntax\.mjs, line 3: SyntaxError: /,
-  "./nowhere.ts:graph": /^graph "agent": there is no file "\.\/nowhere\.ts"$/,
-  "./other.ts:graph": /^graph "agent": \.\/other\.ts has no export "graph"; it has /,
-  "./other.ts:other": /^graph "agent": a graph, or a function that returns one, was expected, not a plain object$/,
-  "./other.ts:dangling": /^graph "agent": the graph cannot be compiled: /,
-  "./throws.ts:graph": /^graph "agent": throws\.ts, line 3: TypeError: Cannot read properties of undefined/,
-  "./package.ts:graph": /^graph "agent": .*Cannot find package 'no-such-package'/,
-  "./agent": /must be "\.\/path\/to\/file\.ts:variable"$/,
+  "./syntax.ts:graph": /^syntax\.ts, line 3: SyntaxError: /,
+  "./syntax.mjs:graph": /^syntax\.mjs, line 3: SyntaxError: /,
+  "./nowhere.ts:graph": /^there is no file "\.\/nowhere\.ts"$/,
+  "./other.ts:graph": /^\.\/other\.ts has no export "graph"; it has /,
+  "./other.ts:other": /^a graph, or a function that returns one, was expected, not a plain object$/,
+  "./other.ts:dangling": /^the graph cannot be compiled: /,
+  "./throws.ts:graph": /^throws\.ts, line 3: TypeError: Cannot read properties of undefined/,
+  "./package.ts:graph": /Cannot find package 'no-such-package'/,
 };
 
-for (const [place, want] of Object.entries(failures)) {
-  test(`${place} cannot be had`, async () => {
-    const { code, stdout, stderr } = await run(["--config", configure({ graphs: { agent: place } }), "--check"]);
-    assert.deepEqual([code, stdout], [1, ""]);
-    const lines = stderr.trim().split("\n");
-    assert.equal(lines.length, 1, stderr);
-    assert.match(lines[0], want);
-  });
-}
+test("each graph that cannot be had is a line", async () => {
+  const graphs = Object.fromEntries(Object.keys(failures).map((place) => [place, place]));
+  const { code, stdout, stderr } = await run(["--config", configure({ graphs }), "--check"]);
+  assert.deepEqual([code, stdout], [1, ""]);
+  const lines = stderr.trim().split("\n");
+  assert.equal(lines.length, Object.keys(failures).length, stderr);
+  for (const [place, want] of Object.entries(failures)) {
+    const said = lines.filter((line) => line.startsWith(`graph "${place}": `));
+    assert.equal(said.length, 1, stderr);
+    assert.match(said[0].slice(`graph "${place}": `.length), want);
+  }
+});
+
+test("a place that names no variable", async () => {
+  const { code, stdout, stderr } = await run(["--config", configure({ graphs: { agent: "./agent" } }), "--check"]);
+  assert.deepEqual([code, stdout], [1, ""]);
+  assert.match(stderr.trim(), /must be "\.\/path\/to\/file\.ts:variable"$/);
+});
 
 test("a factory may need what only a run has", async () => {
   const { code, stdout, stderr } = await run(["--config", configure({ graphs: { agent: "./other.ts:failing" } }), "--check"]);
@@ -75,16 +87,14 @@ test("--check describes the graphs, as the operation does", async (t) => {
   assert.deepEqual(await answer.json(), { graphs: described });
 });
 
-test("graphs within a graph are described by namespace", async (t) => {
-  const runtime = await Runtime.start(t, graphs);
+test("graphs within a graph are described by namespace", async () => {
   const { graphs: described } = await (await runtime.post({ operation: "describe" })).json();
   assert.deepEqual(Object.keys(described.asking.subgraphs), ["asking"]);
   assert.equal(described.steps.subgraphs, undefined);
   assert.ok(described.factory.graph.nodes.some((node) => node.id === "unnamed"));
 });
 
-test("requests that are refused", async (t) => {
-  const runtime = await Runtime.start(t, graphs);
+test("requests that are refused", async () => {
   const cases = [
     [401, { headers: { authorization: "Bearer another" } }, {}],
     [401, { headers: { authorization: "" } }, {}],
@@ -129,8 +139,7 @@ test("a running invocation may finish after SIGTERM, and no other begins", async
   assert.deepEqual(await runtime.exited, [0, null]);
 });
 
-test("a port that is taken ends the program", async (t) => {
-  const runtime = await Runtime.start(t, graphs);
+test("a port that is taken ends the program", async () => {
   const { code, stderr } = await run(["--config", path.join(project, graphs)], { env: { PATH: process.env.PATH, HOST: "127.0.0.1", PORT: new URL(runtime.url).port } });
   assert.equal(code, 1);
   assert.match(stderr, /EADDRINUSE/);

@@ -39,22 +39,38 @@ def write(directory: Path, path: str, text: str, target: str | None = None) -> N
         (directory / "framework.json").write_text(json.dumps({"dependencies": ["."], "graphs": {"agent": target}}))
 
 
+# Each is a graph of one repository: its file's text, where it is said to be (the file of its own, if nowhere else), and what is wrong with it.
+WRONG = {
+    "syntax": ("x = 1\ndef f(:\n", "", "syntax.py, line 2: SyntaxError: invalid syntax"),
+    "indentation": ("def f():\nreturn\n", "", "indentation.py, line 2: IndentationError: expected an indented block after function definition on line 1"),
+    "imports": ("\nimport no_such_module\n", "", "imports.py, line 2: ModuleNotFoundError: No module named 'no_such_module'"),
+    "exits": ("raise SystemExit(3)\n", "", "exits.py, line 1: SystemExit: 3"),
+    "elsewhere": (GRAPH, "./other.py:graph", "there is no file './other.py'"),
+    "unnamed": (GRAPH, "", "./unnamed.py has no variable 'graph'"),
+    "number": ("graph = 3\n", "", "a graph, or a function that returns one, was expected, not int"),
+    "edge": (GRAPH + "graph = builder.add_edge('node', 'nowhere')\n", "", "the graph cannot be compiled: Found edge ending at unknown node `nowhere`"),
+    "script": (GRAPH, "./agent.ts:graph", "./agent.ts is a JavaScript file; the Python runtime hosts Python graphs only"),
+    "module": (GRAPH, "no.module:graph", "no.module: ModuleNotFoundError: No module named 'no'"),
+}
+
+
+@pytest.mark.parametrize("mode", [["--check"], []])
+def test_what_is_wrong_is_said_in_one_line_for_each_graph(tmp_path: Path, mode: list[str]) -> None:
+    for name, (text, _, _) in WRONG.items():
+        (tmp_path / f"{name}.py").write_text(text)
+    graphs = {name: target or f"./{name}.py:graph" for name, (_, target, _) in WRONG.items()}
+    (tmp_path / "framework.json").write_text(json.dumps({"dependencies": ["."], "graphs": graphs}))
+    result = check(tmp_path, *mode)
+    assert result.stderr.splitlines() == [f"graph {name!r}: {wanted}" for name, (_, _, wanted) in WRONG.items()]
+    assert (result.returncode, result.stdout) == (1, "")
+
+
 @pytest.mark.parametrize("mode", [["--check"], []])
 @pytest.mark.parametrize(("text", "target", "wanted"), [
-    ("x = 1\ndef f(:\n", "./agent.py:graph", "graph 'agent': agent.py, line 2: SyntaxError: invalid syntax"),
-    ("def f():\nreturn\n", "./agent.py:graph", "graph 'agent': agent.py, line 2: IndentationError: expected an indented block after function definition on line 1"),
-    ("\nimport no_such_module\n", "./agent.py:graph", "graph 'agent': agent.py, line 2: ModuleNotFoundError: No module named 'no_such_module'"),
-    ("raise SystemExit(3)\n", "./agent.py:graph", "graph 'agent': agent.py, line 1: SystemExit: 3"),
-    (GRAPH, "./other.py:graph", "graph 'agent': there is no file './other.py'"),
-    (GRAPH, "./agent.py:graph", "graph 'agent': ./agent.py has no variable 'graph'"),
-    ("graph = 3\n", "./agent.py:graph", "graph 'agent': a graph, or a function that returns one, was expected, not int"),
     ("def graph():\n    return 3\n", "./agent.py:graph", "graph 'agent': a graph, or a function that returns one, was expected, not int"),
-    (GRAPH + "graph = builder.add_edge('node', 'nowhere')\n", "./agent.py:graph", "graph 'agent': the graph cannot be compiled: Found edge ending at unknown node `nowhere`"),
-    (GRAPH, "./agent.ts:graph", "graph 'agent': ./agent.ts is a JavaScript file; the Python runtime hosts Python graphs only"),
-    (GRAPH, "no.module:graph", "graph 'agent': no.module: ModuleNotFoundError: No module named 'no'"),
     (GRAPH, "agent", 'framework.json: graphs.agent must be "path/to/file.py:variable"'),
 ])
-def test_what_is_wrong_is_said_in_one_line(tmp_path: Path, mode: list[str], text: str, target: str, wanted: str) -> None:
+def test_what_is_wrong_with_a_factory_or_a_path(tmp_path: Path, mode: list[str], text: str, target: str, wanted: str) -> None:
     write(tmp_path, "agent.py", text, target)
     result = check(tmp_path, *mode)
     assert (result.returncode, result.stderr.strip(), result.stdout) == (1, wanted, "")
@@ -68,30 +84,40 @@ def test_a_configuration_that_is_missing_or_broken(tmp_path: Path) -> None:
     assert "graphs must name at least one graph" in check(tmp_path, "--check").stderr
 
 
-@pytest.mark.parametrize(("path", "target", "text"), [
-    ("agent.py", "./agent.py:builder", GRAPH),
-    ("agent.py", "agent:graph", GRAPH + "graph = builder.compile()"),
-    ("src/my_agent/graph.py", "./src/my_agent/graph.py:graph", GRAPH + "from .tools import ready\ngraph = builder.compile()"),
-    ("json/graph-1.py", "./json/graph-1.py:graph", GRAPH + "graph = builder.compile()"),
-    ("json/graph.py", "./json/graph.py:graph", GRAPH + "graph = builder.compile()"),
-    ("agent.py", "./agent.py:make", GRAPH + "def make():\n    return builder.compile()"),
-    ("agent.py", "./agent.py:make", GRAPH + "async def make(config):\n    assert config['configurable'] is not None\n    return builder"),
-    ("agent.py", "./agent.py:make", GRAPH + "from langchain_core.runnables import RunnableConfig\ndef make(c: RunnableConfig, n=3):\n    c['configurable']\n    return builder"),
-    ("agent.py", "./agent.py:make", GRAPH + "def make(config, runtime):\n    runtime.store\n    return builder"),
-    ("agent.py", "./agent.py:make", GRAPH + "from langgraph_sdk.runtime import ServerRuntime\nseen = []\ndef make(r: ServerRuntime[Context]):\n"
-     "    seen.append(r.access_context)\n    assert r.execution_runtime is None or seen == ['assistants.read', 'threads.create_run']\n    return builder"),
-    ("agent.py", "./agent.py:make", GRAPH + "import functools\nmake = functools.partial(lambda b: b.compile(), builder)"),
-    ("agent.py", "./agent.py:make", GRAPH + "import contextlib\n@contextlib.asynccontextmanager\nasync def make():\n    yield builder.compile()"),
-    ("agent.py", "./agent.py:make", GRAPH + "import contextlib\n@contextlib.contextmanager\ndef make():\n    yield builder.compile()"),
-    ("agent.py", "./agent.py:flow", "from langgraph.func import entrypoint\n@entrypoint()\ndef flow(inputs: dict) -> dict:\n    return {'text': inputs['text'] + '!'}"),
-])
-def test_every_way_to_name_a_graph(tmp_path: Path, path: str, target: str, text: str) -> None:
-    write(tmp_path, path, text, target)
+# Each is a graph of one repository: its file, how it is named, and the file's text.
+WAYS = {
+    "builder": ("builder.py", "./builder.py:builder", GRAPH),
+    "module": ("agent.py", "agent:graph", GRAPH + "graph = builder.compile()"),
+    "package": ("src/my_agent/graph.py", "./src/my_agent/graph.py:graph", GRAPH + "from .tools import ready\ngraph = builder.compile()"),
+    "no identifier": ("json/graph-1.py", "./json/graph-1.py:graph", GRAPH + "graph = builder.compile()"),
+    "a library's name": ("json/graph.py", "./json/graph.py:graph", GRAPH + "graph = builder.compile()"),
+    "factory": ("factory.py", "./factory.py:make", GRAPH + "def make():\n    return builder.compile()"),
+    "asynchronous": ("asynchronous.py", "./asynchronous.py:make", GRAPH + "async def make(config):\n    assert config['configurable'] is not None\n    return builder"),
+    "annotated": ("annotated.py", "./annotated.py:make",
+                  GRAPH + "from langchain_core.runnables import RunnableConfig\ndef make(c: RunnableConfig, n=3):\n    c['configurable']\n    return builder"),
+    "two arguments": ("two.py", "./two.py:make", GRAPH + "def make(config, runtime):\n    runtime.store\n    return builder"),
+    "runtime": ("runtime.py", "./runtime.py:make", GRAPH + "from langgraph_sdk.runtime import ServerRuntime\nseen = []\ndef make(r: ServerRuntime[Context]):\n"
+                "    seen.append(r.access_context)\n    assert r.execution_runtime is None or seen == ['assistants.read', 'threads.create_run']\n    return builder"),
+    "partial": ("partial.py", "./partial.py:make", GRAPH + "import functools\nmake = functools.partial(lambda b: b.compile(), builder)"),
+    "asynchronous context": ("entered.py", "./entered.py:make", GRAPH + "import contextlib\n@contextlib.asynccontextmanager\nasync def make():\n    yield builder.compile()"),
+    "context": ("context.py", "./context.py:make", GRAPH + "import contextlib\n@contextlib.contextmanager\ndef make():\n    yield builder.compile()"),
+    "functional": ("flow.py", "./flow.py:flow",
+                   "from langgraph.func import entrypoint\n@entrypoint()\ndef flow(inputs: dict) -> dict:\n    return {'text': inputs['text'] + '!'}"),
+}
+
+
+def test_every_way_to_name_a_graph(tmp_path: Path) -> None:
+    for path, _, text in WAYS.values():
+        write(tmp_path, path, text)
     write(tmp_path, "src/my_agent/tools.py", "ready = True")
+    (tmp_path / "framework.json").write_text(json.dumps({"dependencies": ["."], "graphs": {name: target for name, (_, target, _) in WAYS.items()}}))
     with Agent(tmp_path) as agent:
-        thread = Thread()
-        thread.run(agent, input={"text": "hello"})
-        assert thread.values["text"] == "hello!", agent.log()
+        values = {}
+        for name in WAYS:
+            thread = Thread()
+            thread.run(agent, graph=name, input={"text": "hello"})
+            values[name] = thread.values["text"]
+        assert values == dict.fromkeys(WAYS, "hello!"), agent.log()
 
 
 def test_the_public_frameworks_own_file_name(tmp_path: Path) -> None:
