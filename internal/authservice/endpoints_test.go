@@ -94,8 +94,9 @@ func TestRevocationsShareOneDeadline(t *testing.T) {
 	if took := time.Since(begun); took > tokens*f.config.Timeout/4 || len(f.tokens(t)) != tokens {
 		t.Errorf("it took %v, and %d tokens are left", took, len(f.tokens(t)))
 	}
-	if n := asked.Load(); n < 2 || n > 8 {
-		t.Errorf("%d revocations were begun, want several, and no more than at a time", n)
+	// Eight go on at a time, and each may just have begun another one when the time is up.
+	if n := asked.Load(); n < 2 || n > 16 {
+		t.Errorf("%d revocations were begun, want several, and no more than there is time for", n)
 	}
 	f.oauth.recover()
 	if n, err := f.DeleteTokens(t.Context(), owner, providerID); err != nil || n != tokens || len(f.tokens(t)) != 0 {
