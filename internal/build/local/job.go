@@ -73,13 +73,13 @@ func (j *job) run() {
 // build does the work, from an empty directory.
 func (j *job) build() (result build.Result, err error) {
 	dir := j.builder.dirOf(j.spec.Revision)
-	ctx, release := j.bounded(dir)
-	defer release()
 	tree := filepath.Join(dir, "src")
 	if err := j.open(dir, tree); err != nil {
 		return build.Result{}, err
 	}
 	defer func() { err = errors.Join(err, j.tree.Close(), j.root.Close()) }()
+	ctx, release := j.bounded(dir)
+	defer release()
 	from, err := j.clone(ctx, tree)
 	result = build.Result{State: build.Succeeded, CommitSHA: from.id}
 	if err != nil {
