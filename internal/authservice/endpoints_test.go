@@ -99,6 +99,8 @@ func TestRevocationsShareOneDeadline(t *testing.T) {
 		t.Errorf("%d revocations were begun, want several, and no more than there is time for", n)
 	}
 	f.oauth.recover()
+	f.config.Timeout = time.Minute
+	f.Service = authservice.New(f.config)
 	if n, err := f.DeleteTokens(t.Context(), owner, providerID); err != nil || n != tokens || len(f.tokens(t)) != 0 {
 		t.Errorf("got %d (%v)", n, err)
 	}
