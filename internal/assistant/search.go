@@ -60,6 +60,7 @@ func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found [
 		Window: search.window(),
 	})
 }
+
 func (w Search) window() table.Window {
 	return table.Window{Limit: w.Limit, Offset: w.Offset, Room: table.PageRoom}
 }

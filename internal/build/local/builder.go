@@ -8,8 +8,9 @@
 // The repository's commands, and git, which reads what strangers wrote, are kept from all but what is their build's, where the system can do that. The server itself is
 // not: what it writes is where no build can write, and what it reads of a build it reads through the directory that it opened before the first command.
 //
-// What outlives a build is bounded, too: the home directory that a workspace's builds share is given up when it takes more disk than it may, and erased a day after the last
-// build that has used it; of installed packages and of resolved versions those of the lock states that were used last are kept.
+// What outlives a build is bounded, too: the home directory that a workspace's builds share is given up when it takes more disk than it may, and erased at the first
+// removal of a build, or start, a day after the last build that has used it is gone; of installed packages and of resolved versions those of the lock states that were
+// used last are kept.
 package local
 
 import (

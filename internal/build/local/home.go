@@ -149,6 +149,9 @@ func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 			continue // not a home
 		}
 		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another build's end has just erased it
+		}
 		if err != nil {
 			return nil, err
 		}
