@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -90,7 +91,7 @@ func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Spl
 		return nil, err
 	}
 	old := v.channels[Messages]
-	m := merging{list: old.list, index: v.messageIndex(), changed: len(old.list)}
+	m := merging{list: old.list, index: v.ownIndex(), changed: len(old.list)}
 	v.index = nil // it is put back when all messages were taken
 	for _, raw := range incoming {
 		raw, head, err := coerceMessage(raw, newID)
@@ -163,24 +164,38 @@ func (v *Values) messageIndex() map[string]int {
 		return v.index
 	}
 	list := v.channels[Messages].list
-	v.index = make(map[string]int, len(list)+4)
+	v.index, v.lent = make(map[string]int, len(list)+4), false
 	addToIndex(v.index, list, 0)
 	return v.index
 }
 
-// extendIndex makes the index that of a list which has what the messages are now, and others behind it; it reports false for any other list.
-func (v *Values) extendIndex(list []json.RawMessage) bool {
+// ownIndex is messageIndex, to be changed.
+func (v *Values) ownIndex() map[string]int {
+	if v.messageIndex(); v.lent {
+		v.index, v.lent = maps.Clone(v.index), false
+	}
+	return v.index
+}
+
+// reindex makes the index that of a list, if that has what the messages are now, and others behind it; the index of any other list is made when it is needed.
+func (v *Values) reindex(list []json.RawMessage) {
+	if v.index == nil {
+		return
+	}
 	old := v.channels[Messages].list
 	if len(list) < len(old) {
-		return false
+		v.index = nil
+		return
 	}
 	for i := range old {
 		if !bytes.Equal(old[i], list[i]) { // the same memory is not compared
-			return false
+			v.index = nil
+			return
 		}
 	}
-	addToIndex(v.index, list[len(old):], len(old))
-	return true
+	if len(list) > len(old) {
+		addToIndex(v.ownIndex(), list[len(old):], len(old))
+	}
 }
 
 // addToIndex adds messages that begin at a place.

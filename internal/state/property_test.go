@@ -67,6 +67,34 @@ func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
 	})
 }
 
+// TestACopyChangesOnItsOwn changes a state and copies of it in any order, so that what they share is shared by several.
+func TestACopyChangesOnItsOwn(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		ids, states, want := counter(), []*state.Values{new(state.Values)}, []string{"{}"}
+		for range rapid.IntRange(1, 20).Draw(t, "changes") {
+			at := rapid.IntRange(0, len(states)-1).Draw(t, "state")
+			if rapid.Bool().Draw(t, "copy") {
+				states, want = append(states, states[at].Clone()), append(want, want[at])
+			}
+			before := states[at].Clone()
+			if patch, err := drawChange(t)(states[at], ids); err == nil {
+				if err := before.Apply(throughStorage(t, patch)); err != nil {
+					t.Fatal(err)
+				}
+				states, want = append(states, before), append(want, string(states[at].JSON()))
+			}
+			want[at] = string(states[at].JSON())
+			for i, s := range states {
+				if got := string(s.JSON()); got != want[i] {
+					t.Fatalf("a change of state %d makes\n%s of state %d, which was\n%s", at, got, i, want[i])
+				}
+				checkReading(t, s)
+			}
+		}
+	})
+}
+
 // checkReading reads a state back and compares what both know of the messages.
 func checkReading(t *rapid.T, live *state.Values) {
 	again, err := state.Parse(live.JSON())

@@ -19,8 +19,9 @@ const Messages = "messages"
 // Values is a thread's state. It belongs to one goroutine. The zero Values is empty.
 type Values struct {
 	channels map[string]channel
-	// index finds a message by its id; nil until it is needed.
+	// index finds a message by its id; nil until it is needed. Where it is lent, clones have it too, and it must be copied before it changes.
 	index map[string]int
+	lent  bool
 }
 
 // channel is one value: a list is kept as its elements, so that appending does not touch what is there.
@@ -170,6 +171,12 @@ func (v *Values) Has(messageID string) bool {
 	return ok
 }
 
+// Holds reports whether there is a value of that name.
+func (v *Values) Holds(name string) bool {
+	_, ok := v.channels[name]
+	return ok
+}
+
 // Size is about how many bytes JSON has.
 func (v *Values) Size() int {
 	size := 2
@@ -225,9 +232,15 @@ func (v *Values) Apply(p Patch) error {
 		if splice.Keep < len(list) {
 			list = slices.Clip(list[:splice.Keep])
 		}
-		v.put(name, channel{list: append(list, splice.Append...), isList: true})
+		list = append(list, splice.Append...)
+		if name == Messages {
+			v.reindex(list)
+		}
+		v.put(name, channel{list: list, isList: true})
 	}
-	v.index = nil
+	if p.Set[Messages] != nil || slices.Contains(p.Unset, Messages) {
+		v.index = nil
+	}
 	return nil
 }
 
@@ -255,9 +268,7 @@ func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	for name, c := range next.channels {
 		p.difference(name, v.channels[name], c)
 	}
-	if v.index != nil && !v.extendIndex(next.channels[Messages].list) {
-		v.index = nil
-	}
+	v.reindex(next.channels[Messages].list)
 	v.channels = next.channels
 	return p, nil
 }
@@ -303,7 +314,8 @@ func (v *Values) Equal(other *Values) bool {
 
 // Clone returns an independent copy, which shares what neither changes.
 func (v *Values) Clone() *Values {
-	clone := &Values{channels: make(map[string]channel, len(v.channels))}
+	v.lent = v.index != nil
+	clone := &Values{channels: make(map[string]channel, len(v.channels)), index: v.index, lent: v.lent}
 	for name, c := range v.channels {
 		c.list = slices.Clip(c.list)
 		clone.channels[name] = c
