@@ -53,7 +53,7 @@ const (
 	ByDue Index = "due"
 )
 
-// Item is one stored record.
+// Item is one stored record. One that a table returns is read only, as it may be another caller's, too.
 type Item struct {
 	Key   Key
 	Attrs Attrs

@@ -92,6 +92,10 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 	stmt.BindInt64(2, now)
 	span.bind(stmt, 3, resumed)
 
+	read := readItem
+	if query.Index == table.ByList {
+		read = r.shown.item
+	}
 	var page table.Page
 	size := 0
 	for {
@@ -103,7 +107,7 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 			page.Cursor = query.CursorAfter(placeOf(page.Items[len(page.Items)-1], query.Index))
 			return page, nil
 		}
-		item, err := readItem(r.conn, stmt, &r.scratch)
+		item, err := read(r.conn, stmt, &r.scratch)
 		if err != nil {
 			return table.Page{}, err
 		}

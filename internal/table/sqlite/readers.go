@@ -16,6 +16,7 @@ import (
 // quiet server has one.
 type readers struct {
 	path  string
+	shown *shown
 	slots chan struct{} // holds one token for each connection in use
 
 	mu   sync.Mutex
@@ -26,11 +27,12 @@ type readers struct {
 // reader is one connection with the buffer it decodes attributes from.
 type reader struct {
 	conn    *sqlite.Conn
+	shown   *shown
 	scratch []byte
 }
 
 func newReaders(path string) *readers {
-	return &readers{path: path, slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	return &readers{path: path, shown: newShown(), slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
 // take waits for a connection; give must hand it back.
@@ -72,7 +74,7 @@ func (r *readers) next() (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{conn: conn}, nil
+	return &reader{conn: conn, shown: r.shown}, nil
 }
 
 func (r *readers) give(rd *reader) {

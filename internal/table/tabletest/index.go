@@ -1,9 +1,11 @@
 package tabletest
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -29,6 +31,39 @@ var indexCases = []testCase{
 				}
 				return diff(items, []*table.Item{&want})
 			})
+		}
+	}},
+	{"whatever changes of an item shows in an index that was read before", func(f *fixture) {
+		want := sample(key("p", "a"))
+		f.put(want, sample(key("p", "b")))
+		all := func() string {
+			for _, index := range []table.Index{table.ByList, table.ByDue} {
+				items, err := table.AllItems(f.Context(), f, table.Query{Index: index, PK: want.Index[index].PK, Limit: 1})
+				if err != nil {
+					f.Fatal(err)
+				}
+				if found := slices.IndexFunc(items, func(i *table.Item) bool { return i.Key == want.Key }); found < 0 {
+					return "it is not in the index " + string(index)
+				} else if differs := diff(items[found], &want); differs != "" {
+					return differs
+				}
+			}
+			return ""
+		}
+		f.eventually(all)
+		for _, change := range []func(){
+			func() { want.Attrs["name"] = "another" },
+			func() { want.Attrs["epoch"] = want.Attrs["epoch"].(int64) + 1 },
+			func() { want.Body = []byte("another") },
+			func() { want.Body = bytes.Repeat([]byte("long "), 1000) },
+			func() { want.Body = nil },
+			func() { want.Expires = f.clock.now().Add(time.Hour).Truncate(time.Second) },
+			func() { want.Index[table.ByDue] = key(want.Index[table.ByDue].PK, "another") },
+			func() { want.Index[table.ByList] = key(want.Index[table.ByList].PK, "another") },
+		} {
+			change()
+			f.put(want)
+			f.eventually(all)
 		}
 	}},
 	{"the index orders by its own key", func(f *fixture) {
