@@ -7,12 +7,12 @@
 // Beside `Authorization: Bearer <token>`, with the token that the agent has as SLIPWAY_INVOKE_TOKEN, an invocation carries
 //
 //	X-Slipway-Revision: <revision id>
-//	X-Slipway-Signature: t=<unix seconds>,v1=<hex HMAC-SHA-256(token, "<t>.<hex SHA-256 of the body>")>
+//	X-Slipway-Signature: t=<unix seconds>,n=<nonce>,v1=<hex HMAC-SHA-256(token, "<t>.<n>")>
 //
-// The revision is for load balancers that many agents share. The signature is for agents that want to know that the body came from the platform, and
-// just now: such an agent computes it from the token's text, the t of the header and the bytes of the body, compares in constant time, and
-// refuses a t that is more than five minutes from its own clock; within those it may refuse a signature that it has seen. There may be further pairs beside t and
-// v1, to be ignored. A later attempt of a run is signed anew.
+// The revision is for load balancers that many agents share. The signature is for agents that want to know that the call is the platform's, and
+// of just now: such an agent computes it from the token's text and the t and n of the header, compares in constant time, and
+// refuses a t that is more than five minutes from its own clock; within those it may refuse a nonce that it has seen. There may be further pairs beside
+// these, to be ignored. A later attempt of a run is signed anew.
 package graph
 
 import "encoding/json"

@@ -4,7 +4,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,7 +16,7 @@ import (
 )
 
 // verify does what the contract tells an agent to do: it returns why it would refuse the request.
-func verify(token string, header http.Header, body []byte, now time.Time) error {
+func verify(token string, header http.Header, now time.Time) error {
 	fields := map[string]string{}
 	for pair := range strings.SplitSeq(header.Get("X-Slipway-Signature"), ",") {
 		name, value, _ := strings.Cut(pair, "=")
@@ -30,47 +29,48 @@ func verify(token string, header http.Header, body []byte, now time.Time) error 
 	if age := now.Sub(time.Unix(at, 0)); age.Abs() > 5*time.Minute {
 		return fmt.Errorf("it was signed %s ago", age)
 	}
-	hash := sha256.Sum256(body)
 	mac := hmac.New(sha256.New, []byte(token))
-	fmt.Fprintf(mac, "%s.%s", fields["t"], hex.EncodeToString(hash[:]))
+	fmt.Fprintf(mac, "%s.%s", fields["t"], fields["n"])
 	got, err := hex.DecodeString(fields["v1"])
 	if err != nil || !hmac.Equal(got, mac.Sum(nil)) {
-		return fmt.Errorf("signature %q is another body's or token's", fields["v1"])
+		return fmt.Errorf("signature %q is another nonce's or token's", fields["v1"])
 	}
 	return nil
 }
 
 func TestAnInvocationIsSignedForItsRevision(t *testing.T) {
 	t.Parallel()
-	var header http.Header
-	var body []byte
+	headers := make(chan http.Header, 2)
 	endpoint := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		header = r.Header
-		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
-			t.Error(err)
-		}
+		headers <- r.Header
 		w.Header().Set("Content-Type", "application/json")
 		io.WriteString(w, `{}`)
 	})
 	endpoint.Token, endpoint.Revision = "secret", "v1"
-	invoke(t, endpoint, graph.Invocation{Graph: "agent", State: graph.State{Values: json.RawMessage(`{"messages":[]}`)}})
+	invoke(t, endpoint, graph.Invocation{Graph: "agent"})
+	header := <-headers
 	if got := header["X-Slipway-Revision"]; len(got) != 1 || got[0] != "v1" {
 		t.Errorf("got revision %q", got)
 	}
 	now := time.Now()
-	if err := verify("secret", header, body, now); err != nil {
+	if err := verify("secret", header, now); err != nil {
 		t.Errorf("signature %q: %v", header.Get("X-Slipway-Signature"), err)
 	}
+	other := header.Clone()
+	other.Set("X-Slipway-Signature", strings.Replace(header.Get("X-Slipway-Signature"), ",n=", ",n=A", 1))
 	for name, refused := range map[string]error{
-		"another token":    verify("other", header, body, now),
-		"another body":     verify("secret", header, append(body, ' '), now),
-		"an earlier one":   verify("secret", header, body, now.Add(6*time.Minute)),
-		"a clock far back": verify("secret", header, body, now.Add(-6*time.Minute)),
+		"another token":    verify("other", header, now),
+		"another nonce":    verify("secret", other, now),
+		"an earlier one":   verify("secret", header, now.Add(6*time.Minute)),
+		"a clock far back": verify("secret", header, now.Add(-6*time.Minute)),
 	} {
 		if refused == nil {
 			t.Errorf("%s: an agent could not tell", name)
 		}
+	}
+	invoke(t, endpoint, graph.Invocation{Graph: "agent"})
+	if again := (<-headers).Get("X-Slipway-Signature"); again == header.Get("X-Slipway-Signature") {
+		t.Errorf("two invocations are both signed %q, so that an agent could not refuse one that is sent again", again)
 	}
 }
 

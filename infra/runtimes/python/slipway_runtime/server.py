@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import hashlib
 import hmac
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -64,10 +63,8 @@ class Server:
     async def _invoke(self, scope: Message, receive: Receive, send: Send) -> None:
         headers = {name.lower(): value for name, value in scope["headers"]}
         self._authorize(headers)
-        body = await _read(receive)
-        self._verify(headers, body)
         try:
-            invocation = parse(body)
+            invocation = parse(await _read(receive))
         except InvalidInvocation as e:
             raise _Refused(400, str(e)) from e
         if invocation.operation == "describe":
@@ -80,22 +77,22 @@ class Server:
         await self._stream(Run(source, invocation, self._store(invocation), outlet := Outlet(self._graphs.loop)), outlet, receive, send)
 
     def _authorize(self, headers: dict[bytes, bytes]) -> None:
-        given = headers.get(b"authorization", b"")
-        if self._token and not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
-            raise _Refused(401, "the invoke token is missing or wrong")
-
-    def _verify(self, headers: dict[bytes, bytes], body: bytes) -> None:
-        """Checks that the body came from the platform just now, if it says so."""
-        signature = headers.get(b"x-slipway-signature")
-        if not self._token or signature is None:
+        if not self._token:
             return
-        pairs = dict(pair.partition("=")[::2] for pair in signature.decode("latin-1").split(","))
-        at = pairs.get("t", "")
-        signed = f"{at}.{hashlib.sha256(body).hexdigest()}".encode()
-        wanted = hmac.new(self._token.encode(), signed, hashlib.sha256).hexdigest()
-        fresh = at.isascii() and at.isdigit() and abs(time.time() - int(at)) <= SIGNATURE_AGE
-        if not hmac.compare_digest(pairs.get("v1", "").encode(), wanted.encode()) or not fresh:
+        given = headers.get(b"authorization", b"")
+        if not hmac.compare_digest(given, f"Bearer {self._token}".encode()):
+            raise _Refused(401, "the invoke token is missing or wrong")
+        signature = headers.get(b"x-slipway-signature")
+        if signature is not None and not self._is_signed(signature.decode("latin-1")):
             raise _Refused(401, "the signature is wrong, or too old")
+
+    def _is_signed(self, signature: str) -> bool:
+        """Says whether the platform made the signature, and made it just now."""
+        pairs = dict(pair.partition("=")[::2] for pair in signature.split(","))
+        at = pairs.get("t", "")
+        wanted = hmac.new(self._token.encode(), f"{at}.{pairs.get('n', '')}".encode("latin-1"), "sha256").hexdigest()
+        fresh = at.isascii() and at.isdigit() and abs(time.time() - int(at)) <= SIGNATURE_AGE
+        return hmac.compare_digest(pairs.get("v1", "").encode(), wanted.encode()) and fresh
 
     async def _describe(self, source: Source) -> dict[str, Any]:
         try:

@@ -392,18 +392,17 @@ def test_requests_that_are_refused(agent: Agent) -> None:
 
 
 def test_the_signature(agent: Agent) -> None:
-    import hashlib
     import hmac
 
     body = json.dumps(Thread().invocation(graph="steps", input={"items": []})).encode()
 
-    def status(at: int, signed: bytes, extra: str = "") -> int:
-        text = f"{at}.{hashlib.sha256(signed).hexdigest()}".encode()
-        return agent.post(body, **{"X-Slipway-Signature": f"t={at},v1={hmac.new(agent.token.encode(), text, hashlib.sha256).hexdigest()}{extra}"}).status
+    def status(at: int, nonce: str = "nonce", extra: str = "") -> int:
+        signature = hmac.new(agent.token.encode(), f"{at}.nonce".encode(), "sha256").hexdigest()
+        return agent.post(body, **{"X-Slipway-Signature": f"t={at},n={nonce},v1={signature}{extra}"}).status
 
     now = int(time.time())
-    assert status(now, body) == status(now - 290, body) == status(now, body, ",v2=x") == 200
-    assert status(now, body + b" ") == status(now - 310, body) == status(now + 310, body) == 401
+    assert status(now) == status(now - 290) == status(now, extra=",v2=x") == 200
+    assert status(now, "other") == status(now - 310) == status(now + 310) == 401
     assert agent.post(body, **{"X-Slipway-Signature": "nonsense"}).status == 401
 
 
