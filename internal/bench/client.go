@@ -22,7 +22,7 @@ type client struct {
 }
 
 func newClient(s *server) *client {
-	return &client{http: &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 256}}, server: s}
+	return &client{http: &http.Client{Transport: &transport{}}, server: s}
 }
 
 // send makes a request and returns the response if its status is good.
@@ -57,7 +57,11 @@ func (c *client) call(ctx context.Context, method, url string, body, answer any)
 		return err
 	}
 	defer response.Body.Close()
-	return json.NewDecoder(response.Body).Decode(answer)
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, answer)
 }
 
 // discard makes a request and reads its answer without looking at it, as a proxy would: what decoding costs is not the server's.
