@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -213,26 +214,50 @@ func TestEndIsStoredLater(t *testing.T) {
 
 func TestFailureIsLogged(t *testing.T) {
 	t.Parallel()
-	var log lines
-	e, h := setup{table: fileTable(t), definition: oneTask, log: &log, functions: works(func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
-		return nil, &workflow.TaskError{Name: "Broken", Cause: "secret"}
-	})}.engine(t)
-	start(t, e, "e1", `{"key": "secret"}`)
-	h.await("e1")
-	e.Close(t.Context())
-	var got []map[string]any
-	for line := range strings.Lines(log.String()) {
-		var fields map[string]any
-		if err := json.Unmarshal([]byte(line), &fields); err != nil {
-			t.Fatal(err)
-		}
-		delete(fields, "time")
-		got = append(got, fields)
+	ended := map[string]any{"level": "WARN", "msg": "execution failed", "machine": "m", "name": "e1", "status": "FAILED"}
+	for name, failed := range map[string]struct {
+		err  error
+		want []map[string]any
+	}{
+		"what was foreseen, without its cause": {
+			err: &workflow.TaskError{Name: "Broken", Cause: "secret"}, want: []map[string]any{with(ended, "error", "Broken")},
+		},
+		"what nobody foresaw": {
+			err: errors.New("read thread: disk on fire"), want: []map[string]any{
+				{"level": "ERROR", "msg": "task failed", "machine": "m", "name": "e1", "state": "A", "error": "read thread: disk on fire"},
+				with(ended, "error", "States.TaskFailed"),
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var log lines
+			e, h := setup{table: fileTable(t), definition: oneTask, log: &log, functions: works(func(context.Context, json.RawMessage) (json.RawMessage, error) {
+				return nil, failed.err
+			})}.engine(t)
+			start(t, e, "e1", `{"key": "secret"}`)
+			h.await("e1")
+			e.Close(t.Context())
+			var got []map[string]any
+			for line := range strings.Lines(log.String()) {
+				var fields map[string]any
+				if err := json.Unmarshal([]byte(line), &fields); err != nil {
+					t.Fatal(err)
+				}
+				delete(fields, "time")
+				got = append(got, fields)
+			}
+			if diff := cmp.Diff(failed.want, got); diff != "" {
+				t.Errorf("log (-want +got):\n%s", diff)
+			}
+		})
 	}
-	want := []map[string]any{{"level": "WARN", "msg": "execution failed", "machine": "m", "name": "e1", "status": "FAILED", "error": "Broken"}}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("log (-want +got):\n%s", diff)
-	}
+}
+
+func with(fields map[string]any, name string, value any) map[string]any {
+	fields = maps.Clone(fields)
+	fields[name] = value
+	return fields
 }
 
 // lines is a buffer that may be written to concurrently.

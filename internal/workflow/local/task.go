@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-run/slipway/internal/workflow"
 	"github.com/slipway-run/slipway/internal/workflow/local/asl"
 )
 
@@ -76,7 +77,15 @@ func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) 
 	case attempt.Err() != nil: // whatever the function made of it
 		return nil, x.failed(state, &asl.Error{Name: asl.ErrorTimeout})
 	default:
+		x.logFault(state, err)
 		return nil, x.failed(state, failureOf(err))
+	}
+}
+
+// logFault logs an error that its function has no name for, so that nobody foresaw it. The cause of a named one may hold what its caller was told in confidence.
+func (x *execution) logFault(state *asl.State, err error) {
+	if _, named := errors.AsType[*workflow.TaskError](err); !named {
+		x.engine.log.Error("task failed", "machine", x.record.Machine, "name", x.record.Name, "state", state.Name, "error", err)
 	}
 }
 
