@@ -36,6 +36,9 @@ func (m oneMachine) run(ctx context.Context) error {
 	if err := os.Mkdir(data, 0o700); err != nil {
 		return err
 	}
+	if err := measureMachine(ctx, work, m.duration); err != nil {
+		return err
+	}
 	if err := measureStart(ctx, m.binary, data); err != nil {
 		return err
 	}

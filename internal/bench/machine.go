@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// measureMachine measures what the machine can do at best, as machines differ, and one that others share differs from hour to hour: how many requests a server answers
+// that does nothing else, with the same clients, and how long it takes to have a page on disk. The other figures are to be read beside these.
+func measureMachine(ctx context.Context, work string, duration time.Duration) error {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	bare := &http.Server{ReadHeaderTimeout: time.Minute, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"ok":true}`))
+	})}
+	var serving errgroup.Group
+	serving.Go(func() error { return bare.Serve(listener) })
+	c, url := newClient(&server{}), "http://"+listener.Addr().String()
+	taken, err := load(ctx, 64, duration, func() error { return c.discard(ctx, http.MethodGet, url, nil) })
+	if err := errors.Join(err, bare.Close()); err != nil {
+		return err
+	}
+	if err := serving.Wait(); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	fmt.Printf("%-14s %2d clients %8.0f /s\n", "empty server", 64, float64(len(taken))/duration.Seconds())
+	return measureDisk(work)
+}
+
+func measureDisk(work string) error {
+	file, err := os.Create(work + "/page")
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	page, taken := make([]byte, 4096), make([]time.Duration, 200)
+	for i := range taken {
+		begun := time.Now()
+		if _, err := file.Write(page); err != nil {
+			return err
+		}
+		if err := file.Sync(); err != nil {
+			return err
+		}
+		taken[i] = time.Since(begun)
+	}
+	printTimes("write and sync of 4 KiB", taken)
+	return nil
+}
