@@ -75,6 +75,8 @@ type Attempt struct {
 	frame *thread.Frame
 	// shown are the values that readers saw last, nil before the first.
 	shown *state.Values
+	// updates are what nodes of an agent that keeps checkpoints have returned since its newest one.
+	updates []json.RawMessage
 	// unshown says that readers have not seen the values with the run's input.
 	unshown bool
 	// amended says that the agent has said anew what became of the tasks of its checkpoint.
@@ -235,7 +237,8 @@ func fence(run Run) table.Cond {
 	return table.All(unchanged, table.Equals(attrHanded, run.Handed))
 }
 
-// begin writes the claim.
+// begin writes the claim. A delayed run may have given way since its thread was read, and may even have the thread back, on which others have then written. So its
+// claim counts only with the lock as it was read; any other run cannot lose the lock without a write to its own item.
 func (a *Attempt) begin(ctx context.Context) error {
 	now := a.store.now()
 	a.Run.Attempt++
@@ -247,6 +250,9 @@ func (a *Attempt) begin(ctx context.Context) error {
 		}
 	}
 	a.renewed = now
+	if a.Run.Attempt == 1 && !a.Run.Due.IsZero() {
+		a.writes = append(a.writes, table.Check{Key: a.thread.Key(), If: table.Equals(thread.AttrEpoch, a.thread.Lock.Epoch)})
+	}
 	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrHanded: a.Run.Handed, attrFailures: a.Run.Failures}
 	if a.Run.Attempt == 1 {
 		a.Run.Started = now
@@ -312,6 +318,9 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 	if a.keeps() {
 		if a.Run.Unfolded == 0 {
 			a.Run.Unfolded = position - 1
+		}
+		for _, update := range updates {
+			a.updates = append(a.updates, update.Value)
 		}
 		return nil
 	}

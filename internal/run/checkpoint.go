@@ -3,9 +3,11 @@ package run
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/thread"
 )
@@ -96,15 +98,25 @@ func sourceOf(c graph.Checkpoint) thread.Source {
 	return thread.SourceLoop
 }
 
-// showChanged shows the values to readers if they have not seen the same before. The first checkpoint of a run, which has its input only beside the
-// values, would show them as they were without.
+// showChanged shows the values to readers if they have not seen the same before, or if a node has written what they are again. The first checkpoint of a run, which has
+// its input only beside the values, would show them as they were without.
 func (a *Attempt) showChanged(source thread.Source) {
 	if source == thread.SourceInput {
 		return
 	}
-	if a.shown == nil || !a.shown.Equal(a.State.Values) {
+	if a.shown == nil || !a.shown.Equal(a.State.Values) || slices.ContainsFunc(a.updates, a.isOfValues) {
 		a.showValues()
 	}
+	a.updates = nil
+}
+
+// isOfValues tells whether a node's update is one of what readers see: not of what only nodes do.
+func (a *Attempt) isOfValues(update json.RawMessage) bool {
+	if !state.IsObject(update) {
+		return string(update) != "null"
+	}
+	members, err := state.Members(update)
+	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return a.State.Values.Holds(m.Name) })
 }
 
 // asked are the questions of a graph that paused, by task where the agent's checkpoint says which task asks them. A graph that has ended before nodes that

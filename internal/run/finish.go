@@ -159,8 +159,8 @@ func (a *Attempt) release(ctx context.Context, now time.Time, own []table.Write,
 			return q.next, nil
 		case !ok:
 			return nil, fmt.Errorf("finish run: %w", err)
-		case failed.Write == 0:
-			return nil, ErrFenced
+		case failed.Write == 0 || (a.Run.Attempt == 0 && !a.Run.Due.IsZero()):
+			return nil, ErrFenced // by another worker, or it has given way to another run meanwhile (begin)
 		}
 		if t, err = s.threads.Get(ctx, a.Run.Ref.Ref); err != nil {
 			return nil, err

@@ -3,6 +3,7 @@ package run_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -189,6 +190,80 @@ func TestADelayedRunGivesWay(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("run %s has no workflow", r.Run)
+		}
+	}
+}
+
+// TestADelayedRunThatGivesWayWhileItIsClaimed does not begin beside the one that goes first, or on what that has written. The claim reads when its time has come; before it
+// writes, a host whose clock is behind makes another run.
+func TestADelayedRunThatGivesWayWhileItIsClaimed(t *testing.T) {
+	t.Parallel()
+	take := map[string]func(f *fixture, delayed run.Run) error{
+		"by a worker": func(f *fixture, delayed run.Run) error {
+			a, err := f.runs.Claim(t.Context(), delayed.Ref, 0)
+			if err == nil {
+				show(a, "d", "delayed's answer")
+				f.finish(a)
+			}
+			return err
+		},
+		"by who gives it up": func(f *fixture, delayed run.Run) error {
+			return f.runs.Fail(t.Context(), delayed.Ref, run.Failure{Name: "Failed", Message: "it failed"})
+		},
+	}
+	const made, works, over = "is made", "works", "is over"
+	for name, taken := range take {
+		for _, other := range []string{made, works, over} {
+			t.Run(name+", when the other "+other, func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t)
+				request := say("delayed", run.Enqueue)
+				request.After = time.Minute
+				delayed, err := f.runs.Create(t.Context(), f.ref, request)
+				f.must(err)
+				var first run.Run
+				var a *run.Attempt
+				f.hand.move(2 * time.Minute)
+				f.table.beforeNext(func() {
+					f.hand.move(-2 * time.Minute)
+					if first = f.create("first", run.Enqueue); other != made {
+						a = f.claim(first)
+						show(a, "m", "first's answer")
+						f.flush(a)
+					}
+					if other == over {
+						f.finish(a)
+					}
+					f.hand.move(2 * time.Minute)
+				})
+				if err = taken(f, delayed); other != over {
+					if err != nil && !errors.Is(err, run.ErrNothingToDo) {
+						t.Fatal(err)
+					}
+					if got := f.get(delayed).Status; got != run.Pending {
+						t.Errorf("the delayed run is %s beside the one that goes first", got)
+					}
+					if other == made {
+						a = f.claim(first)
+					}
+					f.finish(a)
+					err = taken(f, delayed)
+				}
+				f.must(err)
+				one, second := f.get(first), f.get(delayed)
+				if one.Position > second.Start || second.Start >= second.Position {
+					t.Errorf("the events of the runs are %d to %d, and %d to %d", one.Start, one.Position, second.Start, second.Position)
+				}
+				if one.Status != run.Success || !second.Status.Final() {
+					t.Errorf("the runs are %s and %s", one.Status, second.Status)
+				}
+				if diff := cmp.Diff([]string{"human first", "human delayed"}, f.messages()); diff != "" {
+					t.Errorf("messages (-want +got):\n%s", diff)
+				}
+				if lock := f.thread().Lock; lock.Busy || lock.Position != second.Position {
+					t.Errorf("the thread's lock is %+v, the last event %d", lock, second.Position)
+				}
+			})
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/run"
 )
 
@@ -180,6 +181,38 @@ func TestValuesOfAnEventAreThoseOfItsStep(t *testing.T) {
 	want := [][]string{{"human 1"}, {"human 1", "ai one"}, {"human 1", "ai one", "ai two"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("values (-want +got):\n%s", diff)
+	}
+}
+
+// TestEachStepOfAGraphShowsItsValues also where a node writes what there was already, as the framework's own server does it. What only nodes see is not among the values.
+func TestEachStepOfAGraphShowsItsValues(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	step := func(a *run.Attempt, id, source, values string) {
+		t.Helper()
+		f.must(a.Checkpoint(graph.Checkpoint{ID: id, Metadata: json.RawMessage(`{"source": "` + source + `"}`), Values: json.RawMessage(values), Data: []byte(id)}))
+	}
+	const begun, done = `{"files": 1}`, `{"files": 1, "read": 1}`
+	for i, c := range []struct{ before, update, want string }{
+		{`{}`, `{"read": {"read": 1}}`, "metadata values updates values"},
+		{done, `{"read": {"read": 1}}`, "metadata values updates values"},
+		{done, `{"read": [{"read": 1}]}`, "metadata values updates values"},
+		{done, `{"read": {"private": 1}}`, "metadata values updates"},
+		{done, `{"read": null}`, "metadata values updates"},
+	} {
+		r, a := f.started("1")
+		step(a, fmt.Sprint(i, " input"), "input", c.before)
+		if i == 0 {
+			step(a, "0 begun", "loop", begun)
+		} else {
+			step(a, fmt.Sprint(i, " begun"), "loop", done)
+		}
+		f.must(a.Update(run.EventUpdates, json.RawMessage(c.update)))
+		step(a, fmt.Sprint(i, " done"), "loop", done)
+		f.finish(a)
+		if got := names(f.replay(r, 0)); got != c.want {
+			t.Errorf("run %d shows %s, want %s", i, got, c.want)
+		}
 	}
 }
 
