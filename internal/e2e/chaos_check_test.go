@@ -118,6 +118,15 @@ func (c *chaos) check(th *thread) {
 		if c.refused[text] {
 			c.t.Errorf("%q was refused, and is run %s", text, run.ID)
 		}
+		if c.halfway[run.ID] {
+			// Who is not told that a run is gone asks again.
+			got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run.ID, nil)
+			if err != nil || got.status != http.StatusNoContent {
+				c.t.Errorf("the second deletion of run %s: status %d, error %v", run.ID, got.status, err)
+			}
+			c.count("run deleted at last")
+			continue
+		}
 		whole := th.follow(c.t, run.ID, "-1")
 		whole.rest(c.t)
 		position = c.increasing("the events of run "+run.ID, whole.seen, position)

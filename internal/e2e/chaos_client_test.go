@@ -273,6 +273,9 @@ func (c *chaosClient) remove(th *thread) {
 	got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run, nil)
 	switch {
 	case err != nil:
+		c.mu.Lock()
+		c.halfway[run] = true
+		c.mu.Unlock()
 		c.lost(err)
 	case got.status == http.StatusNoContent:
 		c.removing(run, true)

@@ -37,6 +37,8 @@ type chaos struct {
 	undone  []undoing
 	// deleted are the runs that somebody wanted deleted, true where the server said that they are.
 	deleted map[string]bool
+	// halfway are those whose deletion lost its connection: some of their events may be gone.
+	halfway map[string]bool
 	// ended are the final statuses that somebody has seen.
 	ended map[string]string
 	reads []*reading
@@ -72,7 +74,7 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	revision := value(agent.get(t).ActiveRevision)
 	c := &chaos{
 		t: t, client: &server{credentials: s.credentials}, over: make(chan struct{}),
-		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
+		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, halfway: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
 	}
 	c.agent = &deployment{server: c.client, path: agent.path, ID: agent.ID, url: agent.url}
 	for range chaosThreads {
