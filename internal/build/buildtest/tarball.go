@@ -1,0 +1,27 @@
+package buildtest
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"maps"
+	"slices"
+	"testing"
+)
+
+// Tarball packs files as clients do that have them built elsewhere.
+func Tarball(t *testing.T, files map[string]string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	zipped := gzip.NewWriter(&packed)
+	w := tar.NewWriter(zipped)
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		must(t, w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: 0o755, Size: int64(len(files[name]))}))
+		_, err := io.WriteString(w, files[name])
+		must(t, err)
+	}
+	must(t, errors.Join(w.Close(), zipped.Close()))
+	return packed.Bytes()
+}
