@@ -1,0 +1,117 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"cuelabs.dev/go/oci/ociregistry"
+)
+
+// Path is what all requests of the protocol begin with: the Registry is to be served under Path+Prefix, and at Path itself, where clients log in.
+const Path = "/v2/"
+
+// maxManifest is how many bytes a manifest may have, as in other registries.
+const maxManifest = 4 << 20
+
+// ServeHTTP serves who comes with a token as the password of Basic authentication.
+func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	if err := r.admit(req); err != nil {
+		if errors.Is(err, ociregistry.ErrUnauthorized) {
+			w.Header().Set("WWW-Authenticate", `Basic realm="Slipway images", charset="UTF-8"`)
+		}
+		r.writeError(w, req, err)
+		return
+	}
+	req, err := r.bounded(w, req)
+	if err != nil {
+		r.writeError(w, req, err)
+		return
+	}
+	r.serve.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), refusalKey{}, new(refusal))))
+}
+
+// refusal is why an upload takes no more. The library makes a text of that error in one of its answers, so that it is noted beside.
+type refusal struct{ error }
+
+type refusalKey struct{}
+
+func refusalOf(ctx context.Context) *refusal {
+	if noted, ok := ctx.Value(refusalKey{}).(*refusal); ok {
+		return noted
+	}
+	return new(refusal)
+}
+
+// bounded returns the request as it is served: with a body that is not too large, and with nothing to mount.
+func (r *Registry) bounded(w http.ResponseWriter, req *http.Request) (*http.Request, error) {
+	switch {
+	case req.Method == http.MethodPost:
+		req = withoutMount(req)
+	case req.Method == http.MethodPut && strings.Contains(req.URL.Path, "/manifests/"):
+		text, err := io.ReadAll(http.MaxBytesReader(w, req.Body, maxManifest))
+		if err == nil {
+			_, err = decode(text)
+		}
+		req.Body = io.NopCloser(bytes.NewReader(text))
+		return req, err
+	}
+	if req.ContentLength > r.cfg.MaxBlob {
+		return req, &http.MaxBytesError{Limit: r.cfg.MaxBlob}
+	}
+	return req, nil
+}
+
+// withoutMount lets a client upload what it asked to have from another repository, as the protocol foresees: repositories have nothing in common.
+func withoutMount(req *http.Request) *http.Request {
+	query := req.URL.Query()
+	query.Del("mount")
+	query.Del("from")
+	req = req.Clone(req.Context())
+	req.URL.RawQuery = query.Encode()
+	return req
+}
+
+// admit checks that a request's token reaches as far as its path and its method.
+func (r *Registry) admit(req *http.Request) error {
+	_, password, _ := req.BasicAuth()
+	holder, ok := verify(r.cfg.Hasher, password, r.cfg.Now())
+	if !ok {
+		return fmt.Errorf("%w: log in with the username and the token of POST /v2/deployments/{deployment_id}/push-token", ociregistry.ErrUnauthorized)
+	}
+	if req.URL.Path == Path {
+		return nil
+	}
+	if !strings.HasPrefix(req.URL.Path, Path+nameOf(holder.Ref)+"/") {
+		return fmt.Errorf("%w: this token is for %s", ociregistry.ErrDenied, nameOf(holder.Ref))
+	}
+	if req.Method != http.MethodGet && req.Method != http.MethodHead && holder.access != push {
+		return fmt.Errorf("%w: this token can pull only", ociregistry.ErrDenied)
+	}
+	return nil
+}
+
+// writeError answers with an error of the protocol. What else goes wrong is logged and not shown.
+func (r *Registry) writeError(w http.ResponseWriter, req *http.Request, err error) {
+	if noted := refusalOf(req.Context()); noted.error != nil {
+		err = noted.error
+	}
+	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		err = ociregistry.NewHTTPError(fmt.Errorf("a body may have %d bytes here", large.Limit), http.StatusRequestEntityTooLarge, nil, nil)
+	}
+	known, isKnown := errors.AsType[ociregistry.Error](err)
+	_, isHTTP := errors.AsType[ociregistry.HTTPError](err)
+	if !isHTTP && (!isKnown || known.Code() == "UNKNOWN") {
+		if req.Context().Err() == nil {
+			r.cfg.Log.ErrorContext(req.Context(), "registry request failed", "method", req.Method, "error", err)
+		}
+		err = errors.New("the registry could not do this")
+	}
+	if failed := ociregistry.WriteError(w, err); failed != nil {
+		r.cfg.Log.DebugContext(req.Context(), "registry client left", "error", failed)
+	}
+}
