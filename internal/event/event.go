@@ -1,6 +1,7 @@
 package event
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +16,7 @@ import (
 // Type is what happened.
 type Type string
 
-// The events of deployments, and of the agents that serve. Those of revisions are OfStatus.
+// The events of deployments, of the agents that serve, and of listeners. Those of revisions are OfStatus.
 const (
 	DeploymentCreated Type = "deployment.created"
 	DeploymentUpdated Type = "deployment.updated"
@@ -25,6 +26,10 @@ const (
 	AgentCrashed Type = "agent.crashed"
 	// AgentRecovered: it has not ended for a while.
 	AgentRecovered Type = "agent.recovered"
+	// ListenerOffline: it has called, and is not heard of any more. ListenerOnline follows.
+	ListenerOffline Type = "listener.offline"
+	// ListenerOnline: one that was told to be offline calls again.
+	ListenerOnline Type = "listener.online"
 	// WebhookTest is no event, but what a webhook is tested with.
 	WebhookTest Type = "webhook.test"
 )
@@ -39,12 +44,15 @@ type Event struct {
 	Workspace string    `json:"-"`
 	ID        string    `json:"-"`
 	At        time.Time `json:"-"`
-	// Previous is the event of the deployment before this one, "" when this is the first.
+	// Previous is the event of the deployment or listener before this one, "" when this is the first.
 	Previous string `json:"previous,omitempty"`
 
-	Type       Type   `json:"type"`
-	Deployment string `json:"deployment_id"`
-	Name       string `json:"deployment_name"`
+	Type Type `json:"type"`
+	// Deployment is "" for events of a listener, and Listener, with its compute_id, for all others.
+	Deployment string `json:"deployment_id,omitempty"`
+	Name       string `json:"deployment_name,omitempty"`
+	Listener   string `json:"listener_id,omitempty"`
+	ComputeID  string `json:"compute_id,omitempty"`
 	// Revision, Status, Reason and Message are those of a revision, or "".
 	Revision string `json:"revision_id,omitempty"`
 	Status   string `json:"status,omitempty"`
@@ -58,7 +66,17 @@ const (
 	retention = 90 * 24 * time.Hour
 )
 
-// Chain gives the events of one deployment, which are about to be written together, their ids and times: behind the event that is its newest, "" when it
+// subject is the id of what the event happened to.
+func (e Event) subject() string { return cmp.Or(e.Listener, e.Deployment) }
+
+func (e Event) key() table.Key {
+	if e.Listener != "" {
+		return keys.ListenerEvent(e.Workspace, e.Listener, e.ID)
+	}
+	return keys.DeploymentEvent(e.Workspace, e.Deployment, e.ID)
+}
+
+// Chain gives the events of one deployment or listener, which are about to be written together, their ids and times: behind the event that is its newest, "" when it
 // has none.
 func Chain(newest string, now time.Time, events []Event) []Event {
 	events = slices.Clone(events)
@@ -75,14 +93,14 @@ func Chain(newest string, now time.Time, events []Event) []Event {
 // Write returns the write that adds the event to the logs.
 func (e Event) Write() table.Write {
 	return table.Put{If: table.Absent(), Item: table.Item{
-		Key:   keys.DeploymentEvent(e.Workspace, e.Deployment, e.ID),
+		Key:   e.key(),
 		Attrs: record.Attrs(kind, e.At, nil), Body: record.Encode(e), Expires: e.At.Add(retention),
-		Index: map[table.Index]table.Key{table.ByList: keys.DeploymentEventEntry(e.Workspace, e.Deployment, e.ID)},
+		Index: map[table.Index]table.Key{table.ByList: keys.EventEntry(e.Workspace, e.subject(), e.ID)},
 	}}
 }
 
 func decode(workspace string, item *table.Item) (Event, error) {
-	e := Event{Workspace: workspace, ID: keys.DeploymentEventID(item.Key)}
+	e := Event{Workspace: workspace, ID: keys.EventID(item.Key)}
 	if err := record.Check(item, kind); err != nil {
 		return Event{}, err
 	}
@@ -104,8 +122,10 @@ type Payload struct {
 
 // Data says what the event is about. What does not apply is null.
 type Data struct {
-	DeploymentID   string  `json:"deployment_id"`
-	DeploymentName string  `json:"deployment_name"`
+	ComputeID      *string `json:"compute_id"`
+	DeploymentID   *string `json:"deployment_id"`
+	DeploymentName *string `json:"deployment_name"`
+	ListenerID     *string `json:"listener_id"`
 	RevisionID     *string `json:"revision_id"`
 	Status         *string `json:"status"`
 	StatusMessage  *string `json:"status_message"`
@@ -115,7 +135,8 @@ type Data struct {
 // Payload shows the event.
 func (e Event) Payload() Payload {
 	return Payload{e.ID, e.Type, clock.Format(e.At), Data{
-		e.Deployment, e.Name, nullable(e.Revision), nullable(e.Status), nullable(e.Message), nullable(e.Reason),
+		nullable(e.ComputeID), nullable(e.Deployment), nullable(e.Name), nullable(e.Listener),
+		nullable(e.Revision), nullable(e.Status), nullable(e.Message), nullable(e.Reason),
 	}}
 }
 

@@ -47,7 +47,7 @@ func setUp(t *testing.T) *fixture {
 		f.mu.Lock()
 		defer f.mu.Unlock()
 		return f.now
-	})
+	}, nil)
 	return f
 }
 
@@ -75,13 +75,12 @@ func (f *fixture) write(events ...event.Event) {
 	var writes []table.Write
 	of := map[string]bool{}
 	for _, e := range events {
-		if writes = append(writes, e.Write()); !of[e.Deployment] {
+		if !of[e.Deployment] {
 			writes = append(writes, table.Put{Item: table.Item{Key: keys.Deployment(workspace, e.Deployment)}})
 		}
 		of[e.Deployment] = true
 	}
-	f.must(f.table.Transact(f.Context(), writes...))
-	f.Written(workspace)
+	f.must(f.Publish(f.Context(), workspace, events, writes...))
 }
 
 // read reads all pages from a position.
@@ -256,7 +255,7 @@ func TestFollowersAreWoken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	d := deploymentID(1)
-	other := event.NewLog(f.table, clock.System)
+	other := event.NewLog(f.table, clock.System, nil)
 	f.write(f.chain(d, start, "CREATING")...)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

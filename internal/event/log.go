@@ -19,17 +19,44 @@ const lookAgain = time.Second
 type Log struct {
 	table table.Table
 	now   clock.Clock
+	// subscribers are sent what is published; nil when nobody is.
+	subscribers Subscribers
 	// written wakes those in this process who read a workspace's log.
 	written *table.Watchers
 }
 
-// NewLog returns a log over a table.
-func NewLog(t table.Table, now clock.Clock) *Log {
-	return &Log{table: t, now: now, written: table.NewWatchers(nil)}
+// NewLog returns a log over a table. What is published through it is sent to the subscribers, nil for none.
+func NewLog(t table.Table, now clock.Clock, subscribers Subscribers) *Log {
+	return &Log{table: t, now: now, subscribers: subscribers, written: table.NewWatchers(nil)}
 }
 
-// Written wakes the readers of a workspace's log in this process. Whoever has committed events calls it.
-func (l *Log) Written(workspace string) { l.written.Wake(keys.Workspace(workspace)) }
+// Subscribers are sent events.
+type Subscribers interface {
+	// Notify returns the writes that make sure that events, which are about to be written, are sent to those who want them, and what begins the
+	// sending once they were. If that is never called, it begins later.
+	Notify(ctx context.Context, workspace string, events []Event) (writes []table.Write, begin func(context.Context), err error)
+}
+
+// Publish applies, in one transaction, writes and the events of a workspace that tell of them, which Chain has numbered.
+func (l *Log) Publish(ctx context.Context, workspace string, events []Event, writes ...table.Write) error {
+	for _, e := range events {
+		writes = append(writes, e.Write())
+	}
+	begin := func(context.Context) {}
+	if l.subscribers != nil {
+		further, start, err := l.subscribers.Notify(ctx, workspace, events)
+		if err != nil {
+			return err
+		}
+		writes, begin = append(writes, further...), start
+	}
+	if err := l.table.Transact(ctx, writes...); err != nil {
+		return err
+	}
+	l.written.Wake(keys.Workspace(workspace))
+	begin(context.WithoutCancel(ctx))
+	return nil
+}
 
 // Placed is an event with the position after it, from which a reader goes on.
 type Placed struct {

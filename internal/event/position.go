@@ -12,11 +12,11 @@ import (
 const (
 	// window is how late an event of a workspace may become visible and is still read.
 	window = time.Minute
-	// mostSeen is how many deployments a position holds. When more of them have events within the window, it is shorter.
+	// mostSeen is how many deployments and listeners a position holds. When more of them have events within the window, it is shorter.
 	mostSeen = 32
 )
 
-// position says which events of a workspace were read: all up to floor, and of each deployment in seen those up to its time.
+// position says which events of a workspace were read: all up to floor, and of each deployment or listener in seen those up to its time.
 type position struct {
 	floor time.Time
 	seen  map[string]time.Time
@@ -24,17 +24,17 @@ type position struct {
 
 // has tells whether an event was read.
 func (p *position) has(e Event) bool {
-	return !e.At.After(p.floor) || !e.At.After(p.seen[e.Deployment])
+	return !e.At.After(p.floor) || !e.At.After(p.seen[e.subject()])
 }
 
 // follows tells whether the event before, whose time is given, was read.
-func (p *position) follows(deployment string, previous time.Time) bool {
-	return !previous.After(p.floor) || !previous.After(p.seen[deployment])
+func (p *position) follows(subject string, previous time.Time) bool {
+	return !previous.After(p.floor) || !previous.After(p.seen[subject])
 }
 
 // read notes that an event was.
 func (p *position) read(e Event) {
-	p.seen[e.Deployment] = e.At
+	p.seen[e.subject()] = e.At
 	p.raise(e.At.Add(-window))
 	for len(p.seen) > mostSeen {
 		oldest := e.At
@@ -69,7 +69,7 @@ func (p *position) String() string {
 	for _, deployment := range deployments {
 		raw, err := hex.DecodeString(strings.ReplaceAll(deployment, "-", ""))
 		if err != nil || len(raw) != rawID {
-			panic("event: the id of a deployment is no UUID: " + deployment)
+			panic("event: the id of what an event happened to is no UUID: " + deployment)
 		}
 		text = binary.AppendUvarint(append(text, raw...), uint64(p.seen[deployment].Sub(p.floor).Microseconds()))
 	}

@@ -49,8 +49,8 @@ func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Plac
 	var found []Placed
 	behind := map[string]bool{}
 	for _, e := range events {
-		if behind[e.Deployment] || l.gap(at, e) {
-			behind[e.Deployment] = true // of an index that lags, a later read shows what is missing
+		if behind[e.subject()] || l.gap(at, e) {
+			behind[e.subject()] = true // of an index that lags, a later read shows what is missing
 			continue
 		}
 		at.read(e)
@@ -90,5 +90,5 @@ func (l workspaceLog) unread(ctx context.Context, query table.Query, at *positio
 
 // gap tells that the event before is still to become visible. One that does not for long has expired.
 func (l workspaceLog) gap(at *position, e Event) bool {
-	return e.Previous != "" && !at.follows(e.Deployment, id.Time(e.Previous)) && l.now().Sub(e.At) < window
+	return e.Previous != "" && !at.follows(e.subject(), id.Time(e.Previous)) && l.now().Sub(e.At) < window
 }

@@ -75,6 +75,7 @@
 //	deployments that a push builds    Query PushWatches (index list), for each workspace of the installation
 //	was the push delivered before     condition on PushDelivery
 //	earlier names of a repository     Get RepositoryNames
+//	listeners that may be away        Query DueListeners (index due) up to now, for each shard
 //	listener by id                    Get Listener; all of a workspace Query Listeners
 //	has the compute_id a listener     condition on ListenerName in the creating transaction
 //	does a deployment use a listener  Query ListenerUses or ListenerNamespaceUses, limit 1

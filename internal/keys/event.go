@@ -2,7 +2,6 @@ package keys
 
 import (
 	"fmt"
-	"hash/fnv"
 
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -12,8 +11,8 @@ func DeploymentEvent(workspace, deployment, event string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#EVENTS", SK: event}
 }
 
-// DeploymentEventID reads an event's id back from its key.
-func DeploymentEventID(key table.Key) string { return key.SK }
+// EventID reads an event's id back from its key.
+func EventID(key table.Key) string { return key.SK }
 
 // DeploymentEvents asks for a deployment's events after one, oldest first; after may be "".
 func DeploymentEvents(workspace, deployment, after string) table.Query {
@@ -27,11 +26,9 @@ func DeploymentEvents(workspace, deployment, after string) table.Query {
 // eventShards spreads the list of a workspace's events, so that a workspace is not bound to the write rate of one partition.
 const eventShards = 4
 
-// DeploymentEventEntry places an event in its workspace's list.
-func DeploymentEventEntry(workspace, deployment, event string) table.Key {
-	h := fnv.New32a()
-	h.Write([]byte(deployment))
-	return table.Key{PK: eventListPK(workspace, int(h.Sum32()%eventShards)), SK: event}
+// EventEntry places an event of a deployment or a listener in its workspace's list.
+func EventEntry(workspace, subject, event string) table.Key {
+	return table.Key{PK: eventListPK(workspace, shardOf(subject, eventShards)), SK: event}
 }
 
 func eventListPK(workspace string, shard int) string {

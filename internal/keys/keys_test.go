@@ -103,7 +103,9 @@ var all = map[string]struct {
 	"SeatWait":              {keys.SeatWait("w", "d", 3, "r"), table.Key{PK: "W#w#D#d#SEATS#03", SK: "WAIT#r"}},
 	"Lease":                 {keys.Lease("r", due), table.Key{PK: "LEASES#05", SK: "2026-03-01T12:00:00.000000Z#r"}},
 	"DeploymentEvent":       {keys.DeploymentEvent("w", "d", "e"), table.Key{PK: "W#w#D#d#EVENTS", SK: "e"}},
-	"DeploymentEventEntry":  {keys.DeploymentEventEntry("w", "d", "e"), table.Key{PK: "W#w#EVENTS#03", SK: "e"}},
+	"EventEntry":            {keys.EventEntry("w", "d", "e"), table.Key{PK: "W#w#EVENTS#03", SK: "e"}},
+	"ListenerEvent":         {keys.ListenerEvent("w", "l", "e"), table.Key{PK: "W#w#LISTENER#l#EVENTS", SK: "e"}},
+	"DueListener":           {keys.DueListener("t", due), table.Key{PK: "DUE-LISTENERS#3", SK: "2026-03-01T12:00:00.000000Z#t"}},
 	"Webhook":               {keys.Webhook("w", "h"), table.Key{PK: "W#w#WEBHOOKS", SK: "WEBHOOK#h"}},
 	"WebhookCount":          {keys.WebhookCount("w"), table.Key{PK: "W#w#WEBHOOKS", SK: "COUNT"}},
 	"WebhookDelivery":       {keys.WebhookDelivery("w", "h", "m"), table.Key{PK: "W#w#WEBHOOK#h#DELIVERIES", SK: "m"}},
@@ -184,9 +186,9 @@ func TestNoTwoFunctionsMakeOneKey(t *testing.T) {
 			"PushWatch": keys.PushWatch(x, x), "PushWatchEntry": keys.PushWatchEntry(x, x, x, x), "PushDelivery": keys.PushDelivery(x, x, x),
 			"Listener": keys.Listener(x, x), "ListenerName": keys.ListenerName(x, x, x), "ListenerUse": keys.ListenerUse(x, x, x, x),
 			"ListenerBell": keys.ListenerBell(x, x), "ListenerTask": keys.ListenerTask(x, x, x), "ListenerRelease": keys.ListenerRelease(x, x, x),
-			"ListenerOutput": keys.ListenerOutput(x, x, x), "ListenerReleaseEntry": keys.ListenerReleaseEntry(x, x, x),
+			"ListenerEvent": keys.ListenerEvent(x, x, x), "DueListener": keys.DueListener(x, due), "ListenerOutput": keys.ListenerOutput(x, x, x), "ListenerReleaseEntry": keys.ListenerReleaseEntry(x, x, x),
 			"RepositoryNames": keys.RepositoryNames(x, 7),
-			"DeploymentEvent": keys.DeploymentEvent(x, x, x), "DeploymentEventEntry": keys.DeploymentEventEntry(x, x, x), "Webhook": keys.Webhook(x, x),
+			"DeploymentEvent": keys.DeploymentEvent(x, x, x), "EventEntry": keys.EventEntry(x, x, x), "Webhook": keys.Webhook(x, x),
 			"WebhookCount": keys.WebhookCount(x), "WebhookDelivery": keys.WebhookDelivery(x, x, x), "DueDeliveryEntry": keys.DueDeliveryEntry(x, due),
 			"Assistant": keys.Assistant(x, x, x), "AssistantVersion": keys.AssistantVersion(x, x, x, 1), "IntegrationUse": keys.IntegrationUse(x, x, x),
 			"AuthConnectionListEntry": keys.AuthConnectionListEntry(x, x, x), "AuthTokenListEntry": keys.AuthTokenListEntry(x, x, x, x),
@@ -230,14 +232,17 @@ func TestIdsAreReadBackFromKeys(t *testing.T) {
 	if got := keys.ListenerID(keys.Listener(w, r)); got != r {
 		t.Errorf("ListenerID: got %s", got)
 	}
+	if got, err := keys.ParseListener(keys.Listener(w, r)); err != nil || got != (keys.ListenerParts{Workspace: w, Listener: r}) {
+		t.Errorf("ParseListener: got %v (%v)", got, err)
+	}
 	if got := keys.ListenerUseDeployment(keys.ListenerUse(w, r, "n", d)); got != d {
 		t.Errorf("ListenerUseDeployment: got %s", got)
 	}
 	if got := keys.ListenerTaskRevision(keys.ListenerTask(w, d, r)); got != r {
 		t.Errorf("ListenerTaskRevision: got %s", got)
 	}
-	if got := keys.DeploymentEventID(keys.DeploymentEvent(w, d, r)); got != r {
-		t.Errorf("DeploymentEventID: got %s", got)
+	if got := keys.EventID(keys.DeploymentEvent(w, d, r)); got != r {
+		t.Errorf("EventID: got %s", got)
 	}
 	if got := keys.WebhookID(keys.Webhook(w, r)); got != r {
 		t.Errorf("WebhookID: got %s", got)
@@ -282,6 +287,9 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 		if parts, err := keys.ParseListenerRelease(c.got); (err == nil) != (name == "ListenerRelease") {
 			t.Errorf("ParseListenerRelease of %s: got %v (%v)", name, parts, err)
 		}
+		if parts, err := keys.ParseListener(c.got); (err == nil) != (name == "Listener") {
+			t.Errorf("ParseListener of %s: got %v (%v)", name, parts, err)
+		}
 		if parts, err := keys.ParseRun(c.got); (err == nil) != (name == "Run") {
 			t.Errorf("ParseRun of %s: got %v (%v)", name, parts, err)
 		}
@@ -294,7 +302,7 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 // TestEveryPartitionBeginsWithItsWorkspace checks what keeps tenants apart; the exceptions are those of the package's documentation.
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DueCron", "DueDeliveryEntry", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

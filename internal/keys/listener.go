@@ -4,7 +4,9 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/table"
 )
 
@@ -17,6 +19,37 @@ func Listener(workspace, listener string) table.Key {
 
 // ListenerID reads a listener's id back from its key.
 func ListenerID(key table.Key) string { return key.SK }
+
+// ListenerParts are the ids in the key of a listener.
+type ListenerParts struct{ Workspace, Listener string }
+
+// ParseListener reads the ids back from the key of a listener.
+func ParseListener(key table.Key) (ListenerParts, error) {
+	parts := strings.Split(key.PK, "#")
+	if len(parts) != 3 || parts[0] != "W" || parts[2] != "LISTENERS" {
+		return ListenerParts{}, fmt.Errorf("key %v is not that of a listener", key)
+	}
+	return ListenerParts{Workspace: parts[1], Listener: key.SK}, nil
+}
+
+// dueListenerShards spreads what a timer looks at among listeners.
+const dueListenerShards = 4
+
+// DueListener places a listener among those that a timer looks at when due.
+func DueListener(listener string, due time.Time) table.Key {
+	return table.Key{PK: dueListenersPK(shardOf(listener, dueListenerShards)), SK: clock.Format(due) + "#" + listener}
+}
+
+func dueListenersPK(shard int) string { return fmt.Sprintf("DUE-LISTENERS#%d", shard) }
+
+// DueListeners asks for the listeners that may be away, one query for each shard.
+func DueListeners(dueBy time.Time) []table.Query {
+	queries := make([]table.Query, dueListenerShards)
+	for shard := range queries {
+		queries[shard] = table.Query{Index: table.ByDue, PK: dueListenersPK(shard), To: clock.Format(dueBy) + "~"}
+	}
+	return queries
+}
 
 // Listeners asks for a workspace's listeners, oldest first.
 func Listeners(workspace string) table.Query { return table.Query{PK: listenersPK(workspace)} }
@@ -53,6 +86,11 @@ func ListenerUseDeployment(key table.Key) string {
 // ListenerBell is the key of what is written to whenever a listener has something new to do.
 func ListenerBell(workspace, listener string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener), SK: "BELL"}
+}
+
+// ListenerEvent is the key of an event of a listener.
+func ListenerEvent(workspace, listener, event string) table.Key {
+	return table.Key{PK: listenerPK(workspace, listener) + "#EVENTS", SK: event}
 }
 
 // ListenerTask is the key of what a listener has to do for a revision.

@@ -35,7 +35,8 @@
 //
 // A listener that is away fails a rollout, as nobody else can run it: with LISTENER_OFFLINE after it has not been heard of for OfflineLimit (5 min) since the
 // order, or with NOT_READY when it is there but has no healthy release within its own limit, or ReadyLimit (15 min). What was healthy stays so when its listener goes away. Both are read from the
-// times of the last order and the last call, and never stored, so that no timer has to fire. A failed rollout removes its release; one that was never
+// times of the last order and the last call, and never stored, so that no timer has to fire. That a listener is away is an event besides, told once by TellAway, which a timer calls,
+// until the listener calls again, which is one too. A failed rollout removes its release; one that was never
 // delivered is deleted at once, so that a listener which never comes leaves nothing behind.
 //
 // Start reading at Target.Apply, then Store.Claim and Store.Report.

@@ -43,9 +43,14 @@ type Listener struct {
 	Created, Updated time.Time
 	// LastSeen is when a process last spoke for the listener, zero when none ever did. Until is when the session of that process is over, unless it is renewed.
 	LastSeen, Until time.Time
+	// Away is when it was told that the listener is not heard of any more, zero while it calls.
+	Away time.Time
 
 	holder string
 	epoch  int64
+	// event is the newest event of the listener, "" when there is none; minded tells that the listener has called since its absence is told.
+	event  string
+	minded bool
 	// leaving tells that the listener is being deleted; nobody sees it any more.
 	leaving bool
 	// version counts the changes by users, and the deployments that came; a session changes none of it.
@@ -79,6 +84,8 @@ const (
 	attrEpoch    = "epoch"
 	attrUntil    = "until"
 	attrSeen     = "seen"
+	attrAway     = "away"
+	attrEvent    = "event"
 	attrLeaving  = "leaving"
 )
 
@@ -87,7 +94,7 @@ func decode(ref Ref, item *table.Item) (Listener, error) {
 		return Listener{}, err
 	}
 	l := Listener{
-		Ref: ref, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch), leaving: item.Bool(attrLeaving), version: item.Int(record.Version),
+		Ref: ref, event: item.Text(attrEvent), minded: item.Attrs[attrAway] != nil, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch), leaving: item.Bool(attrLeaving), version: item.Int(record.Version),
 	}
 	if software := item.Text(attrSoftware); software != "" {
 		l.Version = &software
@@ -97,6 +104,9 @@ func decode(ref Ref, item *table.Item) (Listener, error) {
 		return Listener{}, err
 	}
 	if l.LastSeen, err = record.Time(item, attrSeen); err != nil {
+		return Listener{}, err
+	}
+	if l.Away, err = record.Time(item, attrAway); err != nil {
 		return Listener{}, err
 	}
 	if l.Until, err = record.Time(item, attrUntil); err != nil {

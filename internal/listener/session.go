@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/event"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -81,7 +82,7 @@ func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (
 			}
 			session.Epoch++
 		}
-		until, err := s.renew(ctx, session, version, Session{Ref: ref, Holder: l.holder, Epoch: l.epoch}.holds())
+		until, err := s.hear(ctx, l, session, version)
 		if _, failed := errors.AsType[*table.ConditionFailed](err); failed {
 			continue
 		}
@@ -90,18 +91,35 @@ func (s *Store) tryEnter(ctx context.Context, ref Ref, holder, version string) (
 	return Session{}, time.Time{}, errContention
 }
 
-// renew writes the session, and that its listener was seen. It is no change of the listener's for users.
-func (s *Store) renew(ctx context.Context, session Session, version string, condition table.Cond) (until time.Time, err error) {
+// hear begins or renews a session of the listener, as it was read, and tells that it is online again if it was told that it is not.
+func (s *Store) hear(ctx context.Context, l Listener, session Session, version string) (until time.Time, err error) {
 	now := s.now()
 	until = now.Add(leaseTime)
-	set := table.Attrs{attrHolder: session.Holder, attrEpoch: session.Epoch, attrUntil: clock.Format(until), attrSeen: clock.Format(now)}
-	if version != "" {
-		set[attrSoftware] = version
+	set := session.seen(now, version)
+	change := table.Update{Key: session.Key(), Set: set, If: table.All(Session{Ref: l.Ref, Holder: l.holder, Epoch: l.epoch}.holds(), l.asHeard())}
+	if session.Epoch != l.epoch || !l.Away.IsZero() || !l.minded {
+		set[attrAway], change.Index = "", l.lookAt(now.Add(s.offlineLimit))
 	}
-	if err := s.table.Transact(ctx, table.Update{Key: session.Key(), Set: set, If: condition}); err != nil {
+	if l.Away.IsZero() {
+		err = s.table.Transact(ctx, change)
+	} else {
+		err = s.tell(ctx, l, change, set, event.Event{
+			Type: event.ListenerOnline, Message: fmt.Sprintf("The listener calls again. It had not since %s.", clock.Format(l.LastSeen)),
+		})
+	}
+	if err != nil {
 		return time.Time{}, fmt.Errorf("renew session: %w", err)
 	}
 	return until, nil
+}
+
+// seen are the attributes of a session that begins or is renewed. They are no change of the listener's for users.
+func (s Session) seen(now time.Time, version string) table.Attrs {
+	set := table.Attrs{attrHolder: s.Holder, attrEpoch: s.Epoch, attrUntil: clock.Format(now.Add(leaseTime)), attrSeen: clock.Format(now)}
+	if version != "" {
+		set[attrSoftware] = version
+	}
+	return set
 }
 
 // Heartbeat renews a session and notes the version of the listener's program unless it is "". A session that ran out is renewed too, as long as no other process has begun
@@ -110,8 +128,35 @@ func (s *Store) Heartbeat(ctx context.Context, session Session, version string) 
 	if err := checkCaller(session.Ref, session.Holder, version); err != nil {
 		return time.Time{}, err
 	}
-	until, err = s.renew(ctx, session, version, session.holds())
-	return until, session.fenced(err)
+	now := s.now()
+	heard := table.All(session.holds(), table.Equals(attrAway, ""))
+	err = s.table.Transact(ctx, table.Update{Key: session.Key(), Set: session.seen(now, version), If: heard})
+	failed, refused := errors.AsType[*table.ConditionFailed](err)
+	switch {
+	case refused && session.holds().Holds(failed.Item):
+		return s.back(ctx, session, version)
+	case err != nil:
+		return time.Time{}, session.fenced(fmt.Errorf("renew session: %w", err))
+	}
+	return now.Add(leaseTime), nil
+}
+
+// back renews the session of a listener that was told to be away.
+func (s *Store) back(ctx context.Context, session Session, version string) (until time.Time, err error) {
+	for range contention {
+		l, err := s.Get(ctx, session.Ref)
+		if err != nil {
+			return time.Time{}, err
+		}
+		if l.holder != session.Holder || l.epoch != session.Epoch {
+			return time.Time{}, session.lost()
+		}
+		until, err = s.hear(ctx, l, session, version)
+		if _, failed := errors.AsType[*table.ConditionFailed](err); !failed {
+			return until, err
+		}
+	}
+	return time.Time{}, errContention
 }
 
 // Leave ends a session, so that another process need not wait for it to run out. Ending one that is over does nothing.

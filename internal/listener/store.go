@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/event"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -28,12 +29,14 @@ type Config struct {
 	Now   clock.Clock
 	// Log gets trouble that no request fails for; the default is slog's.
 	Log *slog.Logger
-	// OfflineLimit is how long an order waits for a listener that is not heard of (5 min).
+	// OfflineLimit is how long an order waits for a listener that is not heard of, and after how long it is told that it is not (5 min).
 	OfflineLimit time.Duration
 	// ReadyLimit is how long a release may take to become healthy, unless it says otherwise itself (15 min).
 	ReadyLimit time.Duration
 	// Alarm is told when a listener reports that an agent which was healthy is so no more; nil tells nobody.
 	Alarm compute.Alarm
+	// Subscribers are sent the events of listeners; nil when nobody is.
+	Subscribers event.Subscribers
 	// AllowPrivate lets listeners report addresses that are not public, and plain http. Otherwise what a listener says would make this server call into its own network.
 	AllowPrivate bool
 }
@@ -46,6 +49,7 @@ type Store struct {
 	now                      clock.Clock
 	log                      *slog.Logger
 	alarm                    compute.Alarm
+	events                   *event.Log
 	offlineLimit, readyLimit time.Duration
 	allowPrivate             bool
 }
@@ -55,7 +59,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
 		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
-		allowPrivate: c.AllowPrivate, alarm: c.Alarm,
+		allowPrivate: c.AllowPrivate, alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
 	}
 }
 

@@ -1,5 +1,5 @@
 // Package reconcile heals what was lost: on a timer it looks at the rollouts, runs and deliveries of webhooks that took longer than their lease, and sees to it that each has a
-// workflow that will end it. It takes no input and reads everything anew, so the rare path is the common one. It is the work of the reconcile function on AWS and of a
+// workflow that will end it. It also tells what nobody else notices, as that a listener is not heard of any more. It takes no input and reads everything anew, so the rare path is the common one. It is the work of the reconcile function on AWS and of a
 // goroutine on one machine.
 package reconcile
 
@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/cron"
+	"github.com/slipway-run/slipway/internal/listener"
 	"github.com/slipway-run/slipway/internal/rollout"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/thread"
@@ -30,6 +31,10 @@ type Reconciler struct {
 	// Threads are those whose time to live is over, Crons those that fire now; nil when there are none.
 	Threads *thread.Store
 	Crons   *cron.Store
+	// Listeners are those that may have gone offline; nil when there are none.
+	Listeners *listener.Store
+	// Ends asks the place where agents run for those that have ended; nil when it tells by itself.
+	Ends func(context.Context) error
 	// Sweep erases what dead processes left in the table; nil when they leave nothing.
 	Sweep func(context.Context) error
 	Now   clock.Clock
@@ -52,7 +57,13 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 	if r.Webhooks != nil {
 		rescues.Go(func() { ofWebhooks = r.Webhooks.Rescue(pass, dueBy) })
 	}
-	var ofThreads, ofCrons error
+	var ofThreads, ofCrons, ofListeners, ofEnds error
+	if r.Listeners != nil {
+		rescues.Go(func() { ofListeners = r.Listeners.TellAway(pass, dueBy) })
+	}
+	if r.Ends != nil {
+		rescues.Go(func() { ofEnds = r.Ends(pass) })
+	}
 	if r.Crons != nil {
 		rescues.Go(func() { ofCrons = r.Crons.Fire(pass, r.Now()) })
 	}
@@ -67,7 +78,7 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 		r.Log.WarnContext(ctx, "reconcile ran out of time, the next pass goes on")
 		ofSweep = nil // it was cut off
 	}
-	return errors.Join(ofRollouts, ofRuns, ofWebhooks, ofThreads, ofCrons, ofSweep)
+	return errors.Join(ofRollouts, ofRuns, ofWebhooks, ofThreads, ofCrons, ofListeners, ofEnds, ofSweep)
 }
 
 // Every makes a pass each interval until ctx ends.

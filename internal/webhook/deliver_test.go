@@ -39,8 +39,8 @@ func TestAnEventIsSentSigned(t *testing.T) {
 	if len(got) != 1 {
 		t.Fatalf("%d requests came", len(got))
 	}
-	want := `{"id":"` + e.ID + `","type":"revision.deployed","timestamp":"` + e.Payload().Timestamp + `","data":{"deployment_id":"0197a000-0000-7000-8000-0000000000d1",` +
-		`"deployment_name":"weather","revision_id":"0197a000-0000-7000-8000-0000000000e1","status":"DEPLOYED","status_message":null,"status_reason":null}}`
+	want := `{"id":"` + e.ID + `","type":"revision.deployed","timestamp":"` + e.Payload().Timestamp + `","data":{"compute_id":null,"deployment_id":"0197a000-0000-7000-8000-0000000000d1",` +
+		`"deployment_name":"weather","listener_id":null,"revision_id":"0197a000-0000-7000-8000-0000000000e1","status":"DEPLOYED","status_message":null,"status_reason":null}}`
 	if string(got[0].body) != want {
 		t.Errorf("got %s\nwant %s", got[0].body, want)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// Notify implements deployment.Subscribers: it returns the writes of one delivery for each event and each webhook that wants it.
+// Notify implements event.Subscribers: it returns the writes of one delivery for each event and each webhook that wants it.
 func (s *Store) Notify(ctx context.Context, workspace string, events []event.Event) ([]table.Write, func(context.Context), error) {
 	webhooks, err := s.List(ctx, workspace)
 	if err != nil {

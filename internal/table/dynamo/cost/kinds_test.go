@@ -61,7 +61,7 @@ var nouns = []noun{
 	{"releases", keys.ReleaseEntry(x)},
 	{"rollouts", keys.RolloutEntry(x, time.Time{})},
 	{"deployment's events", keys.DeploymentEvent(x, x, x)},
-	{"workspace's events", keys.DeploymentEventEntry(x, x, x)},
+	{"workspace's events", keys.EventEntry(x, x, x)},
 	{"auth provider", keys.AuthProvider(x, x)},
 	{"auth request", keys.AuthRequest(x, x)},
 	{"auth token", keys.AuthToken(x, x, x)},
