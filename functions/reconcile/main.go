@@ -1,15 +1,17 @@
-// Command reconcile finds rollouts and runs that were lost, sees to it that they end, and erases what dead processes and removed releases left. A
-// schedule of EventBridge invokes it each minute.
+// Command reconcile finds rollouts and runs that were lost, sees to it that they end, tells of agents and listeners that are gone, and erases what dead processes and removed
+// releases left. A schedule of EventBridge invokes it each minute, and a rule of it when a task of an agent has ended.
 package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute/ecs"
 	"github.com/slipway-run/slipway/internal/lambdahost"
 	"github.com/slipway-run/slipway/internal/reconcile"
 	"github.com/slipway-run/slipway/internal/stack"
@@ -34,8 +36,9 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		}
 		reconciler := reconcile.Reconciler{
 			Threads: s.Threads(), Crons: s.Crons(), Runs: s.Runs(), Rollout: work, Webhooks: s.Webhooks(), Now: clock.System, Log: log,
+			Listeners: s.Listeners(), Ends: of.Ends,
 			Sweep: func(ctx context.Context) error { return errors.Join(s.Table().Sweep(ctx, sweepAge), of.Sweep(ctx)) },
 		}
 		return reconciler.Once(ctx, clock.System())
-	}, log), nil
+	}, map[string]func(context.Context, json.RawMessage) error{ecs.TaskStateChange: of.Ended}, log), nil
 }

@@ -36,6 +36,8 @@ type Config struct {
 	Token   string
 	Target  compute.Target
 	Builder build.Builder
+	// Uploads are what builds are made from that have no repository; nil takes none.
+	Uploads Uploads
 	// Logs are what builds and agents print; nil shows none.
 	Logs Logs
 	// AgentWait is how long an invocation waits for an agent that is being restarted; default 30 s.
@@ -57,6 +59,7 @@ type Host struct {
 	// order makes the releases in the target and those in files the same, also when one is applied and removed at once.
 	order    sync.Mutex
 	releases shelf
+	ends     ends
 }
 
 // New returns a host. It starts nothing before Restore.
@@ -74,6 +77,7 @@ func New(cfg Config) (*Host, error) {
 		"GET " + wire.Release:    h.awaitRelease,
 		"DELETE " + wire.Release: h.remove,
 		"GET " + wire.Relapse:    h.awaitRelapse,
+		"POST " + wire.Ends:      h.giveEnds,
 		"POST " + wire.Builds:    h.startBuild,
 		"GET " + wire.Build:      h.awaitBuild,
 		"DELETE " + wire.Build:   h.removeBuild,
@@ -82,6 +86,12 @@ func New(cfg Config) (*Host, error) {
 		"POST " + wire.LogLines:  h.appendLog,
 	} {
 		h.mux.Handle(pattern, h.own(handle))
+	}
+	if cfg.Uploads != nil {
+		h.mux.Handle("POST "+wire.Uploads, h.own(h.grantUpload))
+		h.mux.Handle("POST "+wire.UploadsOf, h.own(h.listUploads))
+		h.mux.Handle("DELETE "+wire.UploadsOf, h.own(h.removeUploads))
+		h.mux.Handle("PUT "+wire.UploadsOf+"/{object}", cfg.Uploads.Handler(h.mux.Error))
 	}
 	h.mux.Handle("POST "+wire.Agent+invocations, h.agent(invocations))
 	h.mux.Handle("GET "+wire.Agent+ping, h.agent(ping))

@@ -32,7 +32,7 @@ func TestTokenIsWanted(t *testing.T) {
 	m.healthy(t, r)
 	for _, route := range []string{
 		"POST " + wire.Releases, "GET " + pathOf(wire.Release, r.Ref), "DELETE " + pathOf(wire.Release, r.Ref),
-		"POST " + wire.Builds, "GET " + wire.Path(wire.Build, r.Revision), "DELETE " + wire.Path(wire.Build, r.Revision),
+		"POST " + wire.Ends, "POST " + wire.Builds, "GET " + wire.Path(wire.Build, r.Revision), "DELETE " + wire.Path(wire.Build, r.Revision),
 		"POST " + pathOf(wire.Agent, r.Ref) + "/invocations",
 	} {
 		method, path, _ := strings.Cut(route, " ")

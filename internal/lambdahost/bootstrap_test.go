@@ -20,6 +20,7 @@ func environment(services string) []string {
 		"AWS_ENDPOINT_URL_SFN=" + services, "AWS_ENDPOINT_URL_KMS=" + services, "SLIPWAY_TABLE=slipway", "SLIPWAY_KMS_KEY=alias/slipway",
 		"SLIPWAY_STATE_MACHINES=arn:aws:states:eu-north-1:123456789012:stateMachine:slipway-", "SLIPWAY_VERSION=test", "SLIPWAY_BASE_URL=",
 		"SLIPWAY_ECS_LOG_GROUP=agents", "SLIPWAY_CODEBUILD_LOG_GROUP=builds",
+		"SLIPWAY_ECR_REPOSITORY=123456789012.dkr.ecr.eu-north-1.amazonaws.com/slipway", "SLIPWAY_PUSH_ROLE=arn:aws:iam::123456789012:role/push", "SLIPWAY_UPLOAD_BUCKET=uploads",
 	}
 }
 
@@ -84,5 +85,5 @@ func TestBootstraps(t *testing.T) {
 		t.Fatal("deployments runs without its variables")
 	}
 	wantLine(t, api.output, "ERROR", "SLIPWAY_TABLE, AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, SLIPWAY_STATE_MACHINES, SLIPWAY_KMS_KEY, "+
-		"SLIPWAY_ECS_LOG_GROUP, SLIPWAY_CODEBUILD_LOG_GROUP")
+		"SLIPWAY_ECS_LOG_GROUP, SLIPWAY_CODEBUILD_LOG_GROUP, SLIPWAY_ECR_REPOSITORY, SLIPWAY_PUSH_ROLE, SLIPWAY_UPLOAD_BUCKET")
 }

@@ -21,7 +21,12 @@ var functions = map[string]func(*slog.Logger) lambdahost.Function{
 	"buffered":  func(log *slog.Logger) lambdahost.Function { return lambdahost.Buffered(routes(log), log) },
 	"task":      func(log *slog.Logger) lambdahost.Function { return lambdahost.Task(task, log) },
 	"schedule": func(log *slog.Logger) lambdahost.Function {
-		return lambdahost.Schedule(func(context.Context) error { return errors.New("secret-cause") }, log)
+		return lambdahost.Schedule(func(context.Context) error { return errors.New("secret-cause") }, map[string]func(context.Context, json.RawMessage) error{
+			"Something Happened": func(_ context.Context, detail json.RawMessage) error {
+				log.Info("it is told", "detail", string(detail))
+				return nil
+			},
+		}, log)
 	},
 }
 

@@ -27,10 +27,20 @@ func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.R
 	}
 }
 
-// Schedule returns the function that a timer calls.
-func Schedule(work func(context.Context) error, log *slog.Logger) func(context.Context) error {
-	return func(ctx context.Context) (err error) {
+// Schedule returns the function that a timer calls; events of EventBridge that have one of the detail-types go to what is for them instead.
+func Schedule(work func(context.Context) error, events map[string]func(ctx context.Context, detail json.RawMessage) error, log *slog.Logger) func(context.Context, json.RawMessage) error {
+	return func(ctx context.Context, input json.RawMessage) (err error) {
 		defer func() { err = report(ctx, log, recover(), err) }()
+		var event struct {
+			DetailType string `json:"detail-type"`
+			Detail     json.RawMessage
+		}
+		if err := json.Unmarshal(input, &event); err != nil {
+			return fmt.Errorf("read event: %w", err)
+		}
+		if take, ok := events[event.DetailType]; ok {
+			return take(ctx, event.Detail)
+		}
 		return work(ctx)
 	}
 }

@@ -49,4 +49,23 @@ func TestASchedule(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	wantLine(t, api.output, `"message":"task failed"`, "secret-cause", invocationID)
+	// By hand it is called with nothing.
+	byHand := api.invoke(`{}`, time.Minute)
+	if got := byHand.rest(t); !byHand.isError {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestAnEventInsteadOfTheTimer(t *testing.T) {
+	t.Parallel()
+	api := self(t, "schedule")
+	answer := api.invoke(`{"source": "test", "detail-type": "Something Happened", "detail": {"to": "x"}}`, time.Minute)
+	if got := answer.rest(t); answer.isError {
+		t.Errorf("got %s", got)
+	}
+	wantLine(t, api.output, `"message":"it is told"`, `"detail":"{\"to\": \"x\"}"`)
+	answer = api.invoke(`3`, time.Minute)
+	if got := answer.rest(t); !answer.isError {
+		t.Errorf("what is no event got %s", got)
+	}
 }

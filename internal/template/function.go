@@ -21,6 +21,7 @@ type event struct {
 		ResponseTransferMode string
 		TimeoutInMillis      int
 		Schedule, Input      string
+		Pattern              map[string]any
 	}
 }
 
@@ -81,6 +82,8 @@ func (f *Function) listen(e event) error {
 			return err
 		}
 		f.Schedules = append(f.Schedules, Schedule{Function: f.Name, Expression: e.Properties.Schedule, Every: every, Input: e.Properties.Input})
+	case "EventBridgeRule":
+		f.Patterns = append(f.Patterns, e.Properties.Pattern)
 	default:
 		return fmt.Errorf("type %s is not understood", e.Type)
 	}

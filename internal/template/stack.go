@@ -58,6 +58,8 @@ type Function struct {
 	Comment   string
 	Routes    []Route
 	Schedules []Schedule
+	// Patterns are those of the events of EventBridge that invoke it.
+	Patterns []map[string]any
 	// Statements are those of its own policies and of the stack's managed ones that it names.
 	Statements []Statement
 	// Managed are the ARNs of other managed policies.

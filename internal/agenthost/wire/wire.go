@@ -9,7 +9,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/revisionlog"
+	"github.com/slipway-run/slipway/internal/upload"
 )
 
 // Routes of a host. The parts in braces are filled by Path.
@@ -18,12 +20,16 @@ const (
 	Release  = "/releases/{workspace}/{deployment}/{revision}"
 	Relapse  = "/releases/{workspace}/{deployment}/{revision}/relapse"
 	Agent    = "/agents/{workspace}/{deployment}/{revision}"
+	Ends     = "/ends"
 	Builds   = "/builds"
 	Build    = "/builds/{revision}"
 
 	Log        = "/logs/{revision}/{kind}"
 	LogChanges = "/logs/{revision}/{kind}/changes"
 	LogLines   = "/logs/{revision}/{kind}/lines"
+
+	Uploads   = "/uploads"
+	UploadsOf = "/uploads/{workspace}/{deployment}"
 )
 
 // Wait is the query parameter that says how long the host may keep a question that has no final answer yet.
@@ -35,6 +41,26 @@ const MaxWait = 20 * time.Second
 // Relapsed is the answer to the question whether a release has relapsed; Reason is "" while it has not.
 type Relapsed struct {
 	Reason string `json:"reason"`
+}
+
+// End is that of an agent that had been healthy, or that cannot be started.
+type End struct {
+	Number int64
+	compute.Ref
+
+	Status compute.Status
+}
+
+// Told is the question for ends: all up to Number have been told, and are to be forgotten.
+type Told struct {
+	Number int64
+}
+
+// Upload is the question for a grant. Base is the address that its client has of the host.
+type Upload struct {
+	upload.Ref
+
+	Base string
 }
 
 // LogPage is a part of a log; NoPosition says that there is no such position in it as was asked for.

@@ -130,6 +130,19 @@ func openKeychain(configurations map[string]string) (keychain, error) {
 	return keys, nil
 }
 
+// logIn adds the credentials of the server's own registry, if it has one.
+func (e *engine) logIn(ctx context.Context, ref compute.Ref, keys keychain) error {
+	if e.cfg.Login == nil {
+		return nil
+	}
+	host, username, password, err := e.cfg.Login(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("log in to the server's registry: %w", err)
+	}
+	keys[host] = registry.AuthConfig{Username: username, Password: password}
+	return nil
+}
+
 // of returns the credentials for a registry as the engine takes them, "" for none.
 func (k keychain) of(host string) (string, error) {
 	auth, ok := k[host]

@@ -23,6 +23,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/compute/computetest"
+	"github.com/slipway-run/slipway/internal/compute/docker"
 )
 
 const (
@@ -79,6 +80,27 @@ func forget(t *testing.T, host string) {
 			}
 		}
 	}
+}
+
+// TestTheServersOwnImagesArePulled takes one from the registry that the target logs in to by itself, and not with what it has for another release.
+func TestTheServersOwnImagesArePulled(t *testing.T) {
+	t.Parallel()
+	host, private, _ := privateRegistry(t)
+	own := computetest.NewRelease(computetest.Serve)
+	m := newMachine(t, func(c *docker.Config) {
+		c.Login = func(_ context.Context, ref compute.Ref) (string, string, string, error) {
+			if ref != own.Ref {
+				return host, registryUser, "of-another", nil
+			}
+			return host, registryUser, registryPassword, nil
+		}
+	})
+	other := computetest.NewRelease(computetest.Serve)
+	other.Artifact.Image, own.Artifact.Image = private, private
+	m.apply(t, other)
+	m.want(t, other, compute.Failed, compute.ReasonImageUnavailable)
+	m.apply(t, own)
+	m.want(t, own, compute.Healthy, "")
 }
 
 // pullSecret is the value of an image pull secret, as kubectl makes one.

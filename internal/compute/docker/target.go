@@ -32,6 +32,9 @@ type Config struct {
 	replica.Limits
 	// EngineLimit is how long a release waits for an engine that does not answer (10 s).
 	EngineLimit time.Duration
+	// Login returns what the images of a release are pulled with that its clients have pushed to the server's own registry, and that registry's host. nil is for a
+	// server without one.
+	Login func(ctx context.Context, ref compute.Ref) (host, username, password string, err error)
 	// Alarm may be nil.
 	Alarm compute.Alarm
 }
@@ -125,6 +128,9 @@ func (e *engine) Prepare(ctx context.Context, spec compute.Release) (compute.Rel
 	p, err := newPod(spec)
 	if err != nil {
 		return spec, replica.Failed(compute.ReasonStartFailed, err.Error())
+	}
+	if err := e.logIn(ctx, spec.Ref, p.keys); err != nil {
+		return spec, replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", spec.Artifact.Image, err))
 	}
 	var failure *compute.Status
 	if spec.Artifact.Image, failure = e.resolve(ctx, spec.Artifact.Image, pullTag, p.keys); failure != nil {

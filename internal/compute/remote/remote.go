@@ -69,6 +69,24 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	return endpoint, func() {}, nil
 }
 
+// Ends raises the alarm for the agents of the host that have ended since it was last asked. An end may be told twice, none is lost while the host lives.
+func (t *Target) Ends(ctx context.Context, alarm compute.Alarm) error {
+	ends, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.Told{})
+	if err != nil {
+		return fmt.Errorf("ask for agents that have ended: %w", err)
+	}
+	if len(ends) == 0 {
+		return nil
+	}
+	for _, end := range ends {
+		alarm(ctx, end.Ref, end.Status)
+	}
+	if _, err := wire.Post[[]wire.End](ctx, t.host, wire.Ends, wire.Told{Number: ends[len(ends)-1].Number}); err != nil {
+		return fmt.Errorf("forget agents that have ended: %w", err)
+	}
+	return nil
+}
+
 // Remove takes no new callers, lets the present ones finish within the host's drain limit, then stops the release.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	if err := t.host.Send(ctx, http.MethodDelete, path(wire.Release, ref), nil); err != nil {

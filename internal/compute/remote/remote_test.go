@@ -38,14 +38,16 @@ func newTarget(t *testing.T) *remote.Target {
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	must(t, err)
+	var host *agenthost.Host
 	processes, err := process.New(process.Config{
 		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: log, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
+		Alarm: func(ctx context.Context, ref compute.Ref, status compute.Status) { host.Alarm(ctx, ref, status) },
 	})
 	must(t, err)
 	t.Cleanup(func() { must(t, processes.Close(context.Background())) })
 	key, err := keyfile.Load(filepath.Join(dir, "key"))
 	must(t, err)
-	host, err := agenthost.New(agenthost.Config{
+	host, err = agenthost.New(agenthost.Config{
 		Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: log,
 	})
 	must(t, err)
