@@ -1,4 +1,4 @@
-// Package build is the seam to the builder, which turns a commit of a git repository into something a compute target can run:
+// Package build is the seam to the builder, which turns a commit of a git repository, or a tarball of sources, into something a compute target can run:
 // package build/local on one machine, CodeBuild on AWS.
 package build
 
@@ -7,6 +7,8 @@ import "context"
 // Spec is what to build. It holds no secrets: the credentials of a private repository are in Credentials, which is never logged.
 type Spec struct {
 	Workspace, Deployment, Revision string
+	// Tarball is the path of the upload (package upload) that takes the place of a repository; "" when there is a repository. Its digest takes that of a commit.
+	Tarball string
 	// RepoURL is any URL that git can clone from: https, ssh, file.
 	RepoURL string
 	// Credentials are "user:password" for the repository, or "".
@@ -80,6 +82,11 @@ const (
 	ReasonRepoUnreachable = "REPOSITORY_UNREACHABLE"
 	// ReasonRefNotFound: the repository has no such branch or tag.
 	ReasonRefNotFound = "REF_NOT_FOUND"
+	// ReasonSourceNotFound: nothing was uploaded, or it is not kept any more; ReasonSourceInvalid: what was uploaded is no tarball that can be unpacked;
+	// ReasonSourceTooLarge: it is larger than it may be, or what it unpacks to is.
+	ReasonSourceNotFound = "SOURCE_NOT_FOUND"
+	ReasonSourceInvalid  = "SOURCE_INVALID"
+	ReasonSourceTooLarge = "SOURCE_TOO_LARGE"
 	// ReasonConfigNotFound: there is no framework configuration file at the path.
 	ReasonConfigNotFound = "CONFIG_NOT_FOUND"
 	// ReasonConfigInvalid: the framework configuration file cannot be used as it is.

@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/../../.."
 uv=$(sh infra/runtimes/uv.sh)
-common='langgraph-checkpoint==4.3.2 langgraph-checkpoint-conformance==0.0.2 langchain-core==1.7.2 uvicorn==0.54.0 orjson==3.13.0 ormsgpack==1.13.1 pytest==9.2.0'
+common='langgraph-checkpoint==4.3.2 langgraph-checkpoint-conformance==0.0.2 langchain-core==1.7.2 uvicorn==0.54.0 httptools==0.9.0 orjson==3.13.0 ormsgpack==1.13.1 pytest==9.2.0'
 for version in current previous; do
 	case $version in
 	current) pins='langgraph==1.2.22 langgraph-prebuilt==1.1.2 langgraph-sdk==0.4.14' ;;

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Builds one commit into an image. Everything it needs is in SLIPWAY_ variables (specification.go); what it found out is in $SLIPWAY_DIR/result, a file
+# Builds one commit, or one tarball, into an image. Everything it needs is in SLIPWAY_ variables (specification.go); what it found out is in $SLIPWAY_DIR/result, a file
 # to source. It ends well when the repository is to blame: the result says so. Any other failure ends it with an error.
 set -Eeuo pipefail
 umask 022
@@ -39,6 +39,21 @@ last_words() {
 left() { local rest=$((SLIPWAY_TIMEOUT - SECONDS)); echo $((rest > 1 ? rest : 1)); }
 over() { [ "$SECONDS" -ge "$SLIPWAY_TIMEOUT" ]; }
 
+# A tarball is downloaded when it is known to be no larger than it may be; the bucket takes what it is sent. It is unpacked below.
+download() {
+  echo "unpacking $SLIPWAY_TARBALL"
+  local object=${SLIPWAY_TARBALL#s3://} size
+  if ! size=$(aws s3api head-object --bucket "${object%%/*}" --key "${object#*/}" --query ContentLength --output text 2>"$log"); then
+    if grep -qF '(404)' "$log"; then
+      fail SOURCE_NOT_FOUND 'nothing was uploaded to the source_tarball_path, or it is not kept any more. PUT the tarball to the upload_url first, or upload it again.'
+    fi
+    cat "$log" >&2
+    exit 1
+  fi
+  [ "$size" -le "$SLIPWAY_TARBALL_LIMIT" ] || fail SOURCE_TOO_LARGE "what was uploaded has $size bytes, which is more than the $SLIPWAY_TARBALL_LIMIT that it may have."
+  aws s3 cp --only-show-errors "$SLIPWAY_TARBALL" "$work/source.tar.gz"
+}
+
 # git reads no configuration but this. A repository may belong to another user, because cloning only reads it. A transfer that stalls ends after half a minute.
 cat >"$work/gitconfig" <<'CONFIG'
 [safe]
@@ -75,51 +90,62 @@ unreachable() {
   fail REPOSITORY_UNREACHABLE "the repository $SLIPWAY_REPOSITORY cannot be cloned: it does not exist, cannot be reached, or $trouble. $(last_words)"
 }
 
-# Whether the repository can be reached, and has the ref, are told by exit codes; no words of git are parsed.
-echo "cloning $SLIPWAY_REPOSITORY at $SLIPWAY_REF"
-code=0
-refs=$(timeout 20 git ls-remote --exit-code -- "$SLIPWAY_REPOSITORY" "$SLIPWAY_REF" 2>"$log") || code=$?
-case $code in
-  0 | 2) ;;
-  124) fail REPOSITORY_UNREACHABLE "the repository $SLIPWAY_REPOSITORY did not answer within 20 s. $(last_words)" ;;
-  *) unreachable ;;
-esac
-# git also lists refs that end in the one asked for. Of a commit only fetching can tell whether it is there.
-if [ -z "$SLIPWAY_COMMIT" ] && ! cut -f 2 <<<"$refs" | grep -qxF -- "$SLIPWAY_REF"; then
-  case $SLIPWAY_REF in
-    refs/heads/*) kind=branch name=${SLIPWAY_REF#refs/heads/} ;;
-    refs/tags/*) kind=tag name=${SLIPWAY_REF#refs/tags/} ;;
-    *) kind=ref name=$SLIPWAY_REF ;;
+clone() {
+  # Whether the repository can be reached, and has the ref, are told by exit codes; no words of git are parsed.
+  echo "cloning $SLIPWAY_REPOSITORY at $SLIPWAY_REF"
+  code=0
+  refs=$(timeout 20 git ls-remote --exit-code -- "$SLIPWAY_REPOSITORY" "$SLIPWAY_REF" 2>"$log") || code=$?
+  case $code in
+    0 | 2) ;;
+    124) fail REPOSITORY_UNREACHABLE "the repository $SLIPWAY_REPOSITORY did not answer within 20 s. $(last_words)" ;;
+    *) unreachable ;;
   esac
-  fail REF_NOT_FOUND "the repository $SLIPWAY_REPOSITORY has no $kind named \"$name\"."
-fi
-cd "$tree"
-git init -q --template=
-git remote add -- origin "$SLIPWAY_REPOSITORY"
-timeout "$(left)" git fetch -q --depth=1 --no-tags --no-recurse-submodules origin "${SLIPWAY_COMMIT:-$SLIPWAY_REF}" >"$log" 2>&1 || {
-  over || [ -z "$SLIPWAY_COMMIT" ] || fail REF_NOT_FOUND "the repository $SLIPWAY_REPOSITORY does not give out the commit $SLIPWAY_COMMIT any more. $(last_words)"
-  unreachable
+  # git also lists refs that end in the one asked for. Of a commit only fetching can tell whether it is there.
+  if [ -z "$SLIPWAY_COMMIT" ] && ! cut -f 2 <<<"$refs" | grep -qxF -- "$SLIPWAY_REF"; then
+    case $SLIPWAY_REF in
+      refs/heads/*) kind=branch name=${SLIPWAY_REF#refs/heads/} ;;
+      refs/tags/*) kind=tag name=${SLIPWAY_REF#refs/tags/} ;;
+      *) kind=ref name=$SLIPWAY_REF ;;
+    esac
+    fail REF_NOT_FOUND "the repository $SLIPWAY_REPOSITORY has no $kind named \"$name\"."
+  fi
+  cd "$tree"
+  git init -q --template=
+  git remote add -- origin "$SLIPWAY_REPOSITORY"
+  timeout "$(left)" git fetch -q --depth=1 --no-tags --no-recurse-submodules origin "${SLIPWAY_COMMIT:-$SLIPWAY_REF}" >"$log" 2>&1 || {
+    over || [ -z "$SLIPWAY_COMMIT" ] || fail REF_NOT_FOUND "the repository $SLIPWAY_REPOSITORY does not give out the commit $SLIPWAY_COMMIT any more. $(last_words)"
+    unreachable
+  }
+  commit=$(git rev-parse -q --verify 'FETCH_HEAD^{commit}') || fail REF_NOT_FOUND "$SLIPWAY_REF of the repository $SLIPWAY_REPOSITORY does not name a commit."
+  git checkout -q --detach "$commit"
+  if [ -e .gitmodules ] && ! timeout "$(left)" git submodule --quiet update --init --recursive --depth=1 >"$log" 2>&1; then
+    over && unreachable
+    fail REPOSITORY_UNREACHABLE "a submodule of the repository $SLIPWAY_REPOSITORY cannot be cloned. $(last_words)"
+  fi
+  unset SLIPWAY_GIT_CREDENTIALS
+  echo "commit $commit"
+  answer SLIPWAY_COMMIT_SHA "$commit"
 }
-commit=$(git rev-parse -q --verify 'FETCH_HEAD^{commit}') || fail REF_NOT_FOUND "$SLIPWAY_REF of the repository $SLIPWAY_REPOSITORY does not name a commit."
-git checkout -q --detach "$commit"
-if [ -e .gitmodules ] && ! timeout "$(left)" git submodule --quiet update --init --recursive --depth=1 >"$log" 2>&1; then
-  over && unreachable
-  fail REPOSITORY_UNREACHABLE "a submodule of the repository $SLIPWAY_REPOSITORY cannot be cloned. $(last_words)"
-fi
-unset SLIPWAY_GIT_CREDENTIALS
-echo "commit $commit"
-answer SLIPWAY_COMMIT_SHA "$commit"
 
-# What becomes of the commit is said by a program of the platform, which runs nothing of it: the Dockerfile and what that needs are in the context then.
+if [ -n "$SLIPWAY_TARBALL" ]; then
+  download
+  from=(--tarball "$work/source.tar.gz" --committed "$SLIPWAY_UPLOADED")
+else
+  clone
+  from=(--repository "$SLIPWAY_REPOSITORY" --commit "$commit" --committed "$(git -C "$tree" show --no-patch --format=%cI HEAD)")
+fi
+
+# What becomes of the sources is said by a program of the platform, which runs nothing of them: the Dockerfile and what that needs are in the context then.
 context=$work/context plan=$work/plan.json
 "$tools/slipway-recipe" --tree "$tree" --config "$SLIPWAY_CONFIG_PATH" --to "$context" --registry "$SLIPWAY_IMAGE_REGISTRY" --other-image "$SLIPWAY_BASE_IMAGE" \
-  --repository "$SLIPWAY_REPOSITORY" --commit "$commit" --committed "$(git show --no-patch --format=%cI HEAD)" \
+  "${from[@]}" \
   --workspace "$SLIPWAY_WORKSPACE_ID" --deployment "$SLIPWAY_DEPLOYMENT_ID" --revision "$SLIPWAY_REVISION_ID" \
   --install-command "$SLIPWAY_INSTALL_COMMAND" --build-command "$SLIPWAY_BUILD_COMMAND" >"$plan"
 get() { jq "$@" "$plan"; }
 if [ "$(get '.failure != null')" = true ]; then
   fail "$(get -r .failure.reason)" "$(get -r .failure.message)"
 fi
+answer SLIPWAY_COMMIT_SHA "$(get -r .commit)"
 get -r '.remarks[]?'
 
 # The build command is a stranger's. It runs as a user that can read neither the environment of this shell, where the way to the project's role is, nor

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/build/repository"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/upload"
 )
 
 // Config is what a Builder needs. Those values that have a default, which is named at each, may be zero.
@@ -29,6 +30,8 @@ type Config struct {
 	NamePrefix string
 	// Project is the name of the CodeBuild project, ECRRepository the URI of the repository that it may push to.
 	Project, ECRRepository string
+	// Uploads says where the tarballs are that are built in place of repositories; nil has none.
+	Uploads Uploads
 	// LogGroup is where builds write what they print, each to streams that begin with its revision; "" leaves that to the project.
 	LogGroup string
 	// Tools is the ARN of the Lambda layer with the program that the script needs (cmd/slipway-recipe).
@@ -40,6 +43,12 @@ type Config struct {
 	Timeout time.Duration
 	// After is for the time between two polls (time.After).
 	After func(time.Duration) <-chan time.Time
+}
+
+// Uploads knows where uploads are. Package upload/s3 has one.
+type Uploads interface {
+	// URI is the s3:// address of an upload.
+	URI(ref upload.Ref) string
 }
 
 // Builder implements build.Builder.
@@ -113,7 +122,8 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 		}
 	}
 	failure := ""
-	repo, err := repository.Parse(spec)
+	from, err := b.sources(spec)
+	repo := from.repo
 	if refused, ok := errors.AsType[*build.Failure](err); ok {
 		failure = refused.Message
 	} else if err != nil {
@@ -127,7 +137,7 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 			return err
 		}
 	}
-	input, err := b.input(spec, repo, note)
+	input, err := b.input(spec, from, note)
 	if err != nil {
 		return err
 	}
@@ -136,6 +146,25 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 		return err
 	}
 	return b.started(ctx, spec.Revision, note, aws.ToString(started.Build.Id))
+}
+
+// sources are where a build gets what it builds: a repository, or the address of a tarball and when that was begun to be uploaded.
+type sources struct {
+	repo     repository.Repository
+	tarball  string
+	uploaded time.Time
+}
+
+func (b *Builder) sources(spec build.Spec) (sources, error) {
+	if spec.Tarball == "" {
+		repo, err := repository.Parse(spec)
+		return sources{repo: repo}, err
+	}
+	ref, ok := upload.Parse(spec.Tarball)
+	if !ok || ref.Workspace != spec.Workspace || ref.Deployment != spec.Deployment || b.cfg.Uploads == nil {
+		return sources{}, fmt.Errorf("%q is no upload of deployment %s that is kept here", spec.Tarball, spec.Deployment)
+	}
+	return sources{tarball: b.cfg.Uploads.URI(ref), uploaded: id.Time(ref.Upload)}, nil
 }
 
 // find returns the build of a note; nil when CodeBuild does not know it any more.

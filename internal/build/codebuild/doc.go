@@ -1,4 +1,4 @@
-// Package codebuild is the builder of an AWS account: CodeBuild clones the commit, checks the framework configuration file, runs the build command
+// Package codebuild is the builder of an AWS account: CodeBuild clones the commit, or downloads the tarball that was uploaded, checks the framework configuration file, runs the build command
 // that it names, and pushes an image with what that left.
 //
 // The work is done by a script (build.sh), which travels in the build specification of each StartBuild, so that it is always as old as its caller. What the image is to
@@ -35,7 +35,8 @@ var Actions = []string{
 }
 
 // ProjectActions are what the role of the CodeBuild project needs for the script, beside what every project needs for its logs: pushing to the
-// repository, reading the secrets whose names begin with the prefix and "-build-", and reading the layer with the tools.
+// repository, reading the secrets whose names begin with the prefix and "-build-", and reading the layer with the tools and the bucket of uploads. Without the right to list what is in
+// that, S3 does not say whether there is something.
 var ProjectActions = []string{
 	"ecr:BatchCheckLayerAvailability",
 	"ecr:CompleteLayerUpload",
@@ -44,5 +45,7 @@ var ProjectActions = []string{
 	"ecr:PutImage",
 	"ecr:UploadLayerPart",
 	"lambda:GetLayerVersion",
+	"s3:GetObject",
+	"s3:ListBucket",
 	"secretsmanager:GetSecretValue",
 }

@@ -30,13 +30,17 @@ import (
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
+	"github.com/slipway-run/slipway/internal/upload/s3"
 )
 
 const (
 	prefix     = "slipway-test"
 	project    = "slipway-test-build"
 	repository = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/slipway-test"
-	layer      = "arn:aws:lambda:eu-central-1:123456789012:layer:slipway-test-build-tools:1"
+	// uploadBucket is where uploads are: in the directory of images.
+	uploadBucket = "slipway-uploads"
+
+	layer = "arn:aws:lambda:eu-central-1:123456789012:layer:slipway-test-build-tools:1"
 )
 
 // tools is the archive that the layer is.
@@ -126,6 +130,8 @@ func newAccount(t *testing.T) *account {
 echo "aws $*" >>"$CALLS"
 case $2 in
   get-layer-version-by-arn) echo "file://`+tools+`" ;;
+  head-object) [ -e "$IMAGES/$6" ] || { echo 'An error occurred (404) when calling the HeadObject operation: Not Found' >&2; exit 254; }; stat -c %s "$IMAGES/$6" ;;
+  cp) cp "$IMAGES/${4#s3://`+uploadBucket+`/}" "$5" ;;
   *) echo password ;;
 esac
 `), 0o755))
@@ -168,7 +174,8 @@ func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder 
 	a.t.Helper()
 	cfg := codebuild.Config{
 		AWS: awsConfig(a.url), Table: openTable(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer,
-		After: func(time.Duration) <-chan time.Time { return time.After(20 * time.Millisecond) },
+		Uploads: s3.New(awsConfig(a.url), uploadBucket),
+		After:   func(time.Duration) <-chan time.Time { return time.After(20 * time.Millisecond) },
 	}
 	for _, c := range change {
 		c(&cfg)

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/codebuild"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/build/repository"
+	"github.com/slipway-run/slipway/internal/upload"
 )
 
 //go:embed build.sh
@@ -61,7 +63,8 @@ func specification() (string, error) {
 }
 
 // input is the request that starts an attempt.
-func (b *Builder) input(spec build.Spec, repo repository.Repository, n note) (*codebuild.StartBuildInput, error) {
+func (b *Builder) input(spec build.Spec, from sources, n note) (*codebuild.StartBuildInput, error) {
+	repo := from.repo
 	text, err := specification()
 	if err != nil {
 		return nil, err
@@ -80,6 +83,9 @@ func (b *Builder) input(spec build.Spec, repo repository.Repository, n note) (*c
 		}}
 	}
 	for _, v := range [][2]string{
+		{"SLIPWAY_TARBALL", from.tarball},
+		{"SLIPWAY_TARBALL_LIMIT", strconv.Itoa(upload.MaxSize)},
+		{"SLIPWAY_UPLOADED", from.uploaded.UTC().Format(time.RFC3339)},
 		{"SLIPWAY_REPOSITORY", repo.URL},
 		{"SLIPWAY_REPOSITORY_SCOPE", repo.Scope},
 		{"SLIPWAY_PROTOCOLS", repo.Protocols},

@@ -122,6 +122,30 @@ func (e Environment) Manifests(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
+// distribution matches the name of what a pyproject.toml packages.
+var distribution = regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*project[ \t]*\][ \t]*(?:#.*)?\r?\n(?:[^\n\[].*\n|\n)*?[ \t]*name[ \t]*=[ \t]*["']([^"'\n]+)["']`)
+
+// Distributions are the normal names of the packages in Packages; known tells whether all of them say it in their pyproject.toml.
+func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
+	for _, dir := range e.Packages {
+		text, err := readFile(root, filepath.Join(dir, "pyproject.toml"))
+		if err != nil {
+			return nil, false
+		}
+		name := distribution.FindSubmatch(text)
+		if name == nil {
+			return nil, false
+		}
+		names = append(names, NormalName(string(name[1])))
+	}
+	return names, true
+}
+
+var nameParts = regexp.MustCompile(`[-_.]+`)
+
+// NormalName is how the name of a distribution is compared.
+func NormalName(name string) string { return strings.ToLower(nameParts.ReplaceAllString(name, "-")) }
+
 // hasSettings tells whether there are settings of uv where the commands run, or above.
 func (e Environment) hasSettings(root *os.Root) bool {
 	for dir := e.dir; ; dir = filepath.Dir(dir) {

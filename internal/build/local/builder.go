@@ -1,4 +1,4 @@
-// Package local is the builder of one machine: it clones a commit with git, checks the framework configuration file and makes what it describes, as a tree for
+// Package local is the builder of one machine: it clones a commit with git, or unpacks what was uploaded, checks the framework configuration file and makes what it describes, as a tree for
 // processes or, where it is given something to make images with, as an image.
 //
 // A build is a job. Jobs wait for one of a few places, in order but for workspaces that have more of them than others, and end with a result that is kept in a file, so
@@ -10,7 +10,7 @@
 //
 // What outlives a build is bounded, too: the home directory that a workspace's builds share is given up when it takes more disk than it may, and erased at the first
 // removal of a build, or start, a day after the last build that has used it is gone; of installed packages and of resolved versions those of the lock states that were
-// used last are kept.
+// used last are kept, and of Python's packages those that a build uses.
 package local
 
 import (
@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/upload"
 )
 
 // Config is what a Builder needs. Values that are zero get the default named at each.
@@ -39,6 +40,8 @@ type Config struct {
 	// Logs get the output of builds, Log what the builder itself has to say.
 	Logs *files.Logs
 	Log  *slog.Logger
+	// Uploads has the tarballs that are built in place of repositories; nil has none.
+	Uploads upload.Opener
 	// Images makes images of what is built; nil leaves it as a tree. Bases are what they are made from.
 	Images Images
 	Bases  dockerfile.Bases
@@ -68,6 +71,8 @@ type Builder struct {
 	// tools is held while something is installed that all builds use.
 	tools sync.Mutex
 	homes homes
+	// environments are those that Python builds share.
+	environments environments
 
 	mu      sync.Mutex
 	closed  bool
@@ -95,7 +100,7 @@ func New(cfg Config) (*Builder, error) {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
 	b.release = sync.OnceValue(b.children.Close)
-	if err := errors.Join(b.prepareGit(), b.openHomes()); err != nil {
+	if err := errors.Join(b.prepareGit(), b.openHomes(), b.openEnvironments()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
 	}
 	return b, nil
@@ -205,7 +210,7 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
 	// The record goes last: it says what is left to erase.
-	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveHome(revision)); err != nil {
+	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", revision, err)
 	}
 	if err := child.RemoveFiles(b.recordOf(revision)); err != nil {

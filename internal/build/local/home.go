@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,9 @@ import (
 
 // homeRest is how long a home that no build has used any more is kept for one that comes.
 const homeRest = 24 * time.Hour
+
+// homeNote is the file of a build's record that says which home it has used.
+const homeNote = "home"
 
 // home is a home directory of builds. Those of a workspace share one, so that a second build finds what the first downloaded and compiled; other workspaces do not, as a
 // build could plant something in it.
@@ -36,26 +40,39 @@ type homes struct {
 // openHomes reads which homes are used, and erases what a server before has left.
 func (b *Builder) openHomes() error {
 	b.homes.of = map[string]home{}
-	records, err := listed(filepath.Join(b.cfg.Dir, "records"))
+	notes, err := b.notes(homeNote)
 	if err != nil {
 		return err
 	}
+	for revision, note := range notes {
+		workspace, number := filepath.Split(note)
+		used := home{workspace: filepath.Clean(workspace)}
+		if used.number, err = strconv.Atoi(number); err != nil {
+			return fmt.Errorf("read home of revision %s: %w", revision, err)
+		}
+		b.homes.of[revision] = used
+	}
+	return errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes())
+}
+
+// notes reads a note of the records of all builds that have it, by revision.
+func (b *Builder) notes(name string) (map[string]string, error) {
+	records, err := listed(filepath.Join(b.cfg.Dir, "records"))
+	if err != nil {
+		return nil, err
+	}
+	notes := map[string]string{}
 	for _, record := range records {
-		note, err := os.ReadFile(b.homeNote(record.Name()))
+		note, err := os.ReadFile(filepath.Join(b.recordOf(record.Name()), name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue // the build had ended before it had one
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
-		workspace, number := filepath.Split(string(note))
-		used := home{workspace: filepath.Clean(workspace)}
-		if used.number, err = strconv.Atoi(number); err != nil {
-			return fmt.Errorf("read home of revision %s: %w", record.Name(), err)
-		}
-		b.homes.of[record.Name()] = used
+		notes[record.Name()] = string(note)
 	}
-	return errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes())
+	return notes, nil
 }
 
 // enterHome gives a build the newest home of its workspace, and makes it and the directory of what is kept for the workspace.
@@ -78,7 +95,7 @@ func (b *Builder) enterHome(workspace, revision string) (dir string, err error) 
 		return "", err
 	}
 	b.homes.of[revision] = entered
-	return dir, replaceFile(b.homeNote(revision), []byte(filepath.Join(workspace, strconv.Itoa(entered.number))))
+	return dir, replaceFile(filepath.Join(b.recordOf(revision), homeNote), []byte(filepath.Join(workspace, strconv.Itoa(entered.number))))
 }
 
 // leaveHome notes that a build is gone, and erases what has not been used for long.
@@ -190,9 +207,15 @@ func (b *Builder) setAside(paths ...string) (aside string, err error) {
 
 // keepNewest erases what was used longest ago of what is kept in a directory, but for so many.
 func (b *Builder) keepNewest(dir string, count int) error {
+	aside, err := b.asideButNewest(dir, count, nil)
+	return errors.Join(err, child.RemoveFiles(aside))
+}
+
+// asideButNewest sets aside what was used longest ago of what is kept in a directory, but for so many and those that stay.
+func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (aside string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= count {
-		return err
+		return "", err
 	}
 	used := map[string]time.Time{}
 	for _, entry := range entries {
@@ -201,17 +224,14 @@ func (b *Builder) keepNewest(dir string, count int) error {
 			continue // another build has erased it
 		}
 		if err != nil {
-			return err
+			return "", err
 		}
-		used[filepath.Join(dir, entry.Name())] = info.ModTime()
+		if path := filepath.Join(dir, entry.Name()); !stay[path] {
+			used[path] = info.ModTime()
+		}
 	}
-	paths := make([]string, 0, len(used))
-	for path := range used {
-		paths = append(paths, path)
-	}
-	slices.SortFunc(paths, func(a, b string) int { return used[b].Compare(used[a]) })
-	aside, err := b.setAside(paths[min(count, len(paths)):]...)
-	return errors.Join(err, child.RemoveFiles(aside))
+	paths := slices.SortedFunc(maps.Keys(used), func(a, b string) int { return used[b].Compare(used[a]) })
+	return b.setAside(paths[min(count, len(paths)):]...)
 }
 
 // touch notes that something that is kept was used.
@@ -222,11 +242,6 @@ func touch(path string) error {
 
 func (b *Builder) homeDir(h home) string {
 	return filepath.Join(b.cfg.Dir, "cache", h.workspace, strconv.Itoa(h.number))
-}
-
-// homeNote is the file that says which home a build has used.
-func (b *Builder) homeNote(revision string) string {
-	return filepath.Join(b.recordOf(revision), "home")
 }
 
 func (b *Builder) erasedDir() string { return filepath.Join(b.cfg.Dir, "erased") }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/build/buildtest"
@@ -25,6 +26,42 @@ func nodeFiles(more ...string) map[string]string {
 	}, more...)
 }
 
+// keptThings are the names of what is kept in a directory, from that which was used longest ago on.
+type keptThings struct {
+	dir   string
+	names []string
+}
+
+// plantKept makes as much as may be kept of a workspace's lock states.
+func (m machine) plantKept(t *testing.T, workspace, kind string, count int) keptThings {
+	t.Helper()
+	k := keptThings{dir: filepath.Join(m.cfg.Dir, "kept", workspace, kind)}
+	must(t, os.MkdirAll(k.dir, 0o700))
+	before := time.Now().Add(-time.Hour)
+	for i := range count {
+		k.names = append(k.names, fmt.Sprint("planted", i))
+		path := filepath.Join(k.dir, k.names[i])
+		must(t, os.Mkdir(path, 0o700))
+		used := before.Add(time.Duration(i) * time.Second)
+		must(t, os.Chtimes(path, used, used))
+	}
+	return k
+}
+
+// wantOldestReplaced checks that there is one thing more, and without it the one that was used longest ago.
+func (k keptThings) wantOldestReplaced(t *testing.T) {
+	t.Helper()
+	entries, err := os.ReadDir(k.dir)
+	must(t, err)
+	if len(entries) != len(k.names) {
+		t.Errorf("%s has %d things, want %d", k.dir, len(entries), len(k.names))
+	}
+	wantThere(t, false, filepath.Join(k.dir, k.names[0]))
+	for _, name := range k.names[1:] {
+		wantThere(t, true, filepath.Join(k.dir, name))
+	}
+}
+
 // TestRuntimesKeepPackagesFromBuilds has a build after which what it installed is changed in its tree, and one whose repository has a link to the directory of another tenant
 // where its packages belong.
 func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
@@ -33,7 +70,9 @@ func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	other := filepath.Dir(m.plantFile(t, "builds/revisions/other/src/agent.mjs", "the other's"))
 	const module = "node_modules/is-number/index.js"
 	first := buildtest.NewSpec(buildtest.NewRepo(t, nodeFiles()).URL())
+	kept := m.plantKept(t, first.Workspace, "node_modules", 10)
 	tree := m.build(t, first).Artifact.Dir
+	kept.wantOldestReplaced(t)
 	genuine, err := os.ReadFile(filepath.Join(tree, module))
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(tree, module), []byte("process.exit(1)"), 0))

@@ -80,10 +80,10 @@ func (j *job) build() (result build.Result, err error) {
 	defer func() { err = errors.Join(err, j.tree.Close(), j.root.Close()) }()
 	ctx, release := j.bounded(dir)
 	defer release()
-	from, err := j.clone(ctx, tree)
+	from, err := j.fetch(ctx, tree)
 	result = build.Result{State: build.Succeeded, CommitSHA: from.id}
 	if err != nil {
-		return result, cmp.Or(j.stopped(ctx, "cloning the repository."), err)
+		return result, cmp.Or(j.stopped(ctx, j.fetching()), err)
 	}
 	config, err := framework.Read(tree, j.spec.ConfigPath)
 	if err != nil {
@@ -153,15 +153,17 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 		started, err = j.installNode(ctx, tree, config)
 	}
 	artifact.Start = started.args
+	artifact.Shared = append(artifact.Shared, started.shared...)
 	artifact.Env = maps.Clone(started.env)
 	maps.Copy(artifact.Env, config.Env)
 	return artifact, err
 }
 
-// launch is how a runtime is started: its arguments, and what it needs in its environment.
+// launch is how a runtime is started: its arguments, what it needs in its environment, and what it reads of what builds have in common.
 type launch struct {
-	args []string
-	env  map[string]string
+	args   []string
+	env    map[string]string
+	shared []string
 }
 
 // note writes a line of the builder's own to the build log.

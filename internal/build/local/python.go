@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -23,6 +24,7 @@ const locksKept = 1000
 
 // pythonPlan is an environment on this machine, in whose paths nothing is left out.
 type pythonPlan struct {
+	framework.Environment
 	inputs, packages, path, locked []string
 	// runtime is the input that is not the repository's.
 	runtime string
@@ -43,13 +45,23 @@ func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pyt
 	}
 	written := filepath.Join(j.builder.recordOf(j.spec.Revision), "requirements.in")
 	return pythonPlan{
-		inputs: append(in(environment.Inputs), written), runtime: filepath.Join(runtimeDir, "pyproject.toml"),
-		packages: in(environment.Packages), path: append(in(environment.Path), runtimeDir), locked: in(environment.Locked),
+		Environment: environment, inputs: append(in(environment.Inputs), written), runtime: filepath.Join(runtimeDir, "pyproject.toml"),
+		packages: in(environment.Packages), path: in(environment.Path), locked: in(environment.Locked),
 	}, replaceFile(written, []byte(environment.Requirements))
 }
 
+// python is how the environment of a build is made.
+type python struct {
+	uv, runtimeDir, interpreter string
+	// dir is where commands run: that of the configuration file.
+	dir string
+}
+
+// venv is the name of a build's environment in its directory.
+const venv = "venv"
+
 // installPython makes the environment of a Python repository in the revision's directory. What was resolved once for the same dependencies is
-// not resolved again, so that a later revision runs what an earlier one did; files come from uv's cache, which holds each version once.
+// not resolved again, so that a later revision runs what an earlier one did; what was installed for them is used in common.
 func (j *job) installPython(ctx context.Context, tree string, config framework.Config) (launch, error) {
 	uv, err := j.builder.uv(ctx, j)
 	if err != nil {
@@ -63,52 +75,106 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	if err != nil {
 		return launch{}, err
 	}
-	dir := filepath.Join(tree, config.Dir)
-	venv := filepath.Join(j.builder.dirOf(j.spec.Revision), "venv")
-	create := []string{uv, "venv", "--quiet", venv}
+	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
+	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, config.Dir)}
+	create := []string{uv, "venv", "--quiet", own}
 	if config.Version != "" {
 		create = append(create, "--python", config.Version)
 	}
-	if err := j.runStep(ctx, step{what: "the creation of", text: "a Python environment", args: create, dir: dir, reason: build.ReasonRuntimeMissing}); err != nil {
+	if err := j.runStep(ctx, step{what: "the creation of", text: "a Python environment", args: create, dir: p.dir, reason: build.ReasonRuntimeMissing}); err != nil {
 		return launch{}, err
 	}
-	interpreter := filepath.Join(venv, "bin", "python")
-	lock, err := j.resolve(ctx, uv, interpreter, dir, &plan)
+	lock, err := j.resolve(ctx, p, &plan)
 	if err != nil {
 		return launch{}, err
 	}
-	install := []string{uv, "pip", "install", "--quiet", "--python", interpreter, "--no-deps"}
-	if err := j.install(ctx, dir, append(install, "-r", lock)); err != nil {
+	shared, err := j.installPackages(ctx, p, plan, lock)
+	if err != nil {
 		return launch{}, err
 	}
-	for _, path := range plan.packages {
-		if err := j.install(ctx, dir, append(install, "-e", path)); err != nil {
-			return launch{}, err
-		}
-	}
 	return launch{
-		args: []string{interpreter, "-m", "slipway_runtime", "--config", filepath.Join(dir, config.File)},
+		args: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(p.dir, config.File)},
 		env: map[string]string{
-			"PYTHONPATH": strings.Join(plan.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": venv,
+			"PYTHONPATH": strings.Join(plan.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": own,
 		},
+		shared: shared,
 	}, nil
 }
 
-func (j *job) install(ctx context.Context, dir string, args []string) error {
-	return j.runStep(ctx, step{what: "the installation of", text: "dependencies", args: args, dir: dir, reason: build.ReasonDependenciesFailed})
+// installPackages installs what a lock names, or links to where it is installed for all builds, and then the repository's own packages. It returns what the build shares.
+func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lock string) (shared []string, err error) {
+	shareable, err := j.shareable(plan, lock)
+	if err != nil {
+		return nil, err
+	}
+	if shareable {
+		kept, err := j.sharedEnvironment(ctx, p, lock)
+		if err != nil {
+			return nil, err
+		}
+		if err := j.linkEnvironment(kept, venv); err != nil {
+			return nil, err
+		}
+		shared = []string{kept}
+	} else {
+		if _, err := j.addRuntime(venv, p.runtimeDir); err != nil {
+			return nil, err
+		}
+		if err := j.install(ctx, p, p.interpreter, "-r", lock); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range plan.packages {
+		if err := j.install(ctx, p, p.interpreter, "-e", path); err != nil {
+			return nil, err
+		}
+	}
+	return shared, nil
+}
+
+// pinned matches lines of a lock that say all about what they name: a version, or a commit.
+var pinned = regexp.MustCompile(`^([A-Za-z0-9._-]+)(\[[^\]]*\])?(==| @ git\+[^ #]+@[0-9a-f]{40}\b)`)
+
+// shareable tells whether what a lock names is the same for all builds, and none of it is to be replaced by the repository's own packages.
+func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return false, err
+	}
+	own, known := plan.Distributions(j.tree)
+	if !known {
+		return false, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		name := pinned.FindStringSubmatch(line)
+		if name == nil || slices.Contains(own, framework.NormalName(name[1])) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// install installs packages into the environment of an interpreter. Files are not those of uv's cache, which an agent could change through its own.
+func (j *job) install(ctx context.Context, p python, interpreter string, more ...string) error {
+	return j.runStep(ctx, step{
+		what: "the installation of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
+		args: append([]string{p.uv, "pip", "install", "--quiet", "--link-mode", "copy", "--python", interpreter, "--no-deps"}, more...),
+		// Where bytecode is made, nobody changes the sources any more. As many processes as a large machine has processors would need more memory than a build may.
+		env: []string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"},
+	})
 }
 
 // resolve returns a file with the versions of all packages. It is kept for the workspace under everything that it follows from.
-func (j *job) resolve(ctx context.Context, uv, interpreter, dir string, plan *pythonPlan) (string, error) {
+func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, error) {
 	for i, project := range plan.locked {
 		exported := filepath.Join(j.temp(), fmt.Sprintf("locked-%d.txt", i))
-		args := []string{uv, "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--project", project, "-o", exported}
+		args := []string{p.uv, "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--project", project, "-o", exported}
 		if err := j.runStep(ctx, step{what: "the reading of", text: "uv.lock", args: args, dir: project, reason: build.ReasonDependenciesFailed}); err != nil {
 			return "", err
 		}
 		plan.inputs = append(plan.inputs, exported)
 	}
-	key, err := j.lockKey(interpreter, append(plan.inputs, plan.runtime))
+	key, err := j.lockKey(p.interpreter, append(plan.inputs, plan.runtime))
 	if err != nil {
 		return "", err
 	}
@@ -122,8 +188,8 @@ func (j *job) resolve(ctx context.Context, uv, interpreter, dir string, plan *py
 	}
 	resolved := filepath.Join(j.temp(), "lock.txt")
 	compile := step{
-		what: "the resolution of", text: "dependencies", dir: dir, reason: build.ReasonDependenciesFailed,
-		args: append([]string{uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", interpreter, "-o", resolved}, plan.inputs...),
+		what: "the resolution of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
+		args: append([]string{p.uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", p.interpreter, "-o", resolved}, plan.inputs...),
 	}
 	if err := j.resolveWith(ctx, compile, plan.runtime); err != nil {
 		return "", err

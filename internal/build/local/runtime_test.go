@@ -122,7 +122,13 @@ func testExamples(t *testing.T, m machine) {
 			begun := time.Now()
 			wantAgent(t, m.build(t, first).Artifact)
 			t.Logf("first build and start: %s", time.Since(begun))
-			repository.Commit(with(files, changed, files[changed]+"\n"))
+			files[changed] += "\n"
+			for _, manifest := range []string{"package.json", "package-lock.json"} {
+				if text, ok := files[manifest]; ok {
+					files[manifest] = strings.Replace(text, `"name": "node-react"`, `"name": "another"`, 2) // which says nothing of packages
+				}
+			}
+			repository.Commit(files)
 			second := buildtest.NewSpec(repository.URL())
 			second.Workspace = first.Workspace
 			begun = time.Now()

@@ -21,6 +21,8 @@ import { frameworkOf } from "./framework.mjs";
  * @returns {Promise<Map<string, Source>>}
  */
 export async function loadGraphs(config) {
+  // The framework needs no tsx, whose hooks cost each of its hundreds of modules more than loading it. A graph without it is told so when it is attached.
+  for (const { file } of Object.values(config.graphs)) await frameworkOf(file).catch(() => {});
   registerImport();
   registerRequire();
   const sources = new Map();

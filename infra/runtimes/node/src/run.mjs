@@ -80,7 +80,7 @@ export class Run {
     checkpointer.behind = config.configurable.checkpoint_id !== undefined && newest !== undefined && hasGoneOn(newest);
     let failure;
     try {
-      for await (const [ns, mode, payload] of this.#chunks(graph, given, config)) {
+      for await (const [ns, mode, payload] of await this.#chunks(graph, given, config)) {
         this.#show(ns ?? [], mode, payload, recorder);
         const full = this.outlet.drain();
         if (full) await full;
@@ -94,7 +94,7 @@ export class Run {
     if (this.paused === "inside") this.outlet.emit("interrupt", "[]");
   }
 
-  async *#chunks(graph, given, config) {
+  #chunks(graph, given, config) {
     const { invocation } = this;
     const modes = MODES.filter((mode) => mode === "checkpoints" || invocation.streamModes.has(mode));
     if (!modes.includes("updates")) modes.push("updates"); // tells of pauses
@@ -102,14 +102,14 @@ export class Run {
       ...config, streamMode: modes, subgraphs: true, durability: invocation.durability, signal: this.signal, context: invocation.context,
       interruptBefore: invocation.interruptBefore, interruptAfter: invocation.interruptAfter,
     });
-    if (!invocation.streamModes.has("events")) {
-      yield* await graph.stream(given, options);
-      return;
-    }
-    // Among the events of callbacks, the graph's own chunks are what it streams without.
+    return invocation.streamModes.has("events") ? this.#events(graph, given, options) : graph.stream(given, options);
+  }
+
+  /** Streams the framework's callback events. Among those, the graph's own chunks are what it streams without. */
+  async *#events(graph, given, options) {
     for await (const event of graph.streamEvents(given, { ...options, version: "v2" })) {
       if (event.tags?.includes("langsmith:hidden")) continue;
-      if (event.event === "on_chain_stream" && event.run_id === invocation.runID) yield event.data.chunk;
+      if (event.event === "on_chain_stream" && event.run_id === this.invocation.runID) yield event.data.chunk;
       else yield [[], "events", event];
     }
   }
@@ -120,6 +120,7 @@ export class Run {
     if (mode === "checkpoints") {
       if (payload.values === undefined || payload.config === undefined) return; // only says where the next values belong
       recorder.describe(payload);
+      if (!invocation.streamModes.has(mode)) return;
       data = asCheckpoint(payload);
     } else if (mode === "debug") {
       data = { ...payload, payload: payload.type === "checkpoint" ? asCheckpoint(payload.payload) : payload.payload };
