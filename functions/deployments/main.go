@@ -8,17 +8,23 @@ import (
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/lambdahost"
 	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/stack/images"
 	"github.com/slipway-run/slipway/internal/stack/logs"
+	"github.com/slipway-run/slipway/internal/stack/uploads"
 	"github.com/slipway-run/slipway/internal/web"
 )
 
 func main() { lambdahost.Start(open) }
 
 func open(log *slog.Logger) (lambdahost.Function, error) {
-	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need)
+	s, err := stack.Open(os.Getenv, log, stack.NeedTable, stack.NeedEngine, stack.NeedKey, logs.Need, images.Need, uploads.Need)
 	if err != nil {
 		return nil, err
 	}
+	if s.Images, err = images.Of(s); err != nil {
+		return nil, err
+	}
+	s.Uploads = uploads.Of(s)
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)
 	err = controlplane.Register(mux, controlplane.Config{

@@ -179,6 +179,8 @@ func TestExamplesAreValid(t *testing.T) {
 // caller, so that it is not kept; nor is an API key.
 var unrepeatable = map[string]bool{
 	"post /v2/auth/authenticate": true, "post /v2/api-keys": true,
+	// What a client logs in with is not kept.
+	"post /v2/deployments/{deployment_id}/push-token": true,
 	// What listeners do may be repeated anyway, and what they are told is for the session of the moment.
 	"post /v2/listeners/{listener_id}/claim": true, "post /v2/listeners/{listener_id}/heartbeat": true, "post /v2/listeners/{listener_id}/report": true,
 	"post /v2/listeners/{listener_id}/releases": true, "post /v2/listeners/{listener_id}/leave": true,

@@ -28,7 +28,7 @@ const (
 var layers = map[layer][]string{
 	base:     {"internal/clock", "internal/fault", "internal/id", "internal/match", "internal/sse", "internal/template"},
 	contract: {"infra/openapi", "infra/runtimes", "infra/statemachines"},
-	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/revisionlog", "internal/secret", "internal/table", "internal/workflow"},
+	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/registry", "internal/revisionlog", "internal/secret", "internal/table", "internal/upload", "internal/workflow"},
 	storage:  {"internal/keys", "internal/recall", "internal/record"},
 	domain: {
 		"internal/apikey", "internal/assistant", "internal/audit", "internal/authservice", "internal/cron", "internal/deployment", "internal/event", "internal/idempotency", "internal/integration", "internal/listener", "internal/oauthstate",
@@ -44,12 +44,12 @@ var layers = map[layer][]string{
 		"internal/bench", "internal/client", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/cmd/slipway-recipe", "internal/demo", "internal/e2e", "internal/emulator/apigateway",
 		"internal/emulator/awsjson", "internal/emulator/dynamodb", "internal/emulator/dynamodb/with", "internal/emulator/kms", "internal/emulator/lambda", "internal/emulator/sam",
 		"internal/emulator/secretsmanager",
-		"internal/emulator/stepfunctions", "internal/lambdahost", "internal/stack", "internal/stack/agents", "internal/stack/issuers", "internal/stack/logs", "internal/stack/repositories", "internal/stack/rollouts", "internal/standalone",
+		"internal/emulator/stepfunctions", "internal/lambdahost", "internal/stack", "internal/stack/agents", "internal/stack/images", "internal/stack/issuers", "internal/stack/logs", "internal/stack/repositories", "internal/stack/rollouts", "internal/stack/uploads", "internal/standalone",
 	},
 	fortests: {
 		"internal/archtest", "internal/authservice/oauthtest", "internal/build/buildtest", "internal/compute/computetest", "internal/graph/graphtest",
-		"internal/integration/githubtest", "internal/mototest", "internal/oidc/oidctest",
-		"internal/table/dynamo/cost", "internal/table/tabletest", "internal/table/testtable", "internal/workflow/workflowtest",
+		"internal/integration/githubtest", "internal/mototest", "internal/oidc/oidctest", "internal/registry/registrytest",
+		"internal/table/dynamo/cost", "internal/table/tabletest", "internal/table/testtable", "internal/upload/uploadtest", "internal/workflow/workflowtest",
 	},
 }
 
@@ -70,7 +70,14 @@ var mayImport = map[layer][]layer{
 // exceptions are further arrows, each with its reason. An adapter may import the seam that it is below, because it implements it.
 var exceptions = map[string]string{
 	"internal/agenthost -> internal/agenthost/wire":          "what host and clients agree on",
+	"internal/agenthost/wire -> internal/compute":            "ends of agents are sent as they are",
 	"internal/agenthost/wire -> internal/revisionlog":        "parts of logs are sent as they are",
+	"internal/agenthost/wire -> internal/upload":             "uploads are named as they are",
+	"internal/upload/remote -> internal/agenthost/wire":      "what host and clients agree on",
+	"internal/upload/files -> internal/secret":               "addresses are signed",
+	"internal/build/codebuild -> internal/upload":            "what is uploaded takes the place of a repository",
+	"internal/build/local -> internal/upload":                "what is uploaded takes the place of a repository",
+	"internal/build/local -> internal/build/archive":         "one way to unpack, two builders",
 	"internal/revisionlog/remote -> internal/agenthost/wire": "what host and clients agree on",
 	"internal/build/codebuild -> internal/keys":              "only keys builds the text of keys",
 	"internal/build/codebuild -> internal/table":             "the id of a revision's build is noted",
@@ -78,6 +85,7 @@ var exceptions = map[string]string{
 	"internal/compute/ecs -> internal/secret":                "invoke tokens are derived",
 	"internal/compute/remote -> internal/agenthost/wire":     "what host and clients agree on",
 	"internal/compute/remote -> internal/secret":             "invoke tokens are derived",
+	"internal/registry/files -> internal/secret":             "tokens are signed",
 	"internal/secret/keyfile -> internal/secret/envelope":    "one format, two places for keys",
 	"internal/secret/kms -> internal/secret/envelope":        "one format, two places for keys",
 	"internal/secret/kms -> internal/table":                  "wrapped keys lie in the table",
@@ -116,10 +124,13 @@ var speakHTTP = map[string]string{
 	"internal/graph/graphtest":    "an agent of that contract",
 	"internal/compute/process":    "asks agents whether they are healthy",
 	"internal/compute/replica":    "asks agents whether they are healthy",
+	"internal/registry/files":     "serves images to container engines, by a library that speaks their protocol",
 	"internal/revisionlog/remote": "speaks to an agent host",
 	"internal/agenthost/wire":     "speaks to an agent host",
 	"internal/compute/remote":     "speaks to an agent host",
 	"internal/build/remote":       "speaks to an agent host",
+	"internal/upload/remote":      "speaks to an agent host",
+	"internal/upload/files":       "takes what is uploaded, from whoever has a signed address",
 	"internal/integration":        "speaks to GitHub",
 	"internal/outbound":           "the client for addresses that users name",
 	"internal/webhook":            "tells the addresses that workspaces name",
@@ -128,6 +139,7 @@ var speakHTTP = map[string]string{
 
 // modules says which packages, or which layers, may import a module, so that a new dependency shows in a review.
 var modules = map[string][]string{
+	"cuelabs.dev/go/oci":                             {"internal/registry/files"},
 	"github.com/aws":                                 {string(adapter), string(assembly)},
 	"github.com/awslabs":                             {"internal/lambdahost"},
 	"github.com/coreos/go-oidc":                      {"internal/oidc"},
@@ -148,6 +160,7 @@ var modules = map[string][]string{
 	"golang.org/x/term":                              {"internal/cmd/slipway"},
 	"github.com/containerd/errdefs":                  {"internal/build/docker", "internal/compute/docker"},
 	"github.com/distribution/reference":              {"internal/compute/docker"},
+	"github.com/opencontainers":                      {"internal/registry/files"},
 	"github.com/moby/moby":                           {"internal/build/docker", "internal/compute/docker"},
 	"github.com/prometheus":                          {"internal/metrics"},
 	"github.com/robfig/cron":                         {"internal/cron"},

@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/compute/ecs"
 	"github.com/slipway-run/slipway/internal/template"
 )
 
@@ -207,8 +209,27 @@ func TestEventsOfTheTimer(t *testing.T) {
 	for _, sample := range samples(t)["Reconcile"] {
 		var event events.EventBridgeEvent
 		strictly(t, sample, &event)
-		if path.Base(sample.name) != "by-hand.json" && event.Source != "aws.events" {
-			t.Errorf("%s: got source %q", sample.name, event.Source)
+		switch {
+		case path.Base(sample.name) == "by-hand.json" || event.Source == "aws.events":
+		case event.Source == "aws.ecs" && event.DetailType == ecs.TaskStateChange:
+		default:
+			t.Errorf("%s: got %q from %q", sample.name, event.DetailType, event.Source)
 		}
+	}
+}
+
+// TestReconcileIsToldOfTasksThatEnd checks what the rule lets through: the ends of tasks of the stack's own services.
+func TestReconcileIsToldOfTasksThatEnd(t *testing.T) {
+	t.Parallel()
+	s := stack(t, variants["with agents"])
+	want := []map[string]any{{
+		"source": []any{"aws.ecs"}, "detail-type": []any{ecs.TaskStateChange},
+		"detail": map[string]any{
+			"clusterArn": []any{"arn:aws:ecs:us-east-1:000000000000:cluster/" + stackName}, "lastStatus": []any{"STOPPED"},
+			"group": []any{map[string]any{"prefix": "service:" + s.Functions["Rollout"].Environment["SLIPWAY_NAME_PREFIX"] + "-"}},
+		},
+	}}
+	if diff := cmp.Diff(want, s.Functions["Reconcile"].Patterns); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

@@ -14,9 +14,11 @@ import (
 	"github.com/slipway-run/slipway/infra/statemachines"
 	"github.com/slipway-run/slipway/internal/build/codebuild"
 	"github.com/slipway-run/slipway/internal/compute/ecs"
+	"github.com/slipway-run/slipway/internal/registry/ecr"
 	"github.com/slipway-run/slipway/internal/revisionlog/cloudwatch"
 	"github.com/slipway-run/slipway/internal/table/dynamo"
 	"github.com/slipway-run/slipway/internal/template"
+	"github.com/slipway-run/slipway/internal/upload/s3"
 )
 
 // grants are what each function may do, machine by machine for Step Functions.
@@ -24,7 +26,7 @@ var grants = map[string][]string{
 	"Authorizer": {
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
 	},
-	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution webhook"}),
+	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution webhook"}, ecr.PushActions, s3.GrantActions),
 	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
 	"Authservice": slices.Concat(dynamo.Actions, useKey),
 	// What the operator keeps of the GitHub App: its key for one function, the secret of its webhook for another.
@@ -37,10 +39,10 @@ var grants = map[string][]string{
 	"Assistants":   slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService"}),
 	"Webhook":      slices.Concat(dynamo.Actions, useKey),
 	"Runner":       slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
-	"Rollout": slices.Concat(dynamo.Actions, useKey, readSecret, ecs.Actions, codebuild.Actions, scalingAlarms, []string{
+	"Rollout": slices.Concat(dynamo.Actions, useKey, readSecret, ecs.Actions, codebuild.Actions, ecr.RemoveActions, s3.RemoveActions, scalingAlarms, []string{
 		"states:StartExecution rollout", "states:StartExecution webhook", "states:StopExecution rollout", "iam:CreateServiceLinkedRole",
 	}),
-	"Reconcile": slices.Concat(dynamo.Actions, useKey, removal, []string{
+	"Reconcile": slices.Concat(dynamo.Actions, useKey, removal, s3.RemoveActions, looking, []string{
 		"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution run", "states:StopExecution rollout",
 		"states:DescribeExecution rollout", "states:DescribeExecution teardown", "states:DescribeExecution run",
 		"states:StartExecution webhook", "states:DescribeExecution webhook", "states:StopExecution run",
@@ -54,9 +56,12 @@ var (
 	readSecret = []string{"secretsmanager:GetSecretValue"}
 	// scalingAlarms are what Application Auto Scaling does in its caller's name.
 	scalingAlarms = []string{"cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"}
+	// looking is the part of ecs.Actions that only Await needs.
+	looking = []string{"ecs:DescribeTasks", "ecs:ListServiceDeployments", "ecs:ListTasks", "elasticloadbalancing:DescribeTargetHealth"}
 	// removal is the part of ecs.Actions and codebuild.Actions that looks and takes away, but for what only Await looks at.
 	removal = []string{
 		"application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms", "codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage",
+		"ecr:DeleteRepository", "ecr:DescribeImages",
 		"ecs:DeleteExpressGatewayService", "ecs:DeleteService", "ecs:DeleteTaskDefinitions", "ecs:DeregisterTaskDefinition",
 		"ecs:DescribeExpressGatewayService", "ecs:DescribeServices", "ecs:ListTaskDefinitions", "elasticloadbalancing:AddTags",
 		"elasticloadbalancing:DeleteRule", "elasticloadbalancing:DeleteTargetGroup", "elasticloadbalancing:DescribeRules",
@@ -106,6 +111,19 @@ func TestTheBuildMayDoWhatItsScriptDoes(t *testing.T) {
 		may = append(may, statement.Actions...)
 	}
 	want := append(slices.Clone(codebuild.ProjectActions), "logs:CreateLogStream", "logs:PutLogEvents")
+	if diff := cmp.Diff(want, may, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoPushesMayDoWhatItTakes compares the role that tokens come from with what its sessions are narrowed to.
+func TestWhoPushesMayDoWhatItTakes(t *testing.T) {
+	t.Parallel()
+	var may []string
+	for _, statement := range stack(t, nil).Roles["PushRole"].Statements {
+		may = append(may, statement.Actions...)
+	}
+	want := append(slices.Clone(ecr.HolderActions), "ecr:GetAuthorizationToken")
 	if diff := cmp.Diff(want, may, cmpopts.SortSlices(strings.Compare)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
@@ -194,11 +212,14 @@ func checkStatement(t *testing.T, name string, s statement) {
 			if s.Condition["StringEquals"]["application-autoscaling:service-namespace"] != "ecs" {
 				t.Errorf("%s may scale everything", name)
 			}
-		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName):
+		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName) && !ownARN.MatchString(resource):
 			t.Errorf("%s may %v with %s, which is not of this stack alone", name, s.Action, resource)
 		}
 	}
 }
+
+// ownARN begins with that of a resource of the template, whose name is CloudFormation's choice.
+var ownARN = regexp.MustCompile(`^[A-Za-z]+\.Arn/`)
 
 // checkPrincipal is about who is let in by a resource or a role: a service, the account, or everybody under a condition.
 func checkPrincipal(t *testing.T, name string, m map[string]any) {

@@ -62,7 +62,7 @@ const brand = "the public service's brand"
 
 // namesPackages are where the framework's packages are used, which are called what they are called: programs that drive a server through the client packages, the
 // runtimes, agents, what builds and tests those or compares them with the framework's own servers, and the list of complaints, which names the trackers that they stand in.
-var namesPackages = regexp.MustCompile(`^(internal/e2e/testdata/(sdk|devserver)/|infra/runtimes/(python|node)/|infra/examples/(python|node)-|internal/build/(local/runtime|docker/images)_test\.go$|internal/e2e/(agents|devserver)_test\.go$|internal/agentserver/COMPLAINTS\.md$)`)
+var namesPackages = regexp.MustCompile(`^(internal/e2e/testdata/(sdk|devserver|cli)/|infra/runtimes/(python|node)/|infra/examples/(python|node)-|internal/build/(local/runtime|docker/images)_test\.go$|internal/e2e/(agents|devserver)_test\.go$|internal/agentserver/COMPLAINTS\.md$)`)
 
 // forbidden are texts that no file may contain. They are written in two parts here, so that this file does not.
 var forbidden = map[string]*regexp.Regexp{

@@ -76,9 +76,11 @@ func (e DeploymentStatus) Valid() bool {
 
 // Defines values for DeploymentType.
 const (
-	DeploymentTypeDev     DeploymentType = "dev"
-	DeploymentTypeDevFree DeploymentType = "dev_free"
-	DeploymentTypeProd    DeploymentType = "prod"
+	DeploymentTypeDev         DeploymentType = "dev"
+	DeploymentTypeDevFree     DeploymentType = "dev_free"
+	DeploymentTypeDevFreeZero DeploymentType = "dev_free_zero"
+	DeploymentTypeDevZero     DeploymentType = "dev_zero"
+	DeploymentTypeProd        DeploymentType = "prod"
 )
 
 // Valid indicates whether the value is a known member of the DeploymentType enum.
@@ -87,6 +89,10 @@ func (e DeploymentType) Valid() bool {
 	case DeploymentTypeDev:
 		return true
 	case DeploymentTypeDevFree:
+		return true
+	case DeploymentTypeDevFreeZero:
+		return true
+	case DeploymentTypeDevZero:
 		return true
 	case DeploymentTypeProd:
 		return true
@@ -294,6 +300,8 @@ func (e Role) Valid() bool {
 const (
 	SourceExternalDocker Source = "external_docker"
 	SourceGithub         Source = "github"
+	SourceInternalDocker Source = "internal_docker"
+	SourceInternalSource Source = "internal_source"
 )
 
 // Valid indicates whether the value is a known member of the Source enum.
@@ -302,6 +310,10 @@ func (e Source) Valid() bool {
 	case SourceExternalDocker:
 		return true
 	case SourceGithub:
+		return true
+	case SourceInternalDocker:
+		return true
+	case SourceInternalSource:
 		return true
 	default:
 		return false
@@ -691,15 +703,21 @@ type Deployment struct {
 
 	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
 	// unless it is true.
-	AutoRollback *bool  `json:"auto_rollback,omitempty"`
-	CreatedAt    string `json:"created_at"`
+	AutoRollback *bool `json:"auto_rollback,omitempty"`
+
+	// ComputeTier The size of each replica; it is not shown when the `deployment_type` or the `resource_spec` says it.
+	ComputeTier *string `json:"compute_tier,omitempty"`
+	CreatedAt   string  `json:"created_at"`
+
+	// DatabaseTier The size of its database; not shown when it has none of its own.
+	DatabaseTier *string `json:"database_tier,omitempty"`
 
 	// DisplayName What people call it, where that is not `name`. Can be changed.
 	DisplayName  *string `json:"display_name,omitempty"`
 	ID           string  `json:"id"`
 	ImageVersion *string `json:"image_version"`
 
-	// LatestRevisionID The newest revision, whatever became of it.
+	// LatestRevisionID The newest revision, whatever became of it; null before the first.
 	LatestRevisionID *string `json:"latest_revision_id"`
 
 	// Name Cannot be changed. The tracing project has the same name.
@@ -722,7 +740,10 @@ type Deployment struct {
 	// SourceRevisionConfig What a revision is built from.
 	SourceRevisionConfig SourceRevisionConfig `json:"source_revision_config"`
 	Status               DeploymentStatus     `json:"status"`
-	UpdatedAt            string               `json:"updated_at"`
+
+	// TenantID The workspace.
+	TenantID  string `json:"tenant_id"`
+	UpdatedAt string `json:"updated_at"`
 }
 
 // DeploymentCreateRequest defines model for DeploymentCreateRequest.
@@ -774,6 +795,9 @@ type DeploymentPatchRequest struct {
 	// own limit counts. Changing it makes no revision; it counts for what is started afterwards.
 	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
+	// RevisionSource Where the revision comes from, which is the source that the deployment has.
+	RevisionSource *Source `json:"revision_source,omitempty"`
+
 	// SecretReferences Replaces all of them, which makes a revision; an empty list removes them.
 	SecretReferences *[]SecretReference `json:"secret_references,omitempty"`
 
@@ -784,12 +808,15 @@ type DeploymentPatchRequest struct {
 	Source               *Source                      `json:"source,omitempty"`
 	SourceConfig         *SourceConfigRequest         `json:"source_config,omitempty"`
 	SourceRevisionConfig *SourceRevisionConfigRequest `json:"source_revision_config,omitempty"`
+
+	// TrackedPackages What the client says the sources need of the framework's packages. It is shown with the revision, and makes none by itself.
+	TrackedPackages []string `json:"tracked_packages,omitempty"`
 }
 
 // DeploymentStatus defines model for DeploymentStatus.
 type DeploymentStatus string
 
-// DeploymentType defines model for DeploymentType.
+// DeploymentType Those with `zero` may go down to no replica where requests start one; elsewhere they keep one.
 type DeploymentType string
 
 // DeploymentsDeleted defines model for DeploymentsDeleted.
@@ -837,14 +864,22 @@ type Event struct {
 
 	// Type What happened. `revision.` and a status say that a revision came to it. `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
 	// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
-	// has not ended for five minutes. Releases on Amazon ECS tell neither.
+	// has not ended for five minutes. `listener.offline`: a listener that has called did not for five minutes; `listener.online` follows when it calls again. The
+	// two are events of the workspace, and of no deployment.
 	Type EventType `json:"type"`
 }
 
 // EventData defines model for EventData.
 type EventData struct {
-	DeploymentID   string `json:"deployment_id"`
-	DeploymentName string `json:"deployment_name"`
+	// ComputeID The listener's `compute_id`.
+	ComputeID *string `json:"compute_id"`
+
+	// DeploymentID The deployment; null for events of a listener.
+	DeploymentID   *string `json:"deployment_id"`
+	DeploymentName *string `json:"deployment_name"`
+
+	// ListenerID The listener, for events of one.
+	ListenerID *string `json:"listener_id"`
 
 	// RevisionID The revision, for events of one.
 	RevisionID *string `json:"revision_id"`
@@ -857,7 +892,8 @@ type EventData struct {
 
 // EventType What happened. `revision.` and a status say that a revision came to it. `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
 // started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
-// has not ended for five minutes. Releases on Amazon ECS tell neither.
+// has not ended for five minutes. `listener.offline`: a listener that has called did not for five minutes; `listener.online` follows when it calls again. The
+// two are events of the workspace, and of no deployment.
 type EventType = string
 
 // EventsList defines model for EventsList.
@@ -1275,6 +1311,27 @@ type PushHook struct {
 	URL    string `json:"url"`
 }
 
+// PushToken defines model for PushToken.
+type PushToken struct {
+	ExpiresAt string `json:"expires_at"`
+
+	// RegistryURL The host to log in to, without a scheme.
+	RegistryURL string `json:"registry_url"`
+
+	// RepositoryURL The name of the image without a tag, and without a scheme.
+	RepositoryURL string `json:"repository_url"`
+
+	// Token The password.
+	Token    string `json:"token"`
+	Username string `json:"username"`
+}
+
+// PushTokenRequest defines model for PushTokenRequest.
+type PushTokenRequest struct {
+	// SupportsRegistryUsername What clients send that log in with `username` and push to `repository_url` as it is, as all have to. It changes nothing.
+	SupportsRegistryUsername *bool `json:"supports_registry_username,omitempty"`
+}
+
 // Replicas defines model for Replicas.
 type Replicas = *int
 
@@ -1349,6 +1406,19 @@ type ResourceSpec struct {
 	Sidecars     []Container   `json:"sidecars,omitempty"`
 	VolumeMounts []VolumeMount `json:"volume_mounts,omitempty"`
 	Volumes      []Volume      `json:"volumes,omitempty"`
+}
+
+// ResourceTier For compute, of each replica: `SERVERLESS_S`, `_M` and `_L` are 1, 2 and 4 vCPU with 2, 5 and 9 GiB, `DEDICATED_S`, `_M` and `_L` 3, 5 and 10 vCPU with 6, 12 and
+// 24 GiB. How many replicas there may be is said by the `deployment_type`. For the database, 1, 2 and 4 vCPU with 4, 8 and 16 GiB.
+type ResourceTier = string
+
+// ResourceTiersRequest defines model for ResourceTiersRequest.
+type ResourceTiersRequest struct {
+	// ComputeTier A serverless one takes the database tier away, as the database is shared then.
+	ComputeTier *ResourceTier `json:"compute_tier,omitempty"`
+
+	// DatabaseTier A dedicated one, for deployments whose compute tier is. It is kept and shown; where one table has the data of all deployments, nothing follows from it.
+	DatabaseTier *ResourceTier `json:"database_tier,omitempty"`
 }
 
 // Revision defines model for Revision.
@@ -1431,19 +1501,19 @@ type SourceConfig struct {
 
 // SourceConfigRequest What concerns the deployment as a whole. Which members may be set depends on `source`.
 type SourceConfigRequest struct {
-	// BuildCommand Replaces the detected build command of a JavaScript repository; runs beside the configuration file.
+	// BuildCommand For `github` and `internal_source`. Replaces the detected build command of a JavaScript repository; runs beside the configuration file.
 	BuildCommand *string `json:"build_command,omitempty"`
 
 	// BuildOnPush Make a revision on each push to `repo_ref`, for `github`. Must not be true for a tag.
 	BuildOnPush *bool `json:"build_on_push,omitempty"`
 
-	// CustomURL For `external_docker`, where empty text takes it away; set by the server for `github`.
+	// CustomURL For `external_docker`, where empty text takes it away; set by the server for all others.
 	CustomURL *string `json:"custom_url,omitempty"`
 
-	// DeploymentType For `github`. Cannot be changed.
+	// DeploymentType For all but `external_docker`. Cannot be changed.
 	DeploymentType *DeploymentType `json:"deployment_type,omitempty"`
 
-	// InstallCommand Replaces the detected install command of a JavaScript repository; runs at its root.
+	// InstallCommand For `github` and `internal_source`. Replaces the detected install command of a JavaScript repository; runs at its root.
 	InstallCommand *string `json:"install_command,omitempty"`
 
 	// IntegrationID For `github`. Cannot be changed.
@@ -1468,20 +1538,25 @@ type SourceRevisionConfig struct {
 	ImageURI            *string `json:"image_uri"`
 
 	// RepoCommitSha The commit that `repo_ref` meant when the revision was built.
-	RepoCommitSha *string `json:"repo_commit_sha"`
-	RepoRef       *string `json:"repo_ref"`
+	RepoCommitSha     *string  `json:"repo_commit_sha"`
+	RepoRef           *string  `json:"repo_ref"`
+	SourceTarballPath *string  `json:"source_tarball_path"`
+	TrackedPackages   []string `json:"tracked_packages"`
 }
 
 // SourceRevisionConfigRequest What a revision is built from. A value makes a new revision. Which members may be set depends on `source`.
 type SourceRevisionConfigRequest struct {
-	// FrameworkConfigPath Path of the framework configuration file in the repository, for `github`.
+	// FrameworkConfigPath Path of the framework configuration file in the repository or the tarball, for `github` and `internal_source`.
 	FrameworkConfigPath *string `json:"framework_config_path,omitempty"`
 
-	// ImageURI The container image, for `external_docker`.
+	// ImageURI The container image, for `external_docker` and `internal_docker`.
 	ImageURI *string `json:"image_uri,omitempty"`
 
 	// RepoRef A branch by its name, or a tag as `refs/tags/<name>`, for `github`.
 	RepoRef *string `json:"repo_ref,omitempty"`
+
+	// SourceTarballPath The `object_path` of an `upload-url` of the deployment, for `internal_source`.
+	SourceTarballPath *string `json:"source_tarball_path,omitempty"`
 }
 
 // StringMap defines model for StringMap.
@@ -1547,6 +1622,19 @@ type TrustRuleCreateRequest struct {
 // TrustRulesList defines model for TrustRulesList.
 type TrustRulesList struct {
 	Resources []TrustRule `json:"resources"`
+}
+
+// UploadURL defines model for UploadURL.
+type UploadURL struct {
+	ObjectPath    string            `json:"object_path"`
+	UploadHeaders map[string]string `json:"upload_headers"`
+	UploadURL     string            `json:"upload_url"`
+}
+
+// UploadURLRequest defines model for UploadURLRequest.
+type UploadURLRequest struct {
+	// SupportsUploadHeaders That the client sends the `upload_headers`, as it has to in any case.
+	SupportsUploadHeaders *bool `json:"supports_upload_headers,omitempty"`
 }
 
 // Volume defines model for Volume.
@@ -1956,6 +2044,9 @@ type ListDeploymentsParams struct {
 	// `offset` is ignored.
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 
+	// Name The whole name.
+	Name *string `form:"name,omitempty" json:"name,omitempty"`
+
 	// NameContains A part of the name; capitals make no difference.
 	NameContains *string `form:"name_contains,omitempty" json:"name_contains,omitempty"`
 
@@ -1964,6 +2055,12 @@ type ListDeploymentsParams struct {
 	ImageVersion   *string         `form:"image_version,omitempty" json:"image_version,omitempty"`
 	DeploymentType *DeploymentType `form:"deployment_type,omitempty" json:"deployment_type,omitempty"`
 	DeploymentIds  []string        `form:"deployment_ids,omitempty" json:"deployment_ids,omitempty"`
+
+	// AgentID Deployments belong to no agent of a registry, so that none has this one.
+	AgentID *string `form:"agent_id,omitempty" json:"agent_id,omitempty"`
+
+	// AgentEnvironment As `agent_id`.
+	AgentEnvironment *string `form:"agent_environment,omitempty" json:"agent_environment,omitempty"`
 
 	// TagValueIds Deployments have no tags, so that none has one of these.
 	TagValueIds []string `form:"tag_value_ids,omitempty" json:"tag_value_ids,omitempty"`
@@ -1994,6 +2091,12 @@ type PatchDeploymentParams struct {
 	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
+// PatchDeploymentTierParams defines parameters for PatchDeploymentTier.
+type PatchDeploymentTierParams struct {
+	// ValidateOnly Only check the request, and answer what would be.
+	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
+}
+
 // ListDeploymentEventsParams defines parameters for ListDeploymentEvents.
 type ListDeploymentEventsParams struct {
 	// Limit The most items to return.
@@ -2007,6 +2110,12 @@ type ListDeploymentEventsParams struct {
 
 	// LastEventID The position after the last event that arrived; only later events are sent.
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
+}
+
+// PatchDeploymentResourceTiersParams defines parameters for PatchDeploymentResourceTiers.
+type PatchDeploymentResourceTiersParams struct {
+	// ValidateOnly Only check the request, and answer what would be.
+	ValidateOnly *ValidateOnly `form:"validate_only,omitempty" json:"validate_only,omitempty"`
 }
 
 // ListRevisionsParams defines parameters for ListRevisions.
@@ -2081,6 +2190,24 @@ type ListEventsParams struct {
 
 	// LastEventID The position after the last event that arrived; only later events are sent.
 	LastEventID *LastEventID `json:"Last-Event-ID,omitempty"`
+}
+
+// ListForgeInstallationsParams defines parameters for ListForgeInstallations.
+type ListForgeInstallationsParams struct {
+	// PageSize The most items to return.
+	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
+// ListForgeInstallationRepositoriesParams defines parameters for ListForgeInstallationRepositories.
+type ListForgeInstallationRepositoriesParams struct {
+	// PageSize The most items to return.
+	PageSize *PageSize `form:"page_size,omitempty" json:"page_size,omitempty"`
+
+	// Cursor The `next_cursor` of the page before.
+	Cursor *PageCursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
 // ListGitCredentialsParams defines parameters for ListGitCredentials.
@@ -2203,8 +2330,20 @@ type CreateDeploymentJSONRequestBody = DeploymentCreateRequest
 // PatchDeploymentJSONRequestBody defines body for PatchDeployment for application/json ContentType.
 type PatchDeploymentJSONRequestBody = DeploymentPatchRequest
 
+// PatchDeploymentTierJSONRequestBody defines body for PatchDeploymentTier for application/json ContentType.
+type PatchDeploymentTierJSONRequestBody = ResourceTiersRequest
+
+// CreatePushTokenJSONRequestBody defines body for CreatePushToken for application/json ContentType.
+type CreatePushTokenJSONRequestBody = PushTokenRequest
+
+// PatchDeploymentResourceTiersJSONRequestBody defines body for PatchDeploymentResourceTiers for application/json ContentType.
+type PatchDeploymentResourceTiersJSONRequestBody = ResourceTiersRequest
+
 // CreateRevisionJSONRequestBody defines body for CreateRevision for application/json ContentType.
 type CreateRevisionJSONRequestBody = DeploymentPatchRequest
+
+// RequestUploadURLJSONRequestBody defines body for RequestUploadURL for application/json ContentType.
+type RequestUploadURLJSONRequestBody = UploadURLRequest
 
 // CreateGitCredentialJSONRequestBody defines body for CreateGitCredential for application/json ContentType.
 type CreateGitCredentialJSONRequestBody = GitCredentialCreateRequest
@@ -2262,6 +2401,12 @@ type ServerInterface interface {
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request)
+	// ListForgeGithubIntegrations The same as at `/v1/integrations/github/install`.
+	// (GET /v1/integrations/forge/github/install)
+	ListForgeGithubIntegrations(w http.ResponseWriter, r *http.Request)
+	// ListForgeGithubRepositories The same as at `/v1/integrations/github/{integration_id}/repos`.
+	// (GET /v1/integrations/forge/github/{integration_id}/repos)
+	ListForgeGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
 	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
 	// (GET /v1/integrations/github/install)
 	ListGithubIntegrations(w http.ResponseWriter, r *http.Request)
@@ -2385,12 +2530,21 @@ type ServerInterface interface {
 	// PatchDeployment Change a deployment.
 	// (PATCH /v2/deployments/{deployment_id})
 	PatchDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentParams)
+	// PatchDeploymentTier Change the sizes of a deployment, as `resource-tiers` does.
+	// (PATCH /v2/deployments/{deployment_id}/deployment-tier)
+	PatchDeploymentTier(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentTierParams)
 	// ListDeploymentEvents List what happened to a deployment and its revisions, or follow it.
 	// (GET /v2/deployments/{deployment_id}/events)
 	ListDeploymentEvents(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListDeploymentEventsParams)
 	// GetPushHook Say how a repository tells of pushes that no GitHub App watches.
 	// (GET /v2/deployments/{deployment_id}/push-hook)
 	GetPushHook(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	// CreatePushToken Let a client push images for a deployment.
+	// (POST /v2/deployments/{deployment_id}/push-token)
+	CreatePushToken(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	// PatchDeploymentResourceTiers Change the sizes of a deployment.
+	// (PATCH /v2/deployments/{deployment_id}/resource-tiers)
+	PatchDeploymentResourceTiers(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentResourceTiersParams)
 	// ListRevisions List a deployment's revisions, newest first.
 	// (GET /v2/deployments/{deployment_id}/revisions)
 	ListRevisions(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListRevisionsParams)
@@ -2415,9 +2569,27 @@ type ServerInterface interface {
 	// GetTracingProject Read the deployment's tracing project.
 	// (GET /v2/deployments/{deployment_id}/tracing-project)
 	GetTracingProject(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	// RequestUploadURL Ask where to upload the sources of a deployment of `internal_source`.
+	// (POST /v2/deployments/{deployment_id}/upload-url)
+	RequestUploadURL(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// ListEvents List what happened in the workspace, or follow it.
 	// (GET /v2/events)
 	ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams)
+	// CreateForgeInstallationLink The same as at `/v2/integrations/github/installation-link`.
+	// (POST /v2/integrations/forge-github/installation-link)
+	CreateForgeInstallationLink(w http.ResponseWriter, r *http.Request)
+	// ListForgeInstallations The same as at `/v2/integrations/github/installations`.
+	// (GET /v2/integrations/forge-github/installations)
+	ListForgeInstallations(w http.ResponseWriter, r *http.Request, params ListForgeInstallationsParams)
+	// DeleteForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
+	// (DELETE /v2/integrations/forge-github/installations/{integration_id})
+	DeleteForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// GetForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
+	// (GET /v2/integrations/forge-github/installations/{integration_id})
+	GetForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID)
+	// ListForgeInstallationRepositories The same as at `/v2/integrations/github/installations/{integration_id}/repositories`.
+	// (GET /v2/integrations/forge-github/installations/{integration_id}/repositories)
+	ListForgeInstallationRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID, params ListForgeInstallationRepositoriesParams)
 	// ListGitCredentials List the credentials for git hosts, oldest first.
 	// (GET /v2/integrations/git/credentials)
 	ListGitCredentials(w http.ResponseWriter, r *http.Request, params ListGitCredentialsParams)
@@ -2577,6 +2749,46 @@ func (siw *ServerInterfaceWrapper) GetOK(w http.ResponseWriter, r *http.Request)
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetOK(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListForgeGithubIntegrations operation middleware
+func (siw *ServerInterfaceWrapper) ListForgeGithubIntegrations(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListForgeGithubIntegrations(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListForgeGithubRepositories operation middleware
+func (siw *ServerInterfaceWrapper) ListForgeGithubRepositories(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListForgeGithubRepositories(w, r, integrationID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4075,6 +4287,19 @@ func (siw *ServerInterfaceWrapper) ListDeployments(w http.ResponseWriter, r *htt
 		return
 	}
 
+	// ------------- Optional query parameter "name" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "name", r.URL.Query(), &params.Name, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "name"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "name", Err: err})
+		}
+		return
+	}
+
 	// ------------- Optional query parameter "name_contains" -------------
 
 	err = runtime.BindQueryParameterWithOptions("form", true, false, "name_contains", r.URL.Query(), &params.NameContains, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
@@ -4136,6 +4361,32 @@ func (siw *ServerInterfaceWrapper) ListDeployments(w http.ResponseWriter, r *htt
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "deployment_ids"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_ids", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "agent_id" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "agent_id", r.URL.Query(), &params.AgentID, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "agent_id"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_id", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "agent_environment" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "agent_environment", r.URL.Query(), &params.AgentEnvironment, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "agent_environment"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "agent_environment", Err: err})
 		}
 		return
 	}
@@ -4347,6 +4598,48 @@ func (siw *ServerInterfaceWrapper) PatchDeployment(w http.ResponseWriter, r *htt
 	handler.ServeHTTP(w, r)
 }
 
+// PatchDeploymentTier operation middleware
+func (siw *ServerInterfaceWrapper) PatchDeploymentTier(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PatchDeploymentTierParams
+
+	// ------------- Optional query parameter "validate_only" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "validate_only", r.URL.Query(), &params.ValidateOnly, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "validate_only"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "validate_only", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchDeploymentTier(w, r, deploymentID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListDeploymentEvents operation middleware
 func (siw *ServerInterfaceWrapper) ListDeploymentEvents(w http.ResponseWriter, r *http.Request) {
 
@@ -4453,6 +4746,74 @@ func (siw *ServerInterfaceWrapper) GetPushHook(w http.ResponseWriter, r *http.Re
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetPushHook(w, r, deploymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreatePushToken operation middleware
+func (siw *ServerInterfaceWrapper) CreatePushToken(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreatePushToken(w, r, deploymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchDeploymentResourceTiers operation middleware
+func (siw *ServerInterfaceWrapper) PatchDeploymentResourceTiers(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params PatchDeploymentResourceTiersParams
+
+	// ------------- Optional query parameter "validate_only" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "validate_only", r.URL.Query(), &params.ValidateOnly, runtime.BindQueryParameterOptions{Type: "boolean", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "validate_only"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "validate_only", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchDeploymentResourceTiers(w, r, deploymentID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -4940,6 +5301,32 @@ func (siw *ServerInterfaceWrapper) GetTracingProject(w http.ResponseWriter, r *h
 	handler.ServeHTTP(w, r)
 }
 
+// RequestUploadURL operation middleware
+func (siw *ServerInterfaceWrapper) RequestUploadURL(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RequestUploadURL(w, r, deploymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // ListEvents operation middleware
 func (siw *ServerInterfaceWrapper) ListEvents(w http.ResponseWriter, r *http.Request) {
 
@@ -5011,6 +5398,173 @@ func (siw *ServerInterfaceWrapper) ListEvents(w http.ResponseWriter, r *http.Req
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ListEvents(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateForgeInstallationLink operation middleware
+func (siw *ServerInterfaceWrapper) CreateForgeInstallationLink(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateForgeInstallationLink(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListForgeInstallations operation middleware
+func (siw *ServerInterfaceWrapper) ListForgeInstallations(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListForgeInstallationsParams
+
+	// ------------- Optional query parameter "page_size" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListForgeInstallations(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteForgeInstallation operation middleware
+func (siw *ServerInterfaceWrapper) DeleteForgeInstallation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteForgeInstallation(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetForgeInstallation operation middleware
+func (siw *ServerInterfaceWrapper) GetForgeInstallation(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetForgeInstallation(w, r, integrationID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListForgeInstallationRepositories operation middleware
+func (siw *ServerInterfaceWrapper) ListForgeInstallationRepositories(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "integration_id" -------------
+	var integrationID IntegrationID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "integration_id", r.PathValue("integration_id"), &integrationID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "integration_id", Err: err})
+		return
+	}
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListForgeInstallationRepositoriesParams
+
+	// ------------- Optional query parameter "page_size" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "page_size", r.URL.Query(), &params.PageSize, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "page_size"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "page_size", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListForgeInstallationRepositories(w, r, integrationID, params)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -6465,6 +7019,8 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/metrics", wrapper.GetMetrics)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/ok", wrapper.GetOK)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/forge/github/{integration_id}/repos", wrapper.ListForgeGithubRepositories)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/forge/github/install", wrapper.ListForgeGithubIntegrations)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/{integration_id}/repos", wrapper.ListGithubRepositories)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v1/integrations/github/install", wrapper.ListGithubIntegrations)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v1/integrations/github/webhook", wrapper.ReceiveGithubWebhook)
@@ -6505,8 +7061,11 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/deployments/{deployment_id}", wrapper.DeleteDeployment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}", wrapper.GetDeployment)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/deployments/{deployment_id}", wrapper.PatchDeployment)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/deployments/{deployment_id}/deployment-tier", wrapper.PatchDeploymentTier)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/events", wrapper.ListDeploymentEvents)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/push-hook", wrapper.GetPushHook)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/push-token", wrapper.CreatePushToken)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/deployments/{deployment_id}/resource-tiers", wrapper.PatchDeploymentResourceTiers)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.ListRevisions)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.CreateRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}", wrapper.GetRevision)
@@ -6515,8 +7074,14 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy", wrapper.RedeployRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/rollback", wrapper.RollBackToRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/tracing-project", wrapper.GetTracingProject)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/upload-url", wrapper.RequestUploadURL)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/free-count", wrapper.CountFreeDeployments)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/events", wrapper.ListEvents)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/forge-github/installation-link", wrapper.CreateForgeInstallationLink)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/forge-github/installations", wrapper.ListForgeInstallations)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/integrations/forge-github/installations/{integration_id}", wrapper.DeleteForgeInstallation)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/forge-github/installations/{integration_id}", wrapper.GetForgeInstallation)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/forge-github/installations/{integration_id}/repositories", wrapper.ListForgeInstallationRepositories)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/integrations/git/credentials", wrapper.ListGitCredentials)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/integrations/git/credentials", wrapper.CreateGitCredential)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/integrations/git/credentials/{integration_id}", wrapper.DeleteGitCredential)
@@ -6592,6 +7157,49 @@ type GetOKResponseObject interface {
 type GetOK200JSONResponse OK
 
 func (response GetOK200JSONResponse) VisitGetOKResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListForgeGithubIntegrationsRequestObject struct {
+}
+
+type ListForgeGithubIntegrationsResponseObject interface {
+	VisitListForgeGithubIntegrationsResponse(w http.ResponseWriter) error
+}
+
+type ListForgeGithubIntegrations200JSONResponse []GithubIntegration
+
+func (response ListForgeGithubIntegrations200JSONResponse) VisitListForgeGithubIntegrationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListForgeGithubRepositoriesRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type ListForgeGithubRepositoriesResponseObject interface {
+	VisitListForgeGithubRepositoriesResponse(w http.ResponseWriter) error
+}
+
+type ListForgeGithubRepositories200JSONResponse []GithubRepository
+
+func (response ListForgeGithubRepositories200JSONResponse) VisitListForgeGithubRepositoriesResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -7540,6 +8148,30 @@ func (response PatchDeployment200JSONResponse) VisitPatchDeploymentResponse(w ht
 	return err
 }
 
+type PatchDeploymentTierRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Params       PatchDeploymentTierParams
+	Body         *PatchDeploymentTierJSONRequestBody
+}
+
+type PatchDeploymentTierResponseObject interface {
+	VisitPatchDeploymentTierResponse(w http.ResponseWriter) error
+}
+
+type PatchDeploymentTier200JSONResponse Deployment
+
+func (response PatchDeploymentTier200JSONResponse) VisitPatchDeploymentTierResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListDeploymentEventsRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
 	Params       ListDeploymentEventsParams
@@ -7631,6 +8263,53 @@ type GetPushHookResponseObject interface {
 type GetPushHook200JSONResponse PushHook
 
 func (response GetPushHook200JSONResponse) VisitGetPushHookResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreatePushTokenRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Body         *CreatePushTokenJSONRequestBody
+}
+
+type CreatePushTokenResponseObject interface {
+	VisitCreatePushTokenResponse(w http.ResponseWriter) error
+}
+
+type CreatePushToken200JSONResponse PushToken
+
+func (response CreatePushToken200JSONResponse) VisitCreatePushTokenResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchDeploymentResourceTiersRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Params       PatchDeploymentResourceTiersParams
+	Body         *PatchDeploymentResourceTiersJSONRequestBody
+}
+
+type PatchDeploymentResourceTiersResponseObject interface {
+	VisitPatchDeploymentResourceTiersResponse(w http.ResponseWriter) error
+}
+
+type PatchDeploymentResourceTiers200JSONResponse Deployment
+
+func (response PatchDeploymentResourceTiers200JSONResponse) VisitPatchDeploymentResourceTiersResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -7884,6 +8563,29 @@ func (response GetTracingProject200JSONResponse) VisitGetTracingProjectResponse(
 	return err
 }
 
+type RequestUploadURLRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	Body         *RequestUploadURLJSONRequestBody
+}
+
+type RequestUploadURLResponseObject interface {
+	VisitRequestUploadURLResponse(w http.ResponseWriter) error
+}
+
+type RequestUploadURL200JSONResponse UploadURL
+
+func (response RequestUploadURL200JSONResponse) VisitRequestUploadURLResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type ListEventsRequestObject struct {
 	Params ListEventsParams
 }
@@ -7961,6 +8663,110 @@ func (response ListEvents200TextEventStreamResponse) VisitListEventsResponse(w h
 			return err
 		}
 	}
+}
+
+type CreateForgeInstallationLinkRequestObject struct {
+}
+
+type CreateForgeInstallationLinkResponseObject interface {
+	VisitCreateForgeInstallationLinkResponse(w http.ResponseWriter) error
+}
+
+type CreateForgeInstallationLink200JSONResponse InstallationLink
+
+func (response CreateForgeInstallationLink200JSONResponse) VisitCreateForgeInstallationLinkResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListForgeInstallationsRequestObject struct {
+	Params ListForgeInstallationsParams
+}
+
+type ListForgeInstallationsResponseObject interface {
+	VisitListForgeInstallationsResponse(w http.ResponseWriter) error
+}
+
+type ListForgeInstallations200JSONResponse GithubIntegrationPage
+
+func (response ListForgeInstallations200JSONResponse) VisitListForgeInstallationsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteForgeInstallationRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type DeleteForgeInstallationResponseObject interface {
+	VisitDeleteForgeInstallationResponse(w http.ResponseWriter) error
+}
+
+type DeleteForgeInstallation204Response struct {
+}
+
+func (response DeleteForgeInstallation204Response) VisitDeleteForgeInstallationResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetForgeInstallationRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+}
+
+type GetForgeInstallationResponseObject interface {
+	VisitGetForgeInstallationResponse(w http.ResponseWriter) error
+}
+
+type GetForgeInstallation200JSONResponse GithubIntegration
+
+func (response GetForgeInstallation200JSONResponse) VisitGetForgeInstallationResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type ListForgeInstallationRepositoriesRequestObject struct {
+	IntegrationID IntegrationID `json:"integration_id"`
+	Params        ListForgeInstallationRepositoriesParams
+}
+
+type ListForgeInstallationRepositoriesResponseObject interface {
+	VisitListForgeInstallationRepositoriesResponse(w http.ResponseWriter) error
+}
+
+type ListForgeInstallationRepositories200JSONResponse GithubRepositoryPage
+
+func (response ListForgeInstallationRepositories200JSONResponse) VisitListForgeInstallationRepositoriesResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
 }
 
 type ListGitCredentialsRequestObject struct {
@@ -8881,6 +9687,12 @@ type StrictServerInterface interface {
 	// GetOK Say whether the server takes requests.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
+	// ListForgeGithubIntegrations The same as at `/v1/integrations/github/install`.
+	// (GET /v1/integrations/forge/github/install)
+	ListForgeGithubIntegrations(ctx context.Context, request ListForgeGithubIntegrationsRequestObject) (ListForgeGithubIntegrationsResponseObject, error)
+	// ListForgeGithubRepositories The same as at `/v1/integrations/github/{integration_id}/repos`.
+	// (GET /v1/integrations/forge/github/{integration_id}/repos)
+	ListForgeGithubRepositories(ctx context.Context, request ListForgeGithubRepositoriesRequestObject) (ListForgeGithubRepositoriesResponseObject, error)
 	// ListGithubIntegrations List the workspace's installations of the GitHub App, oldest first.
 	// (GET /v1/integrations/github/install)
 	ListGithubIntegrations(ctx context.Context, request ListGithubIntegrationsRequestObject) (ListGithubIntegrationsResponseObject, error)
@@ -9004,12 +9816,21 @@ type StrictServerInterface interface {
 	// PatchDeployment Change a deployment.
 	// (PATCH /v2/deployments/{deployment_id})
 	PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error)
+	// PatchDeploymentTier Change the sizes of a deployment, as `resource-tiers` does.
+	// (PATCH /v2/deployments/{deployment_id}/deployment-tier)
+	PatchDeploymentTier(ctx context.Context, request PatchDeploymentTierRequestObject) (PatchDeploymentTierResponseObject, error)
 	// ListDeploymentEvents List what happened to a deployment and its revisions, or follow it.
 	// (GET /v2/deployments/{deployment_id}/events)
 	ListDeploymentEvents(ctx context.Context, request ListDeploymentEventsRequestObject) (ListDeploymentEventsResponseObject, error)
 	// GetPushHook Say how a repository tells of pushes that no GitHub App watches.
 	// (GET /v2/deployments/{deployment_id}/push-hook)
 	GetPushHook(ctx context.Context, request GetPushHookRequestObject) (GetPushHookResponseObject, error)
+	// CreatePushToken Let a client push images for a deployment.
+	// (POST /v2/deployments/{deployment_id}/push-token)
+	CreatePushToken(ctx context.Context, request CreatePushTokenRequestObject) (CreatePushTokenResponseObject, error)
+	// PatchDeploymentResourceTiers Change the sizes of a deployment.
+	// (PATCH /v2/deployments/{deployment_id}/resource-tiers)
+	PatchDeploymentResourceTiers(ctx context.Context, request PatchDeploymentResourceTiersRequestObject) (PatchDeploymentResourceTiersResponseObject, error)
 	// ListRevisions List a deployment's revisions, newest first.
 	// (GET /v2/deployments/{deployment_id}/revisions)
 	ListRevisions(ctx context.Context, request ListRevisionsRequestObject) (ListRevisionsResponseObject, error)
@@ -9034,9 +9855,27 @@ type StrictServerInterface interface {
 	// GetTracingProject Read the deployment's tracing project.
 	// (GET /v2/deployments/{deployment_id}/tracing-project)
 	GetTracingProject(ctx context.Context, request GetTracingProjectRequestObject) (GetTracingProjectResponseObject, error)
+	// RequestUploadURL Ask where to upload the sources of a deployment of `internal_source`.
+	// (POST /v2/deployments/{deployment_id}/upload-url)
+	RequestUploadURL(ctx context.Context, request RequestUploadURLRequestObject) (RequestUploadURLResponseObject, error)
 	// ListEvents List what happened in the workspace, or follow it.
 	// (GET /v2/events)
 	ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error)
+	// CreateForgeInstallationLink The same as at `/v2/integrations/github/installation-link`.
+	// (POST /v2/integrations/forge-github/installation-link)
+	CreateForgeInstallationLink(ctx context.Context, request CreateForgeInstallationLinkRequestObject) (CreateForgeInstallationLinkResponseObject, error)
+	// ListForgeInstallations The same as at `/v2/integrations/github/installations`.
+	// (GET /v2/integrations/forge-github/installations)
+	ListForgeInstallations(ctx context.Context, request ListForgeInstallationsRequestObject) (ListForgeInstallationsResponseObject, error)
+	// DeleteForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
+	// (DELETE /v2/integrations/forge-github/installations/{integration_id})
+	DeleteForgeInstallation(ctx context.Context, request DeleteForgeInstallationRequestObject) (DeleteForgeInstallationResponseObject, error)
+	// GetForgeInstallation The same as at `/v2/integrations/github/installations/{integration_id}`.
+	// (GET /v2/integrations/forge-github/installations/{integration_id})
+	GetForgeInstallation(ctx context.Context, request GetForgeInstallationRequestObject) (GetForgeInstallationResponseObject, error)
+	// ListForgeInstallationRepositories The same as at `/v2/integrations/github/installations/{integration_id}/repositories`.
+	// (GET /v2/integrations/forge-github/installations/{integration_id}/repositories)
+	ListForgeInstallationRepositories(ctx context.Context, request ListForgeInstallationRepositoriesRequestObject) (ListForgeInstallationRepositoriesResponseObject, error)
 	// ListGitCredentials List the credentials for git hosts, oldest first.
 	// (GET /v2/integrations/git/credentials)
 	ListGitCredentials(ctx context.Context, request ListGitCredentialsRequestObject) (ListGitCredentialsResponseObject, error)
@@ -9248,6 +10087,56 @@ func (sh *strictHandler) GetOK(w http.ResponseWriter, r *http.Request) {
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetOKResponseObject); ok {
 		if err := validResponse.VisitGetOKResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListForgeGithubIntegrations operation middleware
+func (sh *strictHandler) ListForgeGithubIntegrations(w http.ResponseWriter, r *http.Request) {
+	var request ListForgeGithubIntegrationsRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListForgeGithubIntegrations(ctx, request.(ListForgeGithubIntegrationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListForgeGithubIntegrations")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListForgeGithubIntegrationsResponseObject); ok {
+		if err := validResponse.VisitListForgeGithubIntegrationsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListForgeGithubRepositories operation middleware
+func (sh *strictHandler) ListForgeGithubRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request ListForgeGithubRepositoriesRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListForgeGithubRepositories(ctx, request.(ListForgeGithubRepositoriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListForgeGithubRepositories")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListForgeGithubRepositoriesResponseObject); ok {
+		if err := validResponse.VisitListForgeGithubRepositoriesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -10410,6 +11299,40 @@ func (sh *strictHandler) PatchDeployment(w http.ResponseWriter, r *http.Request,
 	}
 }
 
+// PatchDeploymentTier operation middleware
+func (sh *strictHandler) PatchDeploymentTier(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentTierParams) {
+	var request PatchDeploymentTierRequestObject
+
+	request.DeploymentID = deploymentID
+	request.Params = params
+
+	var body PatchDeploymentTierJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchDeploymentTier(ctx, request.(PatchDeploymentTierRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchDeploymentTier")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchDeploymentTierResponseObject); ok {
+		if err := validResponse.VisitPatchDeploymentTierResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListDeploymentEvents operation middleware
 func (sh *strictHandler) ListDeploymentEvents(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListDeploymentEventsParams) {
 	var request ListDeploymentEventsRequestObject
@@ -10456,6 +11379,76 @@ func (sh *strictHandler) GetPushHook(w http.ResponseWriter, r *http.Request, dep
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetPushHookResponseObject); ok {
 		if err := validResponse.VisitGetPushHookResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreatePushToken operation middleware
+func (sh *strictHandler) CreatePushToken(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request CreatePushTokenRequestObject
+
+	request.DeploymentID = deploymentID
+
+	var body CreatePushTokenJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		if !errors.Is(err, io.EOF) {
+			sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+			return
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreatePushToken(ctx, request.(CreatePushTokenRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreatePushToken")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreatePushTokenResponseObject); ok {
+		if err := validResponse.VisitCreatePushTokenResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchDeploymentResourceTiers operation middleware
+func (sh *strictHandler) PatchDeploymentResourceTiers(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentResourceTiersParams) {
+	var request PatchDeploymentResourceTiersRequestObject
+
+	request.DeploymentID = deploymentID
+	request.Params = params
+
+	var body PatchDeploymentResourceTiersJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchDeploymentResourceTiers(ctx, request.(PatchDeploymentResourceTiersRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchDeploymentResourceTiers")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchDeploymentResourceTiersResponseObject); ok {
+		if err := validResponse.VisitPatchDeploymentResourceTiersResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -10689,6 +11682,42 @@ func (sh *strictHandler) GetTracingProject(w http.ResponseWriter, r *http.Reques
 	}
 }
 
+// RequestUploadURL operation middleware
+func (sh *strictHandler) RequestUploadURL(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request RequestUploadURLRequestObject
+
+	request.DeploymentID = deploymentID
+
+	var body RequestUploadURLJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		if !errors.Is(err, io.EOF) {
+			sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+			return
+		}
+	} else {
+		request.Body = &body
+	}
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RequestUploadURL(ctx, request.(RequestUploadURLRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RequestUploadURL")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RequestUploadURLResponseObject); ok {
+		if err := validResponse.VisitRequestUploadURLResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListEvents operation middleware
 func (sh *strictHandler) ListEvents(w http.ResponseWriter, r *http.Request, params ListEventsParams) {
 	var request ListEventsRequestObject
@@ -10708,6 +11737,135 @@ func (sh *strictHandler) ListEvents(w http.ResponseWriter, r *http.Request, para
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ListEventsResponseObject); ok {
 		if err := validResponse.VisitListEventsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateForgeInstallationLink operation middleware
+func (sh *strictHandler) CreateForgeInstallationLink(w http.ResponseWriter, r *http.Request) {
+	var request CreateForgeInstallationLinkRequestObject
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateForgeInstallationLink(ctx, request.(CreateForgeInstallationLinkRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateForgeInstallationLink")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateForgeInstallationLinkResponseObject); ok {
+		if err := validResponse.VisitCreateForgeInstallationLinkResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListForgeInstallations operation middleware
+func (sh *strictHandler) ListForgeInstallations(w http.ResponseWriter, r *http.Request, params ListForgeInstallationsParams) {
+	var request ListForgeInstallationsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListForgeInstallations(ctx, request.(ListForgeInstallationsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListForgeInstallations")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListForgeInstallationsResponseObject); ok {
+		if err := validResponse.VisitListForgeInstallationsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteForgeInstallation operation middleware
+func (sh *strictHandler) DeleteForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request DeleteForgeInstallationRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteForgeInstallation(ctx, request.(DeleteForgeInstallationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteForgeInstallation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteForgeInstallationResponseObject); ok {
+		if err := validResponse.VisitDeleteForgeInstallationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetForgeInstallation operation middleware
+func (sh *strictHandler) GetForgeInstallation(w http.ResponseWriter, r *http.Request, integrationID IntegrationID) {
+	var request GetForgeInstallationRequestObject
+
+	request.IntegrationID = integrationID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetForgeInstallation(ctx, request.(GetForgeInstallationRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetForgeInstallation")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetForgeInstallationResponseObject); ok {
+		if err := validResponse.VisitGetForgeInstallationResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListForgeInstallationRepositories operation middleware
+func (sh *strictHandler) ListForgeInstallationRepositories(w http.ResponseWriter, r *http.Request, integrationID IntegrationID, params ListForgeInstallationRepositoriesParams) {
+	var request ListForgeInstallationRepositoriesRequestObject
+
+	request.IntegrationID = integrationID
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListForgeInstallationRepositories(ctx, request.(ListForgeInstallationRepositoriesRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListForgeInstallationRepositories")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListForgeInstallationRepositoriesResponseObject); ok {
+		if err := validResponse.VisitListForgeInstallationRepositoriesResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

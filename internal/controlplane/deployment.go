@@ -79,7 +79,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 	if body == nil {
 		return patch
 	}
-	patch.Name, patch.Source = body.Name, (*revision.Source)(body.Source)
+	patch.Name, patch.Source, patch.RevisionSource = body.Name, (*revision.Source)(body.Source), (*revision.Source)(body.RevisionSource)
 	patch.AutoRollback, patch.ReadinessTimeout, patch.DisplayName = body.AutoRollback, body.ReadinessTimeoutSeconds, body.DisplayName
 	if body.SourceConfig != nil {
 		patch.SourceConfig = sourceConfig(body.SourceConfig)
@@ -87,6 +87,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 	if body.SourceRevisionConfig != nil {
 		patch.RevisionConfig = revisionConfig(body.SourceRevisionConfig)
 	}
+	patch.RevisionConfig.TrackedPackages = body.TrackedPackages
 	if body.Secrets != nil {
 		replaced := secrets(*body.Secrets)
 		patch.Secrets = &replaced
@@ -166,6 +167,7 @@ func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, 
 func (s server) showBare(ctx context.Context, d deployment.Deployment) Deployment {
 	return Deployment{
 		ID:                      d.Deployment,
+		TenantID:                d.Workspace,
 		Name:                    d.Name,
 		Source:                  Source(d.Source),
 		SourceConfig:            s.showSourceConfig(ctx, d),
@@ -177,13 +179,19 @@ func (s server) showBare(ctx context.Context, d deployment.Deployment) Deploymen
 		SecretReferences:        showSecretReferences(d.SecretReferences),
 		AutoRollback:            d.AutoRollback,
 		DisplayName:             d.DisplayName,
+		ComputeTier:             d.ComputeTier,
+		DatabaseTier:            d.DatabaseTier,
 		CreatedAt:               clock.Format(d.Created),
 		UpdatedAt:               clock.Format(d.Updated),
 		ReadinessTimeoutSeconds: d.ReadinessTimeout,
-		SourceRevisionConfig: SourceRevisionConfig{
-			RepoRef: d.RevisionConfig.RepoRef, FrameworkConfigPath: d.RevisionConfig.ConfigPath, ImageURI: d.RevisionConfig.ImageURI,
-			RepoCommitSha: nullable(d.CommitSHA),
-		},
+		SourceRevisionConfig:    showRevisionConfig(d.RevisionConfig, d.Source.Commit(d.CommitSHA)),
+	}
+}
+
+func showRevisionConfig(c revision.Config, commit string) SourceRevisionConfig {
+	return SourceRevisionConfig{
+		RepoRef: c.RepoRef, FrameworkConfigPath: c.ConfigPath, ImageURI: c.ImageURI, SourceTarballPath: c.TarballPath, TrackedPackages: c.TrackedPackages,
+		RepoCommitSha: nullable(commit),
 	}
 }
 
@@ -237,7 +245,7 @@ func sourceConfig(c *SourceConfigRequest) deployment.SourceConfig {
 }
 
 func revisionConfig(c *SourceRevisionConfigRequest) revision.Config {
-	return revision.Config{RepoRef: c.RepoRef, ConfigPath: c.FrameworkConfigPath, ImageURI: c.ImageURI}
+	return revision.Config{RepoRef: c.RepoRef, ConfigPath: c.FrameworkConfigPath, ImageURI: c.ImageURI, TarballPath: c.SourceTarballPath}
 }
 
 func secrets(sent []Secret) []deployment.Secret {

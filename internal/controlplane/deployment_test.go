@@ -59,9 +59,11 @@ func TestACreatedDeploymentIsShownWhole(t *testing.T) {
 		},
 		"source_revision_config": map[string]any{
 			"repo_ref": "main", "framework_config_path": "a/framework.json", "image_uri": nil, "repo_commit_sha": nil,
+			"source_tarball_path": nil, "tracked_packages": nil,
 		},
 		"created_at": created.member("created_at"), "updated_at": created.member("created_at"),
 		"latest_revision_id": created.member("latest_revision_id"), "active_revision_id": nil, "image_version": nil,
+		"tenant_id": f.own.workspace,
 	}
 	if diff := cmp.Diff(any(want), created.body); diff != "" {
 		t.Errorf("created (-want +got):\n%s", diff)

@@ -26,6 +26,7 @@ const (
 	eventsStream    = "GET …/events with `Accept: text/event-stream` streams events as they happen; who comes back with `Last-Event-ID` misses none and gets none twice."
 	eventsWorkspace = "GET /v2/events does the same for all deployments of the workspace."
 	eventsAgent     = "`agent.crashed`: the agent that serves has ended, with `AGENT_ENDED` or another reason and its last output; once, until `agent.recovered`. Both are sent to webhooks."
+	eventsListener  = "`listener.offline`: a listener that has called is not heard of for five minutes; once, until `listener.online`. Both are events of the workspace alone, and sent to webhooks."
 	eventsOthers    = "Events of another workspace are not shown; a position that is none is a 400."
 )
 

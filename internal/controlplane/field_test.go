@@ -18,7 +18,7 @@ type bad struct {
 // field is a member of a request, as the interface's tables have it.
 type field struct {
 	path string
-	// source is what the member applies to, "" both.
+	// source is what the member applies to, "" all.
 	source string
 	// good and other are values that it may have.
 	good, other any
@@ -60,12 +60,22 @@ func (f field) rule() string {
 	return strings.Join(append(words, "; "+string(f.patch)), "")
 }
 
+// ofImage tells whether the member is one of images.
+func (f field) ofImage() bool { return strings.HasPrefix(f.source, "external_docker") }
+
 func (f field) body(name string) object {
-	if f.source == "external_docker" {
+	if f.ofImage() {
 		return fromImage(name)
 	}
 	return fromGit(name)
 }
+
+// Sources that members apply to.
+const (
+	sized  = "github, internal_docker or internal_source"
+	built  = "github or internal_source"
+	images = "external_docker or internal_docker"
+)
 
 var notText = []bad{{1, "string_type"}, {true, "string_type"}, {[]any{}, "string_type"}}
 
@@ -74,18 +84,18 @@ const someID = "0197a000-0000-7000-8000-00000000000a"
 // configFields are the members of SourceConfig and SourceRevisionConfig that a deployment may have without other resources. Those of listeners and integrations are tested with them.
 var configFields = []field{
 	{path: "source_config.repo_url", source: "github", good: "https://git.test/a", other: "https://git.test/b", bad: notText, needed: true, patch: immutable},
-	{path: "source_config.deployment_type", source: "github", good: "dev", other: "prod", bad: []bad{{"big", "enum"}, {1, "enum"}}, patch: immutable},
+	{path: "source_config.deployment_type", source: sized, good: "dev", other: "prod", bad: []bad{{"big", "enum"}, {1, "enum"}}, patch: immutable},
 	{path: "source_config.build_on_push", source: "github", good: true, other: false, bad: []bad{{"yes", "bool_type"}, {1, "bool_type"}}, patch: changes},
-	{path: "source_config.install_command", source: "github", good: "npm ci", other: "npm i && npm run x", bad: notText, patch: changes},
-	{path: "source_config.build_command", source: "github", good: "npm run a", other: "npm run b", bad: notText, patch: changes},
+	{path: "source_config.install_command", source: built, good: "npm ci", other: "npm i && npm run x", bad: notText, patch: changes},
+	{path: "source_config.build_command", source: built, good: "npm run a", other: "npm run b", bad: notText, patch: changes},
 	{path: "source_config.custom_url", source: "external_docker", good: "https://a.test", other: "https://b.test", bad: notText, patch: changes},
 	{
 		path: "source_config.resource_spec", source: "external_docker", good: object{"cpu": 1.0}, other: object{"memory_mb": 512.0},
 		bad: []bad{{"x", "model_attributes_type"}, {[]any{}, "model_attributes_type"}}, patch: revises,
 	},
 	{path: "source_revision_config.repo_ref", source: "github", good: "main", other: "refs/tags/v1", bad: notText, needed: true, patch: revises},
-	{path: "source_revision_config.framework_config_path", source: "github", good: "framework.json", other: "b/framework.json", bad: notText, patch: revises},
-	{path: "source_revision_config.image_uri", source: "external_docker", good: "registry.test/a:1", other: "registry.test/a@sha256:0", bad: notText, needed: true, patch: revises},
+	{path: "source_revision_config.framework_config_path", source: built, good: "framework.json", other: "b/framework.json", bad: notText, patch: revises},
+	{path: "source_revision_config.image_uri", source: images, good: "registry.test/a:1", other: "registry.test/a@sha256:0", bad: notText, needed: true, patch: revises},
 }
 
 // TestFieldsOfTheConfigurations asks for each member what the interface's table says of it.
@@ -119,7 +129,10 @@ func TestFieldsOfTheConfigurations(t *testing.T) {
 					t.Errorf("PATCH of %v (-want +got):\n%s", b.value, diff)
 				}
 			}
-			other := map[string]object{"github": fromImage("other"), "external_docker": fromGit("other")}[c.source]
+			other := fromImage("other")
+			if c.ofImage() {
+				other = fromGit("other")
+			}
 			wantDetail(t, f.call(t, "POST", "/v2/deployments", with(other, c.path, c.good)), http.StatusBadRequest, c.path+" applies to source "+c.source+" only.")
 			f.create(t, with(other, c.path, nil))
 		})

@@ -144,6 +144,13 @@ var (
 		"DELETE " + installationPath:                                     {status: http.StatusNoContent, shape: empty, verb: workspace.Delete},
 		"GET " + installationPath + "/repositories":                      {status: http.StatusOK, shape: itemsOf(repositoryShape), verb: workspace.Read},
 		"POST /v2/integrations/github/installation-link":                 {status: http.StatusOK, shape: members(map[string]check{"install_url": text, "oauth_reuse_url": isNull}), verb: workspace.Create},
+		"GET /v1/integrations/forge/github/install":                      {status: http.StatusOK, shape: listOf(installationShape), verb: workspace.Read},
+		"GET /v1/integrations/forge/github/{integration_id}/repos":       {status: http.StatusOK, shape: listOf(repositoryShape), verb: workspace.Read},
+		"GET /v2/integrations/forge-github/installations":                {status: http.StatusOK, shape: itemsOf(installationShape), verb: workspace.Read},
+		"GET " + forgePath:                                               {status: http.StatusOK, shape: installationShape, verb: workspace.Read},
+		"DELETE " + forgePath:                                            {status: http.StatusNoContent, shape: empty, verb: workspace.Delete},
+		"GET " + forgePath + "/repositories":                             {status: http.StatusOK, shape: itemsOf(repositoryShape), verb: workspace.Read},
+		"POST /v2/integrations/forge-github/installation-link":           {status: http.StatusOK, shape: members(map[string]check{"install_url": text, "oauth_reuse_url": isNull}), verb: workspace.Create},
 		"GET " + callbackPath:                                            {status: http.StatusBadRequest},
 		"POST " + callbackPath:                                           {status: http.StatusBadRequest},
 		"GET /v2/integrations/git/credentials":                           {status: http.StatusOK, shape: itemsOf(gitCredentialShape), verb: workspace.Read},
@@ -158,6 +165,7 @@ var (
 
 const (
 	installationPath = "/v2/integrations/github/installations/{integration_id}"
+	forgePath        = "/v2/integrations/forge-github/installations/{integration_id}"
 	credentialPath   = "/v2/integrations/git/credentials/{integration_id}"
 )
 
@@ -182,6 +190,7 @@ func (o integrationOperation) sent() any {
 func TestEveryOperationOfIntegrationsSucceeds(t *testing.T) {
 	t.Parallel()
 	rule(t, integrationShapes)
+	rule(t, integrationForge)
 	for name, o := range integrationOperations {
 		for _, base := range bases {
 			t.Run(base+" "+name, func(t *testing.T) {
@@ -215,7 +224,7 @@ func TestRolesOfIntegrations(t *testing.T) {
 			t.Parallel()
 			s := setUpHub(t).stage(t)
 			caller := s.issue(t, role)
-			for _, name := range slices.Backward(slices.Sorted(exercised())) { // deletions come last
+			for name := range exercised() {
 				o, mine := integrationOperations[name]
 				if !mine || o.shape == nil || o.verb == workspace.Delete {
 					continue
@@ -224,7 +233,8 @@ func TestRolesOfIntegrations(t *testing.T) {
 			}
 			for name, o := range integrationOperations {
 				if o.verb == workspace.Delete {
-					s.wantAllowed(t, name, o, caller, slices.Contains(allowed, o.verb), role)
+					s := setUpHub(t).stage(t) // an installation has two names
+					s.wantAllowed(t, name, o, s.issue(t, role), slices.Contains(allowed, o.verb), role)
 				}
 			}
 		})

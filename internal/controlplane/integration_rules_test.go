@@ -4,6 +4,7 @@ package controlplane_test
 const (
 	integrationField  = "`integration_id`: uuid or null; applies to github; one that is unknown, of another workspace or for another host is a 400; is refused by PATCH."
 	integrationShapes = "Integrations: every operation answers with its success status in the shape of the interface, at the root and under `/api-host`."
+	integrationForge  = "…/v1/integrations/forge/github/… and …/v2/integrations/forge-github/… are those of the GitHub App under another name."
 	installLists      = "GET /v1/integrations/github/install and …/{integration_id}/repos are plain arrays; the v2 forms have `page_size` 1 to 100 (20), `cursor` and `{items, next_cursor}`."
 	installFlow       = "An installation is bound to the workspace whose link was opened, once, and only if GitHub says that it is up to who consented; no code, state or token is shown or logged."
 	installCSRF       = "GET of the callback connects nothing: it names the workspace and asks; POST from a page of another site is a 403."

@@ -207,11 +207,11 @@ func TestGitCredentials(t *testing.T) {
 func TestTagsOfIntegrations(t *testing.T) {
 	t.Parallel()
 	rule(t, integrationTag)
-	s := setUpHub(t).stage(t)
 	for name := range integrationOperations {
 		if !strings.HasPrefix(name, "GET ") || !strings.HasSuffix(name, "{integration_id}") {
 			continue
 		}
+		s := setUpHub(t).stage(t)
 		_, path := s.at(name)
 		read := s.call(t, "GET", path, nil)
 		tag := read.Header.Get("ETag")

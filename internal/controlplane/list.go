@@ -15,8 +15,8 @@ import (
 func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequestObject) (ListDeploymentsResponseObject, error) {
 	p := request.Params
 	filter := deployment.Filter{
-		NameContains: value(p.NameContains), ImageVersion: value(p.ImageVersion), DeploymentType: string(value(p.DeploymentType)),
-		Remote: p.RemoteReconciled, Tagged: len(p.TagValueIds) > 0,
+		Name: value(p.Name), NameContains: value(p.NameContains), ImageVersion: value(p.ImageVersion), DeploymentType: string(value(p.DeploymentType)),
+		Remote: p.RemoteReconciled, Tagged: len(p.TagValueIds) > 0, Agent: p.AgentID != nil || p.AgentEnvironment != nil,
 	}
 	if len(p.DeploymentIds) > 0 {
 		filter.IDs = p.DeploymentIds

@@ -46,12 +46,24 @@ var operations = map[string]operation{
 		body:   func() any { return object{"source_revision_config": object{"repo_ref": "dev"}} },
 		status: http.StatusOK, shape: deploymentShape,
 	},
+	"PATCH /v2/deployments/{deployment_id}/deployment-tier": {
+		body: func() any { return object{"compute_tier": "DEDICATED_S"} }, status: http.StatusOK, shape: tieredShape,
+	},
+	"PATCH /v2/deployments/{deployment_id}/resource-tiers": {
+		body: func() any { return object{"compute_tier": "SERVERLESS_M"} }, status: http.StatusOK, shape: tieredShape,
+	},
 	"DELETE /v2/deployments": {
 		body: nothing, status: http.StatusOK, shape: deletedShape, query: "?deployment_ids={deployment_id}",
 	},
-	"GET /v2/deployments/free-count":                      {body: nothing, status: http.StatusOK, shape: members(map[string]check{"count": integer})},
-	"DELETE /v2/deployments/{deployment_id}":              {body: nothing, status: http.StatusNoContent, shape: empty},
-	"GET /v2/deployments/{deployment_id}/events":          {body: nothing, status: http.StatusOK, shape: eventsShape},
+	"GET /v2/deployments/free-count":         {body: nothing, status: http.StatusOK, shape: members(map[string]check{"count": integer})},
+	"DELETE /v2/deployments/{deployment_id}": {body: nothing, status: http.StatusNoContent, shape: empty},
+	"POST /v2/deployments/{deployment_id}/push-token": {
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]check{"detail": text}), // as the deployment is one from git
+	},
+	"GET /v2/deployments/{deployment_id}/events": {body: nothing, status: http.StatusOK, shape: eventsShape},
+	"POST /v2/deployments/{deployment_id}/upload-url": {
+		body: nothing, status: http.StatusBadRequest, shape: members(map[string]check{"detail": text}), // as above
+	},
 	"GET /v2/deployments/{deployment_id}/tracing-project": {body: nothing, status: http.StatusOK, shape: tracingProjectShape},
 	"GET /v2/deployments/{deployment_id}/revisions":       {body: nothing, status: http.StatusOK, shape: pageOf(revisionShape)},
 	"POST /v2/deployments/{deployment_id}/revisions":      {body: nothing, status: http.StatusCreated, shape: revisionShape},

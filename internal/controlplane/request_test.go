@@ -49,7 +49,7 @@ func TestABodyOfTheWrongShapeIsRefused(t *testing.T) {
 	t.Parallel()
 	rule(t, "Malformed JSON or text that is not UTF-8 is a 422 (`json_invalid`), a body over 10 MB a 413, another Content-Type a 415, another method a 405 with `Allow`.")
 	rule(t, "`name`: 1 to 63 letters, digits, `-`, `_`, `.`, beginning with a letter or digit.")
-	rule(t, "`source`: `github` or `external_docker`.")
+	rule(t, "`source`: `github`, `external_docker`, `internal_docker` or `internal_source`.")
 	rule(t, "Secret: `name` and `value` are required strings.")
 	git, image := fromGit("weather"), fromImage("weather")
 	spec := func(path string, value any) object { return with(image, "source_config.resource_spec."+path, value) }

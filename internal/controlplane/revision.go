@@ -71,16 +71,13 @@ func showRevision(r revision.Revision) Revision {
 	return Revision{
 		PhaseTimestamps: phases,
 
-		ID:            r.Revision,
-		Source:        Source(r.Source),
-		Status:        RevisionStatus(r.Status),
-		StatusReason:  nullable(r.Reason),
-		StatusMessage: nullable(r.Message),
-		CreatedAt:     clock.Format(r.Created),
-		UpdatedAt:     clock.Format(r.Updated),
-		SourceRevisionConfig: SourceRevisionConfig{
-			RepoRef: r.Config.RepoRef, FrameworkConfigPath: r.Config.ConfigPath, ImageURI: r.Config.ImageURI,
-			RepoCommitSha: nullable(r.CommitSHA),
-		},
+		ID:                   r.Revision,
+		Source:               Source(r.Source),
+		Status:               RevisionStatus(r.Status),
+		StatusReason:         nullable(r.Reason),
+		StatusMessage:        nullable(r.Message),
+		CreatedAt:            clock.Format(r.Created),
+		UpdatedAt:            clock.Format(r.Updated),
+		SourceRevisionConfig: showRevisionConfig(r.Config, r.Commit()),
 	}
 }

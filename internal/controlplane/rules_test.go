@@ -20,9 +20,10 @@ var deploymentChapters = []chapter{
 	{"DeploymentCreateRequest", []string{
 		"Required: `name`, `source`, `source_config`, `source_revision_config`, `secrets`; each one that is missing is listed.",
 		"`name`: 1 to 63 letters, digits, `-`, `_`, `.`, beginning with a letter or digit.",
-		"`source`: `github` or `external_docker`.",
+		"`source`: `github`, `external_docker`, `internal_docker` or `internal_source`.",
 		"Read-only members, unknown members and unknown query parameters are ignored.",
 		"Creating a deployment creates its first revision, reported as `latest_revision_id`.",
+		createdEmpty,
 		"Creating a deployment creates a tracing project of the same name, in the same transaction.",
 		projectReaches,
 		"A name that is taken is a 409, also when 20 creates meet: one is a 201, the others are 409s.",
@@ -32,6 +33,7 @@ var deploymentChapters = []chapter{
 		"`listener_id`: uuid or null; applies to external_docker; an unknown one is a 400; is refused by PATCH.",
 		"`listener_config.k8s_namespace`: string or null; applies to external_docker; is refused by PATCH.",
 		"`listener_config.k8s_namespace`: one of the listener's, 400 otherwise; the only one that there is when it is left out.",
+		tarballPath, revisionSource, trackedPackages, ownImage, pushToken,
 		"`repo_commit_sha`: string or null; read-only, in responses only.",
 		commitShown,
 		"`custom_url` is set by the server for github, and for external_docker until it is set.",
@@ -77,8 +79,9 @@ var deploymentChapters = []chapter{
 		"GET /v2/deployments and …/revisions: `limit` 1 to 100 (20), `offset`; `{resources, offset}`, newest first.",
 		"Lists: an opaque `cursor` beside `limit` and `offset`, which does not drift.",
 		"GET …/revisions: filters `status` (a list with commas) and `remote_reconciled`.",
-		"GET /v2/deployments/free-count counts the deployments of type `dev_free`.",
+		"GET /v2/deployments/free-count counts the deployments of type `dev_free` and `dev_free_zero`.",
 		"GET …/revisions/{revision_id}?wait=<s> answers when the revision has ended, or when the time is up; never later than 25 s.",
+		uploadURL,
 		"POST …/revisions: 201 Revision, always a new one; the optional body is a PATCH.",
 		"POST …/revisions/{revision_id}/redeploy: 200 Deployment with a new revision from a deployed one's configuration, secrets, resources and build.",
 		"POST …/revisions/{revision_id}/rollback is the same.",
@@ -87,7 +90,7 @@ var deploymentChapters = []chapter{
 		"DELETE `force=true`: only for a deployment that was deleted before, else 400; it is gone at once.",
 		"DELETE `delete_tracing_project`: false keeps the tracing project, which the next deployment of the name takes over; true deletes it.",
 		"`validate_only=true` on create and PATCH: every check, the Deployment as it would be, and no change.",
-		logPages, logItems, logFound, logStream, logSecrets, logRefusals, autoRollback, readiness, displayName,
+		logPages, logItems, logFound, logStream, logSecrets, logRefusals, autoRollback, readiness, displayName, tierRule, tierRefused,
 	}, filterRules()...)},
 	{"Listeners", []string{
 		"Listener: `compute_type` (k8s), `compute_id`, `compute_config` are required; `version` is optional; a pair of type and id that is taken is a 409.",
@@ -103,11 +106,11 @@ var deploymentChapters = []chapter{
 		"A listener has a strong ETag: 304 for an `If-None-Match` that has it, 412 and no change for an `If-Match` without it; of many changes of one version one wins.",
 	}},
 	{"Integrations and pushes", []string{
-		integrationShapes, installLists, installFlow, installCSRF, credentialRules, credentialUse, integrationTag, integrationOthers, integrationRoles,
+		integrationShapes, integrationForge, installLists, installFlow, installCSRF, credentialRules, credentialUse, integrationTag, integrationOthers, integrationRoles,
 		pushSigned, pushBuilds, pushOther, pushOnce, pushBurst, pushHookRule,
 	}},
 	{"Events and webhooks", []string{
-		eventShapes, eventsTell, eventsList, eventsStream, eventsWorkspace, eventsAgent, eventsOthers,
+		eventShapes, eventsTell, eventsList, eventsStream, eventsWorkspace, eventsAgent, eventsListener, eventsOthers,
 		webhookShapes, webhookRoles, webhookSecrets, webhookSigned, webhookRetried, webhookReplayed, webhookPrivate, webhookRules, webhookOthers,
 	}},
 	{"Manners", []string{repeated, conditional, oneWins, limited, docsPage, metricsRule}},
@@ -131,8 +134,9 @@ var deploymentChapters = []chapter{
 // Members of responses. Those that the tables of the interface call read-only come from the server alone.
 var (
 	deploymentMembers = []string{
-		"`name`: string.", "`source`: `github` or `external_docker`.", "`source_config`: SourceConfig, all members shown.",
+		"`name`: string.", "`source`: `github`, `external_docker`, `internal_docker` or `internal_source`.", "`source_config`: SourceConfig, all members shown.",
 		"`source_revision_config`: SourceRevisionConfig of the latest revision, all members shown.", "`secrets`: array of Secret.", "`id`: uuid.",
+		"`tenant_id`: uuid of the workspace.",
 		"`created_at`: date-time.", "`updated_at`: date-time.", "`status`: one of the five.", "`latest_revision_id`: uuid or null.",
 		"`active_revision_id`: uuid or null; the one that serves.", imageVersion,
 	}
@@ -163,7 +167,7 @@ func fieldRules(fields []field) []string {
 func filterRules() []string {
 	var all []string
 	for _, name := range []string{
-		"name_contains", "status", "image_version", "deployment_type", "deployment_ids", "tag_value_ids", "remote_reconciled", "limit", "offset",
+		"name", "name_contains", "agent_id", "agent_environment", "status", "image_version", "deployment_type", "deployment_ids", "tag_value_ids", "remote_reconciled", "limit", "offset",
 	} {
 		all = append(all, "GET /v2/deployments: filter `"+name+"`.")
 	}

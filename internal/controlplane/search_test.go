@@ -51,30 +51,36 @@ func TestDeploymentsAreFiltered(t *testing.T) {
 		filter string
 		want   []string
 	}{
-		"":                          {"name_contains", all},
-		"name_contains=weather":     {"name_contains", []string{"Weather-us", "weather-eu"}},
-		"name_contains=-eu":         {"name_contains", []string{"weather-eu"}},
-		"name_contains=%25":         {"name_contains", []string{}},
-		"name_contains=":            {"name_contains", all},
-		"status=READY":              {"status", []string{"images"}},
-		"status=AWAITING_DATABASE":  {"status", []string{"travel", "Weather-us", "weather-eu"}},
-		"status=READY,UNUSED":       {"status", []string{"images"}},
-		"status=AWAITING_DELETE":    {"status", []string{}},
-		"image_version=1.2":         {"image_version", all},
-		"image_version=1":           {"image_version", []string{}},
-		"deployment_type=dev":       {"deployment_type", []string{"weather-eu"}},
-		"deployment_type=dev_free":  {"deployment_type", []string{}},
-		named("travel", "images"):   {"deployment_ids", []string{"images", "travel"}},
-		named("travel", "gone"):     {"deployment_ids", []string{"travel"}},
-		"deployment_ids=" + someID:  {"deployment_ids", []string{}},
-		"deployment_ids=":           {"deployment_ids", all},
-		"tag_value_ids=" + someID:   {"tag_value_ids", []string{}},
-		"remote_reconciled=true":    {"remote_reconciled", []string{}},
-		"remote_reconciled=false":   {"remote_reconciled", all},
-		"limit=2":                   {"limit", all[:2]},
-		"limit=2&offset=1":          {"offset", all[1:3]},
-		"name_contains=e&limit=1":   {"name_contains", []string{"images"}},
-		"deployment_type=dev&limit": {"limit", nil},
+		"":                                 {"name_contains", all},
+		"name_contains=weather":            {"name_contains", []string{"Weather-us", "weather-eu"}},
+		"name_contains=-eu":                {"name_contains", []string{"weather-eu"}},
+		"name_contains=%25":                {"name_contains", []string{}},
+		"name_contains=":                   {"name_contains", all},
+		"name=images":                      {"name", []string{"images"}},
+		"name=weather-us":                  {"name", []string{}},
+		"name=weather":                     {"name", []string{}},
+		"name=travel&name_contains=travel": {"name", []string{"travel"}},
+		"agent_id=a":                       {"agent_id", []string{}},
+		"agent_environment=prod":           {"agent_environment", []string{}},
+		"status=READY":                     {"status", []string{"images"}},
+		"status=AWAITING_DATABASE":         {"status", []string{"travel", "Weather-us", "weather-eu"}},
+		"status=READY,UNUSED":              {"status", []string{"images"}},
+		"status=AWAITING_DELETE":           {"status", []string{}},
+		"image_version=1.2":                {"image_version", all},
+		"image_version=1":                  {"image_version", []string{}},
+		"deployment_type=dev":              {"deployment_type", []string{"weather-eu"}},
+		"deployment_type=dev_free":         {"deployment_type", []string{}},
+		named("travel", "images"):          {"deployment_ids", []string{"images", "travel"}},
+		named("travel", "gone"):            {"deployment_ids", []string{"travel"}},
+		"deployment_ids=" + someID:         {"deployment_ids", []string{}},
+		"deployment_ids=":                  {"deployment_ids", all},
+		"tag_value_ids=" + someID:          {"tag_value_ids", []string{}},
+		"remote_reconciled=true":           {"remote_reconciled", []string{}},
+		"remote_reconciled=false":          {"remote_reconciled", all},
+		"limit=2":                          {"limit", all[:2]},
+		"limit=2&offset=1":                 {"offset", all[1:3]},
+		"name_contains=e&limit=1":          {"name_contains", []string{"images"}},
+		"deployment_type=dev&limit":        {"limit", nil},
 		"status=READY&name_contains=weather&remote_reconciled=false":  {"status", []string{}},
 		named("travel", "images", "weather-eu") + "&limit=1&offset=1": {"deployment_ids", []string{"travel"}},
 		named("travel", "images") + "&name_contains=im":               {"deployment_ids", []string{"images"}},
@@ -200,7 +206,7 @@ func TestTheLastPageHasNoCursor(t *testing.T) {
 
 func TestFreeDeploymentsAreCounted(t *testing.T) {
 	t.Parallel()
-	rule(t, "GET /v2/deployments/free-count counts the deployments of type `dev_free`.")
+	rule(t, "GET /v2/deployments/free-count counts the deployments of type `dev_free` and `dev_free_zero`.")
 	f := setUp(t)
 	count := func(want string) {
 		t.Helper()
@@ -213,7 +219,7 @@ func TestFreeDeploymentsAreCounted(t *testing.T) {
 	f.create(t, fromImage("image"))
 	count("0")
 	path, _ := f.create(t, with(fromGit("one"), "source_config.deployment_type", "dev_free"))
-	f.create(t, with(fromGit("two"), "source_config.deployment_type", "dev_free"))
+	f.create(t, with(fromGit("two"), "source_config.deployment_type", "dev_free_zero"))
 	count("2")
 	f.call(t, "DELETE", path, nil)
 	count("1")

@@ -118,12 +118,21 @@ func members(of map[string]check) check {
 	}
 }
 
+// also are members and further texts.
+func also(of map[string]check, further ...string) map[string]check {
+	of = maps.Clone(of)
+	for _, name := range further {
+		of[name] = text
+	}
+	return of
+}
+
 // The field tables of the interface. Members that need not be there are shown always, as null.
 var (
 	secretShape = members(map[string]check{"name": text, "value": text})
 
 	sourceConfigShape = members(map[string]check{
-		"integration_id": orNull(uuid), "repo_url": orNull(text), "deployment_type": orNull(oneOf("dev_free dev prod")),
+		"integration_id": orNull(uuid), "repo_url": orNull(text), "deployment_type": orNull(oneOf("dev_free dev prod dev_zero dev_free_zero")),
 		"build_on_push": orNull(boolean), "custom_url": orNull(text), "resource_spec": orNull(anyObject), "listener_id": orNull(uuid),
 		"listener_config": orNull(members(map[string]check{"k8s_namespace": orNull(text)})),
 		"install_command": orNull(text), "build_command": orNull(text),
@@ -131,16 +140,22 @@ var (
 
 	sourceRevisionConfigShape = members(map[string]check{
 		"repo_ref": orNull(text), "framework_config_path": orNull(text), "image_uri": orNull(text), "repo_commit_sha": orNull(text),
+		"source_tarball_path": orNull(text), "tracked_packages": orNull(listOf(text)),
 	})
 
-	sourceShape = oneOf("github external_docker")
+	sourceShape = oneOf("github external_docker internal_docker internal_source")
 
-	deploymentShape = members(map[string]check{
+	membersOfDeployment = map[string]check{
 		"name": text, "source": sourceShape, "source_config": sourceConfigShape, "source_revision_config": sourceRevisionConfigShape,
 		"secrets": listOf(secretShape), "id": uuid, "created_at": dateTime, "updated_at": dateTime,
 		"status":             oneOf("AWAITING_DATABASE READY UNUSED AWAITING_DELETE UNKNOWN"),
 		"latest_revision_id": orNull(uuid), "active_revision_id": orNull(uuid), "image_version": orNull(text),
-	})
+		"tenant_id": uuid,
+	}
+	deploymentShape = members(membersOfDeployment)
+	// tieredShape and dedicatedShape are of deployments with a compute tier, and with one for the database too.
+	tieredShape    = members(also(membersOfDeployment, "compute_tier"))
+	dedicatedShape = members(also(membersOfDeployment, "compute_tier", "database_tier"))
 
 	revisionShape = members(map[string]check{
 		"id": uuid, "created_at": dateTime, "updated_at": dateTime, "source": sourceShape, "source_revision_config": sourceRevisionConfigShape,

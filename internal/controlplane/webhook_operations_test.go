@@ -38,7 +38,7 @@ type webhookOperation struct {
 var (
 	deploymentEventShape = members(map[string]check{
 		"id": uuid, "type": text, "timestamp": dateTime, "data": members(map[string]check{
-			"deployment_id": uuid, "deployment_name": text, "revision_id": orNull(uuid), "status": orNull(text), "status_reason": orNull(text),
+			"compute_id": orNull(text), "listener_id": orNull(uuid), "deployment_id": orNull(uuid), "deployment_name": orNull(text), "revision_id": orNull(uuid), "status": orNull(text), "status_reason": orNull(text),
 			"status_message": orNull(text),
 		}),
 	})

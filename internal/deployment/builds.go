@@ -23,13 +23,14 @@ const (
 // again: its commit is built anew. One whose removal failed holds up no other, and is handed to remove the next time. A deployment that got a revision meanwhile is
 // ErrOvertaken.
 func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remove func(ctx context.Context, revision string) error) error {
-	if d.Source == revision.ExternalDocker {
+	if d.Source.IsImage() {
 		return nil // nothing is built
 	}
-	old, err := s.oldBuilds(ctx, d, newest)
+	found, err := s.readBuilds(ctx, d, newest)
 	if err != nil {
 		return err
 	}
+	old := found.notNeeded()
 	var failures []error
 	for _, r := range old[:min(len(old), removedAtOnce)] {
 		err := s.forgetBuild(ctx, d, r, remove)
@@ -41,26 +42,26 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 	return errors.Join(failures...)
 }
 
-// oldBuilds returns the revisions, oldest first, whose builds are not needed any more. It reads from the newest back until as many in a row have none as are kept:
-// one that was deployed again is no further than that from the one that it was made from.
-func (s *Store) oldBuilds(ctx context.Context, d Deployment, newest int) ([]revision.Revision, error) {
+// readBuilds reads what revisions have from the newest back until as many in a row have nothing as are kept: one that was deployed again is no further than that from the one
+// that it was made from.
+func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (builds, error) {
 	query := keys.Revisions(d.Workspace, d.Deployment)
 	query.Reverse, query.Limit = true, buildPage
 	found := builds{deployment: d, newest: newest, needed: map[string]bool{}}
 	for range buildPages {
 		page, err := s.table.Query(ctx, query)
 		if err != nil {
-			return nil, fmt.Errorf("query revisions: %w", err)
+			return builds{}, fmt.Errorf("query revisions: %w", err)
 		}
 		if err := found.read(page.Items); err != nil {
-			return nil, err
+			return builds{}, err
 		}
 		if query.Cursor = page.Cursor; page.Cursor == "" || found.gone >= newest {
+			found.complete = true
 			break
 		}
 	}
-	slices.Reverse(found.old)
-	return slices.DeleteFunc(found.old, func(r revision.Revision) bool { return !r.Forgotten && found.needed[artifactOf(r)] }), nil
+	return found, nil
 }
 
 // builds is what a deployment's revisions have, read from the newest back.
@@ -70,9 +71,20 @@ type builds struct {
 	newest, deployed int
 	// needed are the artifacts that have to stay: revisions that were deployed again have the build of the first.
 	needed map[string]bool
+	// images are those of the revisions that need theirs.
+	images []string
 	// old are the revisions with builds beside the newest, gone is how many deployed ones without came behind the last of them.
 	old  []revision.Revision
 	gone int
+	// complete tells that no revision further back has anything.
+	complete bool
+}
+
+// notNeeded are the revisions, oldest first, whose builds are not needed any more.
+func (b *builds) notNeeded() []revision.Revision {
+	old := slices.DeleteFunc(slices.Clone(b.old), func(r revision.Revision) bool { return !r.Forgotten && b.needed[artifactOf(r)] })
+	slices.Reverse(old)
+	return old
 }
 
 // read takes a page of revisions.
@@ -88,6 +100,9 @@ func (b *builds) read(items []*table.Item) error {
 		switch {
 		case !r.Status.Terminal(), r.Status == revision.Deployed && (b.deployed <= b.newest || b.serves(r)):
 			b.needed[artifactOf(r)] = true
+			if image := r.Image(); image != "" {
+				b.images = append(b.images, image)
+			}
 		case r.Status == revision.Deployed && r.KeepsBuild():
 			b.old, b.gone = append(b.old, r), 0
 		case r.Status == revision.Deployed:
@@ -102,14 +117,17 @@ func (b *builds) serves(r revision.Revision) bool {
 	return r.Revision == b.deployment.Active || r.Revision == b.deployment.Previous
 }
 
-func artifactOf(r revision.Revision) string { return string(record.Encode(r.Artifact)) }
+// artifactOf tells revisions apart that have builds of their own. An image is one even where nothing has resolved its name.
+func artifactOf(r revision.Revision) string {
+	if image := r.Image(); image != "" {
+		return image
+	}
+	return string(record.Encode(r.Artifact))
+}
 
 func (s *Store) forgetBuild(ctx context.Context, d Deployment, r revision.Revision, remove func(context.Context, string) error) error {
-	if !r.Forgotten {
-		unchanged := table.Check{Key: d.Key(), If: table.Equals(attrLatest, d.Latest)}
-		if err := s.overtaken(s.table.Transact(ctx, r.Forget(), unchanged)); err != nil {
-			return err
-		}
+	if err := s.markForgotten(ctx, d, r); err != nil {
+		return err
 	}
 	if err := remove(ctx, r.Revision); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", r.Revision, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/audit"
@@ -33,29 +34,12 @@ type NewDeployment struct {
 	ValidateOnly bool
 }
 
-// Create creates a deployment with its tracing project and its first revision, and starts the rollout. A request that breaks a rule is a
-// fault.Invalid, a name that is taken a fault.Conflict; nothing is half created.
+// Create creates a deployment with its tracing project and its first revision, and starts the rollout. One whose source is yet to be uploaded or pushed gets its
+// first revision when that was done. A request that breaks a rule is a fault.Invalid, a name that is taken a fault.Conflict; nothing is half created.
 func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, error) {
 	now := s.now()
-	d := Deployment{
-		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
-		Spec: Spec{
-			Name: request.Name, Source: request.Source,
-			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
-			ReadinessTimeout: request.ReadinessTimeout, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
-		},
-		Created: now, Updated: now, Status: AwaitingDatabase, Latest: id.New(now), Busy: true, ImageVersion: s.version, version: 1,
-	}
-	d.Slot = d.Latest
-	d.SourceConfig.CustomURL = nil
-	d.setURL(request.SourceConfig.CustomURL, "")
-	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
-		return Deployment{}, err
-	}
-	if err := validate(d.Spec, request.Secrets); err != nil {
-		return Deployment{}, err
-	}
-	if err := s.supported(d, request.Secrets); err != nil {
+	d := s.draft(request, now)
+	if err := s.check(ctx, d, request.Secrets, request.RevisionConfig.ImageURI); err != nil {
 		return Deployment{}, err
 	}
 	if err := s.seal(ctx, &d, request.Secrets); err != nil {
@@ -77,15 +61,19 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		if request.ValidateOnly {
 			return d, nil // the project is free when the name is: they change owners together
 		}
-		err = s.transact(ctx, d, append([]table.Write{
-			s.putName(d, now), project, s.put(d),
-			revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now),
-			audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now),
-		}, append(place, repository...)...)...)
+		writes := []table.Write{
+			s.putName(d, now), project, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now),
+		}
+		if d.Busy {
+			writes = append(writes, revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now))
+		}
+		err = s.transact(ctx, d, slices.Concat(writes, place, repository)...)
 		failed, ok := errors.AsType[*table.ConditionFailed](err)
 		switch {
 		case err == nil:
-			s.begin(ctx, d, s.StartRollout)
+			if d.Busy {
+				s.begin(ctx, d, s.StartRollout)
+			}
 			return d, nil
 		case ok && failed.Write != 0:
 			continue // somebody else claimed the project, or changed the listener or the integration
@@ -98,6 +86,40 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	return Deployment{}, taken(d.Name)
 }
 
+// draft is the deployment that is asked for.
+func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
+	d := Deployment{
+		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
+		Spec: Spec{
+			Name: request.Name, Source: request.Source,
+			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
+			ReadinessTimeout: request.ReadinessTimeout, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
+		},
+		Created: now, Updated: now, Status: Ready, version: 1,
+	}
+	if d.hasSource() {
+		d.Status, d.Latest, d.Busy, d.ImageVersion = AwaitingDatabase, id.New(now), true, s.version
+		d.Slot = d.Latest
+	}
+	d.SourceConfig.CustomURL = nil
+	d.setURL(request.SourceConfig.CustomURL, "")
+	return d
+}
+
+// check applies the rules to a deployment as it would be after a request that names an image, or nil.
+func (s *Store) check(ctx context.Context, d Deployment, secrets []Secret, image *string) error {
+	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
+		return err
+	}
+	if err := validate(d.Ref, d.Spec, secrets); err != nil {
+		return err
+	}
+	if err := s.ownImage(ctx, d, image); err != nil {
+		return err
+	}
+	return s.supported(d, secrets)
+}
+
 func taken(name string) error {
 	return fault.New(fault.Conflict, "A deployment with the name %q already exists.", name)
 }
@@ -107,24 +129,25 @@ func (s *Store) putName(d Deployment, now time.Time) table.Write {
 		Key:  keys.DeploymentName(d.Workspace, d.Name),
 		Body: record.Encode(d.Deployment), Attrs: record.Attrs("deployment_name", now, nil),
 	}
-	if kind := d.SourceConfig.DeploymentType; kind != nil && *kind == freeType {
+	if kind := d.SourceConfig.DeploymentType; kind != nil && isFree(*kind) {
 		item.Index = map[table.Index]table.Key{table.ByList: keys.FreeDeploymentEntry(d.Workspace, d.Deployment)}
 	}
 	return table.Put{Item: item, If: table.Absent()}
 }
 
 func (s *Store) put(d Deployment) table.Write {
+	index := map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)}
+	if d.Busy {
+		index[table.ByDue] = keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease))
+	}
 	return table.Put{
 		Item: table.Item{
 			Key: d.Key(),
 			Attrs: record.Attrs(kind, d.Created, table.Attrs{
 				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrImage: d.ImageVersion,
 			}),
-			Body: record.Encode(d.Spec),
-			Index: map[table.Index]table.Key{
-				table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment),
-				table.ByDue:  keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease)),
-			},
+			Body:  record.Encode(d.Spec),
+			Index: index,
 		},
 		If: table.Absent(),
 	}

@@ -79,6 +79,9 @@ type Spec struct {
 	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
 	// DisplayName is what people call it; nil when that is its name.
 	DisplayName *string `json:"display_name,omitempty"`
+	// ComputeTier is the size of each replica, nil when the type says it; DatabaseTier is that of a database of its own, nil for none.
+	ComputeTier  *string `json:"compute_tier,omitempty"`
+	DatabaseTier *string `json:"database_tier,omitempty"`
 	// TracingProject is the id of the tracing project.
 	TracingProject string `json:"tracing_project,omitempty"`
 }
@@ -207,6 +210,6 @@ func (d Deployment) revisionSpec() revision.Spec {
 		Source: d.Source, Config: d.RevisionConfig, RepoURL: d.SourceConfig.RepoURL, IntegrationID: d.SourceConfig.IntegrationID,
 		InstallCommand: d.SourceConfig.InstallCommand, BuildCommand: d.SourceConfig.BuildCommand,
 		ResourceSpec: d.SourceConfig.ResourceSpec, Secrets: d.Secrets, Credentials: d.Credentials,
-		SecretReferences: d.SecretReferences,
+		SecretReferences: d.SecretReferences, ComputeTier: d.ComputeTier,
 	}
 }

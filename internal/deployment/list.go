@@ -34,7 +34,8 @@ const mostMisses = 5000
 
 // Filter says which deployments to list. Zero members ask for nothing.
 type Filter struct {
-	// NameContains is a part of the name; capitals make no difference.
+	// Name is the whole name, NameContains a part of it; capitals make no difference to that.
+	Name           string
 	NameContains   string
 	Statuses       []Status
 	ImageVersion   string
@@ -43,13 +44,13 @@ type Filter struct {
 	IDs []string
 	// Remote asks for those that a listener runs, or for the others.
 	Remote *bool
-	// Tagged asks for those that have one of some tags. Deployments have none.
-	Tagged bool
+	// Tagged asks for those that have one of some tags, Agent for those of some agent of a registry. Deployments have none.
+	Tagged, Agent bool
 }
 
 func (f Filter) match(d Deployment) bool {
 	c := d.SourceConfig
-	return d.Status != AwaitingDelete && !f.Tagged &&
+	return d.Status != AwaitingDelete && !f.Tagged && !f.Agent && (f.Name == "" || f.Name == d.Name) &&
 		strings.Contains(strings.ToLower(d.Name), strings.ToLower(f.NameContains)) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status)) &&
 		(f.ImageVersion == "" || f.ImageVersion == d.ImageVersion) &&

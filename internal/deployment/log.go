@@ -265,5 +265,8 @@ func (l *Logs) LoggedRevision(ctx context.Context, ref Ref, kind revisionlog.Kin
 	if kind == revisionlog.Deploy && d.Active != "" {
 		return d.Revision(d.Active), nil
 	}
+	if d.Latest == "" {
+		return revision.Ref{}, fault.New(fault.NotFound, "Deployment ID %s has no revision yet.", ref.Deployment)
+	}
 	return d.Revision(d.Latest), nil
 }

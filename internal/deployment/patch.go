@@ -18,8 +18,10 @@ import (
 
 // Patch is a request to change a deployment. A nil member changes nothing.
 type Patch struct {
-	Name           *string
-	Source         *revision.Source
+	Name   *string
+	Source *revision.Source
+	// RevisionSource is where the revision comes from.
+	RevisionSource *revision.Source
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	// Secrets replaces all secrets when not nil; empty removes them.
@@ -29,6 +31,8 @@ type Patch struct {
 	AutoRollback     *bool
 	ReadinessTimeout *int
 	DisplayName      *string
+	// ComputeTier and DatabaseTier make a revision.
+	ComputeTier, DatabaseTier *string
 	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
 	AgentURL string
 	// Revise makes a revision whatever the request holds.
@@ -43,7 +47,7 @@ type Patch struct {
 const Redacted = "[redacted]"
 
 // Patch changes a deployment and makes a revision when the request has a value for the revision's configuration, the secrets or the resource
-// specification. A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
+// specification, and there is something to make it from. A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, error) {
 	for range contention {
 		d, err := s.Get(ctx, ref)
@@ -61,7 +65,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 			return Deployment{}, err
 		}
 		var put func(revision.Ref, revision.Status, time.Time) table.Write
-		if patch.makesRevision() {
+		if patch.makesRevision() && next.hasSource() {
 			put = func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
 				return revision.Put(ref, next.revisionSpec(), status, now)
 			}
@@ -86,15 +90,12 @@ var errChanged = errors.New("the deployment was changed meanwhile")
 
 func (p Patch) makesRevision() bool {
 	c := p.RevisionConfig
-	return p.Revise || c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || p.SourceConfig.ResourceSpec != nil ||
-		p.Secrets != nil || p.SecretReferences != nil
+	return p.Revise || c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || c.TarballPath != nil ||
+		p.SourceConfig.ResourceSpec != nil || p.Secrets != nil || p.SecretReferences != nil || p.ComputeTier != nil || p.DatabaseTier != nil
 }
 
 // apply returns the deployment as it would be after the patch, checked as a whole.
 func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, error) {
-	if err := checkPod(p.SourceConfig.ResourceSpec); err != nil {
-		return Deployment{}, err
-	}
 	if err := p.immutables(d); err != nil {
 		return Deployment{}, err
 	}
@@ -113,18 +114,25 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	replace(&d.RevisionConfig.RepoRef, p.RevisionConfig.RepoRef)
 	replace(&d.RevisionConfig.ConfigPath, p.RevisionConfig.ConfigPath)
 	replace(&d.RevisionConfig.ImageURI, p.RevisionConfig.ImageURI)
+	replace(&d.RevisionConfig.TarballPath, p.RevisionConfig.TarballPath)
+	if p.RevisionConfig.TrackedPackages != nil {
+		d.RevisionConfig.TrackedPackages = p.RevisionConfig.TrackedPackages
+	}
 	if p.SecretReferences != nil {
 		d.SecretReferences = slices.Clone(*p.SecretReferences)
+	}
+	if err := d.takeTiers(p.ComputeTier, p.DatabaseTier); err != nil {
+		return Deployment{}, err
 	}
 	secrets, err := s.secretsAfter(ctx, d, p)
 	if err != nil {
 		return Deployment{}, err
 	}
-	if err := validate(d.Spec, secrets); err != nil {
+	if err := s.check(ctx, d, secrets, p.RevisionConfig.ImageURI); err != nil {
 		return Deployment{}, err
 	}
-	if err := s.supported(d, secrets); err != nil {
-		return Deployment{}, err
+	if p.Revise && !d.hasSource() {
+		return Deployment{}, d.noSource()
 	}
 	if err := s.sealCredentials(ctx, &d); err != nil || p.Secrets == nil {
 		return d, err
@@ -189,6 +197,9 @@ func (p Patch) immutables(d Deployment) error {
 	r := new(rules)
 	fixed(r, "name", &d.Name, p.Name)
 	fixed(r, "source", &d.Source, p.Source)
+	if p.RevisionSource != nil && *p.RevisionSource != d.Source {
+		r.breaks("revision_source must be %s, as the deployment's source is, not %q.", d.Source, *p.RevisionSource)
+	}
 	fixed(r, "source_config.integration_id", d.SourceConfig.IntegrationID, p.SourceConfig.IntegrationID)
 	fixed(r, "source_config.repo_url", d.SourceConfig.RepoURL, p.repoURL())
 	fixed(r, "source_config.deployment_type", d.SourceConfig.DeploymentType, p.SourceConfig.DeploymentType)

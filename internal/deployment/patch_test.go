@@ -192,17 +192,17 @@ func TestMembersOfTheOtherSourceAreRefused(t *testing.T) {
 	f := setUp(t)
 	git, image := f.create(t, fromGit("git")), f.create(t, fromImage("image"))
 	for want, patch := range map[string]deployment.Patch{
-		"source_config.custom_url" + onlyImage:         {SourceConfig: deployment.SourceConfig{CustomURL: new("https://a.test")}},
-		"source_config.resource_spec" + onlyImage:      {SourceConfig: deployment.SourceConfig{ResourceSpec: json.RawMessage("{}")}},
-		"source_revision_config.image_uri" + onlyImage: {RevisionConfig: revision.Config{ImageURI: new("a")}},
+		"source_config.custom_url" + onlyImage:        {SourceConfig: deployment.SourceConfig{CustomURL: new("https://a.test")}},
+		"source_config.resource_spec" + onlyImage:     {SourceConfig: deployment.SourceConfig{ResourceSpec: json.RawMessage("{}")}},
+		"source_revision_config.image_uri" + anyImage: {RevisionConfig: revision.Config{ImageURI: new("a")}},
 	} {
 		_, err := f.Patch(t.Context(), git.Ref, patch)
 		wantInvalid(t, err, want)
 	}
 	for want, patch := range map[string]deployment.Patch{
-		"source_config.build_on_push" + onlyGit:                  {SourceConfig: deployment.SourceConfig{BuildOnPush: new(false)}},
-		"source_revision_config.repo_ref" + onlyGit:              {RevisionConfig: revision.Config{RepoRef: new("a")}},
-		"source_revision_config.framework_config_path" + onlyGit: {RevisionConfig: revision.Config{ConfigPath: new("a")}},
+		"source_config.build_on_push" + onlyGit:                    {SourceConfig: deployment.SourceConfig{BuildOnPush: new(false)}},
+		"source_revision_config.repo_ref" + onlyGit:                {RevisionConfig: revision.Config{RepoRef: new("a")}},
+		"source_revision_config.framework_config_path" + onlyBuilt: {RevisionConfig: revision.Config{ConfigPath: new("a")}},
 	} {
 		_, err := f.Patch(t.Context(), image.Ref, patch)
 		wantInvalid(t, err, want)

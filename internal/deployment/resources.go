@@ -8,29 +8,42 @@ import (
 	"github.com/slipway-run/slipway/internal/revision"
 )
 
-// Types of deployments from a repository. The free one costs nothing, and counts as such.
+// Types of deployments. The free ones cost nothing, and count as such.
 const (
-	freeType = "dev_free"
-	devType  = "dev"
-	prodType = "prod"
+	freeType     = "dev_free"
+	devType      = "dev"
+	prodType     = "prod"
+	zeroType     = "dev_zero"
+	freeZeroType = "dev_free_zero"
 )
 
-// typeResources are what each replica of a repository's agent may use, and how many replicas there may be, by the deployment's type.
+// isFree tells whether deployments of a type cost nothing.
+func isFree(kind string) bool { return kind == freeType || kind == freeZeroType }
+
+// typeResources are what each replica of an agent may use, and how many replicas there may be, by the deployment's type. Those that may go down to none
+// are as the others where nothing would start them again, which a compute.Target knows.
 var typeResources = map[string]compute.Resources{
-	freeType: {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
-	devType:  {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
-	prodType: {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
+	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
+	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
+	prodType:     {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
+	zeroType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 }
 
-// Resources returns what a revision's agent is to get. For an image the ResourceSpec says it, defaults included: what a replica may use are its limits, which a target of
-// one size gives it from the start, and a limit below its request counts for nothing. For a repository the deployment's type says it; one without a type is a dev.
+// Resources returns what a revision's agent is to get. For an image of somebody else's the ResourceSpec says it, defaults included: what a replica may use are its limits, which a target of
+// one size gives it from the start, and a limit below its request counts for nothing. For all others the deployment's type says it; one without a type is a dev.
 func (d Deployment) Resources(rev revision.Revision) (compute.Resources, error) {
-	if d.Source == revision.GitHub {
+	if d.Source != revision.ExternalDocker {
 		kind := devType
 		if d.SourceConfig.DeploymentType != nil {
 			kind = *d.SourceConfig.DeploymentType
 		}
-		return typeResources[kind], nil
+		resources := typeResources[kind]
+		if rev.ComputeTier != nil {
+			size := tiers[*rev.ComputeTier]
+			resources.CPU, resources.MemoryMB = size.cpu, size.memoryMB
+		}
+		return resources, nil
 	}
 	effective, err := rev.Effective()
 	if err != nil {

@@ -31,18 +31,37 @@ func TestResourcesOfAnImage(t *testing.T) {
 	}
 }
 
-func TestResourcesOfARepository(t *testing.T) {
+func TestResourcesOfATypedDeployment(t *testing.T) {
 	t.Parallel()
-	dev := compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1}
+	dev, zero := compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1}, compute.Resources{CPU: 1, MemoryMB: 1024, MaxScale: 1}
 	for kind, want := range map[string]compute.Resources{
 		"": dev, "dev_free": dev, "dev": dev, "prod": {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
+		"dev_zero": zero, "dev_free_zero": zero,
 	} {
-		d := deployment.Deployment{Spec: deployment.Spec{Source: revision.GitHub}}
-		if kind != "" {
-			d.SourceConfig.DeploymentType = &kind
+		for _, source := range []revision.Source{revision.GitHub, revision.InternalSource, revision.InternalDocker} {
+			d := deployment.Deployment{Spec: deployment.Spec{Source: source}}
+			if kind != "" {
+				d.SourceConfig.DeploymentType = &kind
+			}
+			if got, err := d.Resources(revision.Revision{}); err != nil || got != want {
+				t.Errorf("%s, %q: got %+v, %v; want %+v", source, kind, got, err, want)
+			}
 		}
-		if got, err := d.Resources(revision.Revision{}); err != nil || got != want {
-			t.Errorf("%q: got %+v, %v; want %+v", kind, got, err, want)
+	}
+}
+
+// TestResourcesOfATier gives each size to a type: of the type only the number of replicas is left.
+func TestResourcesOfATier(t *testing.T) {
+	t.Parallel()
+	prod := "prod"
+	for tier, want := range map[string]compute.Resources{
+		"SERVERLESS_S": {CPU: 1, MemoryMB: 2048}, "SERVERLESS_M": {CPU: 2, MemoryMB: 5120}, "SERVERLESS_L": {CPU: 4, MemoryMB: 9216},
+		"DEDICATED_S": {CPU: 3, MemoryMB: 6144}, "DEDICATED_M": {CPU: 5, MemoryMB: 12288}, "DEDICATED_L": {CPU: 10, MemoryMB: 24576},
+	} {
+		d := deployment.Deployment{Spec: deployment.Spec{Source: revision.GitHub, SourceConfig: deployment.SourceConfig{DeploymentType: &prod}}}
+		want.MinScale, want.MaxScale = 1, 10
+		if got, err := d.Resources(revision.Revision{Spec: revision.Spec{ComputeTier: &tier}}); err != nil || got != want {
+			t.Errorf("%s: got %+v, %v; want %+v", tier, got, err, want)
 		}
 	}
 }

@@ -26,6 +26,9 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref) (Deployment, err
 		if from.Status != revision.Deployed {
 			return Deployment{}, fault.New(fault.Invalid, "Revision ID %s is %s. Only a revision that is DEPLOYED can be deployed again.", ref.Revision, from.Status)
 		}
+		if from.Source == revision.InternalDocker && from.Forgotten {
+			return Deployment{}, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
+		}
 		d, err = s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
 		if !errors.Is(err, errChanged) {
 			return d, err
@@ -38,7 +41,9 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref) (Deployment, err
 func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, error) {
 	d.RevisionConfig, d.SourceConfig.ResourceSpec, d.Secrets, d.CommitSHA = from.Config, from.ResourceSpec, from.Secrets, from.CommitSHA
 	d.SecretReferences = from.SecretReferences
-	if err := validate(d.Spec, nil); err != nil {
+	d.ComputeTier = from.ComputeTier
+	d.setTiers(nil, nil)
+	if err := validate(d.Ref, d.Spec, nil); err != nil {
 		return Deployment{}, err
 	}
 	return s.write(ctx, d, done, func(ref revision.Ref, status revision.Status, now time.Time) table.Write {

@@ -18,9 +18,11 @@ import (
 	"github.com/slipway-run/slipway/internal/listener"
 	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
+	"github.com/slipway-run/slipway/internal/registry"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/upload"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -37,8 +39,12 @@ type Config struct {
 	Unsupported func(resourceSpec json.RawMessage, secrets []string) []string
 	// Integrations are asked about the integration of a deployment from git; nil knows none.
 	Integrations Integrations
+	// Images are what clients push for deployments of the source internal_docker; nil takes none.
+	Images registry.Registry
+	// Uploads takes what deployments of uploaded sources are built from; nil takes nothing.
+	Uploads upload.Store
 	// Subscribers are sent the events of deployments; nil when nobody is.
-	Subscribers Subscribers
+	Subscribers event.Subscribers
 	// Recalls is for the one server of a table: what Head has read is remembered for a moment.
 	Recalls bool
 	// Version is that of the agent server that revisions are made for: the interface's image_version. "" when it is not known.
@@ -55,11 +61,12 @@ type Store struct {
 	now          clock.Clock
 	listeners    *listener.Store
 	integrations Integrations
+	images       registry.Registry
+	uploads      upload.Store
 	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
 	version      string
 	log          *slog.Logger
 	events       *event.Log
-	subscribers  Subscribers
 	known        *Known[knownDeployment]
 	heads        *recall.Memory[Deployment]
 }
@@ -67,8 +74,8 @@ type Store struct {
 // NewStore returns a store.
 func NewStore(c Config) *Store {
 	s := &Store{
-		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, unsupported: c.Unsupported,
-		version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now), subscribers: c.Subscribers,
+		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, images: c.Images, unsupported: c.Unsupported,
+		uploads: c.Uploads, version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
 		known: NewKnown[knownDeployment](knownDeployments),
 	}
 	if c.Recalls {

@@ -10,13 +10,6 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// Subscribers are sent events.
-type Subscribers interface {
-	// Notify returns the writes that make sure that events, which are about to be written, are sent to those who want them, and what begins the
-	// sending once they were. If that is never called, it begins later.
-	Notify(ctx context.Context, workspace string, events []event.Event) (writes []table.Write, begin func(context.Context), err error)
-}
-
 // Events is the log of what happened to deployments.
 func (s *Store) Events() *event.Log { return s.events }
 
@@ -32,21 +25,7 @@ func (s *Store) publish(ctx context.Context, d Deployment, events []event.Event,
 		return s.table.Transact(ctx, writes...)
 	}
 	events = event.Chain(d.event, s.now(), events)
-	writes = d.append(writes, events)
-	begin := func(context.Context) {}
-	if s.subscribers != nil {
-		further, start, err := s.subscribers.Notify(ctx, d.Workspace, events)
-		if err != nil {
-			return err
-		}
-		writes, begin = append(writes, further...), start
-	}
-	if err := s.table.Transact(ctx, writes...); err != nil {
-		return err
-	}
-	s.events.Written(d.Workspace)
-	begin(context.WithoutCancel(ctx))
-	return nil
+	return s.events.Publish(ctx, d.Workspace, events, d.note(writes, events[len(events)-1].ID)...)
 }
 
 // tell returns the events of writes.
@@ -83,10 +62,10 @@ func changeOf(w table.Write) event.Type {
 	return ""
 }
 
-// append returns the writes with those of the events, and with the note on the deployment which is its newest.
-func (d Deployment) append(writes []table.Write, events []event.Event) []table.Write {
-	newest, noted := events[len(events)-1].ID, false
-	all := make([]table.Write, 0, len(writes)+len(events)+1)
+// note returns the writes with the note on the deployment which event is its newest.
+func (d Deployment) note(writes []table.Write, newest string) []table.Write {
+	noted := false
+	all := make([]table.Write, 0, len(writes)+1)
 	for _, w := range writes {
 		if w.Target() == d.Key() {
 			w, noted = noteEvent(w, newest, d.untold()), true
@@ -95,9 +74,6 @@ func (d Deployment) append(writes []table.Write, events []event.Event) []table.W
 	}
 	if !noted {
 		all = append(all, table.Update{Key: keys.Deployment(d.Workspace, d.Deployment), Set: table.Attrs{attrEvent: newest}, If: d.untold()})
-	}
-	for _, e := range events {
-		all = append(all, e.Write())
 	}
 	return all
 }

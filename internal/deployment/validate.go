@@ -27,15 +27,20 @@ func (r *rules) err() error {
 }
 
 // validate checks the rules between the fields of a deployment as it would be after a request.
-func validate(spec Spec, secrets []Secret) error {
+func validate(ref Ref, spec Spec, secrets []Secret) error {
 	r := new(rules)
+	if !slices.Contains(sources, spec.Source) {
+		r.breaks("source must be %s, not %q.", anyOf(sources), spec.Source)
+		return r.err()
+	}
+	r.members(spec)
 	switch spec.Source {
 	case revision.GitHub:
 		r.github(spec)
 	case revision.ExternalDocker:
 		r.externalDocker(spec)
-	default:
-		r.breaks("source must be github or external_docker, not %q.", spec.Source)
+	case revision.InternalSource:
+		r.internalSource(ref, spec)
 	}
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
@@ -46,11 +51,6 @@ func validate(spec Spec, secrets []Secret) error {
 
 func (r *rules) github(spec Spec) {
 	c := spec.SourceConfig
-	r.onlyFor(revision.ExternalDocker, "source_config.custom_url", c.CustomURL != nil)
-	r.onlyFor(revision.ExternalDocker, "source_config.resource_spec", c.ResourceSpec != nil)
-	r.onlyFor(revision.ExternalDocker, "source_config.listener_id", c.ListenerID != nil)
-	r.onlyFor(revision.ExternalDocker, "source_config.listener_config", c.ListenerConfig != nil)
-	r.onlyFor(revision.ExternalDocker, "source_revision_config.image_uri", spec.RevisionConfig.ImageURI != nil)
 	if c.RepoURL == nil {
 		r.breaks("source_config.repo_url is required when source is github.")
 	} else {
@@ -72,25 +72,11 @@ func (r *rules) github(spec Spec) {
 
 func (r *rules) externalDocker(spec Spec) {
 	c := spec.SourceConfig
-	r.onlyFor(revision.GitHub, "source_config.integration_id", c.IntegrationID != nil)
-	r.onlyFor(revision.GitHub, "source_config.repo_url", c.RepoURL != nil)
-	r.onlyFor(revision.GitHub, "source_config.deployment_type", c.DeploymentType != nil)
-	r.onlyFor(revision.GitHub, "source_config.build_on_push", c.BuildOnPush != nil)
-	r.onlyFor(revision.GitHub, "source_config.install_command", c.InstallCommand != nil)
-	r.onlyFor(revision.GitHub, "source_config.build_command", c.BuildCommand != nil)
-	r.onlyFor(revision.GitHub, "source_revision_config.repo_ref", spec.RevisionConfig.RepoRef != nil)
-	r.onlyFor(revision.GitHub, "source_revision_config.framework_config_path", spec.RevisionConfig.ConfigPath != nil)
 	if spec.RevisionConfig.ImageURI == nil || *spec.RevisionConfig.ImageURI == "" {
 		r.breaks("source_revision_config.image_uri is required when source is external_docker.")
 	}
 	if c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
 		r.breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
-	}
-}
-
-func (r *rules) onlyFor(source revision.Source, field string, set bool) {
-	if set {
-		r.breaks("%s applies to source %s only.", field, source)
 	}
 }
 

@@ -13,6 +13,9 @@ import (
 const (
 	onlyImage = " applies to source external_docker only."
 	onlyGit   = " applies to source github only."
+	onlyBuilt = " applies to source github or internal_source only."
+	onlySized = " applies to source github, internal_docker or internal_source only."
+	anyImage  = " applies to source external_docker or internal_docker only."
 	noURL     = "source_config.repo_url must be the URL of a git repository (https, ssh or file)."
 	noLogin   = "source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name."
 )
@@ -31,13 +34,13 @@ func TestRulesBetweenMembers(t *testing.T) {
 		request request
 		want    string
 	}{
-		"another source": {git(func(r *request) { r.Source = "svn" }), `source must be github or external_docker, not "svn".`},
+		"another source": {git(func(r *request) { r.Source = "svn" }), `source must be github, external_docker, internal_docker or internal_source, not "svn".`},
 
 		"custom_url from git":      {git(func(r *request) { r.SourceConfig.CustomURL = new("https://a.test") }), "source_config.custom_url" + onlyImage},
 		"resource_spec from git":   {git(func(r *request) { r.SourceConfig.ResourceSpec = json.RawMessage("{}") }), "source_config.resource_spec" + onlyImage},
 		"listener_id from git":     {git(func(r *request) { r.SourceConfig.ListenerID = new("l") }), "source_config.listener_id" + onlyImage},
 		"listener_config from git": {git(func(r *request) { r.SourceConfig.ListenerConfig = &deployment.ListenerConfig{} }), "source_config.listener_config" + onlyImage},
-		"image_uri from git":       {git(func(r *request) { r.RevisionConfig.ImageURI = new("i") }), "source_revision_config.image_uri" + onlyImage},
+		"image_uri from git":       {git(func(r *request) { r.RevisionConfig.ImageURI = new("i") }), "source_revision_config.image_uri" + anyImage},
 		"no repo_url":              {git(func(r *request) { r.SourceConfig.RepoURL = nil }), "source_config.repo_url is required when source is github."},
 		"no repo_ref":              {git(func(r *request) { r.RevisionConfig.RepoRef = nil }), "source_revision_config.repo_ref is required when source is github."},
 		"an empty repo_ref":        {git(func(r *request) { r.RevisionConfig.RepoRef = new("") }), "source_revision_config.repo_ref is required when source is github."},
@@ -54,12 +57,12 @@ func TestRulesBetweenMembers(t *testing.T) {
 
 		"integration_id of an image":  {image(func(r *request) { r.SourceConfig.IntegrationID = new("i") }), "source_config.integration_id" + onlyGit},
 		"repo_url of an image":        {image(func(r *request) { r.SourceConfig.RepoURL = new("https://a.test/b") }), "source_config.repo_url" + onlyGit},
-		"deployment_type of an image": {image(func(r *request) { r.SourceConfig.DeploymentType = new("dev") }), "source_config.deployment_type" + onlyGit},
+		"deployment_type of an image": {image(func(r *request) { r.SourceConfig.DeploymentType = new("dev") }), "source_config.deployment_type" + onlySized},
 		"build_on_push of an image":   {image(func(r *request) { r.SourceConfig.BuildOnPush = new(false) }), "source_config.build_on_push" + onlyGit},
-		"install_command of an image": {image(func(r *request) { r.SourceConfig.InstallCommand = new("npm ci") }), "source_config.install_command" + onlyGit},
-		"build_command of an image":   {image(func(r *request) { r.SourceConfig.BuildCommand = new("npm run build") }), "source_config.build_command" + onlyGit},
+		"install_command of an image": {image(func(r *request) { r.SourceConfig.InstallCommand = new("npm ci") }), "source_config.install_command" + onlyBuilt},
+		"build_command of an image":   {image(func(r *request) { r.SourceConfig.BuildCommand = new("npm run build") }), "source_config.build_command" + onlyBuilt},
 		"repo_ref of an image":        {image(func(r *request) { r.RevisionConfig.RepoRef = new("main") }), "source_revision_config.repo_ref" + onlyGit},
-		"config path of an image":     {image(func(r *request) { r.RevisionConfig.ConfigPath = new("a") }), "source_revision_config.framework_config_path" + onlyGit},
+		"config path of an image":     {image(func(r *request) { r.RevisionConfig.ConfigPath = new("a") }), "source_revision_config.framework_config_path" + onlyBuilt},
 		"no image_uri":                {image(func(r *request) { r.RevisionConfig.ImageURI = nil }), "source_revision_config.image_uri is required when source is external_docker."},
 		"an empty image_uri":          {image(func(r *request) { r.RevisionConfig.ImageURI = new("") }), "source_revision_config.image_uri is required when source is external_docker."},
 		"an unknown listener":         {image(func(r *request) { r.SourceConfig.ListenerID = new("l1") }), "source_config.listener_id: listener ID l1 not found."},

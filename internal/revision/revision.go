@@ -20,15 +20,26 @@ type Source string
 const (
 	// GitHub is a git repository.
 	GitHub Source = "github"
-	// ExternalDocker is a container image.
+	// ExternalDocker is a container image of a registry that somebody else keeps.
 	ExternalDocker Source = "external_docker"
+	// InternalDocker is a container image that was pushed to the platform's own registry.
+	InternalDocker Source = "internal_docker"
+	// InternalSource is a tarball of sources that was uploaded to the platform.
+	InternalSource Source = "internal_source"
 )
+
+// IsImage tells whether the source is an image, which nobody has to build.
+func (s Source) IsImage() bool { return s == ExternalDocker || s == InternalDocker }
 
 // Config is the interface's SourceRevisionConfig: what makes a revision. A nil member is null.
 type Config struct {
 	RepoRef    *string `json:"repo_ref,omitempty"`
 	ConfigPath *string `json:"framework_config_path,omitempty"`
 	ImageURI   *string `json:"image_uri,omitempty"`
+	// TarballPath names an upload of the same deployment.
+	TarballPath *string `json:"source_tarball_path,omitempty"`
+	// TrackedPackages are what the client that made the revision says it has of the framework's packages.
+	TrackedPackages []string `json:"tracked_packages,omitempty"`
 }
 
 // Spec is everything that a revision was made from; it never changes.
@@ -44,6 +55,8 @@ type Spec struct {
 	BuildCommand   *string `json:"build_command,omitempty"`
 	// ResourceSpec is the interface's ResourceSpec as it was sent.
 	ResourceSpec json.RawMessage `json:"resource_spec,omitempty"`
+	// ComputeTier is the size of each replica, nil when the deployment's type says it.
+	ComputeTier *string `json:"compute_tier,omitempty"`
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
@@ -69,7 +82,7 @@ type Revision struct {
 	Reason, Message string
 	// Since tells when the revision came to each status that it had.
 	Since map[Status]time.Time
-	// CommitSHA is the commit that was built, "" before.
+	// CommitSHA is the commit that was built, or the digest of the tarball; "" before.
 	CommitSHA string
 	// Artifact is what the builder made, or the image that a target resolved; zero before.
 	Artifact build.Artifact
@@ -130,14 +143,36 @@ func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write 
 	return put
 }
 
+// Commit is the commit that was built, "" before, and of what is not from a repository.
+func (r Revision) Commit() string { return r.Source.Commit(r.CommitSHA) }
+
+// Commit is what stands for a revision's version where that is a commit, and "" where it is not.
+func (s Source) Commit(version string) string {
+	if s != GitHub {
+		return ""
+	}
+	return version
+}
+
 // IsBuilt tells whether there is something to release.
 func (r Revision) IsBuilt() bool {
-	return r.Source == ExternalDocker || (r.CommitSHA != "" && !r.Forgotten)
+	return r.Source.IsImage() || (r.CommitSHA != "" && !r.Forgotten)
 }
 
 // KeepsBuild tells whether the revision has a build, or one whose removal has only begun.
 func (r Revision) KeepsBuild() bool {
+	if r.Source == InternalDocker && !r.Forgotten {
+		return true
+	}
 	return r.Source != ExternalDocker && (r.Artifact.Dir != "" || r.Artifact.Image != "")
+}
+
+// Image is the image that runs: the one that was made or resolved, or that a client named; "" where none is known.
+func (r Revision) Image() string {
+	if r.Artifact.Image == "" && r.Source.IsImage() && r.Config.ImageURI != nil {
+		return *r.Config.ImageURI
+	}
+	return r.Artifact.Image
 }
 
 // Forget returns the write of a deployed revision after which nothing is made from its build any more, so that it can be removed.

@@ -49,6 +49,8 @@ type machine struct {
 	patience time.Duration
 	// sources are those that there is a target for.
 	sources []revision.Source
+	// images are what clients push; nil takes none.
+	images *images
 	// credentials answers for the integrations.
 	credentials integrations
 }
@@ -135,16 +137,20 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 		t.Fatal(err)
 	}
 	s.threads = thread.NewStore(tb, clock.System)
-	s.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: clock.System, Log: log, Integrations: m.credentials})
+	stored := deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: clock.System, Log: log, Integrations: m.credentials}
+	config := rollout.Config{
+		Integrations: m.credentials, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Logs: m.logs, Hasher: m.key, Now: m.now, Log: log, Patience: m.patience,
+	}
+	if m.images != nil {
+		stored.Images, config.Images, config.Kept = m.images, m.images, []rollout.Eraser{m.images}
+	}
+	s.deployments = deployment.NewStore(stored)
 	targets := map[revision.Source]compute.Target{}
 	for _, source := range m.sources {
 		targets[source] = m.target
 	}
-	s.rollout = rollout.New(rollout.Config{
-		Integrations: m.credentials,
-		Deployments:  s.deployments, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Targets: targets, Logs: m.logs, Hasher: m.key,
-		Now: m.now, Log: log, Patience: m.patience,
-	})
+	config.Deployments, config.Targets = s.deployments, targets
+	s.rollout = rollout.New(config)
 	t.Cleanup(s.kill)
 	return s
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/registry"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
 )
@@ -46,8 +47,8 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	}
 	env := environment(d, rev, secrets)
 	artifact := rev.Artifact
-	if rev.Source == revision.ExternalDocker && artifact.Image == "" {
-		artifact.Image = text(rev.Config.ImageURI)
+	if artifact.Image, err = r.image(ctx, rev); err != nil {
+		return compute.Release{}, err
 	}
 	resources, err := d.Resources(rev)
 	if err != nil {
@@ -66,6 +67,19 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	return release, nil
 }
 
+// image is where the revision's image is by now: what was pushed here stays reachable when the server gets another address.
+func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, error) {
+	image := rev.Image()
+	if rev.Source != revision.InternalDocker || r.Images == nil {
+		return image, nil
+	}
+	repository, err := r.Images.Repository(ctx, owner(rev.Ref).Images())
+	if err != nil {
+		return "", fmt.Errorf("name repository: %w", err)
+	}
+	return registry.At(repository, image), nil
+}
+
 // environment is what the platform tells the agent, and the agent's secrets. Requests cannot set what the platform sets.
 func environment(d deployment.Deployment, rev revision.Revision, secrets []deployment.Secret) map[string]string {
 	env := make(map[string]string, len(secrets)+16)
@@ -80,7 +94,7 @@ func environment(d deployment.Deployment, rev revision.Revision, secrets []deplo
 		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
 		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
 		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
-		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.CommitSHA, "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
+		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
 	} {
 		if value != "" {
 			env[name] = value
@@ -105,7 +119,7 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	}
 	switch status.State {
 	case compute.Healthy:
-		if rev := at.revision; rev.Source == revision.ExternalDocker && rev.Status == revision.Deploying && status.Image != "" && status.Image != rev.Artifact.Image {
+		if rev := at.revision; rev.Source.IsImage() && rev.Status == revision.Deploying && status.Image != "" && status.Image != rev.Artifact.Image {
 			return promote, r.Deployments.Advance(ctx, at.deployment, rev.Pinned(r.Now(), status.Image))
 		}
 		return promote, nil
@@ -120,7 +134,7 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 
 // noTarget says why a source's releases cannot run here.
 func noTarget(source revision.Source) string {
-	if source == revision.ExternalDocker {
+	if source.IsImage() {
 		return "This server has no container engine, so it cannot run an image. Deploy from a git repository, or let a server with Docker run it."
 	}
 	return "This server has no container engine, so it cannot run what it has built. Its operator must give it one, or a network for agents."
@@ -149,11 +163,22 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	return "", deployment.ErrOvertaken // by this step: what is left to do is read anew
 }
 
-// forgetBuilds removes builds that are not needed any more. The agent is healthy whatever comes of it, and the next promotion tries again.
+// forgetBuilds removes builds that are not needed any more, and what was uploaded for them. The agent is healthy whatever comes of it, and the next promotion tries again.
 func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
-	err := r.Deployments.ForgetBuilds(ctx, at.deployment, keptBuilds, r.Builder.Remove)
+	d := at.deployment
+	var err error
+	if d.Source != revision.InternalDocker {
+		err = r.Deployments.ForgetBuilds(ctx, d, keptBuilds, r.Builder.Remove)
+	} else if r.Images != nil {
+		err = r.Deployments.KeepImages(ctx, d, keptBuilds, func(ctx context.Context, images []string) error {
+			return r.Images.Keep(ctx, d.Images(), images)
+		})
+	}
+	if err == nil && r.Uploads != nil {
+		err = r.Deployments.ForgetUploads(ctx, d, r.Uploads)
+	}
 	if err != nil && !errors.Is(err, deployment.ErrOvertaken) {
-		r.Log.WarnContext(ctx, "old builds are left to the next promotion", "deployment", at.deployment.Deployment, "revision", at.revision.Revision, "error", err)
+		r.Log.WarnContext(ctx, "old builds are left to the next promotion", "deployment", d.Deployment, "revision", at.revision.Revision, "error", err)
 	}
 }
 

@@ -13,9 +13,11 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/registry"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/upload"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -70,13 +72,17 @@ type Config struct {
 	Kept     []Eraser
 	Workflow workflow.Engine
 	Builder  build.Builder
+	// Uploads are what revisions of uploaded sources are built from; nil has none.
+	Uploads upload.Store
 	// Integrations are asked for credentials when a revision names one of them.
 	Integrations Integrations
 	// Targets run the releases of each source; a source without one cannot be deployed here.
 	Targets map[revision.Source]compute.Target
 	// Listeners runs the releases of deployments that are placed at a listener, whatever their source.
 	Listeners compute.Target
-	Logs      Forgetter
+	// Images are what clients have pushed; nil where they cannot.
+	Images registry.Registry
+	Logs   Forgetter
 	// Hasher derives the token of each release.
 	Hasher secret.Hasher
 	Now    clock.Clock
@@ -246,10 +252,10 @@ func (r *Rollout) build(ctx context.Context, at position) (next, error) {
 func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.Spec, error) {
 	spec := build.Spec{
 		Workspace: rev.Workspace, Deployment: rev.Deployment, Revision: rev.Revision,
-		RepoURL: text(rev.RepoURL), Ref: text(rev.Config.RepoRef), ConfigPath: text(rev.Config.ConfigPath),
+		Tarball: text(rev.Config.TarballPath), RepoURL: text(rev.RepoURL), Ref: text(rev.Config.RepoRef), ConfigPath: text(rev.Config.ConfigPath),
 		InstallCommand: text(rev.InstallCommand), BuildCommand: text(rev.BuildCommand),
 	}
-	if rev.Forgotten {
+	if rev.Forgotten && rev.Source == revision.GitHub {
 		spec.Commit = rev.CommitSHA
 	}
 	switch {

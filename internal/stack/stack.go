@@ -20,12 +20,14 @@ import (
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/registry"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/secret/kms"
 	"github.com/slipway-run/slipway/internal/store"
 	"github.com/slipway-run/slipway/internal/table/dynamo"
 	"github.com/slipway-run/slipway/internal/thread"
+	"github.com/slipway-run/slipway/internal/upload"
 	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
 	"github.com/slipway-run/slipway/internal/workflow/stepfn"
@@ -39,6 +41,10 @@ type Stack struct {
 	AWS aws.Config
 	// Tokens is asked about bearer tokens that are not keys; nil refuses them. Package stack/issuers makes one.
 	Tokens auth.Tokens
+	// Images is where clients push to; nil takes no images. Package stack/images makes one.
+	Images registry.Registry
+	// Uploads takes sources of deployments; nil takes none. Package stack/uploads makes one.
+	Uploads upload.Store
 	// Alarm is told what listeners report of agents that end; nil tells nobody.
 	Alarm compute.Alarm
 
@@ -132,7 +138,7 @@ func (s *Stack) Deployments() *deployment.Store {
 	return s.deployments.get(func() *deployment.Store {
 		return deployment.NewStore(deployment.Config{
 			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Version: s.Version,
-			Listeners: s.Listeners(), Integrations: checks{s}, Subscribers: s.Webhooks(),
+			Listeners: s.Listeners(), Integrations: checks{s}, Uploads: s.Uploads, Subscribers: s.Webhooks(), Images: s.Images,
 		})
 	})
 }
@@ -141,7 +147,7 @@ func (s *Stack) Deployments() *deployment.Store {
 func (s *Stack) Listeners() *listener.Store {
 	return s.listeners.get(func() *listener.Store {
 		return listener.NewStore(listener.Config{
-			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses, Alarm: s.Alarm,
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses, Alarm: s.Alarm, Subscribers: s.Webhooks(),
 			Token: func(ctx context.Context, revision string) (string, error) {
 				key, err := s.Key(ctx)
 				if err != nil {

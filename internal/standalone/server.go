@@ -42,6 +42,7 @@ import (
 	"github.com/slipway-run/slipway/internal/metrics"
 	"github.com/slipway-run/slipway/internal/oidc"
 	"github.com/slipway-run/slipway/internal/reconcile"
+	registryfiles "github.com/slipway-run/slipway/internal/registry/files"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/rollout"
@@ -53,6 +54,8 @@ import (
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/thread"
 	"github.com/slipway-run/slipway/internal/trust"
+	"github.com/slipway-run/slipway/internal/upload"
+	uploadfiles "github.com/slipway-run/slipway/internal/upload/files"
 	"github.com/slipway-run/slipway/internal/web"
 	"github.com/slipway-run/slipway/internal/webhook"
 	"github.com/slipway-run/slipway/internal/workflow"
@@ -111,6 +114,10 @@ type Server struct {
 	builder    *buildlocal.Builder
 	processes  *process.Target
 	containers *docker.Target
+	// uploads are the sources that clients have uploaded.
+	uploads *uploadfiles.Store
+	// pushed are the images that clients have pushed.
+	pushed     *registryfiles.Registry
 	rollout    *rollout.Rollout
 	reconciler *reconcile.Reconciler
 	agents     *runner.Agents
@@ -178,6 +185,9 @@ func (s *Server) assemble() error {
 	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
 		return err
 	}
+	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, now); err != nil {
+		return err
+	}
 	if err := s.openBuilder(); err != nil {
 		return err
 	}
@@ -194,7 +204,10 @@ func (s *Server) assemble() error {
 	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits, Alarm: alarm}); err != nil {
 		return err
 	}
-	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm}); err != nil {
+	if err := s.openRegistry(key); err != nil {
+		return err
+	}
+	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm, Login: s.login}); err != nil {
 		return err
 	}
 	target := computelocal.New(s.processes, s.containers)
@@ -216,8 +229,11 @@ func (s *Server) assemble() error {
 	s.workspaces = workspace.NewStore(s.table, now)
 	s.keys = apikey.NewRecallingStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
+	s.webhooks = webhook.NewStore(webhook.Config{
+		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
+	})
 	listeners := listener.NewStore(listener.Config{
-		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses, Alarm: alarm,
+		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses, Alarm: alarm, Subscribers: s.webhooks,
 		Token: func(_ context.Context, revision string) (string, error) {
 			return secret.InvokeToken(key, revision), nil
 		},
@@ -226,14 +242,13 @@ func (s *Server) assemble() error {
 	if err != nil {
 		return err
 	}
-	s.webhooks = webhook.NewStore(webhook.Config{
-		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
-	})
 	deployments = deployment.NewStore(deployment.Config{
 		Subscribers:  s.webhooks,
 		Integrations: repositories.integrations,
+		Images:       s.pushed,
 		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: s.config.Version, Listeners: listeners,
 		Unsupported: docker.Unsupported,
+		Uploads:     s.uploads,
 		Recalls:     true,
 	})
 	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
@@ -241,17 +256,22 @@ func (s *Server) assemble() error {
 	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
 	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Now: now, Log: log})
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.table}},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.table}, upload.Whole{Store: s.uploads}, s.pushed},
+		Images:       s.pushed,
 		Integrations: repositories.integrations,
+		Uploads:      s.uploads,
 		Deployments:  deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: s.logs, Hasher: key, Now: now, Log: log,
-		Targets: map[revision.Source]compute.Target{revision.GitHub: target, revision.ExternalDocker: target}, Listeners: listeners.Target(nil),
+		Targets: map[revision.Source]compute.Target{
+			revision.GitHub: target, revision.InternalSource: target, revision.ExternalDocker: target, revision.InternalDocker: target,
+		},
+		Listeners: listeners.Target(nil),
 	})
 	work = runner.New(runner.Config{ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits})
 	s.agents = &runner.Agents{
 		Deployments: deployments, Graph: graph.NewClient(nil),
 		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
 	}
-	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Now: now, Log: log}
+	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}
 	tokens := authservice.New(authservice.Config{Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses})
 	repositories.receive(deployments)
 	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.table, key, now))
@@ -260,7 +280,7 @@ func (s *Server) assemble() error {
 // openBuilder makes what builds repositories, into images if that was asked for.
 func (s *Server) openBuilder() (err error) {
 	config := buildlocal.Config{
-		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Private: s.config.Data, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
+		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Uploads: s.uploads, Private: s.config.Data, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
 	}
 	if s.config.BuildImages {
 		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {
@@ -276,6 +296,8 @@ func (s *Server) routes(
 	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
 ) error {
 	s.mux = web.NewMux(s.config.Log)
+	s.mux.Handle(uploadfiles.Route, s.uploads.Handler(s.mux.Error))
+	s.serveRegistry()
 	rules := trust.NewStore(s.table, clock.System)
 	authenticator := auth.New(s.keys)
 	if len(s.config.Issuers) > 0 {
@@ -390,6 +412,12 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 	if s.containers != nil {
 		errs = append(errs, s.containers.Close(ctx))
+	}
+	if s.pushed != nil {
+		errs = append(errs, s.pushed.Close())
+	}
+	if s.uploads != nil {
+		errs = append(errs, s.uploads.Close())
 	}
 	if s.keys != nil {
 		s.keys.Wait(ctx)

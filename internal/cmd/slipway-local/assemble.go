@@ -20,6 +20,7 @@ import (
 	buildlocal "github.com/slipway-run/slipway/internal/build/local"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/compute/process"
 	"github.com/slipway-run/slipway/internal/compute/replica"
 	"github.com/slipway-run/slipway/internal/emulator/apigateway"
@@ -31,6 +32,7 @@ import (
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/template"
+	uploadfiles "github.com/slipway-run/slipway/internal/upload/files"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -161,18 +163,22 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	if err != nil {
 		return err
 	}
-	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Private: s.config.Data, Logs: logs, Log: log}); err != nil {
+	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, clock.System); err != nil {
+		return err
+	}
+	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log}); err != nil {
 		return err
 	}
 	if s.target, err = process.New(process.Config{
 		Dir: s.path("agents"), Private: s.config.Data, Logs: logs, Log: log,
 		Limits: replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit},
+		Alarm:  func(ctx context.Context, ref compute.Ref, status compute.Status) { s.agents.Alarm(ctx, ref, status) },
 	}); err != nil {
 		return err
 	}
 	s.token = rand.Text()
 	s.agents, err = agenthost.New(agenthost.Config{
-		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Logs: logs, Log: log,
+		Dir: s.path("releases"), Sealer: key, Token: s.token, Target: s.target, Builder: s.builder, Uploads: s.uploads, Logs: logs, Log: log,
 	})
 	return err
 }

@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-run/slipway/internal/standalone"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/template"
+	uploadfiles "github.com/slipway-run/slipway/internal/upload/files"
 )
 
 // Names of the place where the stack is; ARNs are made of them.
@@ -80,6 +81,7 @@ type server struct {
 	endpoint  string
 	workflows *sqlite.Table
 	engine    *stepfunctions.Service
+	uploads   *uploadfiles.Store
 	builder   *buildlocal.Builder
 	target    *process.Target
 	agents    *agenthost.Host
@@ -236,6 +238,9 @@ func (s *server) close(ctx context.Context) error {
 	}
 	if s.builder != nil {
 		errs = append(errs, s.builder.Close())
+	}
+	if s.uploads != nil {
+		errs = append(errs, s.uploads.Close())
 	}
 	if s.target != nil {
 		errs = append(errs, s.target.Close(ctx))

@@ -1,9 +1,10 @@
-// Command slipway-recipe says how a commit becomes an image, for the script that CodeBuild runs: it reads the framework configuration file of a tree, writes the Dockerfile and
+// Command slipway-recipe says how a commit, or a tarball that it unpacks, becomes an image, for the script that CodeBuild runs: it reads the framework configuration file of a tree, writes the Dockerfile and
 // what that needs into a directory, and prints the rest as JSON. It runs nothing of the repository. Trouble that the repository is to blame for is part of what it
 // prints; any other ends it with an error.
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/archive"
 	"github.com/slipway-run/slipway/internal/build/dockerfile"
 	"github.com/slipway-run/slipway/internal/build/framework"
 )
@@ -27,6 +29,8 @@ type answer struct {
 	Text   string   `json:"text"`
 	Dir    string   `json:"dir"`
 	Graphs []string `json:"graphs"`
+	// Commit is the commit's id, or the digest of the tarball.
+	Commit string `json:"commit"`
 	// Remarks go to the log.
 	Remarks []string `json:"remarks"`
 	// Steps are those of the Dockerfile.
@@ -43,9 +47,10 @@ func main() {
 func run(args []string, stdout io.Writer) error {
 	var source dockerfile.Source
 	var bases dockerfile.Bases
-	var tree, path, to, committed string
+	var tree, path, to, committed, tarball string
 	flags := flag.NewFlagSet("slipway-recipe", flag.ContinueOnError)
 	flags.StringVar(&tree, "tree", "", "directory with the commit")
+	flags.StringVar(&tarball, "tarball", "", "a tarball that is unpacked into the directory, and takes the place of a commit")
 	flags.StringVar(&path, "config", "", "the framework configuration file, from the directory")
 	flags.StringVar(&to, "to", "", "directory to write to")
 	flags.StringVar(&source.URL, "repository", "", "the repository's address")
@@ -65,7 +70,7 @@ func run(args []string, stdout io.Writer) error {
 	if source.Committed, err = time.Parse(time.RFC3339, committed); err != nil {
 		return err
 	}
-	said, err := write(source, bases, tree, path, to)
+	said, err := write(source, bases, tree, tarball, path, to)
 	if failure, ok := errors.AsType[*build.Failure](err); ok {
 		said, err = answer{Failure: failure}, nil
 	}
@@ -75,16 +80,21 @@ func run(args []string, stdout io.Writer) error {
 	return json.NewEncoder(stdout).Encode(said)
 }
 
-func write(source dockerfile.Source, bases dockerfile.Bases, tree, path, to string) (_ answer, err error) {
+func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path, to string) (_ answer, err error) {
+	if source.Tree, err = os.OpenRoot(tree); err != nil {
+		return answer{}, err
+	}
+	defer func() { err = errors.Join(err, source.Tree.Close()) }()
+	if tarball != "" {
+		if source.Commit, err = unpack(tarball, source.Tree); err != nil {
+			return answer{}, err
+		}
+	}
 	config, err := framework.Read(tree, path)
 	if err != nil {
 		return answer{}, err
 	}
 	source.Config = config
-	if source.Tree, err = os.OpenRoot(tree); err != nil {
-		return answer{}, err
-	}
-	defer func() { err = errors.Join(err, source.Tree.Close()) }()
 	recipe, err := dockerfile.Make(source, bases)
 	if err != nil {
 		return answer{}, err
@@ -96,9 +106,18 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, path, to stri
 			return answer{}, err
 		}
 	}
-	said := answer{Dir: config.Dir, Graphs: config.Graphs, Remarks: config.Remarks, Steps: recipe.Steps}
+	said := answer{Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Remarks: config.Remarks, Steps: recipe.Steps}
 	if config.Language == "" {
 		said.Build, said.Text = config.Build, config.BuildText
 	}
 	return said, nil
+}
+
+func unpack(tarball string, tree *os.Root) (digest string, err error) {
+	file, err := os.Open(tarball)
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return archive.Unpack(context.Background(), file, tree, archive.Default)
 }

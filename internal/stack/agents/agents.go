@@ -2,6 +2,7 @@ package agents
 
 import (
 	"context"
+	"encoding/json"
 	"strings"
 	"sync"
 
@@ -75,6 +76,34 @@ func (a *Agents) Place(ctx context.Context) (compute.Target, error) {
 	}
 	a.target = target
 	return target, nil
+}
+
+// Ends tells of the agents that have ended, where agents run that do not tell by themselves.
+func (a *Agents) Ends(ctx context.Context) error {
+	target, err := a.Place(ctx)
+	if err != nil {
+		return err
+	}
+	if host, ok := target.(interface {
+		Ends(ctx context.Context, alarm compute.Alarm) error
+	}); ok {
+		return host.Ends(ctx, a.Deployments().Alarm)
+	}
+	return nil
+}
+
+// Ended tells of the agent that an event of the type ecs.TaskStateChange is about, if it has ended.
+func (a *Agents) Ended(ctx context.Context, detail json.RawMessage) error {
+	target, err := a.Place(ctx)
+	if err != nil {
+		return err
+	}
+	if account, ok := target.(interface {
+		Ended(ctx context.Context, detail json.RawMessage, alarm compute.Alarm) error
+	}); ok {
+		return account.Ended(ctx, detail, a.Deployments().Alarm)
+	}
+	return nil
 }
 
 // Sweep erases what removed releases left behind where that can only be done later.

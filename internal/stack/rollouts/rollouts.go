@@ -3,6 +3,7 @@ package rollouts
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/build"
@@ -15,7 +16,10 @@ import (
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/stack"
 	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/stack/images"
 	"github.com/slipway-run/slipway/internal/stack/repositories"
+	"github.com/slipway-run/slipway/internal/stack/uploads"
+	"github.com/slipway-run/slipway/internal/upload"
 )
 
 // Names of the variables.
@@ -31,7 +35,7 @@ func Need(env stack.Environment) []string {
 	if env.Get(agents.VariableHost) != "" {
 		return nil
 	}
-	return append([]string{agents.VariableNamePrefix, variableProject, variableRepository, variableBuildTools}, agents.NeedPlace(env)...)
+	return slices.Concat([]string{agents.VariableNamePrefix, variableProject, variableRepository, variableBuildTools}, images.Need(env), uploads.Need(env), agents.NeedPlace(env))
 }
 
 // Rollouts makes the adapters. It is safe for concurrent use.
@@ -66,17 +70,28 @@ func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 	}
 	targets := map[revision.Source]compute.Target{}
 	if target != nil {
-		targets[revision.GitHub] = target
+		targets[revision.GitHub], targets[revision.InternalSource] = target, target
 	}
 	if target != nil && !r.IsHosted() { // a machine's agents are processes, not containers
-		targets[revision.ExternalDocker] = target
+		targets[revision.ExternalDocker], targets[revision.InternalDocker] = target, target
 	}
 	integrations, err := repositories.Integrations(r.Stack)
 	if err != nil {
 		return nil, err
 	}
+	uploaded := uploads.Of(r.Stack)
+	keeps := []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory(), run.Seats{Table: r.Table()}, upload.Whole{Store: uploaded}}
+	pushed, err := images.Of(r.Stack)
+	if err != nil {
+		return nil, err
+	}
+	if pushed != nil {
+		keeps = append(keeps, pushed)
+	}
 	r.work = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{r.Crons(), r.Assistants(), r.Memory(), run.Seats{Table: r.Table()}},
+		Kept:         keeps,
+		Images:       pushed,
+		Uploads:      uploaded,
 		Integrations: integrations,
 		Deployments:  r.Deployments(), Threads: r.Threads(), Workflow: r.Engine(), Builder: builder, Targets: targets, Logs: kept{},
 		Listeners: r.Listeners().Target(nil),
@@ -97,6 +112,7 @@ func (r *Rollouts) builder() (build.Builder, error) {
 		LogGroup:      r.Get(variableBuildLogGroup),
 		ECRRepository: r.Get(variableRepository),
 		Tools:         r.Get(variableBuildTools),
+		Uploads:       uploads.Bucket(r.Stack),
 	})
 }
 

@@ -44,6 +44,7 @@ func account(t *testing.T) map[string]string {
 		"SLIPWAY_ECS_INFRASTRUCTURE_ROLE": "arn:aws:iam::1:role/infrastructure", "SLIPWAY_VPC": "vpc-1",
 		"SLIPWAY_ALB_LISTENER": "arn:aws:elasticloadbalancing:eu-north-1:1:listener/app/slipway/1/2", "SLIPWAY_ALB_URL": "http://alb.test",
 		"SLIPWAY_CODEBUILD_PROJECT": "slipway", "SLIPWAY_BUILD_TOOLS": "arn:aws:lambda:eu-north-1:1:layer:slipway-build-tools:1", "SLIPWAY_ECR_REPOSITORY": "1.dkr.ecr.eu-north-1.amazonaws.com/slipway",
+		"SLIPWAY_PUSH_ROLE": "arn:aws:iam::1:role/push", "SLIPWAY_UPLOAD_BUCKET": "slipway-uploads",
 	}
 }
 
@@ -63,6 +64,8 @@ func TestWhatIsMissingIsNamed(t *testing.T) {
 	}{
 		"all is there":                  {nil, "", rollouts.Need, ""},
 		"a rollout, no project":         {nil, "SLIPWAY_CODEBUILD_PROJECT", rollouts.Need, "SLIPWAY_CODEBUILD_PROJECT"},
+		"a rollout, no bucket":          {nil, "SLIPWAY_UPLOAD_BUCKET", rollouts.Need, "SLIPWAY_UPLOAD_BUCKET"},
+		"a rollout, no role to push":    {nil, "SLIPWAY_PUSH_ROLE", rollouts.Need, "SLIPWAY_PUSH_ROLE"},
 		"a rollout, no load balancer":   {nil, "SLIPWAY_ALB_URL", rollouts.Need, "SLIPWAY_ALB_URL"},
 		"a rollout, no task role":       {nil, "SLIPWAY_ECS_TASK_ROLE", rollouts.Need, ""},
 		"a runner, no load balancer":    {nil, "SLIPWAY_ALB_URL", agents.NeedTarget, "SLIPWAY_ALB_URL"},
@@ -91,16 +94,16 @@ func TestWhereAgentsRun(t *testing.T) {
 		sources int
 		check   func(compute.Target, any) bool
 	}{
-		"an account": {nil, 2, func(target compute.Target, builder any) bool {
+		"an account": {nil, 4, func(target compute.Target, builder any) bool {
 			_, isECS := target.(*ecs.Target)
 			_, isCodeBuild := builder.(*codebuild.Builder)
 			return isECS && isCodeBuild
 		}},
-		"express": {map[string]string{"SLIPWAY_COMPUTE": "express"}, 2, func(target compute.Target, _ any) bool {
+		"express": {map[string]string{"SLIPWAY_COMPUTE": "express"}, 4, func(target compute.Target, _ any) bool {
 			_, isECS := target.(*ecs.Target)
 			return isECS
 		}},
-		"a machine": {map[string]string{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}, 1, func(target compute.Target, builder any) bool {
+		"a machine": {map[string]string{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}, 2, func(target compute.Target, builder any) bool {
 			_, isRemote := target.(*computeremote.Target)
 			_, isRemoteBuilder := builder.(*buildremote.Builder)
 			return isRemote && isRemoteBuilder
@@ -128,6 +131,9 @@ func TestWhereAgentsRun(t *testing.T) {
 			if _, ok := got.(*listener.Target); !ok {
 				t.Errorf("%s: %s use %T", name, use, got)
 			}
+		}
+		if takesImages := work.Targets[revision.InternalDocker] != nil; (work.Images != nil) != takesImages {
+			t.Errorf("%s: it has the registry %v, and takes images: %t", name, work.Images, takesImages)
 		}
 		if again, err := a.Rollout(t.Context()); again != work || err != nil {
 			t.Errorf("%s: the second call made another (%v)", name, err)

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/build/buildtest"
+	"github.com/slipway-run/slipway/internal/child"
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/secret/keyfile"
+)
+
+// TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that say what they can read of the server's files. What they print last is told with
+// their failure. Where the kernel has no means to keep it from them, they can read all.
+func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
+	t.Parallel()
+	s := &server{config: testConfig(t)}
+	must(t, os.MkdirAll(s.config.Data, 0o700))
+	key, err := keyfile.Load(s.path("kms.key"))
+	must(t, err)
+	must(t, s.openAgents(key))
+	t.Cleanup(func() { must(t, s.close(context.Background())) })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	must(t, os.WriteFile(s.path("credentials.json"), []byte("the credentials"), 0o600))
+	script := "cat " + s.path("credentials.json") + "; head -c 1 " + s.path("kms.key") + " >/dev/null && echo read $((40 + 2)); cat own; exit 3"
+	spec := func(command string) build.Spec {
+		return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command), "own": "its own\n"}).URL())
+	}
+	result := func(spec build.Spec) build.Result {
+		t.Helper()
+		must(t, s.builder.Start(ctx, spec))
+		result, err := s.builder.Await(ctx, spec.Revision)
+		must(t, err)
+		return result
+	}
+
+	wantKept(t, "the build", result(spec(script)).Message)
+	built := spec("true")
+	artifact := result(built).Artifact
+	artifact.Start = []string{"sh", "-c", script}
+	ref := compute.Ref{Workspace: built.Workspace, Deployment: built.Deployment, Revision: built.Revision}
+	must(t, s.target.Apply(ctx, compute.Release{Ref: ref, Artifact: artifact, Token: "token"}))
+	status, err := s.target.Await(ctx, ref)
+	must(t, err)
+	wantKept(t, "the agent", status.Message)
+}
+
+// wantKept checks what a program has said that reads its own file and the server's.
+func wantKept(t *testing.T, who, said string) {
+	t.Helper()
+	for words, want := range map[string]bool{
+		"exited with code 3": true, "its own": true, "the credentials": !child.Confines(), "read 42": !child.Confines(), "Permission denied": child.Confines(),
+	} {
+		if strings.Contains(said, words) != want {
+			t.Errorf("that %s has said %q is %t:\n%s", who, words, !want, said)
+		}
+	}
+}
