@@ -74,10 +74,10 @@ func (s *server) deployExample(t *testing.T, name string, repo *repository) *dep
 	return d
 }
 
-// live has an SDK live through a story, and returns what it says.
-func (d *deployment) live(t *testing.T, sdk, language, story string, more ...string) string {
+// live has an SDK live through stories, with commas between them, and returns what it says.
+func (d *deployment) live(t *testing.T, sdk, language, stories string, more ...string) string {
 	t.Helper()
-	said, err := tell(d.client(t, sdk, "agents"), append([]string{language, story}, more...)...)
+	said, err := tell(d.client(t, sdk, "agents"), append([]string{language, stories}, more...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,20 +100,6 @@ func tell(client *exec.Cmd, args ...string) (string, error) {
 func (d *deployment) remove(t *testing.T) {
 	t.Helper()
 	d.server.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
-}
-
-// newAgentServer starts a server that finds uv. Where there is none it would install its own, which the tests of builds have it do.
-func newAgentServer(t *testing.T) *server {
-	t.Helper()
-	find := exec.Command("sh", filepath.Join(built.root, "infra", "runtimes", "uv.sh"))
-	find.Stderr = t.Output()
-	uv, err := find.Output()
-	if err != nil {
-		t.Fatalf("there is no uv: %v", err)
-	}
-	on := newLocal(t.TempDir())
-	on.env = append(on.env, "PATH="+filepath.Dir(strings.TrimSpace(string(uv)))+string(filepath.ListSeparator)+os.Getenv("PATH"))
-	return startServer(t, on)
 }
 
 // TestAgents has one server for all examples, so that what they have in common is fetched once.
@@ -146,9 +132,8 @@ func (s *server) example(t *testing.T, language, example string) {
 	repo := exampleRepository(t, name)
 	d := s.deployExample(t, name, repo)
 	for sdk := range sdks {
-		for _, story := range agentStories[example] {
-			t.Run(sdk+"/"+story, func(t *testing.T) { d.live(t, sdk, language, story) })
-		}
+		// One process for all stories, as it takes longer to start than a story.
+		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, strings.Join(agentStories[example], ",")) })
 	}
 	begun := time.Now()
 	repo.write(t, "NOTES", "nothing that matters")

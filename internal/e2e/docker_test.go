@@ -97,11 +97,18 @@ func (d *deployment) containers(t *testing.T) []string {
 	return docker(t, "ps", "--quiet", "--filter", "label=slipway.deployment="+d.ID)
 }
 
-// TestAnImageIsDeployed follows a deployment of an image from its creation to its end, through a kill of the server.
-func TestAnImageIsDeployed(t *testing.T) {
-	t.Parallel()
-	first, second := buildImage(t, "v1"), buildImage(t, "v2")
-	on := newLocal(t.TempDir())
+// awaitNoContainers waits until a deployment has none, running or not.
+func (d *deployment) awaitNoContainers(t *testing.T) {
+	t.Helper()
+	eventually(t, "no container is left", func() (bool, any) {
+		ids := docker(t, "ps", "--all", "--quiet", "--filter", "label=slipway.deployment="+d.ID)
+		return len(ids) == 0, ids
+	})
+}
+
+// startDocker starts a server that has the machine's container engine, and sees to it that nothing of it stays there.
+func startDocker(t *testing.T, on *local) *server {
+	t.Helper()
 	on.env = nil
 	s := startServer(t, on)
 	t.Cleanup(func() {
@@ -112,6 +119,14 @@ func TestAnImageIsDeployed(t *testing.T) {
 		}
 		docker(t, append([]string{"network", "rm"}, docker(t, "network", "ls", "--quiet", "--filter", "label=slipway.server="+strings.TrimSpace(string(name)))...)...)
 	})
+	return s
+}
+
+// TestAnImageIsDeployed follows a deployment of an image from its creation to its end, through a kill of the server.
+func TestAnImageIsDeployed(t *testing.T) {
+	t.Parallel()
+	first, second := buildImage(t, "v1"), buildImage(t, "v2")
+	s := startDocker(t, newLocal(t.TempDir()))
 
 	refused := imageCreation(first, map[string]any{"volumes": []any{map[string]any{"name": "config", "configMap": map[string]any{"name": "c"}}}})
 	got := s.call(t, http.StatusBadRequest, "POST", "/v2/deployments", refused, nil)
@@ -157,10 +172,7 @@ func TestAnImageIsDeployed(t *testing.T) {
 	d.expectAnswer(t, secondWords)
 
 	s.call(t, http.StatusNoContent, "DELETE", d.path, nil, nil)
-	eventually(t, "no container is left", func() (bool, any) {
-		ids := docker(t, "ps", "--all", "--quiet", "--filter", "label=slipway.deployment="+d.ID)
-		return len(ids) == 0, ids
-	})
+	d.awaitNoContainers(t)
 }
 
 func imageCreation(image string, resources map[string]any) map[string]any {

@@ -1,9 +1,9 @@
-// Drives an example agent through the JavaScript SDK. Arguments: the agent's URL, the key, the agent's language, the story, and what the story takes.
+// Drives an example agent through the JavaScript SDK. Arguments: the agent's URL, the key, the agent's language, the stories, with commas between them, and what they take.
 // AGENT names the graph where it has another name than in the examples' own configuration.
 const assert = require("node:assert/strict");
 const { Client } = require("@langchain/langgraph-sdk");
 
-const [apiUrl, apiKey, language, story, ...rest] = process.argv.slice(2);
+const [apiUrl, apiKey, language, told, ...rest] = process.argv.slice(2);
 const agent = process.env.AGENT ?? "agent";
 const facts = require("./agents.json")[language];
 const client = new Client({ apiUrl, apiKey });
@@ -229,6 +229,8 @@ const stories = {
     const parts = await collect(client.runs.stream(thread, agent, { input: { files: ["a", "b"] }, streamMode: ["custom", "updates"] }));
     assert.deepEqual(data(parts, "custom"), says);
     assert.deepEqual((await client.threads.getState(thread)).values, values);
+    const again = await collect(client.runs.stream(thread, agent, { input: { files: ["a", "b"] }, streamMode: "values" }));
+    assert.deepEqual(data(again, "values"), [values, values]); // also of a step that changes nothing
   },
 
   async store() {
@@ -247,4 +249,6 @@ const stories = {
   },
 };
 
-stories[story]().then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });
+(async () => {
+  for (const story of told.split(",")) await stories[story]();
+})().then(() => process.exit(0), (error) => { console.error(error); process.exit(1); });

@@ -1,4 +1,4 @@
-"""Drives an example agent through the Python SDK. Arguments: the agent's URL, the key, the agent's language, the story, and what the story takes.
+"""Drives an example agent through the Python SDK. Arguments: the agent's URL, the key, the agent's language, the stories, with commas between them, and what they take.
 AGENT names the graph where it has another name than in the examples' own configuration."""
 
 import asyncio
@@ -11,7 +11,7 @@ from pathlib import Path
 from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError
 
-URL, KEY, LANGUAGE, STORY, *REST = sys.argv[1:]
+URL, KEY, LANGUAGE, STORIES, *REST = sys.argv[1:]
 AGENT = os.environ.get("AGENT", "agent")
 FACTS = json.loads(Path(__file__).with_name("agents.json").read_text())[LANGUAGE]
 ANSWERED = ["human", "ai", "tool", "ai"]
@@ -383,6 +383,8 @@ async def custom(client):
     expect("what the node says", data(parts, "custom"), facts["says"])
     expect("the order", names(parts), ["metadata", *["custom"] * len(facts["says"]), "updates"])
     expect("the values", (await client.threads.get_state(thread))["values"], facts["values"])
+    parts = await collect(client.runs.stream(thread, AGENT, input={"files": ["a", "b"]}, stream_mode="values"))
+    expect("the values of a step that changes nothing", data(parts, "values"), [facts["values"]] * 2)
     parts = await collect(client.runs.stream(None, AGENT, input={"files": ["a", "b"]}, stream_mode="custom"))
     expect("what the node says without a thread", data(parts, "custom"), facts["says"])
 
@@ -409,7 +411,8 @@ async def store(client):
 
 async def main():
     client = get_client(url=URL, api_key=KEY)
-    await globals()[STORY](client, *REST)
+    for story in STORIES.split(","):
+        await globals()[story](client, *REST)
 
 
 asyncio.run(main())

@@ -1,0 +1,25 @@
+//go:build agents || cli
+
+package e2e_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// newAgentServer starts a server that finds uv. Where there is none it would install its own, which the tests of builds have it do.
+func newAgentServer(t *testing.T) *server {
+	t.Helper()
+	find := exec.Command("sh", filepath.Join(built.root, "infra", "runtimes", "uv.sh"))
+	find.Stderr = t.Output()
+	uv, err := find.Output()
+	if err != nil {
+		t.Fatalf("there is no uv: %v", err)
+	}
+	on := newLocal(t.TempDir())
+	on.env = append(on.env, "PATH="+filepath.Dir(strings.TrimSpace(string(uv)))+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	return startServer(t, on)
+}
