@@ -63,6 +63,10 @@ test-sdk: ## drive a server with the client SDKs that applications use; needs Py
 	sh internal/e2e/testdata/sdk/setup.sh
 	go test -tags sdk -run 'SDK|Script' ./internal/e2e
 
+test-cli: ## deploy with the public service's own command line client; needs Python 3
+	sh internal/e2e/testdata/cli/setup.sh
+	go test -timeout 10m -tags cli -run TestTheCommand ./internal/e2e
+
 test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
 	go test -tags dynamo ./internal/table/dynamo ./internal/emulator/dynamodb
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
@@ -85,8 +89,9 @@ test-browser: ## have users give their consent in a real browser; needs Node and
 	go test -tags browser -run Browser ./internal/e2e
 
 test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
+	sh internal/e2e/testdata/cli/setup.sh
 	go test -timeout 20m -tags docker ./internal/compute/docker ./internal/build/docker
-	go test -timeout 20m -tags docker -run TestAnImageIsDeployed ./internal/e2e
+	go test -timeout 20m -tags docker -run 'TestAnImageIsDeployed|TestTheCommandPushesAnImage' ./internal/e2e
 
 test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
 	sh internal/e2e/testdata/sdk/setup.sh
@@ -112,7 +117,7 @@ test-referee: ## compare the workflow engine with moto's interpreter; needs Pyth
 
 test-moto: ## test the AWS adapters on moto, and the script that CodeBuild runs; needs Python 3, bash and jq
 	sh internal/mototest/setup.sh
-	go test -tags moto ./internal/compute/ecs ./internal/build/codebuild ./internal/revisionlog/cloudwatch
+	go test -tags moto ./internal/compute/ecs ./internal/build/codebuild ./internal/registry/ecr ./internal/revisionlog/cloudwatch ./internal/upload/...
 
 test-cost: functions ## compare what a stack consumes with internal/table/dynamo/COST.md, or write it with UPDATE=1
 	CGO_ENABLED=0 go build -trimpath -o bin/slipway-local ./internal/cmd/slipway-local
