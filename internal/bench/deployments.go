@@ -57,6 +57,9 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 		return err
 	}
 	fmt.Printf("rollouts of %d deployments over     %8.1f s\n", stored, time.Since(begun).Seconds())
+	if err := c.awaitIdle(ctx); err != nil {
+		return err
+	}
 	var next atomic.Int64
 	one := func() string {
 		return c.BaseURL + "/v2/deployments/" + deployments[int(next.Add(7919))%stored].ID
@@ -85,6 +88,25 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 	}
 	fmt.Printf("memory, with %d deployments      %8.1f MiB\n", stored, c.residentMiB())
 	return nil
+}
+
+// awaitIdle waits until the server has nothing left to do: what follows upon the end of a rollout would count as work of the requests.
+func (c *client) awaitIdle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	const look = time.Second
+	for before := c.cpu(); ; {
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the server is never idle: %w", ctx.Err())
+		case <-time.After(look):
+		}
+		now := c.cpu()
+		if now-before < look/20 {
+			return nil
+		}
+		before = now
+	}
 }
 
 // awaitRollouts waits until no revision is on its way, one deployment after the other, each by a long poll.
