@@ -52,9 +52,9 @@ func measureState(ctx context.Context, c *client, url string, duration time.Dura
 
 // measureLongThreads makes runs on threads of different length, one after the other on each in turn, so that both meet the same disturbances.
 func measureLongThreads(ctx context.Context, c *client, url string) error {
-	const runs = 50
+	const runs = 100
 	lengths := []int{20, 2000}
-	taken := make([][]time.Duration, len(lengths))
+	taken, server := make([][]time.Duration, len(lengths)), make([]time.Duration, len(lengths))
 	threads := make([]string, len(lengths))
 	for i, messages := range lengths {
 		var err error
@@ -64,15 +64,17 @@ func measureLongThreads(ctx context.Context, c *client, url string) error {
 	}
 	for range runs {
 		for i, thread := range threads {
-			begun := time.Now()
+			begun, before := time.Now(), c.cpu()
 			if err := c.runAndDiscard(ctx, thread); err != nil {
 				return err
 			}
 			taken[i] = append(taken[i], time.Since(begun))
+			server[i] += c.cpu() - before
 		}
 	}
 	for i, messages := range lengths {
 		printTimes(fmt.Sprintf("run + join, thread of %d messages", messages), taken[i])
+		fmt.Printf("%-36s     %7.2f ms of processor\n", "  the server's part", ms(server[i]/runs))
 	}
 	ratio := float64(percentile(taken[1], 50)) / float64(percentile(taken[0], 50))
 	fmt.Printf("%-36s     %7.2f x (aim < 1.5) %s\n", "the longer to the shorter", ratio, missed(ratio >= 1.5))
