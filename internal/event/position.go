@@ -51,9 +51,9 @@ func (p *position) raise(floor time.Time) {
 	if floor.After(p.floor) {
 		p.floor = floor
 	}
-	for deployment, at := range p.seen {
+	for subject, at := range p.seen {
 		if !at.After(p.floor) {
-			delete(p.seen, deployment)
+			delete(p.seen, subject)
 		}
 	}
 }
@@ -61,17 +61,17 @@ func (p *position) raise(floor time.Time) {
 // String is the position as clients hold it.
 func (p *position) String() string {
 	text := binary.AppendVarint(nil, p.floor.UnixMicro())
-	deployments := make([]string, 0, len(p.seen))
-	for deployment := range p.seen {
-		deployments = append(deployments, deployment)
+	subjects := make([]string, 0, len(p.seen))
+	for subject := range p.seen {
+		subjects = append(subjects, subject)
 	}
-	slices.Sort(deployments)
-	for _, deployment := range deployments {
-		raw, err := hex.DecodeString(strings.ReplaceAll(deployment, "-", ""))
+	slices.Sort(subjects)
+	for _, subject := range subjects {
+		raw, err := hex.DecodeString(strings.ReplaceAll(subject, "-", ""))
 		if err != nil || len(raw) != rawID {
-			panic("event: the id of what an event happened to is no UUID: " + deployment)
+			panic("event: the id of what an event happened to is no UUID: " + subject)
 		}
-		text = binary.AppendUvarint(append(text, raw...), uint64(p.seen[deployment].Sub(p.floor).Microseconds()))
+		text = binary.AppendUvarint(append(text, raw...), uint64(p.seen[subject].Sub(p.floor).Microseconds()))
 	}
 	return base64.RawURLEncoding.EncodeToString(text)
 }
@@ -100,8 +100,8 @@ func parsePosition(text string) (*position, error) {
 		if after, n = binary.Uvarint(raw); n <= 0 || after > uint64(window.Microseconds()) {
 			return nil, errPosition
 		}
-		deployment := strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
-		p.seen[deployment] = p.floor.Add(time.Duration(after) * time.Microsecond)
+		subject := strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
+		p.seen[subject] = p.floor.Add(time.Duration(after) * time.Microsecond)
 	}
 	return p, nil
 }
