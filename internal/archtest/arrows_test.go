@@ -142,6 +142,7 @@ var modules = map[string][]string{
 	"cuelabs.dev/go/oci":                             {"internal/registry/files"},
 	"github.com/aws":                                 {string(adapter), string(assembly)},
 	"github.com/awslabs":                             {"internal/lambdahost"},
+	"github.com/BurntSushi/toml":                     {"internal/build/framework"},
 	"github.com/coreos/go-oidc":                      {"internal/oidc"},
 	"github.com/go-jose/go-jose":                     {"internal/oidc", "internal/oidc/oidctest"},
 	"github.com/go-oauth2/oauth2":                    {"internal/authservice/oauthtest"},

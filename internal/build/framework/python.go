@@ -83,12 +83,8 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 var (
 	// ownLine matches a line of a requirements file that may name another file or directory of the repository.
 	ownLine = regexp.MustCompile(`(?m)^\s*(-|\.|/)|file:|\\$|@\s*[./]`)
-	// ownTable matches what in pyproject.toml makes the resolver look at more than the file.
-	ownTable = regexp.MustCompile(`(?m)^\s*("?dynamic"?\s*=|\[+\s*tool\s*\.\s*(uv|poetry|pdm|hatch\.metadata)\b)|file:`)
 	// ownLock matches what in uv.lock names another directory of the repository.
-	ownLock  = regexp.MustCompile(`members = \[|(editable|directory|path|virtual) = "([^".]|\.[^"])`)
-	settings = regexp.MustCompile(`(?m)^\s*\[+\s*tool\s*\.\s*uv\b`)
-	project  = regexp.MustCompile(`(?m)^\s*\[\s*project\s*\]`)
+	ownLock = regexp.MustCompile(`members = \[|(editable|directory|path|virtual) = "([^".]|\.[^"])`)
 )
 
 // Manifests are the files that the resolution of the environment follows from. There are none where that may follow from others too, as a package's metadata that is made by
@@ -111,7 +107,7 @@ func (e Environment) Manifests(root *os.Root) ([]string, error) {
 		case "requirements.txt":
 			alone = !ownLine.Match(text)
 		case "pyproject.toml":
-			alone = project.Match(text) && !ownTable.Match(text)
+			alone = readPyproject(text).alone()
 		case "uv.lock":
 			alone = !ownLock.Match(text)
 		}
@@ -122,9 +118,6 @@ func (e Environment) Manifests(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
-// distribution matches the name of what a pyproject.toml packages.
-var distribution = regexp.MustCompile(`(?m)^[ \t]*\[[ \t]*project[ \t]*\][ \t]*(?:#.*)?\r?\n(?:[^\n\[].*\n|\n)*?[ \t]*name[ \t]*=[ \t]*["']([^"'\n]+)["']`)
-
 // Distributions are the normal names of the packages in Packages; known tells whether all of them say it in their pyproject.toml.
 func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
 	for _, dir := range e.Packages {
@@ -132,11 +125,11 @@ func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
 		if err != nil {
 			return nil, false
 		}
-		name := distribution.FindSubmatch(text)
-		if name == nil {
+		name := readPyproject(text).Project.Name
+		if name == "" {
 			return nil, false
 		}
-		names = append(names, NormalName(string(name[1])))
+		names = append(names, NormalName(name))
 	}
 	return names, true
 }
@@ -152,7 +145,7 @@ func (e Environment) hasSettings(root *os.Root) bool {
 		if _, ok := firstOf(root, dir, "uv.toml"); ok {
 			return true
 		}
-		if text, err := readFile(root, filepath.Join(dir, "pyproject.toml")); err == nil && settings.Match(text) {
+		if text, err := readFile(root, filepath.Join(dir, "pyproject.toml")); err == nil && readPyproject(text).hasSettings() {
 			return true
 		}
 		if dir == "." {
