@@ -25,7 +25,7 @@ func (c *chaos) watch(th *thread) {
 		}
 		var runs []runBody
 		if got.status != http.StatusOK || json.Unmarshal(got.body, &runs) != nil {
-			c.t.Errorf("list: status %d: %s", got.status, got.body)
+			c.errorf("list: status %d: %s", got.status, got.body)
 			return
 		}
 		running := []string{}
@@ -36,7 +36,7 @@ func (c *chaos) watch(th *thread) {
 			}
 		}
 		if len(running) > 1 {
-			c.t.Errorf("the runs %v are running at once", running)
+			c.errorf("the runs %v are running at once", running)
 		}
 		select {
 		case <-ticker.C:
@@ -64,7 +64,7 @@ func (c *chaos) listen(th *thread) {
 			c.lost(err)
 			continue
 		case status != http.StatusOK:
-			c.t.Errorf("stream of thread %s: status %d", th.ID, status)
+			c.errorf("stream of thread %s: status %d", th.ID, status)
 			return
 		}
 		s.drain()
@@ -93,7 +93,7 @@ func (c *chaos) increasing(what string, events []event, last float64) float64 {
 			id += 0.5
 		}
 		if err != nil || id <= last {
-			c.t.Errorf("%s: event %d, %.200v, follows id %v; before it came\n%s", what, i, e, last, brief(events[max(0, i-5):i]))
+			c.errorf("%s: event %d, %.200v, follows id %v; before it came\n%s", what, i, e, last, brief(events[max(0, i-5):i]))
 			return last
 		}
 		last = id
@@ -111,18 +111,18 @@ func (c *chaos) check(th *thread) {
 		c.final(run.ID, run.Status, c.known())
 		c.count("run " + run.Status)
 		if c.ended[run.ID] == "" {
-			c.t.Errorf("run %s is %s for ever", run.ID, run.Status)
+			c.errorf("run %s is %s for ever", run.ID, run.Status)
 		}
 		text := run.Kwargs.Input.Messages[0].Content
 		texts[run.ID] = text
 		if c.refused[text] {
-			c.t.Errorf("%q was refused, and is run %s", text, run.ID)
+			c.errorf("%q was refused, and is run %s", text, run.ID)
 		}
 		if c.halfway[run.ID] {
 			// Who is not told that a run is gone asks again.
 			got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run.ID, nil)
 			if err != nil || got.status != http.StatusNoContent {
-				c.t.Errorf("the second deletion of run %s: status %d, error %v", run.ID, got.status, err)
+				c.errorf("the second deletion of run %s: status %d, error %v", run.ID, got.status, err)
 			}
 			c.count("run deleted at last")
 			continue
@@ -145,7 +145,7 @@ func (c *chaos) check(th *thread) {
 		case done && !slices.ContainsFunc(c.reads, func(r *reading) bool { return r.run == run && len(r.seen) > 0 }):
 			c.count("run deleted before its turn")
 		case !c.mayBeGone(run) || (c.ended[run] != "" && !asked):
-			c.t.Errorf("run %s (%q), which was %q, is gone", run, a.text, c.ended[run])
+			c.errorf("run %s (%q), which was %q, is gone", run, a.text, c.ended[run])
 		default:
 			c.count("run rolled back")
 		}
@@ -155,7 +155,7 @@ func (c *chaos) check(th *thread) {
 		want = append(want, texts[run])
 	}
 	if got := questions(final); !slices.Equal(got, want) {
-		c.t.Errorf("thread %s has the questions\n%s\nits runs asked\n%s", th.ID, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		c.errorf("thread %s has the questions\n%s\nits runs asked\n%s", th.ID, strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	last := ask("what's the weather in nyc, at last?", fast).with("multitask_strategy", "reject")
 	th.wait(c.t, last).Messages[len(final):].expect(c.t, answered...)
@@ -173,7 +173,7 @@ func (c *chaos) checkReadings(run runBody, whole []event) {
 			for at < min(len(r.seen), len(whole)) && r.seen[at] == whole[at] {
 				at++
 			}
-			c.t.Errorf("a reader of run %s, which is %s, saw %d events of %d; they differ from event %d on:\n%.600v\nwant\n%.600v",
+			c.errorf("a reader of run %s, which is %s, saw %d events of %d; they differ from event %d on:\n%.600v\nwant\n%.600v",
 				run.ID, run.Status, len(r.seen), len(whole), at, r.seen[at:], whole[at:])
 		}
 	}
@@ -203,10 +203,10 @@ func (c *chaos) checkShown(run runBody, whole []event, final messages) {
 		m, there := kept[id]
 		covered := !there && slices.ContainsFunc(ids, func(other string) bool { return other != id && strings.HasPrefix(kept[other].Content, text) })
 		if text != "" && m.Content != text && !covered {
-			c.t.Errorf("run %s, which is %s, has shown %q as %s, the state keeps %+v; its events are\n%s", run.ID, run.Status, text, id, m, brief(whole))
+			c.errorf("run %s, which is %s, has shown %q as %s, the state keeps %+v; its events are\n%s", run.ID, run.Status, text, id, m, brief(whole))
 		}
 		if run.Status == "success" && m.Metadata.Incomplete {
-			c.t.Errorf("run %s is a success and leaves %+v", run.ID, m)
+			c.errorf("run %s is a success and leaves %+v", run.ID, m)
 		}
 	}
 }

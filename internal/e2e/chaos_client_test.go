@@ -113,7 +113,7 @@ func (c *chaosClient) create(th *thread, path string) {
 	case got.status == http.StatusConflict && body["multitask_strategy"] == "reject":
 		c.reject(text)
 	default:
-		c.t.Errorf("POST %s: status %d: %s", path, got.status, got.body)
+		c.errorf("POST %s: status %d: %s", path, got.status, got.body)
 	}
 }
 
@@ -136,7 +136,7 @@ func (c *chaos) lost(err error) {
 		select {
 		case <-ticker.C:
 		case <-c.t.Context().Done():
-			c.t.Error("the server does not come back:", err)
+			c.errorf("the server does not come back: %v", err)
 			return
 		}
 	}
@@ -146,11 +146,11 @@ func (c *chaos) lost(err error) {
 func (c *chaosClient) values(th *thread, run string, body []byte) {
 	var left values
 	if err := json.Unmarshal(body, &left); err != nil {
-		c.t.Errorf("the values of run %s: %v: %s", run, err, body)
+		c.errorf("the values of run %s: %v: %s", run, err, body)
 	}
 	if left.Error != nil && left.Error.Name == "RolledBack" {
 		if !c.mayBeGone(run) {
-			c.t.Errorf("run %s was rolled back, and nobody asked for that", run)
+			c.errorf("run %s was rolled back, and nobody asked for that", run)
 		}
 		return
 	}
@@ -163,9 +163,9 @@ func (c *chaosClient) values(th *thread, run string, body []byte) {
 	switch {
 	case got.status == http.StatusNotFound && c.mayBeGone(run):
 	case got.status != http.StatusOK:
-		c.t.Errorf("run %s has values and is answered with %d: %s", run, got.status, got.body)
+		c.errorf("run %s has values and is answered with %d: %s", run, got.status, got.body)
 	case json.Unmarshal(got.body, &ended) != nil || ended.Status == "pending" || ended.Status == "running":
-		c.t.Errorf("run %s has values and is %s", run, got.body)
+		c.errorf("run %s has values and is %s", run, got.body)
 	default:
 		c.final(run, ended.Status, nil)
 	}
@@ -201,7 +201,7 @@ func (c *chaosClient) join(th *thread) {
 		c.count("joined")
 		c.values(th, run, got.body)
 	case got.status != http.StatusNotFound || !c.mayBeGone(run):
-		c.t.Errorf("join of %s: status %d: %s", run, got.status, got.body)
+		c.errorf("join of %s: status %d: %s", run, got.status, got.body)
 	}
 }
 
@@ -221,7 +221,7 @@ func (c *chaosClient) cancel(th *thread) {
 	case got.status == http.StatusAccepted || got.status == http.StatusNoContent:
 		c.count("cancelled: " + action)
 	case got.status != http.StatusNotFound:
-		c.t.Errorf("cancel of %s: status %d: %s", run, got.status, got.body)
+		c.errorf("cancel of %s: status %d: %s", run, got.status, got.body)
 	}
 }
 
@@ -259,7 +259,7 @@ func (c *chaosClient) cancelMany(th *thread) {
 	case got.status == http.StatusNoContent:
 		c.count("cancelled many: " + what)
 	case got.status != http.StatusNotFound:
-		c.t.Errorf("cancel of %v: status %d: %s", body, got.status, got.body)
+		c.errorf("cancel of %v: status %d: %s", body, got.status, got.body)
 	}
 }
 
@@ -281,7 +281,7 @@ func (c *chaosClient) remove(th *thread) {
 		c.removing(run, true)
 		c.count("deleted")
 	case got.status != http.StatusConflict && (got.status != http.StatusNotFound || !c.mayBeGone(run)):
-		c.t.Errorf("delete of %s: status %d: %s", run, got.status, got.body)
+		c.errorf("delete of %s: status %d: %s", run, got.status, got.body)
 	}
 }
 
@@ -316,7 +316,7 @@ func (c *chaosClient) stream(th *thread) {
 	case status == http.StatusConflict && body["multitask_strategy"] == "reject":
 		c.reject(text)
 	default:
-		c.t.Errorf("POST /runs/stream: status %d", status)
+		c.errorf("POST /runs/stream: status %d", status)
 	}
 	cancel()
 }
@@ -349,7 +349,7 @@ func (c *chaosClient) read(cancel func(), th *thread, run string, s *stream) {
 				cancel()
 				return
 			case status != http.StatusOK:
-				c.t.Errorf("stream of %s: status %d", run, status)
+				c.errorf("stream of %s: status %d", run, status)
 				cancel()
 				return
 			}

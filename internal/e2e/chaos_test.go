@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -44,6 +46,10 @@ type chaos struct {
 	reads []*reading
 	// counts tells what was done how often.
 	counts map[string]int
+
+	wrongMu sync.Mutex
+	// wrong is what was found wrong.
+	wrong []string
 }
 
 // accepted is a run that a client was told of.
@@ -69,16 +75,22 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		seed = rand.Uint64() >> 1
 	}
 	t.Logf("replay this with -chaos-seed %d", seed)
+	c := &chaos{
+		t: t, over: make(chan struct{}),
+		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, halfway: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
+	}
+	t.Cleanup(c.conclude)
 	s := newServer(t)
 	agent := s.deploy(t, agentRepository(t), "main")
 	revision := value(agent.get(t).ActiveRevision)
-	c := &chaos{
-		t: t, client: &server{credentials: s.credentials}, over: make(chan struct{}),
-		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, halfway: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
-	}
+	c.client = &server{credentials: s.credentials}
 	c.agent = &deployment{server: c.client, path: agent.path, ID: agent.ID, url: agent.url}
-	for range chaosThreads {
+	for i := range chaosThreads {
 		c.threads = append(c.threads, c.agent.thread(t))
+		if i%2 == 0 { // so long that the agent is sent only what is new
+			said := map[string]any{"type": "ai", "id": "long", "content": strings.Repeat("word ", 10_000)}
+			s.call(t, http.StatusOK, "POST", c.threads[i].url+"/state", map[string]any{"values": map[string]any{"messages": []any{said}}}, nil)
+		}
 	}
 
 	var clients, readers sync.WaitGroup
@@ -100,7 +112,6 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		})
 	}
 	readers.Wait()
-	defer func() { t.Logf("done: %v", c.counts) }()
 	if t.Failed() {
 		return
 	}
@@ -108,11 +119,11 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 		c.check(thread)
 	}
 	if c.counts["run success"] == 0 || c.counts["run interrupted"] == 0 || c.counts["server killed"] == 0 {
-		t.Errorf("nothing was tested: %v", c.counts)
+		c.errorf("nothing was tested: %v", c.counts)
 	}
 }
 
-// kill ends the server or its agents at random moments until the time is up.
+// kill ends the server or its agents at random moments until the time is up: the server first, so that it is ended at least once.
 func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 	over := time.NewTimer(*chaosTime)
 	defer over.Stop()
@@ -124,10 +135,10 @@ func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 			return
 		case <-next.C:
 		}
-		if rng.IntN(3) == 0 {
+		if rng.IntN(3) == 0 && c.counted("server killed") > 0 {
 			// They may be about to start again after the last time.
 			if pids, err := s.agents(revision); err != nil || end(pids) != nil {
-				c.t.Error("kill agents:", errors.Join(err, end(pids)))
+				c.errorf("kill agents: %v", errors.Join(err, end(pids)))
 			}
 			c.count("agent killed")
 			continue
@@ -138,10 +149,37 @@ func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 	}
 }
 
+func (c *chaos) errorf(format string, args ...any) {
+	c.t.Helper()
+	what := fmt.Sprintf(format, args...)
+	c.wrongMu.Lock()
+	c.wrong = append(c.wrong, what)
+	c.wrongMu.Unlock()
+	c.t.Error(what)
+}
+
+// conclude says again what was found wrong, behind the server's log: who is shown the end of the output only, sees it.
+func (c *chaos) conclude() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.Logf("done: %v", c.counts)
+	c.wrongMu.Lock()
+	defer c.wrongMu.Unlock()
+	for _, what := range c.wrong[:min(len(c.wrong), 3)] {
+		c.t.Logf("wrong: %.1000s", what)
+	}
+}
+
 func (c *chaos) count(what string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.counts[what]++
+}
+
+func (c *chaos) counted(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[what]
 }
 
 // finished reports whether the time is up.
@@ -160,12 +198,12 @@ func (c *chaos) final(run, status string, known map[string]string) {
 	defer c.mu.Unlock()
 	if status == "pending" || status == "running" {
 		if known[run] != "" {
-			c.t.Errorf("run %s was %s and is %s", run, known[run], status)
+			c.errorf("run %s was %s and is %s", run, known[run], status)
 		}
 		return
 	}
 	if before := c.ended[run]; before != "" && status != before {
-		c.t.Errorf("run %s was %s and is %s", run, before, status)
+		c.errorf("run %s was %s and is %s", run, before, status)
 	}
 	c.ended[run] = status
 }

@@ -21,7 +21,7 @@ import (
 
 const (
 	// patience bounds every wait. It is generous, because other tests may take all of the machine; nothing takes so long that works.
-	patience = 3 * time.Minute
+	patience = 6 * time.Minute
 	// interval is how often a condition is looked at.
 	interval = 20 * time.Millisecond
 	// atOnce is how many tests run at a time: they wait for the most part.
