@@ -95,6 +95,34 @@ func TestACopyChangesOnItsOwn(t *testing.T) {
 	})
 }
 
+// TestSinceMakesTheLiveState of any state that it had before, on a copy that shares no memory with it.
+func TestSinceMakesTheLiveState(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		live, ids := new(state.Values), counter()
+		var snapshots []*state.Values
+		var texts []json.RawMessage
+		for range rapid.IntRange(1, 12).Draw(t, "changes") {
+			snapshots, texts = append(snapshots, live.Snapshot()), append(texts, live.JSON())
+			if _, err := drawChange(t)(live, ids); err != nil {
+				continue
+			}
+			for i, snapshot := range snapshots {
+				replica, err := state.Parse(texts[i])
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := replica.Apply(throughStorage(t, live.Since(snapshot))); err != nil {
+					t.Fatal(err)
+				}
+				if got, want := string(replica.JSON()), string(live.JSON()); got != want {
+					t.Fatalf("what is new since\n%s\nmakes\n%s\nlive\n%s", texts[i], got, want)
+				}
+			}
+		}
+	})
+}
+
 // checkReading reads a state back and compares what both know of the messages.
 func checkReading(t *rapid.T, live *state.Values) {
 	again, err := state.Parse(live.JSON())

@@ -31,7 +31,7 @@ type channel struct {
 	isList bool
 }
 
-// Patch is a change of Values.
+// Patch is a change of Values. Its JSON is stored, and sent to agents (graph.State).
 type Patch struct {
 	Set   map[string]json.RawMessage `json:"set,omitempty"`
 	Unset []string                   `json:"unset,omitempty"`
@@ -186,6 +186,16 @@ func (v *Values) Size() int {
 	return size
 }
 
+// Memory is about how many bytes the state takes.
+func (v *Values) Memory() int {
+	const itself, element = 4 << 10, 24 // an element of a list has its place besides its bytes
+	memory := itself + v.Size()
+	for _, c := range v.channels {
+		memory += element * len(c.list)
+	}
+	return memory
+}
+
 func (c channel) size() int {
 	size := len(c.raw) + 2
 	for _, element := range c.list {
@@ -258,19 +268,25 @@ func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	if err != nil {
 		return Patch{}, err
 	}
+	p := next.Since(v)
+	v.reindex(next.channels[Messages].list)
+	v.channels = next.channels
+	return p, nil
+}
+
+// Since returns the change that turns an older state into v. What they share is not compared.
+func (v *Values) Since(old *Values) Patch {
 	var p Patch
-	for name := range v.channels {
-		if _, ok := next.channels[name]; !ok {
+	for name := range old.channels {
+		if _, ok := v.channels[name]; !ok {
 			p.Unset = append(p.Unset, name)
 		}
 	}
 	slices.Sort(p.Unset)
-	for name, c := range next.channels {
-		p.difference(name, v.channels[name], c)
+	for name, c := range v.channels {
+		p.difference(name, old.channels[name], c)
 	}
-	v.reindex(next.channels[Messages].list)
-	v.channels = next.channels
-	return p, nil
+	return p
 }
 
 // difference adds to the patch what turns old into c.
@@ -312,15 +328,27 @@ func (v *Values) Equal(other *Values) bool {
 	})
 }
 
-// Clone returns an independent copy, which shares what neither changes.
+// Clone returns an independent copy, which shares what neither changes. A copy that nobody changes may itself be copied by several at once.
 func (v *Values) Clone() *Values {
-	v.lent = v.index != nil
+	if v.index != nil && !v.lent { // a copy's is lent from the beginning
+		v.lent = true
+	}
 	clone := &Values{channels: make(map[string]channel, len(v.channels)), index: v.index, lent: v.lent}
 	for name, c := range v.channels {
 		c.list = slices.Clip(c.list)
 		clone.channels[name] = c
 	}
 	return clone
+}
+
+// Snapshot returns the state as it is now, for Since. It has no index, so v need not copy its own before the next change. Others may read it at the same time.
+func (v *Values) Snapshot() *Values {
+	snapshot := &Values{channels: make(map[string]channel, len(v.channels))}
+	for name, c := range v.channels {
+		c.list = slices.Clip(c.list)
+		snapshot.channels[name] = c
+	}
+	return snapshot
 }
 
 // Plain returns the part of an update that means the same to every graph: messages, and what takes the place of a value that is neither a list nor an object. How
