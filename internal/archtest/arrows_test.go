@@ -26,7 +26,7 @@ const (
 
 // layers says which layer each package is in. A package below a seam is an adapter, what is under functions is assembly.
 var layers = map[layer][]string{
-	base:     {"internal/clock", "internal/fault", "internal/id", "internal/match", "internal/sse", "internal/template"},
+	base:     {"internal/clock", "internal/fault", "internal/id", "internal/lru", "internal/match", "internal/sse", "internal/template"},
 	contract: {"infra/openapi", "infra/runtimes", "infra/statemachines"},
 	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/registry", "internal/revisionlog", "internal/secret", "internal/table", "internal/upload", "internal/workflow"},
 	storage:  {"internal/keys", "internal/recall", "internal/record"},

@@ -25,7 +25,7 @@ type Store struct {
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, now clock.Clock) *Store {
-	return &Store{table: t, now: now, most: maxLooked}
+	return &Store{table: t, now: now, recent: newRecent(), most: maxLooked}
 }
 
 // Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a fault.Conflict, or is returned as it is
