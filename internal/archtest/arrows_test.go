@@ -73,6 +73,7 @@ var exceptions = map[string]string{
 	"internal/agenthost/wire -> internal/compute":            "ends of agents are sent as they are",
 	"internal/agenthost/wire -> internal/revisionlog":        "parts of logs are sent as they are",
 	"internal/agenthost/wire -> internal/upload":             "uploads are named as they are",
+	"internal/graph/graphtest -> internal/state":             "an agent that holds values applies patches of them",
 	"internal/upload/remote -> internal/agenthost/wire":      "what host and clients agree on",
 	"internal/upload/files -> internal/secret":               "addresses are signed",
 	"internal/build/codebuild -> internal/upload":            "what is uploaded takes the place of a repository",

@@ -105,7 +105,7 @@ func TestAJSONAnswerIsOneUpdateOfTheGraph(t *testing.T) {
 func TestStatusesAreErrorsOfAKind(t *testing.T) {
 	t.Parallel()
 	for status, want := range map[int]string{
-		302: "refused", 400: "refused", 401: "refused", 404: "refused", 422: "refused", 500: "refused",
+		302: "refused", 400: "refused", 401: "refused", 404: "refused", 412: "refused", 422: "refused", 500: "refused",
 		408: "unavailable", 425: "unavailable", 429: "unavailable",
 		502: "unavailable", 503: "unavailable", 504: "unavailable",
 	} {
@@ -123,6 +123,8 @@ func TestStatusesAreErrorsOfAKind(t *testing.T) {
 		}
 		if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.Status != status {
 			t.Errorf("got status %d, want %d", refused.Status, status)
+		} else if ok && refused.LacksBase() != (status == http.StatusPreconditionFailed) {
+			t.Errorf("status %d: the agent lacks the base: %v", status, refused.LacksBase())
 		}
 	}
 }

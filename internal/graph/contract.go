@@ -1,8 +1,15 @@
 // Package graph speaks the container contract: it invokes a deployed agent over HTTP and reads what the agent streams back.
 //
 // A deployed agent is any container or process that answers `GET /ping` and `POST /invocations` on $HOST:$PORT, in the shape of the public
-// AgentCore Runtime HTTP contract. An invocation carries everything that the agent needs, the thread's state included; the agent keeps
-// nothing. Closing the connection tells it to stop.
+// AgentCore Runtime HTTP contract. An invocation carries everything that the agent needs, the thread's state included; the agent need not keep
+// anything. Closing the connection tells it to stop.
+//
+// An agent that holds the values of its threads in memory between invocations says so with each answer:
+//
+//	X-Slipway-Holds: values
+//
+// Of a long thread it may then be sent only what is new since an earlier invocation (State.Base). If it cannot make the values of that, for whatever reason, it answers
+// 412, and is sent everything; that costs no attempt, but where several processes call it, or several of it stand behind one address, it costs a request now and then.
 //
 // Beside `Authorization: Bearer <token>`, with the token that the agent has as SLIPWAY_INVOKE_TOKEN, an invocation carries
 //
@@ -75,14 +82,28 @@ type StateUpdate struct {
 
 // State is the thread's state as an invocation carries it.
 type State struct {
-	// Values is the state with the run's input folded in.
+	// Values is the state with the run's input folded in; null if there is a Base.
 	Values json.RawMessage `json:"values"`
+	// Base names an earlier invocation of the thread, and Patch is what turns its values into this one's:
+	//
+	//	{"set": {NAME: VALUE, ...}, "unset": [NAME, ...], "lists": {NAME: {"keep": COUNT, "append": [VALUE, ...]}, ...}}
+	//
+	// Each part may be missing. A list of the values keeps its first elements, and gets others behind them. Both are only for agents that said that they hold values.
+	Base  *Base           `json:"base,omitempty"`
+	Patch json.RawMessage `json:"patch,omitempty"`
 	// Checkpoint is where an agent that keeps checkpoints of its own goes on from; null before its first, and for all other agents.
 	Checkpoint *Checkpoints `json:"checkpoint"`
 	// Pending lists, in order, the updates that are in Values but not in Checkpoint: the unfinished messages of an interrupted run as those of the node that
 	// was writing them, and inputs of runs that never started as AsNode "__input__". The agent applies them before the input; its next
 	// checkpoint has them.
 	Pending []StateUpdate `json:"pending"`
+}
+
+// Base is an earlier invocation of the thread, by OperationRun. What an agent holds of it are the values as it carried them, patches applied, not what the graph made of
+// them. An agent that holds no values of just that run and attempt answers 412. An answer without the header is not taken: the agent has not looked at the base.
+type Base struct {
+	RunID   string `json:"run_id"`
+	Attempt int    `json:"attempt"`
 }
 
 // Checkpoints is everything that a framework needs to go on from one of its checkpoints, as it sent it: the graph's own checkpoint, the newest one of

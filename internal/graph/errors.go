@@ -35,6 +35,9 @@ func (e *RefusedError) IsUnknown() bool {
 	return false
 }
 
+// LacksBase tells, of an invocation with a State.Base, that the agent has to be sent everything.
+func (e *RefusedError) LacksBase() bool { return e.Status == http.StatusPreconditionFailed }
+
 // ProtocolError says that the agent's answer breaks the container contract: another media type, data that is not JSON, an event
 // over its limit. Another attempt would not mend it.
 type ProtocolError struct {

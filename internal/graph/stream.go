@@ -25,6 +25,9 @@ const excerptBytes = 2 << 10
 
 // Stream is an agent's answer. It is for one goroutine; to stop an answer from elsewhere, end the context of Invoke.
 type Stream struct {
+	// HoldsValues tells that the agent holds the invocation's values.
+	HoldsValues bool
+
 	ctx   context.Context
 	body  io.ReadCloser
 	graph string
@@ -37,7 +40,7 @@ type Stream struct {
 
 // newStream reads the answer in the way that its media type asks for.
 func newStream(ctx context.Context, graph string, response *http.Response) (*Stream, error) {
-	stream := &Stream{ctx: ctx, body: response.Body, graph: graph}
+	stream := &Stream{HoldsValues: response.Header.Get(headerHolds) == "values", ctx: ctx, body: response.Body, graph: graph}
 	switch media := mediaType(response); media {
 	case "text/event-stream":
 		stream.events = sse.NewReader(response.Body, MaxEventBytes)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -34,6 +35,8 @@ type Agent struct {
 	mux   *http.ServeMux
 	// Keeps makes it describe its graph as one that keeps checkpoints.
 	Keeps bool
+
+	holder *Holder // nil for an agent that holds no values
 }
 
 // NewAgent returns an agent that answers with run, and with Script if run is nil. It accepts every caller if token is empty.
@@ -77,8 +80,12 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
 		return
 	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
 	var invocation graph.Invocation
-	if err := json.NewDecoder(r.Body).Decode(&invocation); err != nil {
+	if err := json.Unmarshal(body, &invocation); err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
@@ -89,6 +96,17 @@ func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
 			"agent": {Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner},
 		}})
 		return
+	}
+	if a.holder != nil {
+		whole, err := a.holder.hold(w, body, &invocation)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if !whole {
+			http.Error(w, "these values are not held", http.StatusPreconditionFailed)
+			return
+		}
 	}
 	a.stream(r.Context(), w, invocation)
 }
