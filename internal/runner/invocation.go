@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/run"
 )
 
-// invocation is what the agent is asked for by an attempt.
+// invocation is what the agent is asked for by an attempt, without the values.
 func invocation(a *run.Attempt) graph.Invocation {
 	return graph.Invocation{
 		Operation:       graph.OperationRun,
@@ -18,7 +18,7 @@ func invocation(a *run.Attempt) graph.Invocation {
 		Attempt:         int(a.Run.Attempt),
 		Input:           orNull(a.Run.Input),
 		Command:         orNull(a.Run.Command),
-		State:           graph.State{Values: a.State.Values.JSON(), Checkpoint: a.Checkpoints(), Pending: a.Pending},
+		State:           graph.State{Checkpoint: a.Checkpoints(), Pending: a.Pending},
 		Config:          orNull(a.Run.Config),
 		Context:         orNull(a.Run.Context),
 		StreamMode:      agentModes(a.Run.StreamModes, a.Run.StreamSubgraphs),

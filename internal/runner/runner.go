@@ -67,6 +67,7 @@ type Runner struct {
 	Config
 
 	gates gates
+	held  held
 	// known holds the limits of each deployment.
 	known sync.Map
 }
@@ -86,7 +87,7 @@ func New(c Config) *Runner {
 	if c.Margin == 0 {
 		c.Margin = 3 * time.Second
 	}
-	return &Runner{Config: c}
+	return &Runner{Config: c, held: newHeld()}
 }
 
 // task is the input of a Task state: the step, and the run that it is about.
@@ -191,7 +192,7 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	}
 	limited, stop := r.within(slice, attempt, limits.timeout)
 	defer stop()
-	answer, err := r.invoke(ctx, limited, attempt, endpoint)
+	answer, err := r.invoke(ctx, limited, attempt, release, endpoint)
 	if _, full := errors.AsType[*run.TooLargeError](err); full {
 		return over, r.failTooLarge(ctx, ref, err)
 	}
@@ -256,15 +257,11 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 }
 
 // invoke calls the agent and writes its answer until the run is over or the slice is.
-func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, endpoint compute.Endpoint) (next, error) {
+func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, release compute.Ref, endpoint compute.Endpoint) (next, error) {
 	// Ending this context closes the connection, which is what tells the agent to stop.
 	call, stop := context.WithCancel(slice)
 	defer stop()
-	asked := invocation(attempt)
-	if r.ServerURL != nil {
-		asked.ServerURL = r.ServerURL(attempt.Run.Deployment)
-	}
-	stream, err := r.Graph.Invoke(call, endpoint, asked)
+	stream, err := r.ask(call, attempt, release, endpoint)
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
