@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
@@ -8,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net/http"
 	"runtime/debug"
@@ -17,8 +17,11 @@ import (
 	"time"
 )
 
-// maxBodyBytes bounds an invocation, which carries the whole state of its thread.
-const maxBodyBytes = 64 << 20
+// maxBodyBytes bounds an invocation, which may carry the whole state of its thread. promisedBytes is how much room is made for one before it is there.
+const (
+	maxBodyBytes  = 64 << 20
+	promisedBytes = 1 << 20
+)
 
 // graphs are the graphs that framework.json names.
 var graphs = map[string]graph{"agent": agent}
@@ -44,6 +47,9 @@ type invocation struct {
 		Values struct {
 			Messages []json.RawMessage `json:"messages"`
 		} `json:"values"`
+		// Base names an invocation whose values are held, and Patch is what is new since; Values is empty then.
+		Base  *base `json:"base"`
+		Patch patch `json:"patch"`
 	} `json:"state"`
 	Config     json.RawMessage `json:"config"`
 	StreamMode []string        `json:"stream_mode"`
@@ -52,11 +58,12 @@ type invocation struct {
 // streams reports whether the caller wants events of that mode besides `updates`.
 func (in invocation) streams(mode string) bool { return slices.Contains(in.StreamMode, mode) }
 
-// server speaks the container contract. It keeps nothing from one invocation to the next.
+// server speaks the container contract. From one invocation to the next it holds messages only, which it can be without.
 type server struct {
 	mux    *http.ServeMux
 	token  string
 	health *health
+	held   held
 }
 
 // newServer accepts every caller if token is empty.
@@ -104,7 +111,9 @@ func (s *server) authorized(r *http.Request) bool {
 
 // readInvocation returns the status to refuse with when there is an error.
 func readInvocation(w http.ResponseWriter, r *http.Request) (invocation, int, error) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBodyBytes))
+	var body bytes.Buffer
+	body.Grow(int(min(max(r.ContentLength, 0), promisedBytes)) + bytes.MinRead) // long threads are not copied again and again
+	_, err := body.ReadFrom(http.MaxBytesReader(w, r.Body, maxBodyBytes))
 	var tooLarge *http.MaxBytesError
 	if errors.As(err, &tooLarge) {
 		return invocation{}, http.StatusRequestEntityTooLarge, fmt.Errorf("the body is larger than %d bytes", tooLarge.Limit)
@@ -113,7 +122,7 @@ func readInvocation(w http.ResponseWriter, r *http.Request) (invocation, int, er
 		return invocation{}, http.StatusBadRequest, fmt.Errorf("read body: %w", err)
 	}
 	var in invocation
-	if err := json.Unmarshal(body, &in); err != nil {
+	if err := json.Unmarshal(body.Bytes(), &in); err != nil {
 		return invocation{}, http.StatusBadRequest, fmt.Errorf("decode body: %w", err)
 	}
 	return in, http.StatusOK, nil
@@ -126,9 +135,14 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, in invocation) {
 		refuse(w, http.StatusNotFound, fmt.Sprintf("unknown graph %q", in.Graph))
 		return
 	}
+	if err := s.held.complete(&in); err != nil {
+		refuse(w, http.StatusPreconditionFailed, err.Error())
+		return
+	}
 	s.health.begin()
 	defer s.health.end()
 	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Slipway-Holds", "values")
 	w.Header().Set("Cache-Control", "no-store")
 	emit := events(w)
 	err := protect(func() error { return run(r.Context(), in, emit) })
