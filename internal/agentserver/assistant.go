@@ -74,7 +74,7 @@ func (s server) PatchAssistant(ctx context.Context, request PatchAssistantReques
 	return PatchAssistant200JSONResponse(showAssistant(changed)), err
 }
 
-// DeleteAssistant removes an assistant, and the threads that it was last run on when they are to go, too.
+// DeleteAssistant removes an assistant, and the threads whose metadata names it when they are to go, too.
 func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error) {
 	owner, found, err := s.named(ctx, request.AssistantID)
 	if err != nil {

@@ -182,13 +182,21 @@ func (t Thread) Leave(change *table.Update, status Status) {
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
 }
 
-// Belong makes a change of the lock one that notes in the thread's metadata which assistant and graph its first run was for.
+// Belong makes a change of the lock one that notes in the thread's metadata which assistant and graph its first run was for, where the client has not said so.
 func (t Thread) Belong(change *table.Update, assistant, graph string) {
 	members := map[string]json.RawMessage{}
-	if json.Unmarshal(t.Metadata, &members) != nil || members["graph_id"] != nil {
+	if json.Unmarshal(t.Metadata, &members) != nil {
 		return
 	}
-	members["graph_id"], members["assistant_id"] = record.Encode(graph), record.Encode(assistant)
+	before := len(members)
+	for name, value := range map[string]string{"graph_id": graph, "assistant_id": assistant} {
+		if members[name] == nil && value != "" {
+			members[name] = record.Encode(value)
+		}
+	}
+	if len(members) == before {
+		return
+	}
 	b := body{Metadata: record.Encode(members)}
 	if string(t.Interrupts) != "{}" && change.Body == nil {
 		b.Interrupts = t.Interrupts
