@@ -642,7 +642,7 @@ type CronCreate struct {
 	// OnRunCompleted Whether the thread of a run on none is deleted when it ends; `delete` unless given.
 	OnRunCompleted *OnRunCompleted `json:"on_run_completed,omitempty"`
 
-	// Schedule Minute, hour, day of the month, month, day of the week; a first field of seconds may stand before them.
+	// Schedule Minute, hour, day of the month, month, day of the week.
 	Schedule string `json:"schedule"`
 
 	// StreamMode Which events to keep and stream. `values` unless given.
