@@ -314,13 +314,13 @@ func TestRolloutIsKilledInEachStep(t *testing.T) {
 	for name, atAnswer := range map[string]bool{"before it has done anything": false, "when all is done": true} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			kills, step := once{}, ""
+			kills, steps := once{}, map[int]string{} // by process: a rollout's last steps may go on beside the teardown's first
 			s, seen := newTapped(t, func(m moment) bool {
 				var event struct{ Step string }
 				if !m.answer && json.Unmarshal([]byte(m.text), &event) == nil {
-					step = event.Step
+					steps[m.pid] = event.Step
 				}
-				return m.answer == atAnswer && kills.first(step)
+				return m.answer == atAnswer && kills.first(steps[m.pid])
 			}, "rollout")
 			agent := s.deploy(t, agentRepository(t), "main")
 			agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
