@@ -55,7 +55,7 @@ func (h *Host) removeUploads(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for _, ref := range refs {
-		if parsed, ok := upload.Parse(ref.Path()); !ok || parsed.Workspace != workspace || parsed.Deployment != deployment {
+		if _, ok := upload.ParseOf(workspace, deployment, ref.Path()); !ok {
 			return fault.New(fault.Invalid, "%q is no upload's path of the deployment.", ref.Path())
 		}
 	}

@@ -73,7 +73,7 @@ func (r *rules) internalSource(ref Ref, spec Spec) {
 	if path == nil {
 		return
 	}
-	if of, ok := upload.Parse(*path); !ok || of.Workspace != ref.Workspace || of.Deployment != ref.Deployment {
+	if _, ok := upload.ParseOf(ref.Workspace, ref.Deployment, *path); !ok {
 		r.breaks("source_revision_config.source_tarball_path must be the object_path of an upload-url of this deployment.")
 	}
 }

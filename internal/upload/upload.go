@@ -55,6 +55,12 @@ func Parse(path string) (Ref, bool) {
 	return ref, ref.Path() == path && id.Valid(ref.Workspace) && id.Valid(ref.Deployment) && id.Valid(ref.Upload)
 }
 
+// ParseOf reads the Path of a tarball that is of the deployment.
+func ParseOf(workspace, deployment, path string) (Ref, bool) {
+	ref, ok := Parse(path)
+	return ref, ok && ref.Workspace == workspace && ref.Deployment == deployment
+}
+
 // Grant is where and how one tarball can be uploaded.
 type Grant struct {
 	URL string

@@ -160,8 +160,8 @@ func (b *Builder) sources(spec build.Spec) (sources, error) {
 		repo, err := repository.Parse(spec)
 		return sources{repo: repo}, err
 	}
-	ref, ok := upload.Parse(spec.Tarball)
-	if !ok || ref.Workspace != spec.Workspace || ref.Deployment != spec.Deployment || b.cfg.Uploads == nil {
+	ref, ok := upload.ParseOf(spec.Workspace, spec.Deployment, spec.Tarball)
+	if !ok || b.cfg.Uploads == nil {
 		return sources{}, fmt.Errorf("%q is no upload of deployment %s that is kept here", spec.Tarball, spec.Deployment)
 	}
 	return sources{tarball: b.cfg.Uploads.URI(ref), uploaded: id.Time(ref.Upload)}, nil

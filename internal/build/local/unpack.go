@@ -21,8 +21,8 @@ func (j *job) fetch(ctx context.Context, tree string) (commit, error) {
 
 // unpack puts the files of an upload into the tree. The digest of the tarball stands for a commit's id, and the time at which it was begun to be uploaded for that of the commit.
 func (j *job) unpack(ctx context.Context) (_ commit, err error) {
-	ref, ok := upload.Parse(j.spec.Tarball)
-	if !ok || ref.Workspace != j.spec.Workspace || ref.Deployment != j.spec.Deployment || j.builder.cfg.Uploads == nil {
+	ref, ok := upload.ParseOf(j.spec.Workspace, j.spec.Deployment, j.spec.Tarball)
+	if !ok || j.builder.cfg.Uploads == nil {
 		return commit{}, fmt.Errorf("%q is no upload of deployment %s that is kept here", j.spec.Tarball, j.spec.Deployment)
 	}
 	if err := j.note(revisionlog.Info, "unpacking %s", j.spec.Tarball); err != nil {
