@@ -48,9 +48,7 @@ func (s *Store) List(ctx context.Context, workspace string, filter Filter, page 
 	query.From, query.To = id.First(filter.Since), id.First(filter.Until)
 	query.Reverse, query.Cursor = true, page.Cursor
 	if _, err := query.Place(); err != nil {
-		return nil, "", fault.Shape(fault.Detail{
-			Loc: []any{"query", "cursor"}, Type: "value_error", Msg: "Input should be the cursor of a page of this list",
-		})
+		return nil, "", fault.Cursor()
 	}
 	limit, entries := page.Limit, []Entry{}
 	if limit == 0 {

@@ -68,6 +68,11 @@ func Shape(details ...Detail) *Error {
 	return &Error{Kind: Unprocessable, Message: "the request does not have the required shape", Details: details}
 }
 
+// Cursor returns the fault of a cursor that no page of the list has given.
+func Cursor() *Error {
+	return Shape(Detail{Loc: []any{"query", "cursor"}, Type: "value_error", Msg: "Input should be the cursor of a page of this list"})
+}
+
 // Is reports whether err is, or wraps, an Error of the kind.
 func Is(err error, kind Kind) bool {
 	var e *Error
