@@ -32,6 +32,10 @@ const (
 	UpdateDeployment Action = "update_deployment"
 	DeleteDeployment Action = "delete_deployment"
 
+	RestartDeployment Action = "restart_deployment"
+	// UndeleteDeployment gives back one that was deleted.
+	UndeleteDeployment Action = "undelete_deployment"
+
 	CreateWebhook Action = "create_webhook"
 	UpdateWebhook Action = "update_webhook"
 	DeleteWebhook Action = "delete_webhook"
@@ -43,6 +47,10 @@ const (
 	CreateListener Action = "create_listener"
 	UpdateListener Action = "update_listener"
 	DeleteListener Action = "delete_listener"
+
+	CreateSecret Action = "create_secret"
+	UpdateSecret Action = "update_secret"
+	DeleteSecret Action = "delete_secret"
 
 	CreateAuthProvider Action = "create_auth_provider"
 	UpdateAuthProvider Action = "update_auth_provider"

@@ -22,6 +22,9 @@ func AuthRequest(workspace, request string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#AUTH-REQUEST#" + request, SK: "REQUEST"}
 }
 
+// AuthRequestID reads a request's id back from its key.
+func AuthRequestID(key table.Key) string { return key.PK[strings.LastIndexByte(key.PK, '#')+1:] }
+
 // authUserPK escapes the user, as its id is what the client says it is.
 func authUserPK(workspace, user string) string {
 	return "W#" + workspace + "#AUTH-USER#" + url.QueryEscape(user)

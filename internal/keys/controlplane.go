@@ -14,6 +14,16 @@ func Workspace(workspace string) table.Key {
 	return table.Key{PK: "W#" + workspace, SK: "WORKSPACE"}
 }
 
+// WorkspaceOf reads the workspace back from a key that begins with it.
+func WorkspaceOf(key table.Key) (string, error) {
+	workspace, found := strings.CutPrefix(key.PK, "W#")
+	if !found {
+		return "", fmt.Errorf("key %v is not one of a workspace", key)
+	}
+	workspace, _, _ = strings.Cut(workspace, "#")
+	return workspace, nil
+}
+
 // APIKey is where an API key is looked up; mac is the text form of its MAC, never the key itself.
 func APIKey(mac string) table.Key {
 	return table.Key{PK: "KEY#" + mac, SK: "KEY"}

@@ -83,6 +83,7 @@
 //	release at a listener             Get ListenerRelease
 //	how much a release may print      GetBatch ListenerRelease, ListenerOutput
 //	what a listener is to run         Query ListenerReleases (index list)
+//	how a listener does its part      Get Listener, Query ListenerTasks, ListenerReleases (index list), ListenerUses, one page each
 //	deployment's events after one     Query DeploymentEvents; woken by Deployment
 //	workspace's events after a moment Query WorkspaceEvents (index list), for each shard
 //	webhooks of a workspace           Query Webhooks; one of them Get Webhook

@@ -83,6 +83,12 @@ func ListenerUseDeployment(key table.Key) string {
 	return key.SK[strings.LastIndexByte(key.SK, '#')+1:]
 }
 
+// ListenerUseNamespace reads the namespace back from it.
+func ListenerUseNamespace(key table.Key) string {
+	namespace, _, _ := strings.Cut(strings.TrimPrefix(key.SK, usePrefix), "#")
+	return namespace
+}
+
 // ListenerBell is the key of what is written to whenever a listener has something new to do.
 func ListenerBell(workspace, listener string) table.Key {
 	return table.Key{PK: listenerPK(workspace, listener), SK: "BELL"}

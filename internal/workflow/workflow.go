@@ -18,6 +18,8 @@ const (
 	Rollout Machine = "rollout"
 	// Teardown takes a deleted deployment apart.
 	Teardown Machine = "teardown"
+	// Restart has the agents of a deployment started anew.
+	Restart Machine = "restart"
 	// Run carries one run to its final status.
 	Run Machine = "run"
 	// Webhook carries one message to the address that is told.

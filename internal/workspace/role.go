@@ -73,6 +73,7 @@ var permissions = map[string]map[Role][]Verb{
 	"listeners":       {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"auth":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // the Auth Service
 	"runs":            {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update, Delete}, Viewer: {Read}}, // all of an agent server
+	"secrets":         {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},         // whose values nobody reads
 	"webhooks":        {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}},
 	"events":          {Admin: {Read}, Editor: {Read}, Viewer: {Read}},
 	"workspaces":      {Admin: {Create, Read, Update, Delete}, Editor: {Read}, Viewer: {Read}}, // with members and trust rules
