@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 )
 
@@ -72,9 +74,9 @@ func (f *figures) counting(route string, next http.Handler) http.Handler {
 
 // Text is an owner's figures in Prometheus's text format.
 func (m *Metrics) Text(_ context.Context, _, owner string) (string, error) {
-	families, err := m.of(owner).registry.Gather()
+	families, err := m.gather(owner)
 	if err != nil {
-		return "", fmt.Errorf("gather metrics: %w", err)
+		return "", err
 	}
 	var text strings.Builder
 	for _, family := range families {
@@ -83,6 +85,58 @@ func (m *Metrics) Text(_ context.Context, _, owner string) (string, error) {
 		}
 	}
 	return text.String(), nil
+}
+
+// Figure is one figure of a name: a Value, or a distribution, which has the others.
+type Figure struct {
+	// Buckets says how many were no larger than each bound.
+	Buckets map[string]int
+	Count   *int
+	Labels  map[string]string
+	Sum     *float64
+	Value   *float64
+}
+
+// Figures are an owner's figures by their names, the same as in Text.
+func (m *Metrics) Figures(owner string) (map[string][]Figure, error) {
+	families, err := m.gather(owner)
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string][]Figure, len(families))
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			all[family.GetName()] = append(all[family.GetName()], figureOf(metric))
+		}
+	}
+	return all, nil
+}
+
+func figureOf(metric *dto.Metric) Figure {
+	one := Figure{Labels: map[string]string{}}
+	for _, label := range metric.GetLabel() {
+		one.Labels[label.GetName()] = label.GetValue()
+	}
+	switch h := metric.GetHistogram(); {
+	case h != nil:
+		one.Count, one.Sum, one.Buckets = new(int(h.GetSampleCount())), new(h.GetSampleSum()), map[string]int{}
+		for _, bucket := range h.GetBucket() {
+			one.Buckets[strconv.FormatFloat(bucket.GetUpperBound(), 'g', -1, 64)] = int(bucket.GetCumulativeCount())
+		}
+	case metric.GetCounter() != nil:
+		one.Value = new(metric.GetCounter().GetValue())
+	default:
+		one.Value = new(metric.GetGauge().GetValue())
+	}
+	return one
+}
+
+func (m *Metrics) gather(owner string) ([]*dto.MetricFamily, error) {
+	families, err := m.of(owner).registry.Gather()
+	if err != nil {
+		return nil, fmt.Errorf("gather metrics: %w", err)
+	}
+	return families, nil
 }
 
 func (m *Metrics) of(owner string) *figures {

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/metrics"
 )
 
@@ -37,11 +39,29 @@ func TestADeploymentSeesItsOwnFigures(t *testing.T) {
 		}
 		response.Body.Close()
 	}
+	figures, err := m.Figures("one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const pattern = "GET /d/{deployment_id}/threads/{thread_id}"
+	requests := map[string]float64{}
+	for _, one := range figures["slipway_http_requests_total"] {
+		requests[one.Labels["code"]+" "+one.Labels["method"]+" "+one.Labels["route"]] = *one.Value
+	}
+	if diff := cmp.Diff(map[string]float64{"200 get " + pattern: 2, "404 get " + pattern: 1}, requests); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if took := figures["slipway_http_request_duration_seconds"]; len(took) != 1 || *took[0].Count != 3 || took[0].Buckets["300"] != 3 || took[0].Labels["route"] != pattern {
+		t.Errorf("durations: %+v", took)
+	}
+	if now := figures["slipway_http_requests_in_flight"]; len(now) != 1 || *now[0].Value != 0 {
+		t.Errorf("in flight: %+v", now)
+	}
 	text, err := m.Text(t.Context(), "w", "one")
 	if err != nil {
 		t.Fatal(err)
 	}
-	const route = `route="GET /d/{deployment_id}/threads/{thread_id}"`
+	const route = `route="` + pattern + `"`
 	for _, want := range []string{
 		`slipway_http_requests_total{code="200",method="get",` + route + `} 2`,
 		`slipway_http_requests_total{code="404",method="get",` + route + `} 1`,
