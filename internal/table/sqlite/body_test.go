@@ -2,7 +2,9 @@ package sqlite_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -85,7 +87,7 @@ func TestLargeBodiesLiveAsLongAsTheirItems(t *testing.T) {
 	stored("expire", table.Update{Key: key("p", "other")}, nil, 0)
 }
 
-// firstVersion is what the first version of this package made of an empty file.
+// firstVersion is what the first version of this package made of an empty file, with one item in it.
 const firstVersion = `
 CREATE TABLE items (
 	pk TEXT NOT NULL, sk TEXT NOT NULL, expires INTEGER, list_pk TEXT, list_sk TEXT, due_pk TEXT, due_sk TEXT, attrs BLOB NOT NULL, body BLOB,
@@ -97,21 +99,73 @@ CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL;
 INSERT INTO items (pk, sk, list_pk, list_sk, attrs, body) VALUES ('p', 'a', 'l', 'a', x'016e6902', CAST(replace(hex(zeroblob(50000)), '00', 'one') AS BLOB));
 PRAGMA user_version = 1;`
 
-func TestFileOfTheFirstVersionIsTakenOver(t *testing.T) {
+// secondVersion makes one of the second version of it, which kept large bodies apart.
+const secondVersion = firstVersion + `
+CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT;
+ALTER TABLE items ADD COLUMN body_id INTEGER;
+CREATE TRIGGER items_deleted AFTER DELETE ON items WHEN OLD.body_id IS NOT NULL BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END;
+CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END;
+INSERT INTO bodies (id, body) SELECT 7, body FROM items;
+UPDATE items SET body = NULL, body_id = 7;
+PRAGMA user_version = 2;`
+
+// TestAFileOfAnEarlierVersionIsTakenOver with the item that is in it, which is found by its key and in its list, and goes with its body.
+func TestAFileOfAnEarlierVersionIsTakenOver(t *testing.T) {
 	t.Parallel()
-	path := newPath(t)
-	execute(t, path, firstVersion)
-	tb := openTable(t, path)
-	a, old := key("p", "a"), bytes.Repeat([]byte("one"), 50_000)
-	wantBody(t, tb, a, old)
-	wantError(t, tb.Transact(t.Context(), table.Update{Key: a, Set: table.Attrs{"m": int64(2)}, If: table.Equals("n", int64(1))}), nil)
-	wantBody(t, tb, a, old)
-	wantError(t, tb.Transact(t.Context(), table.Update{Key: a, Body: large("two")}), nil)
-	wantBody(t, tb, a, large("two"))
-	wantLarge(t, path, 1)
-	if got := selectText(t, path, `PRAGMA user_version`); got != fmt.Sprint(sqlite.SchemaVersion) {
-		t.Errorf("got version %s, want %d", got, sqlite.SchemaVersion)
+	for version, script := range map[int]string{1: firstVersion, 2: secondVersion} {
+		t.Run(fmt.Sprintf("version %d", version), func(t *testing.T) {
+			t.Parallel()
+			path := newPath(t)
+			execute(t, path, script)
+			var told bytes.Buffer
+			log := sqlite.WithLogger(slog.New(slog.NewJSONHandler(&told, nil)))
+			tb := openTable(t, path, log)
+			a, old := key("p", "a"), bytes.Repeat([]byte("one"), 50_000)
+			wantBody(t, tb, a, old)
+			page, err := tb.Query(t.Context(), table.Query{Index: table.ByList, PK: "l"})
+			if err != nil || len(page.Items) != 1 || page.Items[0].Key != a {
+				t.Errorf("got the list %v and %v, want the item", page.Items, err)
+			}
+			wantError(t, tb.Transact(t.Context(), table.Update{Key: a, Set: table.Attrs{"m": int64(2)}, If: table.Equals("n", int64(1))}), nil)
+			wantBody(t, tb, a, old)
+			wantError(t, tb.Transact(t.Context(), table.Update{Key: a, Body: large("two")}), nil)
+			wantBody(t, tb, a, large("two"))
+			wantLarge(t, path, 1)
+			if got := selectText(t, path, `PRAGMA user_version`); got != fmt.Sprint(sqlite.SchemaVersion) {
+				t.Errorf("got version %s, want %d", got, sqlite.SchemaVersion)
+			}
+			closeAll(t, tb)
+			tb = openTable(t, path, log)
+			wantBody(t, tb, a, large("two"))
+			wantError(t, tb.Transact(t.Context(), table.Delete{Key: a}), nil)
+			wantLarge(t, path, 0)
+			closeAll(t, tb, openTable(t, newPath(t), log))
+			wantRewriteTold(t, told.Bytes(), path, version)
+		})
 	}
-	closeAll(t, tb)
-	wantBody(t, openTable(t, path), a, large("two"))
+}
+
+// wantRewriteTold checks that a log says once that a file of a version is rewritten, with how much there is of it, and then that it is.
+func wantRewriteTold(t *testing.T, told []byte, path string, version int) {
+	t.Helper()
+	var lines []map[string]any
+	for decoder := json.NewDecoder(bytes.NewReader(told)); decoder.More(); {
+		var line map[string]any
+		if err := decoder.Decode(&line); err != nil {
+			t.Fatal(err)
+		}
+		lines = append(lines, line)
+	}
+	if len(lines) != 2 {
+		t.Fatalf("got the log\n%s\nwant a line before and one after", told)
+	}
+	before, after := lines[0], lines[1]
+	size, _ := before["bytes"].(float64)
+	_, timed := after["duration"].(float64)
+	if before["file"] != path || before["version"] != float64(version) || before["to"] != float64(sqlite.SchemaVersion) || size < 150_000 {
+		t.Errorf("before: got %v, want version %d of %s", before, version, path)
+	}
+	if after["file"] != path || after["items"] != 1.0 || !timed {
+		t.Errorf("after: got %v, want how long the one item of %s took", after, path)
+	}
 }

@@ -5,10 +5,10 @@
 // SQLite transaction, and commits them as a group. One fsync makes the whole group durable, so throughput grows with the number
 // of concurrent writers, and a transaction returns only once it would survive a power failure.
 //
-// Items live in one table clustered on their key, so a query of a partition is one range read; both secondary indexes are
-// columns of it with partial indexes, which hold only the items that have such a key (schema.go). Attributes are encoded as one
-// blob (attrs.go), apart from the body, so that conditions and updates do not read bodies. Large bodies have a table of their own: in one clustered on
-// a key, a search reads whole each row that it passes, and what stands beside a large body would be as slow to find as that is to read.
+// Items live in one table, in the order in which they came; their key and both secondary indexes are columns of it. The latter are
+// partial indexes, which hold only the items that have such a key (schema.go). Attributes are encoded as one blob (attrs.go),
+// apart from the body, so that conditions and updates do not read bodies. Large bodies have a table of their own: an update
+// writes its row anew, and would copy what it does not change.
 //
 // Several processes may use one file at a time: each group takes SQLite's write lock and waits for it up to ten seconds. But
 // Watch sees only what this process writes; a reader that must learn of another process's writes has to look now and then.

@@ -6,7 +6,7 @@ import "time"
 const eraseInterval = 30 * time.Second
 
 // eraseSQL is one look at the index of expiring items when there is nothing to erase.
-const eraseSQL = `DELETE FROM items WHERE (pk, sk) IN (SELECT pk, sk FROM items WHERE expires <= ?1 LIMIT ?2)`
+const eraseSQL = `DELETE FROM items WHERE rowid IN (SELECT rowid FROM items WHERE expires <= ?1 LIMIT ?2)`
 
 // eraseBatch bounds how long transactions wait for an erasure.
 const eraseBatch = 256

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -50,6 +51,33 @@ var schema = [...][]string{
 		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
 		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
 	},
+	// A page holds ten rows, a hundred keys or a thousand numbers. So rows are found by numbers, and their keys are one more index: a list, which seeks
+	// each of its rows, takes a quarter less of the processor than it did while rows stood in the order of their keys, and a write a fifth.
+	{
+		`ALTER TABLE items RENAME TO clustered`,
+		`CREATE TABLE items (
+		pk      TEXT NOT NULL,
+		sk      TEXT NOT NULL,
+		expires INTEGER,
+		list_pk TEXT,
+		list_sk TEXT,
+		due_pk  TEXT,
+		due_sk  TEXT,
+		attrs   BLOB NOT NULL,
+		body    BLOB,
+		body_id INTEGER
+	) STRICT`,
+		`INSERT INTO items SELECT pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs, body, body_id FROM clustered`,
+		`DROP TABLE clustered`,
+		`CREATE UNIQUE INDEX items_by_key ON items (pk, sk)`,
+		`CREATE INDEX items_by_list ON items (list_pk, list_sk, pk, sk) WHERE list_pk IS NOT NULL`,
+		`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
+		`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
+		`CREATE TRIGGER items_deleted AFTER DELETE ON items WHEN OLD.body_id IS NOT NULL
+		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
+		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
+		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
+	},
 }
 
 // writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache, in KiB, fills only with use; the
@@ -71,7 +99,7 @@ var readerSettings = [...]string{
 }
 
 // openWriter opens the connection for writing and, in a new file, creates the schema.
-func openWriter(path string) (_ *sqlite.Conn, err error) {
+func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite|sqlite.OpenCreate)
 	if err != nil {
 		return nil, err
@@ -98,7 +126,7 @@ func openWriter(path string) (_ *sqlite.Conn, err error) {
 		return nil, err
 	}
 	if version < schemaVersion {
-		return conn, createSchema(conn)
+		return conn, createSchema(conn, path, o)
 	}
 	return conn, nil
 }
@@ -117,38 +145,70 @@ func openReader(path string) (*sqlite.Conn, error) {
 }
 
 // createSchema brings a new file, or one of an earlier version, to this one. It looks at the version again under the write lock, since two processes may
-// open a file at once.
-func createSchema(conn *sqlite.Conn) error {
+// open a file at once. The log tells of a file with items, since whoever starts the program waits for them to be written anew.
+func createSchema(conn *sqlite.Conn, path string, o options) error {
 	if err := execAll(conn, beginSQL); err != nil {
 		return err
 	}
 	version, err := readVersion(conn)
+	earlier := err == nil && version > 0 && version < schemaVersion
+	began := o.now()
+	if earlier {
+		o.log.Info("rewriting the table for this version of the program, which takes the longer the larger it is",
+			"file", path, "bytes", fileSize(path), "version", version, "to", schemaVersion)
+	}
 	for ; err == nil && version < schemaVersion; version++ {
 		err = execAll(conn, append(slices.Clone(schema[version]), `PRAGMA user_version = `+strconv.Itoa(version+1))...)
+	}
+	items := 0
+	if err == nil && earlier {
+		items, err = readInt(conn, `SELECT COUNT(*) FROM items`)
 	}
 	if err != nil {
 		return errors.Join(err, execAll(conn, rollbackSQL))
 	}
-	return execAll(conn, commitSQL)
+	if err := execAll(conn, commitSQL); err != nil {
+		return err
+	}
+	if earlier {
+		o.log.Info("the table is rewritten", "file", path, "items", items, "duration", o.now().Sub(began))
+	}
+	return nil
+}
+
+// fileSize is 0 where nobody can say.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 func readVersion(conn *sqlite.Conn) (int, error) {
-	stmt, _, err := conn.PrepareTransient(`PRAGMA user_version`)
+	version, err := readInt(conn, `PRAGMA user_version`)
 	if err != nil {
-		return 0, fmt.Errorf("read schema version: %w", err)
-	}
-	if _, err := stmt.Step(); err != nil {
-		return 0, errors.Join(fmt.Errorf("read schema version: %w", err), stmt.Finalize())
-	}
-	version := stmt.ColumnInt(0)
-	if err := stmt.Finalize(); err != nil {
-		return 0, fmt.Errorf("read schema version: %w", err)
+		return 0, err
 	}
 	if version > schemaVersion {
 		return 0, fmt.Errorf("the file has schema version %d and this program knows only %d: a newer version of the program made it",
 			version, schemaVersion)
 	}
 	return version, nil
+}
+
+// readInt runs a statement that is used once and answers with a number.
+func readInt(conn *sqlite.Conn, sql string) (int, error) {
+	stmt, _, err := conn.PrepareTransient(sql)
+	if err != nil {
+		return 0, fmt.Errorf("execute %q: %w", sql, err)
+	}
+	_, err = stmt.Step()
+	number := stmt.ColumnInt(0)
+	if err := errors.Join(err, stmt.Finalize()); err != nil {
+		return 0, fmt.Errorf("execute %q: %w", sql, err)
+	}
+	return number, nil
 }
 
 // execAll runs statements that are used once, ignoring any rows.

@@ -2,22 +2,21 @@ package sqlite
 
 import (
 	"encoding/binary"
-	"sync"
 
 	"zombiezen.com/go/sqlite"
 
+	"github.com/slipway-run/slipway/internal/lru"
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// mostShown is how many rows are remembered: some pages of some lists, a few megabytes at most, as bodies that are kept apart are not among them.
-const mostShown = 1024
+// shownBytes bounds what the rows take that are remembered: some pages of some lists. Bodies that are kept apart are not among them.
+const shownBytes = 4 << 20
 
 // shown remembers rows that queries of the list index have returned, as they are stored and as the items that were made of them. A list is read again and
 // again by those who watch it, and most of its rows stay as they are: to compare one costs a tenth of making its item anew. Nothing is ever out of date, as
 // every row is read, and compared whole.
 type shown struct {
-	mu   sync.RWMutex
-	rows map[string]shownRow // by primary key, in the form that storedRow gives it
+	rows *lru.Cache[string, shownRow] // by primary key, in the form that storedRow gives it
 }
 
 type shownRow struct {
@@ -25,7 +24,10 @@ type shownRow struct {
 	item   *table.Item
 }
 
-func newShown() *shown { return &shown{rows: make(map[string]shownRow)} }
+// shownOverhead is about how often a row is held: as it is stored, as its item's texts, and what that is made of.
+const shownOverhead = 4
+
+func newShown() *shown { return &shown{lru.New[string, shownRow](shownBytes)} }
 
 // item returns the item of the row that stmt stands on. Callers share it.
 func (s *shown) item(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
@@ -33,9 +35,7 @@ func (s *shown) item(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*ta
 		return readItem(conn, stmt, scratch)
 	}
 	key, stored := storedRow(stmt, scratch)
-	s.mu.RLock()
-	row, known := s.rows[string(key)]
-	s.mu.RUnlock()
+	row, known := s.rows.Get(string(key))
 	if known && row.stored == string(stored) {
 		return row.item, nil
 	}
@@ -44,20 +44,8 @@ func (s *shown) item(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*ta
 	if row.item, err = readItem(conn, stmt, scratch); err != nil {
 		return nil, err
 	}
-	s.keep(name, row)
+	s.rows.Put(name, row, shownOverhead*len(row.stored))
 	return row.item, nil
-}
-
-func (s *shown) keep(name string, row shownRow) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if _, replaces := s.rows[name]; !replaces && len(s.rows) >= mostShown {
-		for other := range s.rows {
-			delete(s.rows, other)
-			break
-		}
-	}
-	s.rows[name] = row
 }
 
 // storedRow returns all columns of the row that stmt stands on but for body_id, each after its length, and the part of them that is the primary key. Both are in scratch.

@@ -38,7 +38,7 @@ type options struct {
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
 func WithClock(now clock.Clock) Option { return func(o *options) { o.now = now } }
 
-// WithLogger sets where trouble is reported that no caller waits for (erasing expired items); the default is slog's.
+// WithLogger sets where is told what no caller is: that a file of an earlier version is rewritten, and trouble with erasing expired items. The default is slog's.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
 // Open opens the table in the file at path, which is created if need be; its folder must exist. Beside it SQLite keeps two more
@@ -48,7 +48,7 @@ func Open(path string, opts ...Option) (*Table, error) {
 	for _, opt := range opts {
 		opt(&o)
 	}
-	conn, err := openWriter(path)
+	conn, err := openWriter(path, o)
 	if err != nil {
 		return nil, fmt.Errorf("open table %s: %w", path, err)
 	}
