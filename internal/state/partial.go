@@ -35,12 +35,10 @@ type chunk struct {
 }
 
 // decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. One without an id belongs to no message.
-func decodeChunk(data json.RawMessage) (c chunk, ok bool) {
-	var pair []json.RawMessage
-	if json.Unmarshal(data, &pair) != nil || len(pair) == 0 {
-		return c, false
-	}
-	return c, json.Unmarshal(pair[0], &c) == nil && c.ID != ""
+func decodeChunk(data json.RawMessage) (chunk, bool) {
+	var first [1]chunk // what follows it is skipped
+	err := json.Unmarshal(data, &first)
+	return first[0], err == nil && first[0].ID != ""
 }
 
 // nodeName ends the name of the member of a chunk's metadata that names the node; frameworks put their own name before it.
