@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -59,8 +60,8 @@ func NewKeyring(roots ...[]byte) (*Keyring, error) {
 
 // Seal encrypts plain and binds it to bound.
 func (r *Keyring) Seal(_ context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
-	k := r.keys[len(r.keys)-1]
-	sealed := append([]byte{version}, k.id[:]...)
+	k := r.newest()
+	sealed := k.header()
 	return k.aead.Seal(sealed, nil, plain, additionalData(sealed, bound)), nil
 }
 
@@ -82,6 +83,22 @@ func (r *Keyring) Open(_ context.Context, bound secret.Bound, sealed []byte) ([]
 		return nil, fmt.Errorf("open secret: it was changed, or belongs to another resource: %w", err)
 	}
 	return plain, nil
+}
+
+func (r *Keyring) newest() *key { return r.keys[len(r.keys)-1] }
+
+func (k *key) header() []byte { return append([]byte{version}, k.id[:]...) }
+
+// KeyID names the newest key. It tells nothing of the key.
+func (r *Keyring) KeyID() string { return hex.EncodeToString(r.newest().id[:]) }
+
+// Older returns how the texts begin that each key but the newest has sealed.
+func (r *Keyring) Older() [][]byte {
+	headers := make([][]byte, 0, len(r.keys)-1)
+	for _, k := range r.keys[:len(r.keys)-1] {
+		headers = append(headers, k.header())
+	}
+	return headers
 }
 
 func (r *Keyring) find(id []byte) *key {

@@ -34,37 +34,67 @@ func Load(path string) (*Key, error) {
 
 // Rotate adds a key to the file at path, which seals from then on, and returns how many there are now. All at once or not at all; of several that are called
 // together each adds one.
-func Rotate(path string) (int, error) {
-	count, err := rotate(path)
+func Rotate(path string) (count int, err error) {
+	err = change(path, func(roots [][]byte) ([][]byte, error) {
+		if len(roots) == mostKeys {
+			return nil, fmt.Errorf("%s holds %d keys already", path, mostKeys)
+		}
+		count = len(roots) + 1
+		return append(roots, envelope.NewRoot()), nil
+	})
 	if err != nil {
 		return 0, fmt.Errorf("rotate key file: %w", err)
 	}
 	return count, nil
 }
 
-func rotate(path string) (count int, err error) {
+// ErrRotated is wrapped by Retire's error when there is a newer key than the one that was to stay.
+var ErrRotated = errors.New("a newer key was made meanwhile")
+
+// Retire takes every key but the newest from the file at path, which must be the one of that id, and returns how many went. The processes that use the file must have ended:
+// the newest key makes the fingerprints of the first from then on.
+func Retire(path, id string) (gone int, err error) {
+	err = change(path, func(roots [][]byte) ([][]byte, error) {
+		last := roots[len(roots)-1:]
+		keyring, err := envelope.NewKeyring(last...)
+		if err != nil {
+			return nil, err
+		}
+		if keyring.KeyID() != id {
+			return nil, ErrRotated
+		}
+		gone = len(roots) - 1
+		return last, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("retire keys of key file: %w", err)
+	}
+	return gone, nil
+}
+
+// change replaces the keys in the file, all at once or not at all.
+func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err error) {
 	// The directory is locked, as the file is replaced.
 	dir, err := os.Open(filepath.Dir(path))
 	if err != nil {
-		return 0, err
+		return err
 	}
 	defer func() { err = errors.Join(err, dir.Close()) }()
 	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
-		return 0, err
+		return err
 	}
 	roots, err := read(path)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	if len(roots) == mostKeys {
-		return 0, fmt.Errorf("%s holds %d keys already", path, mostKeys)
+	if roots, err = decide(roots); err != nil {
+		return err
 	}
-	roots = append(roots, envelope.NewRoot())
 	temp, err := write(path, slices.Concat(roots...))
 	if err == nil {
 		err = os.Rename(temp, path)
 	}
-	return len(roots), errors.Join(err, dir.Sync())
+	return errors.Join(err, dir.Sync())
 }
 
 func open(path string) (*envelope.Keyring, error) {

@@ -1,8 +1,8 @@
 // Package keyfile keeps the keys that protect secrets in a file: the one-machine counterpart of package secret/kms. The file holds 32 random bytes for
 // each key, the oldest first, that package envelope makes its keys from.
 //
-// Rotate adds a key. The newest seals, all open, as with package secret/kms; none is ever taken away, since what it has sealed would be lost with it. A
-// process that runs notices before it seals next, or when it meets something that it cannot open or find.
+// Rotate adds a key. The newest seals, all open, as with package secret/kms. A process that runs notices before it seals next, or when it meets something
+// that it cannot open or find. Retire takes all others away: what they have sealed would be lost, so package reseal comes first.
 package keyfile
 
 import (
@@ -55,6 +55,12 @@ func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().
 
 // MACs returns the fingerprints of data under each key, that of the newest first.
 func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
+
+// KeyID names the newest key.
+func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
+
+// Older returns how the texts begin that each key but the newest has sealed.
+func (k *Key) Older() [][]byte { return k.keyring.Load().Older() }
 
 // Refresh reads the file anew if it holds more keys than are known, and tells whether it did. Looking costs no more than asking for the file's size.
 func (k *Key) Refresh(context.Context) (bool, error) {

@@ -2,6 +2,7 @@ package keyfile_test
 
 import (
 	"bytes"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/secret"
+	"github.com/slipway-run/slipway/internal/secret/envelope"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
 )
 
@@ -321,5 +323,57 @@ func TestWithoutItsFileNothingIsSealed(t *testing.T) {
 	}
 	if _, err := keyfile.Rotate(path); err == nil {
 		t.Error("it rotated what is not there")
+	}
+}
+
+// TestRetire leaves the newest key alone, which then makes the fingerprints too.
+func TestRetire(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	old := seal(t, load(t, path), "older")
+	for range 2 {
+		_, err := keyfile.Rotate(path)
+		must(t, err)
+	}
+	before := load(t, path)
+	newer := seal(t, before, "newer")
+	if older := before.Older(); len(older) != 2 || !bytes.HasPrefix(old, older[0]) || bytes.HasPrefix(newer, older[1]) {
+		t.Errorf("texts of older keys begin with %x", older)
+	}
+	gone, err := keyfile.Retire(path, before.KeyID())
+	must(t, err)
+	after := load(t, path)
+	if gone != 2 || after.KeyID() != before.KeyID() || len(after.Older()) != 0 {
+		t.Errorf("%d keys went, %d older ones are left", gone, len(after.Older()))
+	}
+	if got, err := after.Open(t.Context(), bound, newer); err != nil || string(got) != "newer" {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	if got, err := after.Open(t.Context(), bound, old); !errors.Is(err, envelope.ErrUnknownKey) {
+		t.Errorf("got %q (%v)", got, err)
+	}
+	if !bytes.Equal(after.MAC("", nil), before.MACs("", nil)[0]) {
+		t.Error("the newest key does not make the fingerprints")
+	}
+	if again, err := keyfile.Retire(path, before.KeyID()); err != nil || again != 0 {
+		t.Errorf("again %d keys went (%v)", again, err)
+	}
+}
+
+// TestRetireNoticesANewerKey keeps all keys when a newer one was made since it was looked what the keys are used for.
+func TestRetireNoticesANewerKey(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "key")
+	looked := load(t, path).KeyID()
+	_, err := keyfile.Rotate(path)
+	must(t, err)
+	if _, err := keyfile.Retire(path, looked); !errors.Is(err, keyfile.ErrRotated) {
+		t.Errorf("got %v", err)
+	}
+	if n := len(load(t, path).MACs("", nil)); n != 2 {
+		t.Errorf("%d keys are left", n)
+	}
+	if entries, err := os.ReadDir(filepath.Dir(path)); err != nil || len(entries) != 1 {
+		t.Errorf("got files %v (%v)", entries, err)
 	}
 }

@@ -89,6 +89,9 @@ func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().
 // MACs returns the fingerprints of data under each data key, that of the newest first.
 func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
 
+// KeyID names the newest data key.
+func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
+
 // Refresh looks for data keys that came after this process started, and tells whether there are any. Who cannot find something by its fingerprint
 // calls it: it may have been stored under such a key. As strangers can cause that, it looks every ten seconds at most, and asks KMS only when there is
 // another key.
