@@ -1,5 +1,5 @@
 // Package event keeps what happened to the deployments of a workspace: that one was created, changed or deleted, each status that a revision
-// came to, and that the agent which serves has crashed or recovered; and that a listener went offline, or is online again.
+// came to, that one begins as a canary, and that the agent which serves has crashed or recovered; and that a listener went offline, or is online again.
 //
 // An event is written in the transaction of what it tells of, by package deployment or listener, so that neither is there without the other. Each costs one item:
 // it stands in the log of its deployment or listener, and through an index in that of the workspace. Events are kept for 90 days, also those of a deployment that

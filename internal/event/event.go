@@ -16,12 +16,18 @@ import (
 // Type is what happened.
 type Type string
 
-// The events of deployments, of the agents that serve, and of listeners. Those of revisions are OfStatus.
+// The events of deployments, of the agents that serve, and of listeners. Those of revisions are OfStatus, but for RevisionCanary.
 const (
 	DeploymentCreated Type = "deployment.created"
 	DeploymentUpdated Type = "deployment.updated"
-	// DeploymentDeleted is the last event of a deployment.
-	DeploymentDeleted Type = "deployment.deleted"
+	// DeploymentDeleted is the last event of a deployment, unless it is DeploymentUndeleted.
+	DeploymentDeleted   Type = "deployment.deleted"
+	DeploymentUndeleted Type = "deployment.undeleted"
+	// DeploymentRestarted: all of its agents were started anew, without a revision. DeploymentRestartFailed: that came to nothing, and those before serve on.
+	DeploymentRestarted     Type = "deployment.restarted"
+	DeploymentRestartFailed Type = "deployment.restart_failed"
+	// RevisionCanary: a revision that is DEPLOYING begins to serve a share of the threads.
+	RevisionCanary Type = "revision.canary"
 	// AgentCrashed: it was healthy and has ended. It is started again; further ends are not told until it has recovered.
 	AgentCrashed Type = "agent.crashed"
 	// AgentRecovered: it has not ended for a while.

@@ -298,3 +298,33 @@ func TestFollowersAreWoken(t *testing.T) {
 		}
 	}
 }
+
+// TestAFollowerReadsOnAfterADeletionThatWasUndone has one come later, whose first reading ends with the deletion.
+func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	d := deploymentID(1)
+	for range 99 {
+		f.write(f.chain(d, start, "BUILDING")...)
+	}
+	told := func(what event.Type) {
+		next := f.chain(d, start, "")
+		next[0].Type = what
+		f.write(next...)
+	}
+	told(event.DeploymentDeleted)
+	told(event.DeploymentUndeleted)
+	told(event.DeploymentDeleted)
+	var last []event.Type
+	if err := event.Follow(t.Context(), f.Deployment(workspace, d), "", func(found []event.Placed) error {
+		for _, e := range found {
+			last = append(last, e.Type)
+		}
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(last) != 102 || last[100] != event.DeploymentUndeleted || last[101] != event.DeploymentDeleted {
+		t.Errorf("got %d events, at last %v", len(last), last[max(0, len(last)-3):])
+	}
+}

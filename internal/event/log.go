@@ -73,7 +73,7 @@ type Reader interface {
 	Now() string
 	// watch wakes a reader when there may be more.
 	watch() watcher
-	// ends tells that no event follows this one.
+	// ends tells that the log is over when no event follows this one.
 	ends(e Event) bool
 }
 
@@ -138,7 +138,7 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) e
 		defer ticker.Stop()
 		again = ticker.C
 	}
-	for {
+	for over := false; ; {
 		found, err := log.Read(ctx, after, batch)
 		if err != nil {
 			return err
@@ -148,10 +148,11 @@ func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) e
 				return err
 			}
 			last := found[len(found)-1]
-			if after = last.Position; log.ends(last.Event) {
-				return nil
-			}
+			after, over = last.Position, log.ends(last.Event)
 			continue
+		}
+		if over {
+			return nil
 		}
 		select {
 		case <-woken.C():
