@@ -4,4 +4,6 @@
 // process they arrive, one is executed. A claim lasts for [Lease]: when its process died, the next repetition takes it over. The answer is stored
 // over the claim and stays for [Kept]. It may hold secrets and is sealed, together with the fingerprint of its request, by which the secrets in
 // that could be guessed at.
+//
+// What is shown only once is no answer to keep: the transaction that makes it settles its key with something else ([Attempt.Settle]).
 package idempotency

@@ -122,7 +122,11 @@ func (r Request) key() table.Key { return keys.Answer(r.Workspace, r.Key) }
 
 // bound is what the content of an item is sealed for.
 func (r Request) bound() secret.Bound {
-	return secret.Bound{Workspace: r.Workspace, Resource: r.key().PK}
+	return boundTo(r.Workspace, r.key())
+}
+
+func boundTo(workspace string, key table.Key) secret.Bound {
+	return secret.Bound{Workspace: workspace, Resource: key.PK}
 }
 
 func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) error {
@@ -177,16 +181,32 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 // Limit is how long the execution may take.
 func (*Attempt) Limit() time.Duration { return Lease }
 
-// Keep stores the answer. An attempt that took too long may have been overtaken by another: then its own answer is nobody's.
-func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
+// Settle returns the write by which a transaction that executes the request says at once what its repetitions are told. It fails, and the transaction
+// with it, when another attempt has taken the key over: so the request is executed once, whatever becomes of this process. Keep and Release have
+// nothing more to say then.
+func (a *Attempt) Settle(ctx context.Context, answer Answer) (table.Write, error) {
 	s := a.store
 	body, err := s.seal(ctx, a.request, &answer)
 	if err != nil {
+		return nil, err
+	}
+	change := record.Change(a.request.key(), s.now(), table.Attrs{attrState: stateAnswered}, a.held())
+	change.Body = body
+	return change, nil
+}
+
+// held is the condition that the key is still this attempt's to answer.
+func (a *Attempt) held() table.Cond {
+	return table.All(table.Equals(attrOwner, a.owner), table.Equals(attrState, stateClaimed))
+}
+
+// Keep stores the answer. An attempt that took too long may have been overtaken by another: then its own answer is nobody's.
+func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
+	change, err := a.Settle(ctx, answer)
+	if err != nil {
 		return err
 	}
-	change := record.Change(a.request.key(), s.now(), table.Attrs{attrState: stateAnswered}, table.Equals(attrOwner, a.owner))
-	change.Body = body
-	if err := s.table.Transact(ctx, change); err != nil {
+	if err := a.store.table.Transact(ctx, change); err != nil {
 		return fmt.Errorf("keep answer: %w", err)
 	}
 	return nil
@@ -194,7 +214,7 @@ func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
 
 // Release gives the key back unused.
 func (a *Attempt) Release(ctx context.Context) error {
-	err := a.store.table.Transact(ctx, table.Delete{Key: a.request.key(), If: table.Equals(attrOwner, a.owner)})
+	err := a.store.table.Transact(ctx, table.Delete{Key: a.request.key(), If: a.held()})
 	if _, lost := errors.AsType[*table.ConditionFailed](err); err != nil && !lost {
 		return fmt.Errorf("release idempotency key: %w", err)
 	}

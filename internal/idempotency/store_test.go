@@ -179,6 +179,43 @@ func TestAnAnswerThatComesLateCounts(t *testing.T) {
 	f.replays(t, request("k", "b"), answer)
 }
 
+// TestATransactionSettlesItsKey stores with the work what repetitions are told, which nothing changes afterwards.
+func TestATransactionSettlesItsKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	work := func(name string, attempt *idempotency.Attempt) error {
+		t.Helper()
+		settled, err := attempt.Settle(t.Context(), answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.table.Transact(t.Context(), settled, table.Put{Item: table.Item{Key: keys.Workspace(name)}})
+	}
+	attempt := f.claim(t, request("k", "b"))
+	if err := work("done", attempt); err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.replays(t, request("k", "b"), answer)
+	if err := attempt.Keep(t.Context(), idempotency.Answer{Status: 204}); err == nil {
+		t.Error("another answer has taken the place of the first")
+	}
+	f.clock.pass(idempotency.Lease) // as when the process has died since
+	f.replays(t, request("k", "b"), answer)
+
+	slow := f.claim(t, request("k2", "b"))
+	f.clock.pass(idempotency.Lease)
+	f.claim(t, request("k2", "b"))
+	if err := work("done twice", slow); err == nil {
+		t.Error("the work is done by who was overtaken")
+	}
+	if _, err := f.table.Get(t.Context(), keys.Workspace("done twice")); !errors.Is(err, table.ErrNotFound) {
+		t.Errorf("got %v, want nothing", err)
+	}
+}
+
 func TestAReleasedKeyIsFree(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -226,8 +263,10 @@ func TestNothingIsStoredInClear(t *testing.T) {
 				t.Errorf("%s: the attribute %s looks like a digest", moment, name)
 			}
 		}
-		if err := attempt.Keep(t.Context(), answer); err != nil {
-			t.Fatal(err)
+		if moment == "claimed" {
+			if err := attempt.Keep(t.Context(), answer); err != nil {
+				t.Fatal(err)
+			}
 		}
 	}
 	// What is sealed for one workspace and key opens for no other.

@@ -104,8 +104,8 @@ func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) error {
 // tag puts a tag on the answer. A client that has what it asks for is told so instead.
 func (rec *recorder) tag(r *http.Request, current tag) {
 	rec.sent.Set("ETag", current.String())
-	if rec.sent.Get("Cache-Control") == "" {
-		rec.sent.Set("Cache-Control", "private, no-cache") // kept by the client alone, and never used unasked
+	if rec.sent.Get(headerCacheControl) == "" {
+		rec.sent.Set(headerCacheControl, "private, no-cache") // kept by the client alone, and never used unasked
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return

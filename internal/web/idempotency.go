@@ -20,6 +20,12 @@ const (
 	HeaderReplayed = "Idempotency-Replayed"
 )
 
+const (
+	headerCacheControl = "Cache-Control"
+	// NoStore is the Cache-Control of an answer that nobody keeps.
+	NoStore = "no-store"
+)
+
 // longestIdempotencyKey is how long the key may be that a client gives its request.
 const longestIdempotencyKey = 255
 
@@ -52,7 +58,8 @@ type Attempt interface {
 }
 
 // idempotent lets clients repeat a request that changes something, as often as it takes to see an answer: under one Idempotency-Key the request
-// is executed once, and later ones get the first answer again. Answers of 500 and above are not kept.
+// is executed once, and later ones get the first answer again. Answers of 500 and above are not kept, nor are those that say no-store: their
+// requests are executed again, unless what has been done says otherwise through Attempted.
 //
 // It stands behind the contract's checks: a request that is not executed claims nothing. A claimed request is executed to its end even when its
 // client has gone, since that client will ask what became of it.
@@ -149,9 +156,9 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 			m.settle(r, attempt.Release)
 		}
 	}()
-	rec := record(next, r.WithContext(ctx))
+	rec := record(next, r.WithContext(context.WithValue(ctx, attemptKey{}, attempt)))
 	settled = true
-	if rec.status >= http.StatusInternalServerError {
+	if rec.status >= http.StatusInternalServerError || rec.sent.Get(headerCacheControl) == NoStore {
 		m.settle(r, attempt.Release)
 	} else {
 		m.settle(r, func(ctx context.Context) error {
@@ -159,6 +166,21 @@ func (m *Mux) execute(w http.ResponseWriter, r *http.Request, next http.Handler,
 		})
 	}
 	rec.sendTo(w, r)
+}
+
+// Refusal is the answer that a fault becomes, for an attempt to keep in place of its own.
+func Refusal(refusal *fault.Error) Answer {
+	rec := &recorder{header: http.Header{}}
+	respond(rec, Status(refusal), refusal.Message)
+	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}
+}
+
+type attemptKey struct{}
+
+// Attempted returns the attempt that a handler executes, nil when its request has no Idempotency-Key.
+func Attempted(ctx context.Context) Attempt {
+	attempt, _ := ctx.Value(attemptKey{}).(Attempt)
+	return attempt
 }
 
 // settle ends an attempt. When that fails the answer is sent all the same, and the key is free again when the attempt's time is over.

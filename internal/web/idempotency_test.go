@@ -223,6 +223,18 @@ func TestWhichAnswersAreKept(t *testing.T) {
 		"not available": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
 			s.Error(w, r, fault.New(fault.Unavailable, "Later."))
 		}, 503, false},
+		"nothing to keep": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusCreated)
+		}, 201, false},
+		"nothing to keep, and something else": {func(_ *widgets, w http.ResponseWriter, r *http.Request) {
+			refusal := web.Refusal(fault.New(fault.Conflict, "It is shown once."))
+			if err := web.Attempted(r.Context()).Keep(r.Context(), refusal); err != nil {
+				panic(err)
+			}
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusConflict)
+		}, 409, true},
 		"an early response": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusEarlyHints)
 			w.WriteHeader(http.StatusAccepted)

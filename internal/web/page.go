@@ -22,7 +22,7 @@ func Page(read func() []byte, contentPolicy string) http.Handler {
 		header.Set("Content-Security-Policy", contentPolicy)
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
-		header.Set("Cache-Control", "no-cache")
+		header.Set(headerCacheControl, "no-cache")
 		header.Set("ETag", page.etag.String())
 		if known, ok := parseTags(r.Header.Values("If-None-Match")); ok && known.weakly(page.etag) {
 			header.Del("Content-Type")

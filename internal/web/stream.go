@@ -35,7 +35,7 @@ type Stream struct {
 func NewStream(w http.ResponseWriter) *Stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
-	h.Set("Cache-Control", "no-store")
+	h.Set(headerCacheControl, NoStore)
 	h.Set("X-Accel-Buffering", "no") // proxies must pass events on as they come
 	w.WriteHeader(http.StatusOK)
 	s := &Stream{out: newConnection(w)}
