@@ -5,5 +5,5 @@
 //
 // Each namespace that has items has a marker, which the list of namespaces finds. A put checks that the marker is open, or writes it in the same transaction. Who
 // finds a namespace empty closes the marker, looks again, and deletes it under the condition that nobody has opened it: a put between the two opens it, so no item
-// is ever without one. Of a namespace whose items have all expired, the marker goes when somebody searches there.
+// is ever without one. A marker says whether items of its namespace may expire: when all have, it goes as somebody lists it.
 package store

@@ -36,7 +36,15 @@ const (
 	attrTTL = "ttl_ms"
 	// attrOpen says that the namespace of a marker takes items without writing the marker.
 	attrOpen = "open"
+	// attrFades says that items of the namespace of a marker may expire. A marker that an earlier version made does not say.
+	attrFades = "fades"
 )
+
+// fades reports whether items of the namespace of a marker may expire, for all that it says.
+func fades(marker *table.Item) bool {
+	said, ok := marker.Attrs[attrFades].(bool)
+	return said || !ok
+}
 
 // maxName is how long a namespace and a key may be together, escaped as they are stored.
 const maxName = 960

@@ -6,6 +6,8 @@ import (
 	"iter"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/table"
@@ -14,9 +16,6 @@ import (
 // searchPage is how many items are in memory at a time, beside those that are found.
 const searchPage = 100
 
-// tidyLimit is how many empty namespaces a search clears up at most.
-const tidyLimit = 10
-
 // Search returns the items below a namespace, which may be empty, that the filter lets pass. It lets them live on when refresh is set.
 func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) ([]Item, error) {
 	if len(below) > 0 {
@@ -24,12 +23,11 @@ func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter 
 			return nil, err
 		}
 	}
-	found, skip, seen := []Item{}, window.Offset, false
+	found, skip := []Item{}, window.Offset
 	for item, err := range s.below(ctx, owner, below, min(window.Offset+window.Limit, searchPage)) {
 		if err != nil {
 			return nil, err
 		}
-		seen = true
 		ok, err := filter.Matches(item.Value)
 		if err != nil {
 			return nil, err
@@ -44,9 +42,6 @@ func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter 
 		if found = append(found, item); len(found) == window.Limit {
 			break
 		}
-	}
-	if !seen {
-		return found, s.tidyBelow(ctx, owner, below)
 	}
 	if refresh {
 		return found, s.refresh(ctx, owner, found...)
@@ -112,25 +107,6 @@ func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (strin
 	return path[0], nil
 }
 
-func (s *Store) tidyBelow(ctx context.Context, owner Owner, below []string) error {
-	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, below)
-	query.Limit = tidyLimit
-	page, err := s.table.Query(ctx, query)
-	if err != nil {
-		return fmt.Errorf("query namespaces: %w", err)
-	}
-	for _, item := range page.Items {
-		namespace, err := keys.ParseStorePath(item.Index[table.ByList].SK)
-		if err == nil {
-			err = s.tidy(ctx, owner, namespace)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // Namespaces says which namespaces are wanted. In Prefix and Suffix the label "*" stands for any.
 type Namespaces struct {
 	Prefix, Suffix []string
@@ -139,16 +115,12 @@ type Namespaces struct {
 	table.Window
 }
 
-// Namespaces lists the namespaces that have items, by name, each once.
+// looksAtOnce is how many namespaces are looked into side by side, of those whose items may expire.
+const looksAtOnce = 16
+
+// Namespaces lists the namespaces that have items, by name, each once. Those whose items have all expired are cleared up on the way.
 func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) ([][]string, error) {
-	var fixed []string
-	for _, label := range wanted.Prefix {
-		if label == "*" {
-			break
-		}
-		fixed = append(fixed, label)
-	}
-	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, fixed)
+	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, wanted.fixed())
 	if len(query.Prefix) > table.MaxKey {
 		return nil, fault.New(fault.Invalid, "prefix is longer than a namespace can be.")
 	}
@@ -158,33 +130,92 @@ func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) 
 		if err != nil {
 			return nil, fmt.Errorf("query namespaces: %w", err)
 		}
-		for _, item := range page.Items {
-			namespace, err := keys.ParseStorePath(item.Index[table.ByList].SK)
+		namespaces, err := wanted.of(page.Items)
+		if err != nil {
+			return nil, err
+		}
+		for some := range slices.Chunk(namespaces, looksAtOnce) {
+			live, err := s.live(ctx, owner, some)
 			if err != nil {
 				return nil, err
 			}
-			if !wanted.match(namespace) {
-				continue
-			}
-			if wanted.MaxDepth > 0 {
-				namespace = namespace[:min(len(namespace), wanted.MaxDepth)]
-			}
-			// What begins alike lies together.
-			if last != nil && slices.Equal(last, namespace) {
-				continue
-			}
-			if last = namespace; skip > 0 {
-				skip--
-				continue
-			}
-			if found = append(found, namespace); len(found) == wanted.Limit {
-				return found, nil
+			for _, namespace := range live {
+				if wanted.MaxDepth > 0 {
+					namespace = namespace[:min(len(namespace), wanted.MaxDepth)]
+				}
+				// What begins alike lies together.
+				if last != nil && slices.Equal(last, namespace) {
+					continue
+				}
+				if last = namespace; skip > 0 {
+					skip--
+					continue
+				}
+				if found = append(found, namespace); len(found) == wanted.Limit {
+					return found, nil
+				}
 			}
 		}
 		if query.Cursor = page.Cursor; page.Cursor == "" {
 			return found, nil
 		}
 	}
+}
+
+// fixed is what all wanted namespaces begin with.
+func (n Namespaces) fixed() []string {
+	if at := slices.Index(n.Prefix, "*"); at >= 0 {
+		return n.Prefix[:at]
+	}
+	return n.Prefix
+}
+
+// marked is a namespace as its marker tells of it.
+type marked struct {
+	namespace []string
+	// fades says that its items may have expired.
+	fades bool
+}
+
+// of returns those namespaces that are wanted.
+func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
+	for _, item := range markers {
+		namespace, err := keys.ParseStorePath(item.Index[table.ByList].SK)
+		if err != nil {
+			return nil, err
+		}
+		if n.match(namespace) {
+			namespaces = append(namespaces, marked{namespace, fades(item)})
+		}
+	}
+	return namespaces, nil
+}
+
+// live returns those namespaces that have items, and clears the others up. Only those are looked into whose items may expire: of another one the last that is
+// deleted takes the marker along.
+func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (live [][]string, err error) {
+	empty := make([]bool, len(namespaces))
+	looks, ctx := errgroup.WithContext(ctx)
+	for i, n := range namespaces {
+		if !n.fades {
+			continue
+		}
+		looks.Go(func() (err error) {
+			if empty[i], err = s.isEmpty(ctx, owner, n.namespace); err == nil && empty[i] {
+				err = s.tidy(ctx, owner, n.namespace)
+			}
+			return err
+		})
+	}
+	if err := looks.Wait(); err != nil {
+		return nil, err
+	}
+	for i, n := range namespaces {
+		if !empty[i] {
+			live = append(live, n.namespace)
+		}
+	}
+	return live, nil
 }
 
 func (n Namespaces) match(namespace []string) bool {

@@ -33,7 +33,7 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	}
 	now := s.now()
 	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now}
-	condition, marker := table.Absent(), s.isOpen(owner, namespace)
+	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
 	for range contention {
 		err := s.table.Transact(ctx, next.put(owner, now, condition), marker)
 		failed, ok := errors.AsType[*table.ConditionFailed](err)
@@ -43,7 +43,7 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 		case !ok:
 			return fmt.Errorf("put item: %w", err)
 		case failed.Write == 1:
-			marker = s.opened(owner, namespace, now)
+			marker = s.opened(owner, namespace, now, ttl > 0, failed.Item)
 		case failed.Item == nil: // it was deleted meanwhile
 			next.version, next.Created, condition = 0, now, table.Absent()
 		default:
@@ -57,18 +57,36 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	return fault.New(fault.Unavailable, "The item %.100q is written by too many requests at once.", key)
 }
 
-// isOpen checks that the namespace has a marker that nobody is about to delete.
-func (s *Store) isOpen(owner Owner, namespace []string) table.Write {
-	return table.Check{Key: keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace), If: table.Equals(attrOpen, true)}
+// isOpen checks that the namespace has a marker that nobody is about to delete, and that says so if items may expire there.
+func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Write {
+	open := table.Equals(attrOpen, true)
+	if expires {
+		open = table.All(open, table.Equals(attrFades, true))
+	}
+	return table.Check{Key: keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace), If: open}
 }
 
-// opened is a new marker, also in place of one that is closed: its time tells it from that.
-func (s *Store) opened(owner Owner, namespace []string, now time.Time) table.Write {
-	return table.Put{Item: table.Item{
-		Key:   keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace),
-		Attrs: record.Attrs(markerKind, now, table.Attrs{attrOpen: true}),
-		Index: map[table.Index]table.Key{table.ByList: keys.StoreNamespaceEntry(owner.Workspace, owner.Deployment, namespace)},
-	}}
+// opened is a new marker in place of one that stands, if any does.
+func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires bool, standing *table.Item) table.Write {
+	put := table.Put{
+		Item: table.Item{
+			Key:   keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace),
+			Attrs: record.Attrs(markerKind, now, table.Attrs{attrOpen: true, attrFades: expires}),
+			Index: map[table.Index]table.Key{table.ByList: keys.StoreNamespaceEntry(owner.Workspace, owner.Deployment, namespace)},
+		},
+		If: table.Absent(),
+	}
+	if standing != nil {
+		put.If = unchanged(standing)
+		put.Item.Attrs[attrFades] = expires || fades(standing)
+		put.Item.Attrs[record.Version] = standing.Int(record.Version) + 1
+	}
+	return put
+}
+
+// unchanged is the condition that a marker is the one that was read.
+func unchanged(marker *table.Item) table.Cond {
+	return table.All(table.Equals(record.Version, marker.Int(record.Version)), table.Equals(record.Created, marker.Text(record.Created)))
 }
 
 // Get returns an item, and lets it live on as if it had been written now when refresh is set. An unknown one is a fault.NotFound.
@@ -133,8 +151,7 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 		return fmt.Errorf("get namespace: %w", err)
 	}
 	closed, made := item.Int(record.Version)+1, item.Text(record.Created)
-	err = s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, table.All(
-		table.Equals(record.Version, item.Int(record.Version)), table.Equals(record.Created, made))))
+	err = s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, unchanged(item)))
 	if err != nil {
 		return unlessOvertaken(err)
 	}
