@@ -40,26 +40,26 @@ func TestThreadsAreSearched(t *testing.T) {
 	a, b, c := all[0], all[1], all[2]
 	f.finish(t, "/threads/"+a, hi()) // a has values, and changed last
 	for name, test := range map[string]struct {
-		body object
-		want []string
-		next string
+		body        object
+		want        []string
+		next, total string
 	}{
-		"newest first":     {object{}, []string{c, b, a}, ""},
-		"oldest first":     {object{"sort_order": "asc"}, []string{a, b, c}, ""},
-		"by id":            {object{"sort_by": "thread_id", "sort_order": "asc"}, []string{b, c, a}, ""},
-		"by change":        {object{"sort_by": "updated_at"}, []string{a, c, b}, ""},
-		"by state":         {object{"sort_by": "state_updated_at", "limit": 1}, []string{a}, "1"},
-		"by status":        {object{"sort_by": "status", "sort_order": "asc"}, []string{b, c, a}, ""},
-		"metadata":         {object{"metadata": object{"user": "ann"}}, []string{c, a}, ""},
-		"graph":            {object{"metadata": object{"graph_id": "agent", "user": "ann"}}, []string{a}, ""},
-		"status":           {object{"status": "idle", "limit": 2}, []string{c, b}, "2"},
-		"no such status":   {object{"status": "error"}, nil, ""},
-		"values":           {object{"values": object{"messages": []any{object{"content": "Hi"}}}}, []string{a}, ""},
-		"ids":              {object{"ids": []string{b, strings.ToUpper(a), unknownID}}, []string{b, a}, ""},
-		"first page":       {object{"limit": 1, "sort_by": "updated_at"}, []string{a}, "1"},
-		"last page":        {object{"limit": 2, "offset": 2, "sort_by": "updated_at"}, []string{b}, ""},
-		"behind the last":  {object{"offset": 9}, nil, ""},
-		"page of the list": {object{"offset": 1, "limit": 1}, []string{b}, "2"},
+		"newest first":     {object{}, []string{c, b, a}, "", "3"},
+		"oldest first":     {object{"sort_order": "asc"}, []string{a, b, c}, "", "3"},
+		"by id":            {object{"sort_by": "thread_id", "sort_order": "asc"}, []string{b, c, a}, "", "3"},
+		"by change":        {object{"sort_by": "updated_at"}, []string{a, c, b}, "", "3"},
+		"by state":         {object{"sort_by": "state_updated_at", "limit": 1}, []string{a}, "1", "3"},
+		"by status":        {object{"sort_by": "status", "sort_order": "asc"}, []string{b, c, a}, "", "3"},
+		"metadata":         {object{"metadata": object{"user": "ann"}}, []string{c, a}, "", "2"},
+		"graph":            {object{"metadata": object{"graph_id": "agent", "user": "ann"}}, []string{a}, "", "1"},
+		"status":           {object{"status": "idle", "limit": 2}, []string{c, b}, "2", "3"},
+		"no such status":   {object{"status": "error"}, nil, "", "0"},
+		"values":           {object{"values": object{"messages": []any{object{"content": "Hi"}}}}, []string{a}, "", "1"},
+		"ids":              {object{"ids": []string{b, strings.ToUpper(a), unknownID}}, []string{b, a}, "", "2"},
+		"first page":       {object{"limit": 1, "sort_by": "updated_at"}, []string{a}, "1", "3"},
+		"last page":        {object{"limit": 2, "offset": 2, "sort_by": "updated_at"}, []string{b}, "", "3"},
+		"behind the last":  {object{"offset": 9}, nil, "", "3"},
+		"page of the list": {object{"offset": 1, "limit": 1}, []string{b}, "2", "3"},
 	} {
 		found := f.call(t, "POST", "/threads/search", test.body)
 		if diff := cmp.Diff(test.want, idsOf(t, found, "thread_id")); diff != "" {
@@ -67,6 +67,9 @@ func TestThreadsAreSearched(t *testing.T) {
 		}
 		if got := found.Header.Get("X-Pagination-Next"); got != test.next {
 			t.Errorf("%s: the next page is at %q, want %q", name, got, test.next)
+		}
+		if got := found.Header.Get("X-Pagination-Total"); got != test.total {
+			t.Errorf("%s: there are %q in all, want %q", name, got, test.total)
 		}
 	}
 	for _, count := range []struct {
@@ -192,7 +195,7 @@ func TestASearchForLargeThreads(t *testing.T) {
 	for range all {
 		made, err := f.threads.Create(t.Context(), thread.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment}, nil, false)
 		must(t, err)
-		edit, err := f.threads.Edit(t.Context(), made, -1)
+		edit, err := f.threads.Edit(t.Context(), made, thread.Newest)
 		must(t, err)
 		must(t, edit.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(`{"text":"` + strings.Repeat("x", 6<<20) + `"}`), AsNode: "n"}}))
 		must(t, edit.Commit(t.Context()))

@@ -46,7 +46,7 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	if err != nil {
 		return nil, err
 	}
-	before := int64(-1)
+	before := int64(thread.Newest)
 	if id, err := beforeOf(asked.Before, where); err != nil {
 		return nil, err
 	} else if id != "" {

@@ -32,7 +32,7 @@ func TestAMessageOfFiveMegabytes(t *testing.T) {
 			t.Parallel()
 			f := c.setUp(t)
 			thread := f.newThread(t)
-			for i, text := range []string{"small", large, "small", large} {
+			for i, text := range []string{"small", large, "small"} {
 				joined := f.call(t, "POST", thread+"/runs/wait", c.run(asks(fmt.Sprint("ask-", i), text)))
 				wantStatus(t, joined, http.StatusOK)
 				if failure := joined.member("__error__"); failure != nil {
@@ -45,10 +45,8 @@ func TestAMessageOfFiveMegabytes(t *testing.T) {
 				wantStatus(t, state, http.StatusOK)
 				history := statesOf(t, f.call(t, "POST", thread+"/history", object{"limit": 1}))
 				for where, values := range map[string]any{"result": joined.body, "state": state.member("values"), "history": history[0]["values"]} {
-					for asked := 1; asked <= i; asked += 2 {
-						if got := contents(values, fmt.Sprint("ask-", asked)); len(got) != 1 || got[0] != large {
-							t.Errorf("the %s after run %d has message %d %d times, want it once and whole", where, i, asked, len(got))
-						}
+					if got := contents(values, "ask-1"); len(got) != 1 || got[0] != large {
+						t.Errorf("the %s after run %d has the message %d times, want it once and whole", where, i, len(got))
 					}
 				}
 			}

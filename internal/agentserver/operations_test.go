@@ -214,7 +214,7 @@ func TestEveryOperationAnswersInTheShapeOfTheContract(t *testing.T) {
 		}
 		content, _ := document.member(append(definition, "content")...).(map[string]any)
 		media := answer.Header.Get("Content-Type")
-		if len(content) != 1 || content[media] == nil {
+		if content[media] == nil || (len(content) != 1 && template != "/metrics") {
 			t.Errorf("%s: Content-Type is %q, the contract has %v", name, media, slices.Sorted(maps.Keys(content)))
 			continue
 		}

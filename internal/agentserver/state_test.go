@@ -143,3 +143,21 @@ func TestQuestionsAreAnsweredWhenTheNextRunStarts(t *testing.T) {
 	wantThread(t, f, thread, "busy", nil, object{})
 	f.finish(t, thread, with(hi(), "multitask_strategy", "interrupt"))
 }
+
+// TestTheHistoryOfOneCheckpointIsThatAlone however it is named, and of one that is not there an error.
+func TestTheHistoryOfOneCheckpointIsThatAlone(t *testing.T) {
+	t.Parallel()
+	for name, f := range map[string]*fixture{"of an agent's checkpoints": setUpKeeper(t), "of the server's": setUp(t, nil)} {
+		thread := f.newThread(t)
+		f.finish(t, thread, plan("one", says("model", "A")))
+		all := f.history(t, thread)
+		for _, checkpoint := range []any{all[1]["checkpoint"], object{"checkpoint_id": idOf(all[1], "checkpoint")}} {
+			found := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": checkpoint, "limit": 5}))
+			if diff := cmp.Diff(all[1:2], found); diff != "" {
+				t.Errorf("%s, %v (-want +got):\n%s", name, checkpoint, diff)
+			}
+		}
+		unknown := f.call(t, "POST", thread+"/history", object{"checkpoint": object{"checkpoint_id": unknownID}})
+		wantDetail(t, unknown, http.StatusNotFound, "Checkpoint with ID "+unknownID+" not found.")
+	}
+}

@@ -77,7 +77,7 @@ func TestACreationThatIsRepeatedUnderItsKeyHappensOnce(t *testing.T) {
 	wantStatus(t, f.send(t, "POST", f.path(thread+"/runs"), saying("other"), headers), http.StatusUnprocessableEntity)
 }
 
-// TestRollback leaves only the run that asked for it, with an agent that keeps checkpoints and with one that does not.
+// TestRollback leaves only the run that asked for it. TestARollbackOfAKeeper is the same with an agent that keeps checkpoints.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()

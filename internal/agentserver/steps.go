@@ -121,8 +121,8 @@ type checkpointEvent struct {
 // state shows the checkpoint that was read last.
 func (s *steps) state(event run.Event) []web.Event {
 	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: s.run.Ref.Ref}, s.at, nil), Config: s.config(s.at.ID), ParentConfig: null}
-	if s.at.ParentID != "" {
-		shown.ParentConfig = s.config(s.at.ParentID)
+	if parent := shown.ParentCheckpoint; parent != nil {
+		shown.ParentConfig = s.config(*parent.CheckpointID)
 	}
 	return s.show(StreamModeCheckpoints, "checkpoint", s.at.Step, event, shown)
 }

@@ -70,13 +70,10 @@ const pair = " tasks debug tasks debug"
 func wantCheckpoints(t *testing.T, thread string, history, shown []map[string]any) {
 	t.Helper()
 	config := func(id any) any {
-		if id == nil {
-			return nil
-		}
 		return object{"configurable": object{"thread_id": thread[len("/threads/"):], "checkpoint_ns": "", "checkpoint_id": id}}
 	}
 	var want []map[string]any
-	var before any
+	before := idOf(history[0], "parent_checkpoint")
 	for _, state := range history {
 		state["config"], state["parent_config"] = config(idOf(state, "checkpoint")), config(before)
 		before = idOf(state, "checkpoint")

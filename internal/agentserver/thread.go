@@ -47,7 +47,7 @@ func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObj
 		return nil, err
 	}
 	if len(asked.Supersteps) > 0 && t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
-		if _, err := s.update(ctx, t, -1, nil, supersteps(asked.Supersteps)); err != nil {
+		if _, err := s.update(ctx, t, thread.Newest, nil, supersteps(asked.Supersteps)); err != nil {
 			return nil, err
 		}
 	} else if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {

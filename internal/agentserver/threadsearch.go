@@ -56,7 +56,7 @@ func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestO
 		return nil, err
 	}
 	shown, err := s.showFound(ctx, found.Threads, asked.Select, paths)
-	return page{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads)}, err
+	return page{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads), total: found.Total}, err
 }
 
 // CountThreads counts the threads that match.

@@ -30,7 +30,7 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 	if err != nil {
 		return nil, err
 	}
-	number := int64(-1)
+	number := int64(thread.Newest)
 	if at.ID != "" {
 		if number, err = s.Threads.Find(ctx, ref, at.ID); err != nil {
 			return nil, err
@@ -89,7 +89,7 @@ func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
 	return record.Encode(members)
 }
 
-// update changes a thread's state at a checkpoint, at the newest when number is negative, and returns the change. A graph that
+// update changes a thread's state at a checkpoint, which may be the newest, and returns the change. A graph that
 // keeps checkpoints makes it itself, with its own reducers.
 func (s server) update(ctx context.Context, t thread.Thread, number int64, config json.RawMessage, steps []graph.Superstep) (*thread.Edit, error) {
 	edit, err := s.Threads.Edit(ctx, t, number)

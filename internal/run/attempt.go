@@ -202,7 +202,7 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 		if a.State, err = threads.StateAt(ctx, a.Run.Ref.Ref, a.Run.Fork.Number); err != nil {
 			return err
 		}
-		if a.State.At.ID != a.Run.Fork.ID {
+		if a.Run.Fork.Number >= 0 && a.State.At.ID != a.Run.Fork.ID {
 			return fmt.Errorf("checkpoint %s of run %s is gone", a.Run.Fork.ID, own)
 		}
 	}

@@ -46,6 +46,7 @@ type Store struct {
 	lease    time.Duration
 	linger   time.Duration
 	log      *slog.Logger
+	tail     *tail
 }
 
 // NewStore returns a store.
@@ -56,6 +57,7 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, threads: c.Threads, workflow: c.Workflow, now: c.Now, webhooks: c.Webhooks, lease: c.Lease,
 		linger: cmp.Or(c.Linger, 2*time.Minute), log: cmp.Or(c.Log, slog.Default()),
+		tail: newTail(),
 	}
 }
 

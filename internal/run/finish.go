@@ -53,6 +53,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	}
 	clear(a.opened)
 	a.Run.Open, a.Run.Unfolded = 0, 0
+	events := a.events
 	own := append([]table.Write{a.change(now, set, a.store.over(a.Run, now))}, a.waiting(now)...)
 	if a.Run.Amended {
 		own = a.dropOriginal(own)
@@ -66,6 +67,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 		return err
 	}
 	told(ctx)
+	a.store.tail.keep(a.Run.Ref, events, now)
 	a.store.threads.Remember(a.Run.Ref.Ref, a.State)
 	a.store.vacated(ctx, a.Run)
 	a.Run.Status = outcome.Status

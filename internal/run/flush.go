@@ -105,6 +105,7 @@ func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, ind
 	if a.unsure != nil {
 		return a.unsure
 	}
+	events := a.events
 	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
 	err := a.store.table.Transact(ctx, writes...)
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
@@ -115,5 +116,6 @@ func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, ind
 		return a.unsure
 	}
 	a.fence = fence(a.Run)
+	a.store.tail.keep(a.Run.Ref, events, now)
 	return nil
 }

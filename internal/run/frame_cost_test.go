@@ -138,7 +138,7 @@ func BenchmarkHistory(b *testing.B) {
 			var found []thread.Snapshot
 			for b.Loop() {
 				var err error
-				if found, err = g.threads.History(b.Context(), g.ref, -1, 10, nil); err != nil || len(found) != 10 {
+				if found, err = g.threads.History(b.Context(), g.ref, thread.Newest, 10, nil); err != nil || len(found) != 10 {
 					b.Fatal(len(found), err)
 				}
 			}

@@ -238,10 +238,10 @@ func (k *keeper) save() {
 	s.Checkpoint = c
 	k.ok(k.attempt.Checkpoint(c))
 	k.all, k.at, k.pending = append(k.all, s), s, nil
-	before := k.values["messages"]
+	before, added := k.values["messages"], k.values["ids"]
 	k.values = map[string]json.RawMessage{}
 	k.ok(json.Unmarshal(raw, &k.values))
-	if k.stale && !sameJSON(before, k.values["messages"]) {
+	if k.stale && (len(added) > 0 || !sameJSON(before, k.values["messages"])) {
 		k.partial = "" // this attempt has written something in its place
 	}
 }
@@ -323,7 +323,7 @@ func (k *keeper) check() {
 // checkHistory wants all of the agent's checkpoints, newest first, and of the server's only those that no checkpoint of the agent stands for; by pages as at once.
 func (k *keeper) checkHistory() {
 	ctx := k.fixture.t.Context()
-	whole, err := k.threads.History(ctx, k.ref, -1, 1000, nil)
+	whole, err := k.threads.History(ctx, k.ref, thread.Newest, 1000, nil)
 	k.ok(err)
 	var own []string
 	for _, c := range whole {
@@ -342,7 +342,7 @@ func (k *keeper) checkHistory() {
 		k.t.Fatalf("the agent's checkpoints in the history (-want +got):\n%s", diff)
 	}
 	var paged []thread.Snapshot
-	for before := int64(-1); ; {
+	for before := int64(thread.Newest); ; {
 		page, err := k.threads.History(ctx, k.ref, before, 3, nil)
 		k.ok(err)
 		if len(page) == 0 {

@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	gocmp "github.com/google/go-cmp/cmp"
+
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -359,11 +361,20 @@ func (f *fixture) items() []*table.Item {
 	return items
 }
 
-// replay reads the events of a run that has ended.
+// replay reads the events of a run that has ended, here and as another process does, which remembers none of them.
 func (f *fixture) replay(r run.Run, after int64) []run.Event {
 	f.t.Helper()
+	here, elsewhere := f.replayIn(f.runs, r, after), f.replayIn(f.otherProcess(), r, after)
+	if diff := gocmp.Diff(elsewhere, here); diff != "" {
+		f.t.Errorf("events (-in another process +here):\n%s", diff)
+	}
+	return here
+}
+
+func (f *fixture) replayIn(runs *run.Store, r run.Run, after int64) []run.Event {
+	f.t.Helper()
 	events := []run.Event{}
-	err := f.runs.Stream(f.t.Context(), r, after, func(batch []run.Event) error {
+	err := runs.Stream(f.t.Context(), r, after, func(batch []run.Event) error {
 		events = append(events, batch...)
 		return nil
 	})
@@ -371,6 +382,11 @@ func (f *fixture) replay(r run.Run, after int64) []run.Event {
 		f.t.Fatal(err)
 	}
 	return events
+}
+
+// otherProcess is a store that has only the table in common with the fixture's.
+func (f *fixture) otherProcess() *run.Store {
+	return run.NewStore(run.Config{Table: f.table, Threads: thread.NewStore(f.table, f.hand.now), Workflow: f.engine, Now: f.hand.now})
 }
 
 // names shows events as their names.

@@ -1,6 +1,7 @@
 package run_test
 
 import (
+	"encoding/json"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/run"
@@ -29,8 +30,46 @@ func TestARunThatHasEndedIsReadOnce(t *testing.T) {
 	})
 	ended := f.get(r)
 	f.wantReads("stream, of which the events", 1, func() {
-		f.must(f.runs.Stream(t.Context(), ended, 0, func([]run.Event) error { return nil }))
+		f.must(f.otherProcess().Stream(t.Context(), ended, 0, func([]run.Event) error { return nil }))
 	})
+}
+
+// TestWhoFollowsARunHereReadsNoEvents as they were written in this process. Of a run that nobody follows none are remembered.
+func TestWhoFollowsARunHereReadsNoEvents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	first, goOn, done := make(chan int64), make(chan struct{}), make(chan error)
+	go func() { // one that follows all the time, and is slow
+		done <- f.runs.Stream(t.Context(), r, 0, func(events []run.Event) error {
+			if events[0].Name == run.EventMetadata {
+				first <- events[len(events)-1].Position
+			}
+			<-goOn
+			return nil
+		})
+	}()
+	begun := <-first // what came before was written while nobody followed
+	for range 3 {
+		a.Show("custom", json.RawMessage(`{"text": "Hello"}`))
+		f.flush(a)
+	}
+	f.answer(a, "m", "Hello")
+	f.finish(a)
+	ended := f.get(r)
+	stream := func(runs *run.Store, after int64) func() {
+		return func() { f.must(runs.Stream(t.Context(), ended, after, func([]run.Event) error { return nil })) }
+	}
+	f.wantReads("nothing of what was followed", 0, stream(f.runs, begun))
+	f.wantReads("what came before, and all behind it", 1, stream(f.runs, 0))
+	f.wantReads("all events, of another process", 1, stream(f.otherProcess(), 0))
+	close(goOn)
+	f.must(<-done)
+	_, b := f.started("2")
+	b.Show("custom", json.RawMessage(`1`))
+	f.finish(b)
+	ended = f.get(b.Run)
+	f.wantReads("events that nobody followed", 1, stream(f.runs, 0))
 }
 
 // TestWhoSealsReadsEverythingOnce, as each read of it comes before the answer to who interrupts.

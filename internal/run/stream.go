@@ -23,6 +23,7 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	ref := run.Ref
 	w := s.watch(ref)
 	defer w.Stop()
+	defer s.tail.follow(ref)()
 	for read := false; ; {
 		run, err := s.head(ctx, ref)
 		if read && fault.Is(err, fault.NotFound) {
@@ -46,8 +47,9 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 
 // replay emits the events after a position that the run had when it was read, and returns the position reached.
 func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Event) error) (int64, error) {
-	if after >= run.Position {
-		return after, nil
+	after, err := s.tail.emit(run.Ref, after, run.Position, emit)
+	if err != nil || after >= run.Position {
+		return after, err
 	}
 	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
 	query.Limit = streamPage

@@ -209,10 +209,15 @@ func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
 	return table.Put{Item: s.item(ref, record.Encode(s.body))}, true
 }
 
-// numbered returns an id that tells where its checkpoint is: its last eight digits are the number.
+// numberDigits is how many digits at the end of an id that the server made are its checkpoint's number.
+const numberDigits = 8
+
+func digits(number int64) string { return fmt.Sprintf("%0*x", numberDigits, uint32(number)) }
+
+// numbered returns an id that tells where its checkpoint is.
 func numbered(now time.Time, number int64) string {
 	full := id.New(now)
-	return full[:len(full)-8] + fmt.Sprintf("%08x", uint32(number))
+	return full[:len(full)-numberDigits] + digits(number)
 }
 
 // numberOf reads the number from an id that the server may have made.
@@ -220,13 +225,16 @@ func numberOf(checkpointID string) (number int64, ok bool) {
 	if !id.Valid(checkpointID) {
 		return 0, false
 	}
-	number, err := strconv.ParseInt(checkpointID[len(checkpointID)-8:], 16, 64)
+	number, err := strconv.ParseInt(checkpointID[len(checkpointID)-numberDigits:], 16, 64)
 	return number, err == nil
 }
 
+// Newest stands for the number of a thread's newest checkpoint.
+const Newest = math.MaxInt32
+
 // State returns the thread's newest stored state.
 func (s *Store) State(ctx context.Context, ref Ref) (*State, error) {
-	return s.StateAt(ctx, ref, math.MaxInt32)
+	return s.StateAt(ctx, ref, Newest)
 }
 
 // StateAt returns the state at a checkpoint, or at the newest before it.
@@ -258,6 +266,9 @@ func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, err
 func (s *Store) Find(ctx context.Context, ref Ref, checkpointID string) (int64, error) {
 	if checkpointID == "" || len(checkpointID) > maxName {
 		return 0, checkpointNotFound(checkpointID)
+	}
+	if checkpointID == ref.Root() {
+		return -1, nil
 	}
 	look := []table.Key{keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, checkpointID)}
 	guess, ours := numberOf(checkpointID)

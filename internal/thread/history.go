@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/graph"
@@ -37,7 +36,7 @@ const (
 	historyRoom  = 64 << 20
 )
 
-// History returns up to limit checkpoints before one, newest first; before < 0 begins with the newest. Checkpoints that the server made and the agent then followed
+// History returns up to limit checkpoints before one, newest first, or the Newest ones. Checkpoints that the server made and the agent then followed
 // with its own are not among them, nor those that match refuses. There are fewer where their values are large, but one at least.
 func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
 	h, err := s.historyBefore(ctx, ref, before)
@@ -71,11 +70,10 @@ func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, m
 
 // historyBefore begins a reading before a checkpoint, or with the newest.
 func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (history, error) {
-	h := history{newest: before < 0, upTo: math.MaxInt32}
-	if before < 0 {
+	h := history{newest: before == Newest, upTo: before - 1}
+	if h.newest || before < 0 {
 		return h, nil
 	}
-	h.upTo = before - 1
 	at, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before))
 	if errors.Is(err, table.ErrNotFound) {
 		return h, nil

@@ -18,7 +18,7 @@ func TestAHistoryOfLargeStates(t *testing.T) {
 	for i := range all - 1 {
 		advance(t, m, st, ref, fmt.Sprintf(`{"n":%d}`, i))
 	}
-	next, before := int64(all-1), int64(-1)
+	next, before := int64(all-1), int64(thread.Newest)
 	for parts := 0; next >= 0; parts++ {
 		found, err := s.History(t.Context(), ref, before, 100, nil)
 		if err != nil || len(found) == 0 || len(found) > room/size {

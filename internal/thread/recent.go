@@ -10,7 +10,7 @@ import (
 )
 
 // recentBytes bounds what the states take that a store remembers.
-const recentBytes = 16 << 20
+const recentBytes = 12 << 20
 
 // recent remembers the newest states that were read or written, one of each thread, so that a step of a long thread does not cost a reading of its whole log. What is
 // remembered is not taken on trust: a state counts only as that of a checkpoint whose stored item still is the very one that it was made of. What is before a checkpoint

@@ -127,7 +127,7 @@ func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 func TestFewLargeStatesAreRemembered(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)
-	large := state.Patch{Set: map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 3<<20) + `"`)}}
+	large := state.Patch{Set: map[string]json.RawMessage{"large": json.RawMessage(`"` + strings.Repeat("x", 5<<19) + `"`)}}
 	refs := make([]thread.Ref, 4)
 	for i := range refs {
 		refs[i] = newRef()

@@ -60,6 +60,8 @@ type Found struct {
 	Threads []Thread
 	// More says that there are others behind the page.
 	More bool
+	// Total is how many there are in all, 0 where the search has not come to know.
+	Total int
 }
 
 // orders compare threads by a member.
@@ -98,7 +100,7 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 		Each: s.eachOf(workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
 		Slim: func(t *Thread) { t.Metadata, t.Interrupts = nil, nil }, Window: search.Window,
 	})
-	return Found{Threads: found, More: all > search.Offset+len(found)}, err
+	return Found{Threads: found, More: all > search.Offset+len(found), Total: all}, err
 }
 
 // listed searches in the order of the list: nobody needs those before the page, nor those behind it but one.
@@ -115,6 +117,7 @@ func (s *Store) listed(
 	for {
 		next, err := s.nextOf(ctx, shards, search.Filter, compare)
 		if err != nil || next == nil {
+			found.Total = search.Offset - skip + len(found.Threads)
 			return found, err
 		}
 		if matches != nil {
@@ -130,6 +133,9 @@ func (s *Store) listed(
 		}
 		if room -= len(next.Metadata); len(found.Threads) == search.Limit || (room < 0 && len(found.Threads) > 0) {
 			found.More = true
+			if rest, all := loaded(shards); all && matches == nil {
+				found.Total = search.Offset + len(found.Threads) + 1 + rest
+			}
 			return found, nil
 		}
 		found.Threads = append(found.Threads, *next)
@@ -181,10 +187,16 @@ func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, nam
 	return nil
 }
 
-// Count returns how many of a deployment's threads pass the filter. It reads the whole list.
+// Count returns how many of a deployment's threads pass the filter. It reads the whole list, and looks into the entries only for what the filter asks.
 func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {
-	count := 0
+	count, all := 0, matches == nil && filter.Status == "" && filter.Metadata.Empty()
 	err := table.Each(ctx, s.table, func(item *table.Item) error {
+		if all {
+			if !isGrave(item) {
+				count++
+			}
+			return nil
+		}
 		t, ok, err := filter.decode(item)
 		if ok && err == nil && matches != nil {
 			ok, err = matches(t)
@@ -208,6 +220,17 @@ type shard struct {
 	query  table.Query
 	loaded []Thread
 	ended  bool
+}
+
+// loaded is how many threads were read and not yet taken, and whether these are all.
+func loaded(shards []*shard) (count int, all bool) {
+	for _, sh := range shards {
+		if !sh.ended {
+			return 0, false
+		}
+		count += len(sh.loaded)
+	}
+	return count, true
 }
 
 // nextOf returns the next thread of all shards, the least one by compare; nil behind the last.

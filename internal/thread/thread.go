@@ -19,6 +19,9 @@ type Ref struct {
 // Key is the thread's storage key.
 func (r Ref) Key() table.Key { return keys.Thread(r.Workspace, r.Deployment, r.Thread) }
 
+// Root is the id of what the thread's first checkpoint follows, the empty state, where a branch may begin, too. Its number is -1.
+func (r Ref) Root() string { return r.Thread[:len(r.Thread)-numberDigits] + digits(-1) }
+
 // Status is what a thread shows of its runs.
 type Status string
 

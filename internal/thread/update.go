@@ -30,14 +30,14 @@ type Edit struct {
 	writes []table.Write
 }
 
-// Edit begins a change of the state at a checkpoint, at the newest when number is negative. A thread whose run is in flight is a fault.Conflict. What earlier
+// Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose run is in flight is a fault.Conflict. What earlier
 // runs leave behind must be in the state already.
 func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error) {
 	if t.Lock.Busy {
 		return nil, BusyFault(t.Ref)
 	}
 	e := &Edit{store: s, thread: t}
-	if number < 0 {
+	if number == Newest {
 		number = t.Lock.Checkpoint
 	}
 	var err error

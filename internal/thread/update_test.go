@@ -19,7 +19,7 @@ func edit(t *testing.T, s *thread.Store, ref thread.Ref, values ...string) error
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := s.Edit(t.Context(), found, -1)
+	e, err := s.Edit(t.Context(), found, thread.Newest)
 	if err != nil {
 		t.Fatal(err)
 	}
