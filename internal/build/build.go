@@ -60,6 +60,8 @@ type Result struct {
 	State     State
 	CommitSHA string
 	Artifact  Artifact
+	// Record is of a build that Succeeded.
+	Record Record
 	// Reason is a constant for machines, Message a sentence for people with the last output lines of a failed build.
 	Reason, Message string
 }

@@ -117,12 +117,16 @@ func builds(f fixture) {
 			Dir: got.Artifact.Dir, Own: got.Artifact.Own, Shared: got.Artifact.Shared, Start: []string{"sh", "-c", "exec ./agent --serve"}, Env: map[string]string{"GREETING": "hello"},
 			Graphs: []string{"a", "b"},
 		},
+		Record: build.Record{Builder: build.Version(), Base: got.Record.Base, Image: got.Artifact.Image},
 	}
 	if got.Artifact.Image != "" { // which has all the rest in it
 		want.Artifact = build.Artifact{Image: got.Artifact.Image, Graphs: want.Artifact.Graphs}
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		f.Errorf("result (-want +got):\n%s", diff)
+	}
+	if (got.Record.Base != "") != (got.Artifact.Image != "") {
+		f.Errorf("the record is %+v", got.Record)
 	}
 	if got.Artifact.Image != "" {
 		return

@@ -32,6 +32,10 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	want := build.Result{
 		State: build.Succeeded, CommitSHA: repo.Git("rev-parse", "HEAD"),
 		Artifact: build.Artifact{Image: repository + "@sha256:2", Graphs: []string{"a", "z"}},
+		Record:   build.Record{Builder: got.Record.Builder, Base: got.Record.Base, Image: repository + "@sha256:2"},
+	}
+	if !strings.HasPrefix(got.Record.Base, "public.ecr.aws/") {
+		t.Errorf("the record is %+v", got.Record)
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("result (-want +got):\n%s", diff)

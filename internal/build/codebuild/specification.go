@@ -28,6 +28,7 @@ const (
 	varCommit  = "SLIPWAY_COMMIT_SHA"
 	varImage   = "SLIPWAY_IMAGE"
 	varGraphs  = "SLIPWAY_GRAPHS"
+	varRecord  = "SLIPWAY_RECORD"
 	varReason  = "SLIPWAY_FAILURE_REASON"
 	varMessage = "SLIPWAY_FAILURE_MESSAGE"
 )
@@ -52,7 +53,7 @@ func specification() (string, error) {
 		"version": 0.2,
 		"env": map[string]any{
 			"shell":              "bash",
-			"exported-variables": []string{varCommit, varImage, varGraphs, varReason, varMessage},
+			"exported-variables": []string{varCommit, varImage, varGraphs, varRecord, varReason, varMessage},
 		},
 		"phases": map[string]phase{"build": {[]string{
 			`mkdir -p "$SLIPWAY_DIR" && chmod 700 "$SLIPWAY_DIR"`, putScript,

@@ -1,6 +1,8 @@
 package dockerfile_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"flag"
 	"maps"
@@ -121,6 +123,41 @@ func TestRecipes(t *testing.T) {
 			}
 			if instructions := len(instruction.FindAllString(recipe.Dockerfile, -1)); len(recipe.Steps) != instructions {
 				t.Errorf("%d steps for %d instructions", len(recipe.Steps), instructions)
+			}
+		})
+	}
+}
+
+// TestARecipeHasARecord looks at what is known of images before they are made.
+func TestARecipeHasARecord(t *testing.T) {
+	t.Parallel()
+	digest := sha256.Sum256([]byte(lock))
+	for name, c := range map[string]struct {
+		files map[string]string
+		want  build.Record
+	}{
+		"a version that is named, and a lock file": {
+			map[string]string{
+				"framework.json": `{"graphs": {"a": "./agent.mjs:graph"}, "node_version": "22"}`, "agent.mjs": "", "package.json": "{}", "package-lock.json": lock,
+			},
+			build.Record{Language: "node", LanguageVersion: "22", Base: "docker.io/library/node:22-slim", Dependencies: "sha256:" + hex.EncodeToString(digest[:])},
+		},
+		"nothing is pinned": {
+			map[string]string{"framework.json": `{"graphs": {"a": "./agent.py:graph"}, "dependencies": ["six"]}`, "agent.py": ""},
+			build.Record{Language: "python", LanguageVersion: "3.13", Base: "docker.io/library/python:3.13-slim"},
+		},
+		"another language": {
+			map[string]string{"framework.json": `{"graphs": {"a": "./agent.go:a"}, "start": "./agent"}`},
+			build.Record{Base: "docker.io/library/debian:13-slim"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			recipe, err := dockerfile.Make(source(t, c.files), dockerfile.Bases{})
+			must(t, err)
+			c.want.Builder = build.Version()
+			if diff := cmp.Diff(c.want, recipe.Record); diff != "" {
+				t.Errorf("record (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -47,6 +47,11 @@ func (r *recipe) packages() error {
 	if err := plain(installation.Dir); err != nil {
 		return err
 	}
+	if installation.Lock != "" {
+		if err := r.pinnedBy([]string{installation.Dir}, installation.Lock); err != nil {
+			return err
+		}
+	}
 	manifests, err := installation.Manifests(r.source.Tree)
 	if err != nil {
 		return err

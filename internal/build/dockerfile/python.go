@@ -25,6 +25,9 @@ func (r *recipe) python() ([]string, error) {
 			return nil, err
 		}
 	}
+	if err := r.pinnedBy(environment.Locked, "uv.lock"); err != nil {
+		return nil, err
+	}
 	r.add("ENV PYTHONUNBUFFERED=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never")
 	uv := "{ command -v uv >/dev/null || python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore uv==" + framework.UVVersion + "; }"
 	if err := r.prepare(uv); err != nil {

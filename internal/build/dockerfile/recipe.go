@@ -45,6 +45,34 @@ func (b Bases) of(config framework.Config) string {
 	return cmp.Or(b.Other, registry+"/debian:13-slim")
 }
 
+// recordOf is what is known of an image before its dependencies are.
+func recordOf(config framework.Config, base string) build.Record {
+	record := build.Record{Builder: build.Version(), Language: string(config.Language), Base: base}
+	switch config.Language {
+	case framework.Python:
+		record.LanguageVersion = cmp.Or(config.Version, defaultPython)
+	case framework.Node:
+		record.LanguageVersion = cmp.Or(config.Version, defaultNode)
+	}
+	return record
+}
+
+// pinnedBy notes that the dependencies are those of the lock files in directories of the tree; none pins nothing.
+func (r *recipe) pinnedBy(dirs []string, lock string) error {
+	if len(dirs) == 0 {
+		return nil
+	}
+	texts := make([][]byte, len(dirs))
+	for i, dir := range dirs {
+		var err error
+		if texts[i], err = r.source.Tree.ReadFile(path.Join(dir, lock)); err != nil {
+			return err
+		}
+	}
+	r.Record.Dependencies = build.Digest(texts...)
+	return nil
+}
+
 // Source is a commit to make an image of.
 type Source struct {
 	// Tree is where the commit is checked out. It is only read.
@@ -68,6 +96,8 @@ type Recipe struct {
 	Steps      []Step
 	// Files are the files of the build's context, by their paths. The context also has the tree, without .git, as the directory Tree.
 	Files map[string]string
+	// Record is what the image is made with, apart from the image.
+	Record build.Record
 }
 
 // Tree is where a recipe's context has the repository. As it is a directory of the context, no .dockerignore of the repository has a say in what is copied.
@@ -119,7 +149,8 @@ type recipe struct {
 
 // Make makes the recipe of a commit. What is wrong with the repository is a build.Failure.
 func Make(source Source, bases Bases) (Recipe, error) {
-	r := &recipe{source: source, Recipe: Recipe{Base: bases.of(source.Config), Files: map[string]string{}}}
+	base := bases.of(source.Config)
+	r := &recipe{source: source, Recipe: Recipe{Base: base, Files: map[string]string{}, Record: recordOf(source.Config, base)}}
 	err := r.write()
 	r.Dockerfile = r.text.String()
 	return r.Recipe, err

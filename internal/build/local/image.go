@@ -51,6 +51,8 @@ func (j *job) makeImage(ctx context.Context, tree string, from commit, config fr
 	if err := j.note(revisionlog.Info, "the image is %s", id); err != nil {
 		return build.Artifact{}, err
 	}
+	j.record = recipe.Record
+	j.record.Image = id
 	return build.Artifact{Image: id, Graphs: config.Graphs}, child.RemoveFiles(tree)
 }
 

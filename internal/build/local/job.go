@@ -30,6 +30,8 @@ type job struct {
 	root, tree *os.Root
 	// home is the directory that the build has in common with others of its workspace.
 	home string
+	// record grows with the build.
+	record build.Record
 
 	// done is closed when result and err are set.
 	done   chan struct{}
@@ -101,6 +103,7 @@ func (j *job) build() (result build.Result, err error) {
 	if err := j.checkDisk(dir); err != nil {
 		return result, err
 	}
+	result.Record = j.record
 	return result, child.RemoveFiles(j.temp())
 }
 
@@ -138,6 +141,7 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	if j.builder.cfg.Images != nil {
 		return j.makeImage(ctx, tree, from, config)
 	}
+	j.record = build.Record{Builder: build.Version(), Language: string(config.Language)}
 	artifact := build.Artifact{
 		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs,
 		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),

@@ -22,6 +22,7 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 	if err != nil {
 		return launch{}, err
 	}
+	j.record.LanguageVersion = version
 	runtimeDir, err := j.nodeRuntime(ctx)
 	if err != nil {
 		return launch{}, err
@@ -94,6 +95,12 @@ func (j *job) installCommand(tree string, config framework.Config, nodeVersion s
 		if err := j.note(revisionlog.Info, "there is no lock file: versions may differ from build to build"); err != nil {
 			return s, kept, err
 		}
+	} else {
+		text, err := readWritten(j.tree, filepath.Join(installation.Dir, installation.Lock))
+		if err != nil {
+			return s, kept, build.Fail(build.ReasonDependenciesFailed, "%s cannot be read: %v.", installation.Lock, err)
+		}
+		j.record.Dependencies = build.Digest(text)
 	}
 	program := []string{installation.Tool}
 	if _, missing := exec.LookPath(installation.Tool); installation.Tool != "npm" && (missing != nil || installation.Version != "") {

@@ -88,6 +88,9 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	if err != nil {
 		return launch{}, err
 	}
+	if err := j.recordPython(lock); err != nil {
+		return launch{}, err
+	}
 	shared, err := j.installPackages(ctx, p, plan, lock)
 	if err != nil {
 		return launch{}, err
@@ -100,6 +103,26 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		shared: shared,
 	}, nil
 }
+
+// recordPython notes the interpreter that the environment has, and what its dependencies were resolved to.
+func (j *job) recordPython(lock string) error {
+	versions, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
+	settings, err := readWritten(j.root, filepath.Join(venv, "pyvenv.cfg"))
+	if err != nil {
+		return err
+	}
+	j.record.Dependencies = build.Digest(versions)
+	if version := interpreterVersion.FindSubmatch(settings); version != nil {
+		j.record.LanguageVersion = string(version[1])
+	}
+	return nil
+}
+
+// interpreterVersion is where the settings of an environment name it.
+var interpreterVersion = regexp.MustCompile(`(?m)^version(?:_info)? *= *([0-9.]+)`)
 
 // installPackages installs what a lock names, or links to where it is installed for all builds, and then the repository's own packages. It returns what the build shares.
 func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lock string) (shared []string, err error) {

@@ -15,6 +15,7 @@ type storedResult struct {
 	State     build.State    `json:"state"`
 	CommitSHA string         `json:"commit_sha,omitempty"`
 	Artifact  build.Artifact `json:"artifact"`
+	Record    build.Record   `json:"record"`
 	Reason    string         `json:"reason,omitempty"`
 	Message   string         `json:"message,omitempty"`
 }

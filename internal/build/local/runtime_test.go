@@ -120,8 +120,13 @@ func testExamples(t *testing.T, m machine) {
 			repository := buildtest.NewRepo(t, files)
 			first := buildtest.NewSpec(repository.URL())
 			begun := time.Now()
-			wantAgent(t, m.build(t, first).Artifact)
+			one := m.build(t, first)
+			wantAgent(t, one.Artifact)
 			t.Logf("first build and start: %s", time.Since(begun))
+			language, _, _ := strings.Cut(name, "-")
+			if r := one.Record; r.Builder != build.Version() || r.Language != language || strings.Count(r.LanguageVersion, ".") != 2 || !strings.HasPrefix(r.Dependencies, "sha256:") || r.Base != "" || r.Image != "" {
+				t.Errorf("the record is %+v", r)
+			}
 			files[changed] += "\n"
 			for _, manifest := range []string{"package.json", "package-lock.json"} {
 				if text, ok := files[manifest]; ok {
@@ -135,6 +140,9 @@ func testExamples(t *testing.T, m machine) {
 			built := m.build(t, second)
 			t.Logf("second build: %s", time.Since(begun))
 			wantAgent(t, built.Artifact)
+			if same := built.Record == one.Record; same != (language == "python") { // the name of a package is in its lock file
+				t.Errorf("the records are %+v and %+v", one.Record, built.Record)
+			}
 			if !strings.Contains(m.log(t, second), "the dependencies are as in an earlier build") {
 				t.Errorf("the second build looked for its dependencies again:\n%s", m.log(t, second))
 			}

@@ -31,6 +31,8 @@ type answer struct {
 	Graphs []string `json:"graphs"`
 	// Commit is the commit's id, or the digest of the tarball.
 	Commit string `json:"commit"`
+	// Record is what the image is made with, apart from the image.
+	Record build.Record `json:"record"`
 	// Remarks go to the log.
 	Remarks []string `json:"remarks"`
 	// Steps are those of the Dockerfile.
@@ -106,7 +108,7 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 			return answer{}, err
 		}
 	}
-	said := answer{Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Remarks: config.Remarks, Steps: recipe.Steps}
+	said := answer{Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Record: recipe.Record, Remarks: config.Remarks, Steps: recipe.Steps}
 	if config.Language == "" {
 		said.Build, said.Text = config.Build, config.BuildText
 	}
