@@ -77,6 +77,8 @@ func New(cfg Config) (*Host, error) {
 		"GET " + wire.Release:    h.awaitRelease,
 		"DELETE " + wire.Release: h.remove,
 		"GET " + wire.Relapse:    h.awaitRelapse,
+		"PUT " + wire.Restart:    h.restart,
+		"GET " + wire.Restart:    h.awaitRestart,
 		"POST " + wire.Ends:      h.giveEnds,
 		"POST " + wire.Builds:    h.startBuild,
 		"GET " + wire.Build:      h.awaitBuild,

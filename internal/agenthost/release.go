@@ -30,6 +30,11 @@ func (h *Host) Restore(ctx context.Context) error {
 }
 
 func (h *Host) apply(w http.ResponseWriter, r *http.Request) error {
+	return h.take(w, r, h.cfg.Target.Apply)
+}
+
+// take hands the release that a request brings to the target, and keeps it as it is described now: that is how the host's next start begins it.
+func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Context, compute.Release) error) error {
 	var release compute.Release
 	if err := decode(r, &release); err != nil {
 		return err
@@ -39,8 +44,8 @@ func (h *Host) apply(w http.ResponseWriter, r *http.Request) error {
 	}
 	h.order.Lock()
 	defer h.order.Unlock()
-	// If keeping it fails, the caller hears of it and applies the release again, which does no harm.
-	if err := h.cfg.Target.Apply(r.Context(), release); err != nil {
+	// If keeping it fails, the caller hears of it and asks again, which does no harm.
+	if err := run(r.Context(), release); err != nil {
 		return err
 	}
 	if err := h.releases.keep(r.Context(), release); err != nil {
@@ -48,6 +53,50 @@ func (h *Host) apply(w http.ResponseWriter, r *http.Request) error {
 	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
+}
+
+// restart starts a release's agents anew.
+func (h *Host) restart(w http.ResponseWriter, r *http.Request) error {
+	restarter, err := h.restarter()
+	if err != nil {
+		return err
+	}
+	restartID := r.PathValue("restart")
+	if !id.Valid(restartID) {
+		return fault.New(fault.Invalid, "The restart %q is not an id.", restartID)
+	}
+	return h.take(w, r, func(ctx context.Context, release compute.Release) error {
+		if release.Ref != refOf(r) {
+			return fault.New(fault.Invalid, "The body is not the release of the path.")
+		}
+		return restarter.Restart(ctx, release, restartID)
+	})
+}
+
+func (h *Host) awaitRestart(w http.ResponseWriter, r *http.Request) error {
+	restarter, err := h.restarter()
+	if err != nil {
+		return err
+	}
+	ctx, cancel, err := waiting(r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	status, err := restarter.AwaitRestart(ctx, refOf(r), r.PathValue("restart"))
+	if err != nil {
+		return err
+	}
+	respond(w, http.StatusOK, status)
+	return nil
+}
+
+func (h *Host) restarter() (compute.Restarter, error) {
+	restarter, ok := h.cfg.Target.(compute.Restarter)
+	if !ok {
+		return nil, fault.New(fault.NotFound, "Nobody restarts the releases of this host.")
+	}
+	return restarter, nil
 }
 
 func (h *Host) awaitRelease(w http.ResponseWriter, r *http.Request) error {

@@ -35,6 +35,8 @@ func TestRestore(t *testing.T) {
 	pid, err := computetest.Ask(patience(t), m.healthy(t, r), "pid")
 	must(t, err)
 	must(t, m.Remove(t.Context(), removed.Ref))
+	r.Env["SECRET"] = "open-barley"
+	must(t, m.Restart(t.Context(), r, removed.Revision))
 	m.shut()
 
 	m = newMachine(t, dir)
@@ -47,8 +49,8 @@ func TestRestore(t *testing.T) {
 		t.Errorf("process %s answers, %v", again, err)
 	}
 	environment, err := computetest.Ask(patience(t), endpoint, "environment")
-	if err != nil || !strings.Contains(environment, "SECRET=open-sesame") {
-		t.Errorf("the agent has another environment than before: %s, %v", environment, err)
+	if err != nil || !strings.Contains(environment, "SECRET=open-barley") {
+		t.Errorf("the agent has another environment than when it was restarted: %s, %v", environment, err)
 	}
 	must(t, m.Remove(t.Context(), r.Ref))
 	if files := kept(t, dir); len(files) != 0 {

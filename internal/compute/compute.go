@@ -26,7 +26,7 @@ type Release struct {
 	Artifact build.Artifact
 	// Env is the agent's environment: its secrets and the settings of the platform. The target adds HOST and PORT.
 	Env map[string]string
-	// SecretReferences are further variables of the agent, whose values the place where it runs has. Only a listener's can have any.
+	// SecretReferences are further variables of the agent, whose values the place where it runs has. Only a listener's can have any; elsewhere they are in Env.
 	SecretReferences []SecretReference `json:",omitempty"`
 	// Token is the bearer token that the agent expects on each invocation (SLIPWAY_INVOKE_TOKEN).
 	Token string
@@ -40,7 +40,7 @@ type Release struct {
 	Placement Placement
 }
 
-// SecretReference is the interface's: a variable whose value is in a Kubernetes Secret of the release's namespace.
+// SecretReference is the interface's: a variable whose value is in a secret of the workspace, or at a listener in a Kubernetes Secret of the release's namespace.
 type SecretReference struct {
 	Name       string `json:"name"`
 	SecretKey  string `json:"secret_key"`
@@ -156,6 +156,17 @@ type Minder interface {
 	// AwaitRelapse returns, in a sentence, why a release that was healthy cannot be relied on: it ends time and again, or does not answer its health check any
 	// more. The target tries to keep it running all the same. It waits until there is such a reason; when ctx ends before, it returns "" without an error.
 	AwaitRelapse(ctx context.Context, ref Ref) (reason string, err error)
+}
+
+// Restarter is a Target that can start a release's agents anew without another revision, so that they get another environment.
+type Restarter interface {
+	// Restart starts the agents of a release anew, as it is described now: those that run serve on until a successor is healthy, and finish their callers as with Remove.
+	// Where only one can run at a time, callers wait for the successor. When no successor becomes healthy, those that run serve on. Restart returns as soon as the work is
+	// accepted. A release that is absent, or failed, is applied. A restart is named by its id: asking for it again does nothing, and another one takes its place.
+	Restart(ctx context.Context, release Release, restartID string) error
+	// AwaitRestart is Await for a restart: Healthy when its successors, or those of one that took its place, serve all new callers; Failed when they will not, and the agents
+	// before serve on. Of a restart that is not known it returns the release's status, as all that runs was started since.
+	AwaitRestart(ctx context.Context, ref Ref, restartID string) (Status, error)
 }
 
 // Alarm is told by a target of each end of an agent that was healthy, which it starts again, and of an agent that cannot be started at all: why, and what it printed

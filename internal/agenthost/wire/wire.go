@@ -18,6 +18,7 @@ import (
 const (
 	Releases = "/releases"
 	Release  = "/releases/{workspace}/{deployment}/{revision}"
+	Restart  = "/releases/{workspace}/{deployment}/{revision}/restarts/{restart}"
 	Relapse  = "/releases/{workspace}/{deployment}/{revision}/relapse"
 	Agent    = "/agents/{workspace}/{deployment}/{revision}"
 	Ends     = "/ends"

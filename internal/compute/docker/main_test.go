@@ -135,11 +135,20 @@ func openMachine(t *testing.T, dir string, adjust ...func(*docker.Config)) machi
 
 // Apply runs a release of the test binary in the image of the same agents.
 func (m machine) Apply(ctx context.Context, r compute.Release) error {
+	return m.Target.Apply(ctx, contained(r))
+}
+
+// Restart restarts such a release.
+func (m machine) Restart(ctx context.Context, r compute.Release, restartID string) error {
+	return m.Target.Restart(ctx, contained(r), restartID)
+}
+
+func contained(r compute.Release) compute.Release {
 	r.Artifact.Dir, r.Artifact.Start = "", nil
 	if r.Artifact.Image == "" {
 		r.Artifact.Image = image
 	}
-	return m.Target.Apply(ctx, r)
+	return r
 }
 
 func (m machine) apply(t *testing.T, r compute.Release) {

@@ -54,16 +54,15 @@ type running struct {
 }
 
 // Start starts the containers of a replica in their order.
-func (e *engine) Start(ctx context.Context, spec compute.Release) (replica.Replica, *compute.Status) {
-	p, within := e.pod(spec.Revision)
-	p.spec.Artifact.Image = spec.Artifact.Image
+func (p prepared) Start(ctx context.Context) (replica.Replica, *compute.Status) {
+	spec, e := p.spec, p.engine
 	output, err := e.cfg.Logs.Writer(spec.Revision, revisionlog.Deploy, spec.SecretValues()...)
 	if err != nil {
 		return nil, replica.Failed(compute.ReasonStartFailed, "the agent could not be started: "+err.Error())
 	}
-	r := &running{engine: e, pod: p, name: "slipway-" + spec.Revision + "-" + strings.ToLower(rand.Text()[:8]), output: output, done: make(chan struct{})}
+	r := &running{engine: e, pod: p.pod, name: "slipway-" + spec.Revision + "-" + strings.ToLower(rand.Text()[:8]), output: output, done: make(chan struct{})}
 	r.follow, r.end = context.WithCancel(context.Background())
-	failure := r.start(ctx, within)
+	failure := r.start(ctx, e.has())
 	if failure == nil {
 		return r, nil
 	}

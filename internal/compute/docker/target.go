@@ -46,8 +46,9 @@ type Target struct {
 }
 
 var (
-	_ compute.Target = (*Target)(nil)
-	_ compute.Minder = (*Target)(nil)
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
 )
 
 // engine is the replica.Host of containers.
@@ -60,8 +61,6 @@ type engine struct {
 	mu sync.Mutex
 	// size is what the engine has; nil until it has answered and what an earlier server left there was removed.
 	size *size
-	// pods are the releases that were prepared, by revision.
-	pods map[string]pod
 }
 
 // New returns a target. There need not be an engine yet.
@@ -75,7 +74,7 @@ func New(cfg Config) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open docker target: %w", err)
 	}
-	e := &engine{cfg: cfg, client: api, pods: map[string]pod{}}
+	e := &engine{cfg: cfg, client: api}
 	if err := e.remember(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
 	}
@@ -120,33 +119,44 @@ func (t *Target) Close(ctx context.Context) error {
 	return errors.Join(t.engine.leave(), t.engine.client.Close())
 }
 
+// prepared is a release whose images are there.
+type prepared struct {
+	engine *engine
+	spec   compute.Release
+	pod    pod
+}
+
+// Release is the release with its image by its digest.
+func (p prepared) Release() compute.Release { return p.spec }
+
+// Lone tells that each container has ports of its own.
+func (*engine) Lone(compute.Release) bool { return false }
+
 // Prepare makes the release's images be there, and tells them by their digests.
-func (e *engine) Prepare(ctx context.Context, spec compute.Release) (compute.Release, *compute.Status) {
+func (e *engine) Prepare(ctx context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
 	if err := e.meet(ctx); err != nil {
-		return spec, noEngine(err)
+		return nil, noEngine(err)
 	}
 	p, err := newPod(spec)
 	if err != nil {
-		return spec, replica.Failed(compute.ReasonStartFailed, err.Error())
+		return nil, replica.Failed(compute.ReasonStartFailed, err.Error())
 	}
 	if err := e.logIn(ctx, spec.Ref, p.keys); err != nil {
-		return spec, replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", spec.Artifact.Image, err))
+		return nil, replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", spec.Artifact.Image, err))
 	}
 	var failure *compute.Status
 	if spec.Artifact.Image, failure = e.resolve(ctx, spec.Artifact.Image, pullTag, p.keys); failure != nil {
-		return spec, failure
+		return nil, failure
 	}
+	p.spec.Artifact.Image = spec.Artifact.Image
 	for _, containers := range [][]containerSpec{p.InitContainers, p.Sidecars} {
 		for i, c := range containers {
 			if containers[i].Image, failure = e.resolve(ctx, c.Image, cmp.Or(c.ImagePullPolicy, pullIfNotPresent), p.keys); failure != nil {
-				return spec, failure
+				return nil, failure
 			}
 		}
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.pods[spec.Revision] = p
-	return spec, nil
+	return prepared{e, spec, p}, nil
 }
 
 func noEngine(err error) *compute.Status {
@@ -154,17 +164,17 @@ func noEngine(err error) *compute.Status {
 		"This server has no container engine, so it cannot run an image. Deploy from a git repository, or start Docker on its machine. (%v)", err))
 }
 
-func (e *engine) pod(revision string) (pod, size) {
+// has returns what the engine has, once it was met.
+func (e *engine) has() size {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.pods[revision], *e.size
+	return *e.size
 }
 
 // Erase removes what a release's replicas could not remove themselves.
 func (e *engine) Erase(spec compute.Release) error {
 	e.mu.Lock()
 	met := e.size != nil
-	delete(e.pods, spec.Revision)
 	e.mu.Unlock()
 	if !met {
 		return nil

@@ -20,6 +20,7 @@ import (
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	computetest.Run(t, func(t *testing.T) compute.Target { return newMachine(t) })
+	computetest.RunRestart(t, func(t *testing.T) compute.Target { return newMachine(t) })
 }
 
 // TestWhatCannotRunSaysWhy is about all failures that a person can mend.

@@ -109,12 +109,8 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 		TaskDefinition: aws.String(definition),
 		DesiredCount:   aws.Int32(int32(release.Resources.MinScale)),
 		LaunchType:     types.LaunchTypeFargate,
-		DeploymentConfiguration: &types.DeploymentConfiguration{
-			// There is nothing to roll back to: the release before is a service of its own.
-			DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: false},
-			MinimumHealthyPercent:    aws.Int32(100),
-			MaximumPercent:           aws.Int32(200),
-		},
+		// There is nothing to roll back to: the release before is a service of its own.
+		DeploymentConfiguration:       replacing(false),
 		HealthCheckGracePeriodSeconds: aws.Int32(int32(cmp.Or(release.ReadyLimit, t.cfg.StartLimit).Seconds())),
 		LoadBalancers: []types.LoadBalancer{{
 			TargetGroupArn: aws.String(group), ContainerName: aws.String(container), ContainerPort: aws.Int32(port),
@@ -130,6 +126,15 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 		return nil
 	}
 	return err
+}
+
+// replacing is how a service replaces its tasks: by as many that are healthy before one goes, and back again, where rollback says so, when they are not.
+func replacing(rollback bool) *types.DeploymentConfiguration {
+	return &types.DeploymentConfiguration{
+		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: rollback},
+		MinimumHealthyPercent:    aws.Int32(100),
+		MaximumPercent:           aws.Int32(200),
+	}
 }
 
 func (t *Target) publicIP() types.AssignPublicIp {

@@ -25,12 +25,17 @@ var (
 
 // Await looks at the release at growing intervals until it is not Progressing.
 func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+	return t.await(ctx, ref, t.look)
+}
+
+// await looks at a release in one of several ways, until it is not Progressing.
+func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.Context, compute.Ref) (compute.Status, error)) (compute.Status, error) {
 	if err := t.names.check(ref); err != nil {
 		return compute.Status{}, fmt.Errorf("await release %s: %w", ref.Revision, err)
 	}
 	status := compute.Status{State: compute.Progressing, Message: "it is starting"}
 	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
-		seen, err := t.look(ctx, ref)
+		seen, err := look(ctx, ref)
 		switch {
 		case isOver(ctx, err):
 			return status, nil

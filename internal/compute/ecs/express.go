@@ -49,14 +49,22 @@ func (t *Target) retryExpress(ctx context.Context, ref compute.Ref, service *typ
 // expressDeployment returns how the newest deployment of an Express service goes; "" when there is none yet. Its deployments are canaries, whose state
 // is not among what a service says of itself.
 func (t *Target) expressDeployment(ctx context.Context, service *types.Service) (types.ServiceDeploymentStatus, string, error) {
+	newest, err := t.newestExpress(ctx, service)
+	if err != nil || newest == nil {
+		return "", "", err
+	}
+	return newest.Status, aws.ToString(newest.StatusReason), nil
+}
+
+// newestExpress returns the newest deployment of an Express service; nil when there is none yet.
+func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*types.ServiceDeploymentBrief, error) {
 	found, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
 		Service: service.ServiceArn, Cluster: aws.String(t.cfg.Cluster), MaxResults: aws.Int32(1), // newest first
 	})
 	if err != nil || len(found.ServiceDeployments) == 0 {
-		return "", "", err
+		return nil, err
 	}
-	newest := found.ServiceDeployments[0]
-	return newest.Status, aws.ToString(newest.StatusReason), nil
+	return &found.ServiceDeployments[0], nil
 }
 
 // describeExpress returns the Express service of a release; nil when there is none.

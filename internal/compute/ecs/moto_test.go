@@ -177,6 +177,49 @@ func TestMotoLifeOfARelease(t *testing.T) {
 	s.await(release.Ref, compute.Absent)
 }
 
+// TestMotoRestart gives a service that runs another task definition with other values, once, and leaves nothing in the end.
+func TestMotoRestart(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	target := s.target()
+	release := newRelease()
+	release.Resources = compute.Resources{CPU: 1, MemoryMB: 3000}
+	const before = "before"
+	release.Env["PASSWORD"], release.Env["GONE"] = before, before
+	must(t, target.Apply(t.Context(), release))
+	first := s.serving(release)
+	release.Env["PASSWORD"] = "hunter2"
+	delete(release.Env, "GONE")
+	for range 2 {
+		must(t, target.Restart(t.Context(), release, restartID))
+	}
+	second := s.serving(release)
+	if second == first {
+		t.Errorf("the service still has %s", first)
+	}
+	s.wantTask(release)
+	must(t, target.Restart(t.Context(), release, anotherID))
+	if third := s.serving(release); third == second || len(s.left()) != 7 {
+		t.Errorf("the service has %s, there are %q", third, s.left())
+	}
+	must(t, target.Remove(t.Context(), release.Ref))
+	if got := s.left(); len(got) > 0 {
+		t.Errorf("left: %q", got)
+	}
+	must(t, target.Restart(t.Context(), release, restartID))
+	if got := s.left(); len(got) != 5 {
+		t.Errorf("a release that was absent has %q", got)
+	}
+}
+
+// serving is the task definition of a release's service.
+func (s *stack) serving(release compute.Release) string {
+	s.t.Helper()
+	found, err := s.ecs.DescribeServices(s.t.Context(), &awsecs.DescribeServicesInput{Cluster: aws.String(s.config.Cluster), Services: []string{"slipway-" + release.Revision}})
+	must(s.t, err)
+	return aws.ToString(found.Services[0].TaskDefinition)
+}
+
 // wantTask checks the task definition and the secret that it refers to.
 func (s *stack) wantTask(release compute.Release) {
 	s.t.Helper()

@@ -69,18 +69,25 @@ func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[st
 
 // defineTask registers the release's task definition, unless it is there, and returns its ARN.
 func (t *Target) defineTask(ctx context.Context, release compute.Release, env environment, secretARN string) (string, error) {
-	family := aws.String(t.names.of(release.Ref))
-	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: family})
-	if err == nil && found.TaskDefinition.Status == types.TaskDefinitionStatusActive && refersTo(found.TaskDefinition, secretARN) {
-		return aws.ToString(found.TaskDefinition.TaskDefinitionArn), nil
-	}
-	// ECS has no error of its own for a family that is not there.
-	if _, missing := errors.AsType[*types.ClientException](err); err != nil && !missing {
+	newest, err := t.newestTask(ctx, release.Ref)
+	if err != nil {
 		return "", err
 	}
+	if newest.Status == types.TaskDefinitionStatusActive && refersTo(newest, secretARN) {
+		return aws.ToString(newest.TaskDefinitionArn), nil
+	}
+	made, err := t.ecs.RegisterTaskDefinition(ctx, t.taskOf(release, env, secretARN))
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+}
+
+// taskOf describes what each task of a release is.
+func (t *Target) taskOf(release compute.Release, env environment, secretARN string) *ecs.RegisterTaskDefinitionInput {
 	cpu, memory := fit(release.Resources.CPU, release.Resources.MemoryMB).texts()
 	input := &ecs.RegisterTaskDefinitionInput{
-		Family: family, Cpu: &cpu, Memory: &memory,
+		Family: aws.String(t.names.of(release.Ref)), Cpu: &cpu, Memory: &memory,
 		NetworkMode:             types.NetworkModeAwsvpc,
 		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
 		RuntimePlatform:         &types.RuntimePlatform{CpuArchitecture: types.CPUArchitecture(t.cfg.Architecture), OperatingSystemFamily: types.OSFamilyLinux},
@@ -91,11 +98,7 @@ func (t *Target) defineTask(ctx context.Context, release compute.Release, env en
 	if t.cfg.TaskRole != "" {
 		input.TaskRoleArn = aws.String(t.cfg.TaskRole)
 	}
-	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
-	if err != nil {
-		return "", err
-	}
-	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+	return input
 }
 
 // refersTo tells whether the definition's secrets are those of the secret that is there now: one that was deleted and made again has another ARN.

@@ -8,36 +8,53 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 )
 
-// MindedTarget is what each of the two targets is.
-type MindedTarget interface {
+// MachineTarget is what each of the two targets is.
+type MachineTarget interface {
 	compute.Target
 	compute.Minder
+	compute.Restarter
 }
 
 // Target implements compute.Target with two others.
 type Target struct {
-	processes, containers MindedTarget
+	processes, containers MachineTarget
 
 	mu sync.Mutex
 	// contained are the revisions that were applied to containers.
 	contained map[string]bool
 }
 
-var _ MindedTarget = (*Target)(nil)
+var _ MachineTarget = (*Target)(nil)
 
 // New returns a target that runs releases with an image in containers, and all others as processes.
-func New(processes, containers MindedTarget) *Target {
+func New(processes, containers MachineTarget) *Target {
 	return &Target{processes: processes, containers: containers, contained: map[string]bool{}}
 }
 
 // Apply makes the release run by what it is.
 func (t *Target) Apply(ctx context.Context, release compute.Release) error {
+	t.note(release)
+	return t.of(release.Ref).Apply(ctx, release)
+}
+
+// Restart starts the release's agents anew.
+func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
+	t.note(release)
+	return t.of(release.Ref).Restart(ctx, release, restartID)
+}
+
+// AwaitRestart returns how a restart has ended.
+func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	return t.of(ref).AwaitRestart(ctx, ref, restartID)
+}
+
+// note keeps what runs the release.
+func (t *Target) note(release compute.Release) {
 	t.mu.Lock()
+	defer t.mu.Unlock()
 	if release.Artifact.Image != "" {
 		t.contained[release.Revision] = true
 	}
-	t.mu.Unlock()
-	return t.of(release.Ref).Apply(ctx, release)
 }
 
 // Await returns the release's status.
@@ -64,7 +81,7 @@ func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	return target.Remove(ctx, ref)
 }
 
-func (t *Target) of(ref compute.Ref) MindedTarget {
+func (t *Target) of(ref compute.Ref) MachineTarget {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.contained[ref.Revision] {

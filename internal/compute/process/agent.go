@@ -24,13 +24,22 @@ type agent struct {
 	output   *files.Writer
 }
 
+// release is one whose processes can be started.
+type release struct {
+	machine *machine
+	spec    compute.Release
+}
+
+// Release is the release as it was prepared.
+func (r release) Release() compute.Release { return r.spec }
+
 // Start starts the process of a replica.
-func (m *machine) Start(_ context.Context, spec compute.Release) (replica.Replica, *compute.Status) {
-	port, failure := choosePort(spec)
+func (r release) Start(context.Context) (replica.Replica, *compute.Status) {
+	port, failure := choosePort(r.spec)
 	if failure != nil {
 		return nil, failure
 	}
-	a, err := m.launch(spec, port)
+	a, err := r.machine.launch(r.spec, port)
 	if err != nil {
 		return nil, failed(compute.ReasonStartFailed, "the agent could not be started: %v", err)
 	}

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"net"
 	"strconv"
@@ -13,14 +14,9 @@ import (
 // portVariable is set by the platform; the framework configuration file may fix it, the release's own environment may not.
 const portVariable = "PORT"
 
-func hasFixedPort(spec compute.Release) bool { return spec.Artifact.Env[portVariable] != "" }
-
 // choosePort returns the port that the configuration fixes, if nobody has it, or else a free one.
 func choosePort(spec compute.Release) (string, *compute.Status) {
-	wanted := "0"
-	if hasFixedPort(spec) {
-		wanted = spec.Artifact.Env[portVariable]
-	}
+	wanted := cmp.Or(spec.Artifact.Env[portVariable], "0")
 	port, err := tryListen(wanted)
 	switch {
 	case errors.Is(err, syscall.EADDRINUSE):

@@ -39,8 +39,9 @@ type Target struct {
 }
 
 var (
-	_ compute.Target = (*Target)(nil)
-	_ compute.Minder = (*Target)(nil)
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
 )
 
 // machine is the replica.Host of processes.
@@ -78,12 +79,15 @@ func (t *Target) Close(ctx context.Context) error {
 }
 
 // Prepare gives a release whose configuration fixes its port one replica, as two cannot listen there.
-func (*machine) Prepare(_ context.Context, spec compute.Release) (compute.Release, *compute.Status) {
-	if hasFixedPort(spec) {
+func (m *machine) Prepare(_ context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
+	if m.Lone(spec) {
 		spec.Resources.MinScale, spec.Resources.MaxScale = 1, 1
 	}
-	return spec, nil
+	return release{m, spec}, nil
 }
+
+// Lone tells that the release's configuration fixes its port.
+func (*machine) Lone(spec compute.Release) bool { return spec.Artifact.Env[portVariable] != "" }
 
 // Erase removes the files of a release.
 func (m *machine) Erase(spec compute.Release) error { return child.RemoveFiles(m.dirOf(spec.Revision)) }

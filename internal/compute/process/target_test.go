@@ -104,6 +104,7 @@ func (m machine) wantUnavailable(t *testing.T, ctx context.Context, r compute.Re
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	computetest.Run(t, func(t *testing.T) compute.Target { return newMachine(t) })
+	computetest.RunRestart(t, func(t *testing.T) compute.Target { return newMachine(t) })
 }
 
 func TestAgentGetsACleanEnvironment(t *testing.T) {

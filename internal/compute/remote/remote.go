@@ -19,8 +19,9 @@ type Target struct {
 }
 
 var (
-	_ compute.Target = (*Target)(nil)
-	_ compute.Minder = (*Target)(nil)
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
 )
 
 // New returns a target that hands its work to the host at baseURL, where token is the host's own bearer token. The invoke tokens of agents
@@ -44,6 +45,27 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 		return compute.Status{}, fmt.Errorf("await release %s: %w", ref.Revision, err)
 	}
 	return status, nil
+}
+
+// Restart starts the release's agents anew, and has the host know the release as it is described now.
+func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
+	if err := t.host.Send(ctx, http.MethodPut, restartPath(release.Ref, restartID), release); err != nil {
+		return fmt.Errorf("restart release %s: %w", release.Revision, err)
+	}
+	return nil
+}
+
+// AwaitRestart returns how a restart has ended, once it has.
+func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	status, err := wire.Await(ctx, t.host, restartPath(ref, restartID), func(s compute.Status) bool { return s.State != compute.Progressing })
+	if err != nil {
+		return compute.Status{}, fmt.Errorf("await restart of release %s: %w", ref.Revision, err)
+	}
+	return status, nil
+}
+
+func restartPath(ref compute.Ref, restartID string) string {
+	return wire.Path(wire.Restart, ref.Workspace, ref.Deployment, ref.Revision, restartID)
 }
 
 // AwaitRelapse waits until the host cannot rely on the release any more.

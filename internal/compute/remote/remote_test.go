@@ -79,6 +79,7 @@ func must(t *testing.T, err error) {
 func TestTarget(t *testing.T) {
 	t.Parallel()
 	computetest.Run(t, func(t *testing.T) compute.Target { return newTarget(t) })
+	computetest.RunRestart(t, func(t *testing.T) compute.Target { return newTarget(t) })
 }
 
 // TestInvocationOfALostRelease acquires before the release goes: the graph client must learn that another attempt may succeed.
@@ -119,9 +120,11 @@ func TestHostRefuses(t *testing.T) {
 		"nobody there":  {dial(t, nobody.URL, token), "connection refused"},
 	} {
 		_, awaitErr := c.target.Await(t.Context(), r.Ref)
+		_, restartErr := c.target.AwaitRestart(t.Context(), r.Ref, r.Revision)
 		_, _, acquireErr := c.target.Acquire(t.Context(), r.Ref)
 		for operation, err := range map[string]error{
 			"Apply": c.target.Apply(t.Context(), r), "Await": awaitErr, "Acquire": acquireErr, "Remove": c.target.Remove(t.Context(), r.Ref),
+			"Restart": c.target.Restart(t.Context(), r, r.Revision), "AwaitRestart": restartErr,
 		} {
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), token) {
 				t.Errorf("%s: %s: got %v, want %q", name, operation, err, c.want)

@@ -6,4 +6,7 @@
 // callers. A release of more than one size has a scaler, which adds a replica as soon as there are more callers than the present ones are meant for, those who queue
 // for it included, and takes one away, when its callers have left, after there were fewer for a while. Everything that others ask of a release, they read from the
 // state that is published.
+//
+// A restart makes a second release of the revision, the successor, which takes the place of the first when it is healthy. What they have in common is erased with the last
+// one.
 package replica

@@ -18,8 +18,8 @@ type slow struct {
 	begun, end chan struct{}
 }
 
-func (s slow) Prepare(_ context.Context, spec compute.Release) (compute.Release, *compute.Status) {
-	return spec, replica.Failed(compute.ReasonStartFailed, "nothing starts here")
+func (s slow) Prepare(context.Context, compute.Release) (replica.Prepared, *compute.Status) {
+	return nil, replica.Failed(compute.ReasonStartFailed, "nothing starts here")
 }
 
 func (s slow) Erase(compute.Release) error {

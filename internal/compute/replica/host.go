@@ -12,12 +12,20 @@ const ProcessLimit = 4096
 
 // Host starts replicas. All methods may be called concurrently.
 type Host interface {
-	// Prepare readies what all replicas of a release need, and returns the release with what was found out; or says why it cannot run.
-	Prepare(ctx context.Context, spec compute.Release) (compute.Release, *compute.Status)
-	// Start starts a replica, or says why it cannot be. Of one that could not be started nothing is left.
-	Start(ctx context.Context, spec compute.Release) (Replica, *compute.Status)
+	// Prepare readies what all replicas of a release need; or says why it cannot run.
+	Prepare(ctx context.Context, spec compute.Release) (Prepared, *compute.Status)
+	// Lone tells that there can be no second replica while one of the release runs.
+	Lone(spec compute.Release) bool
 	// Erase removes what a release has left behind when its last replica has ended.
 	Erase(spec compute.Release) error
+}
+
+// Prepared is a release whose replicas can be started. All methods may be called concurrently.
+type Prepared interface {
+	// Release is the release with what was found out when it was prepared.
+	Release() compute.Release
+	// Start starts a replica, or says why it cannot be. Of one that could not be started nothing is left.
+	Start(ctx context.Context) (Replica, *compute.Status)
 }
 
 // Replica is one running process or container of a release, or what a host has of the kind.

@@ -14,6 +14,7 @@ type release struct {
 	revision string
 	// spec is as it was applied until the host has prepared it; the first supervisor starts after that.
 	spec compute.Release
+	host Prepared
 	// lowest and highest bound the number of replicas, once the host has prepared them; jobs is how many callers each is meant for.
 	lowest, highest, jobs int
 	// ctx ends when the replicas must stop.
@@ -35,6 +36,8 @@ type release struct {
 	ends     int
 	relapse  string
 	draining bool
+	// trying tells that it is a successor which has not taken the place of the one before: it is nobody else's trouble if it does not start.
+	trying bool
 	// changed is closed, and replaced, at each change of the fields above.
 	changed chan struct{}
 }
@@ -54,12 +57,16 @@ func newRelease(t *Target, spec compute.Release) *release {
 func (r *release) run() {
 	defer close(r.ended)
 	defer r.stop()
-	spec, failure := r.target.host.Prepare(r.ctx, r.spec)
+	if r.ctx.Err() != nil {
+		r.publish(stopping)
+		return
+	}
+	host, failure := r.target.host.Prepare(r.ctx, r.spec)
 	if failure != nil {
 		r.fail(*failure)
 		return
 	}
-	r.prepared(spec)
+	r.prepared(host)
 	first := r.add()
 	running, failure := first.start()
 	if failure != nil {
@@ -73,12 +80,12 @@ func (r *release) run() {
 }
 
 // prepared notes what the host has found out. A release is of no size before.
-func (r *release) prepared(spec compute.Release) {
+func (r *release) prepared(host Prepared) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.spec = spec
-	size := spec.Resources.OrDefaults()
-	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, jobsOf(spec)
+	r.host, r.spec = host, host.Release()
+	size := r.spec.Resources.OrDefaults()
+	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, jobsOf(r.spec)
 }
 
 // add makes room for one more replica.
@@ -96,12 +103,15 @@ var stopping = compute.Status{State: compute.Absent, Message: "it is being stopp
 
 // fail publishes, and tells, why the release will not become healthy.
 func (r *release) fail(why compute.Status) {
-	if r.ctx.Err() != nil {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.ctx.Err() != nil:
 		why = stopping
-	} else {
+	case !r.trying:
 		r.target.raise(r.spec.Ref, why)
 	}
-	r.publish(why)
+	r.set(why)
 }
 
 // publish makes a new status known, except that a draining release stays absent for callers.

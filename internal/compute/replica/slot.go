@@ -60,7 +60,7 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 	limit := cmp.Or(s.release.spec.ReadyLimit, t.limits.ReadyLimit)
 	ready, cancel := context.WithTimeout(s.ctx, limit)
 	defer cancel()
-	running, failure := t.host.Start(ready, s.release.spec)
+	running, failure := s.release.host.Start(ready)
 	if failure != nil {
 		if s.ctx.Err() != nil {
 			failure = &stopping

@@ -66,18 +66,25 @@ type Target struct {
 	mu       sync.Mutex
 	closed   bool
 	releases map[string]*release // by revision
+	restarts map[string]*restart // by revision
+	// running counts the releases of a revision that have not ended: beside the one that serves there may be its successor, and those that finish their callers.
+	running map[string]int
 	// erasing has what is closed when nothing is left of a revision that was removed.
 	erasing map[string]chan struct{}
 }
 
 var (
-	_ compute.Target = (*Target)(nil)
-	_ compute.Minder = (*Target)(nil)
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
 )
 
 // New returns a target without releases. alarm may be nil.
 func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger) *Target {
-	t := &Target{host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(), releases: map[string]*release{}, erasing: map[string]chan struct{}{}}
+	t := &Target{
+		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(),
+		releases: map[string]*release{}, restarts: map[string]*restart{}, running: map[string]int{}, erasing: map[string]chan struct{}{},
+	}
 	t.stop, t.stopRelease = context.WithCancel(context.Background())
 	t.kill, t.killAgents = context.WithCancel(context.Background())
 	return t
@@ -101,8 +108,22 @@ func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	}
 	r := newRelease(t, spec)
 	t.releases[spec.Revision] = r
-	t.supervised.Go(r.run)
+	t.begin(r)
 	return nil
+}
+
+// begin runs a release until it ends. The last of a revision that was removed meanwhile takes along what they leave behind. The caller holds t.mu.
+func (t *Target) begin(r *release) {
+	t.running[r.revision]++
+	t.supervised.Go(func() {
+		r.run()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.running[r.revision]--; t.running[r.revision] == 0 {
+			delete(t.running, r.revision)
+			t.erase(r.spec)
+		}
+	})
 }
 
 // Await returns the release's status, once it is not Progressing.
@@ -113,6 +134,10 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	}
 	for {
 		status, changed := r.watch()
+		if successor := t.find(ref); successor != nil && successor != r {
+			r = successor
+			continue
+		}
 		if status.State != compute.Progressing {
 			return status, nil
 		}
@@ -131,13 +156,18 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: absent}
 	}
 	caller := &visitor{patient: true}
-	defer r.giveUp(caller)
+	defer func() { r.giveUp(caller) }()
 	patience := time.NewTimer(t.limits.RoomLimit)
 	defer patience.Stop()
 	for {
 		endpoint, leave, status, changed := r.enter(caller)
 		if leave != nil {
 			return endpoint, leave, nil
+		}
+		if successor := t.find(ref); successor != nil && successor != r {
+			r.giveUp(caller)
+			r = successor
+			continue
 		}
 		// Who calls is told what is wrong, and not what the agent printed.
 		unavailable := &compute.UnavailableError{Ref: ref, Status: compute.Status{State: status.State, Reason: status.Reason, Message: sentence(status.Message)}}
@@ -163,11 +193,19 @@ func (t *Target) Remove(_ context.Context, ref compute.Ref) error {
 		return nil
 	}
 	delete(t.releases, ref.Revision)
+	if restarting := t.restarts[ref.Revision]; restarting != nil {
+		delete(t.restarts, ref.Revision)
+		restarting.successor.overtake()
+	}
 	r.drain()
-	t.supervised.Go(func() {
-		r.finish()
-		t.erase(r.spec)
-	})
+	t.supervised.Go(r.finish)
+	if t.running[ref.Revision] == 0 {
+		t.supervised.Go(func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.erase(r.spec)
+		})
+	}
 	return nil
 }
 
@@ -197,10 +235,8 @@ func (t *Target) find(ref compute.Ref) *release {
 	return t.releases[ref.Revision]
 }
 
-// erase removes what a release that has stopped left behind, unless it was applied again meanwhile.
+// erase removes what the releases of a revision have left behind that was removed, unless it was applied again meanwhile. The caller holds t.mu, which others get meanwhile.
 func (t *Target) erase(spec compute.Release) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	if err := t.awaitErased(context.Background(), spec.Revision); err != nil || t.releases[spec.Revision] != nil {
 		return
 	}
