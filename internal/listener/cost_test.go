@@ -52,4 +52,9 @@ func TestWhatCallsCost(t *testing.T) {
 		t.Fatalf("got %d releases (%v)", len(page), err)
 	}
 	cost("a page of releases", 0, 0, 2, 1) // one of the first 20 is to be removed
+	d, err := store.Diagnose(t.Context(), l.Ref)
+	if err != nil || len(d.Orders) != 51 {
+		t.Fatalf("got %d orders (%v)", len(d.Orders), err)
+	}
+	cost("a diagnosis", 1, 0, 3, 0)
 }

@@ -159,9 +159,7 @@ func (s *Store) List(ctx context.Context, workspace string, window Window) (Page
 	query := keys.Listeners(workspace)
 	query.Reverse, query.Cursor = true, window.Cursor
 	if _, err := query.Place(); err != nil {
-		return Page{}, fault.Shape(fault.Detail{
-			Loc: []any{"query", "cursor"}, Type: "value_error", Msg: "Input should be the cursor of a page of this list",
-		})
+		return Page{}, fault.Cursor()
 	}
 	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more tells whether there is a next page
 	if window.Cursor != "" {
