@@ -46,17 +46,19 @@ func New(config Config) (*Engine, error) {
 		return nil, fmt.Errorf("new workflow engine: %w", err)
 	}
 	ctx, cut := context.WithCancelCause(context.Background())
+	closing, beginClose := context.WithCancel(context.Background())
 	e := &Engine{
-		table:     config.Table,
-		machines:  machines,
-		functions: config.Functions,
-		now:       config.Now,
-		log:       cmp.Or(config.Log, slog.Default()),
-		observe:   config.Observer,
-		ctx:       ctx,
-		cut:       cut,
-		closing:   make(chan struct{}),
-		claims:    map[table.Key]*claim{},
+		table:      config.Table,
+		machines:   machines,
+		functions:  config.Functions,
+		now:        config.Now,
+		log:        cmp.Or(config.Log, slog.Default()),
+		observe:    config.Observer,
+		ctx:        ctx,
+		cut:        cut,
+		closing:    closing,
+		beginClose: beginClose,
+		claims:     map[table.Key]*claim{},
 	}
 	if e.now == nil {
 		e.now = clock.System

@@ -31,8 +31,9 @@ type Engine struct {
 	// ctx is the parent of all executions'; cut ends it when Close waits no longer.
 	ctx context.Context
 	cut context.CancelCauseFunc
-	// closing is closed when Close begins.
-	closing chan struct{}
+	// closing ends when Close begins, by beginClose.
+	closing    context.Context
+	beginClose context.CancelFunc
 
 	mu      sync.Mutex
 	closed  bool
@@ -41,6 +42,9 @@ type Engine struct {
 }
 
 var _ workflow.Engine = (*Engine)(nil)
+
+// Closing ends when Close begins. A Task that only waits ends then, so that Close need not wait for it: the state is entered again when the execution is resumed.
+func (e *Engine) Closing() context.Context { return e.closing }
 
 // Reasons for which Start refuses an execution.
 var (

@@ -196,7 +196,7 @@ func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err 
 // begins once the engine is closing.
 func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	select {
-	case <-x.engine.closing:
+	case <-x.engine.closing.Done():
 		return ErrClosed
 	default:
 	}
@@ -209,7 +209,7 @@ func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	select {
 	case <-timer.C:
 		return nil
-	case <-x.engine.closing:
+	case <-x.engine.closing.Done():
 		return ErrClosed
 	case <-ctx.Done():
 		return context.Cause(ctx)

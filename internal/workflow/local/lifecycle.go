@@ -155,7 +155,7 @@ func (e *Engine) Close(ctx context.Context) {
 	e.mu.Lock()
 	if !e.closed {
 		e.closed = true
-		close(e.closing)
+		e.beginClose()
 	}
 	e.mu.Unlock()
 	idle := make(chan struct{})

@@ -64,19 +64,36 @@ var drives = map[string]drive{
 	"rollout: AwaitBuild breaks":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "!"}, "Prepare Prepared Provision Provisioned Build AwaitBuild Fail Failed", 10, workflow.Failed, "RevisionFailed"},
 	"rollout: Deploy breaks":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "!"}, "Prepare Prepared Provision Provisioned Deploy Fail Failed", 9, workflow.Failed, "RevisionFailed"},
 	"rollout: AwaitHealthy breaks":   {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy Fail Failed", 10, workflow.Failed, "RevisionFailed"},
+	"rollout: a canary":              {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "Canary Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded PauseCanary Canary CanaryEnded Promote Promoted Done", 7, workflow.Succeeded, ""},
+	"rollout: over at Canary":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded Done", 5, workflow.Succeeded, ""},
+	"rollout: a canary relapses":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "Canary Fail"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded PauseCanary Canary CanaryEnded Fail Failed", 7, workflow.Failed, "RevisionFailed"},
+	"rollout: Canary breaks":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary Fail Failed", 11, workflow.Failed, "RevisionFailed"},
 	"rollout: Promote breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Fail Failed", 11, workflow.Failed, "RevisionFailed"},
 	"rollout: stays healthy":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "Observe Done"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Observed PauseObserving Observe Observed Done", 7, workflow.Succeeded, ""},
 	"rollout: Observe breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Done", 11, workflow.Succeeded, ""},
 	"rollout: Fail breaks":           {workflow.Rollout, answers{"Prepare": "!", "Fail": "!"}, "Prepare Fail", 12, workflow.Failed, "States.TaskFailed"},
 	"rollout: a step mends itself":   {workflow.Rollout, answers{"Prepare": "! ! ! ! ! Done"}, "Prepare Prepared Done", 6, workflow.Succeeded, ""},
-	"rollout: longer than two hours": {workflow.Rollout, answers{"Prepare": "..."}, "Prepare", 1, workflow.TimedOut, "States.Timeout"},
+	"rollout: more than three hours": {workflow.Rollout, answers{"Prepare": "..."}, "Prepare", 1, workflow.TimedOut, "States.Timeout"},
 
-	"teardown: in one page each":      {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseDeployment"}, "StopReleases EraseThreads ThreadsErased EraseDeployment DeploymentErased Done", 3, workflow.Succeeded, ""},
-	"teardown: in many pages":         {workflow.Teardown, answers{"EraseThreads": "EraseThreads Done", "EraseDeployment": "EraseDeployment Done"}, "StopReleases EraseThreads ThreadsErased EraseThreads ThreadsErased EraseDeployment DeploymentErased EraseDeployment DeploymentErased Done", 5, workflow.Succeeded, ""},
+	"restart: at once":                 {workflow.Restart, answers{"Restart": "AwaitRestart"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2, workflow.Succeeded, ""},
+	"restart: after a while":           {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "AwaitRestart Restart AwaitRestart Done"}, "Restart Restarted AwaitRestart RestartAwaited PauseRestart AwaitRestart RestartAwaited Restart Restarted AwaitRestart RestartAwaited PauseRestart AwaitRestart RestartAwaited Done", 6, workflow.Succeeded, ""},
+	"restart: without its secrets":     {workflow.Restart, answers{"Restart": "Failed"}, "Restart Restarted Failed", 1, workflow.Failed, "RestartFailed"},
+	"restart: never healthy":           {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "Failed"}, "Restart Restarted AwaitRestart RestartAwaited Failed", 2, workflow.Failed, "RestartFailed"},
+	"restart: Restart breaks":          {workflow.Restart, answers{"Restart": "!", "FailRestart": "Failed"}, "Restart FailRestart Failed", 7, workflow.Failed, "RestartFailed"},
+	"restart: AwaitRestart breaks":     {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "!"}, "Restart Restarted AwaitRestart FailRestart Failed", 8, workflow.Failed, "RestartFailed"},
+	"restart: longer than three hours": {workflow.Restart, answers{"Restart": "..."}, "Restart", 1, workflow.TimedOut, "States.Timeout"},
+
+	"teardown: in one page each":      {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseDeployment"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment DeploymentErased Done", 3, workflow.Succeeded, ""},
+	"teardown: in many pages":         {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseThreads EraseDeployment", "EraseDeployment": "EraseDeployment Done"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseThreads ThreadsErased EraseDeployment DeploymentErased EraseDeployment DeploymentErased Done", 5, workflow.Succeeded, ""},
+	"teardown: after a window":        {workflow.Teardown, answers{"StopReleases": "Wait", "BeginPurge": "Wait EraseThreads", "EraseThreads": "EraseDeployment"}, "StopReleases ReleasesStopped Wait BeginPurge ReleasesStopped Wait BeginPurge ReleasesStopped EraseThreads ThreadsErased EraseDeployment DeploymentErased Done", 5, workflow.Succeeded, ""},
+	"teardown: undeleted at once":     {workflow.Teardown, nil, "StopReleases ReleasesStopped Done", 1, workflow.Succeeded, ""},
+	"teardown: undeleted":             {workflow.Teardown, answers{"StopReleases": "Wait"}, "StopReleases ReleasesStopped Wait BeginPurge ReleasesStopped Done", 2, workflow.Succeeded, ""},
+	"teardown: another one began":     {workflow.Teardown, answers{"StopReleases": "EraseThreads"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased Done", 2, workflow.Succeeded, ""},
 	"teardown: StopReleases breaks":   {workflow.Teardown, answers{"StopReleases": "!"}, "StopReleases Failed", 6, workflow.Failed, "TeardownFailed"},
-	"teardown: EraseThreads breaks":   {workflow.Teardown, answers{"EraseThreads": "!"}, "StopReleases EraseThreads Failed", 7, workflow.Failed, "TeardownFailed"},
-	"teardown: EraseDeployment stuck": {workflow.Teardown, answers{"EraseDeployment": "!"}, "StopReleases EraseThreads ThreadsErased EraseDeployment Failed", 8, workflow.Failed, "TeardownFailed"},
-	"teardown: longer than a day":     {workflow.Teardown, answers{"StopReleases": "..."}, "StopReleases", 1, workflow.TimedOut, "States.Timeout"},
+	"teardown: BeginPurge breaks":     {workflow.Teardown, answers{"StopReleases": "Wait", "BeginPurge": "!"}, "StopReleases ReleasesStopped Wait BeginPurge Failed", 7, workflow.Failed, "TeardownFailed"},
+	"teardown: EraseThreads breaks":   {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "!"}, "StopReleases ReleasesStopped EraseThreads Failed", 7, workflow.Failed, "TeardownFailed"},
+	"teardown: EraseDeployment stuck": {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseDeployment", "EraseDeployment": "!"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment Failed", 8, workflow.Failed, "TeardownFailed"},
+	"teardown: longer than a window":  {workflow.Teardown, answers{"StopReleases": "..."}, "StopReleases", 1, workflow.TimedOut, "States.Timeout"},
 }
 
 type answers = map[string]string
@@ -159,7 +176,7 @@ func TestRunCostsTwoTransactions(t *testing.T) {
 	})
 }
 
-const ids = `{"workspace_id": "w", "deployment_id": "d", "revision_id": "v", "thread_id": "t", "run_id": "r", "log_id": "l", "delivery_id": "m"}`
+const ids = `{"workspace_id": "w", "deployment_id": "d", "revision_id": "v", "restart_id": "s", "thread_id": "t", "run_id": "r", "log_id": "l", "delivery_id": "m", "teardown": 1}`
 
 // path lists the states that were entered.
 func (h *history) path() string {
@@ -198,7 +215,7 @@ func (a *answering) call(ctx context.Context, payload json.RawMessage) (json.Raw
 
 // answerJSON is what a function returns, also in testdata/referee. The machines that wait read until when.
 func answerJSON(next string) json.RawMessage {
-	return fmt.Appendf(nil, `{"next": %q, "due": "2026-03-01T12:00:00.000001Z"}`, next)
+	return fmt.Appendf(nil, `{"next": %q, "due": "2000-01-15T12:00:00.000001Z"}`, next)
 }
 
 func (a *answering) next(payload json.RawMessage) string {
@@ -254,7 +271,7 @@ func allTransitions(t *testing.T) []string {
 		Choices, Catch []struct{ Next string }
 	}
 	found := map[string]bool{}
-	for _, machine := range []workflow.Machine{workflow.Rollout, workflow.Run, workflow.Teardown, workflow.Webhook} {
+	for _, machine := range []workflow.Machine{workflow.Rollout, workflow.Restart, workflow.Run, workflow.Teardown, workflow.Webhook} {
 		text, err := fs.ReadFile(statemachines.Files, string(machine)+".asl.json")
 		if err != nil {
 			t.Fatal(err)

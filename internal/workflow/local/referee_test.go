@@ -44,8 +44,9 @@ var deviations = map[string]struct{ parts, why string }{
 	"task/timeout of the machine":                                 {"error events", timedOut},
 	"task/timeout of the machine in a wait":                       {"error events", timedOut},
 	"task/timeout of the machine in a retry delay":                {"error events", timedOut},
-	"rollout: longer than two hours":                              {"error events", timedOut},
-	"teardown: longer than a day":                                 {"error events", timedOut},
+	"rollout: more than three hours":                              {"error events", timedOut},
+	"teardown: longer than a window":                              {"error events", timedOut},
+	"restart: longer than three hours":                            {"error events", timedOut},
 	"wait/timestamp":                                              {"status output error events", "moto takes timestamps in UTC alone"},
 }
 

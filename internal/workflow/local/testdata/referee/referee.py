@@ -120,7 +120,7 @@ class Function:
             return self.work.pop(0)
         left = self.answers.get(payload.get("step")) if isinstance(payload, dict) else None
         if not left:
-            return {"return": {"next": "Done", "due": "2026-03-01T12:00:00.000001Z"}}
+            return {"return": {"next": "Done", "due": "2000-01-15T12:00:00.000001Z"}}
         return left.pop(0) if len(left) > 1 else left[0]
 
     def invoke(self, Payload, **_):
