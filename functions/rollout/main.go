@@ -1,4 +1,4 @@
-// Command rollout performs the steps of rollouts and teardowns. The state machines rollout and teardown invoke it.
+// Command rollout performs the steps of rollouts, restarts and teardowns. The state machines rollout, restart and teardown invoke it.
 package main
 
 import (

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/cron"
+	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -95,6 +96,45 @@ func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	must(t, cron.NewStore(ahead).Fire(t.Context(), late))
 	if runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any); len(runs) != 1 {
 		t.Fatalf("it fired %d times, want once", len(runs))
+	}
+}
+
+// TestACronOfADeletedDeploymentWaits has a cron's time come in the recovery window of its deployment, where nobody serves it, and again when that is undeleted and has yet to be deployed.
+func TestACronOfADeletedDeploymentWaits(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
+	wantStatus(t, made, http.StatusOK)
+	due, err := clock.Parse(made.string("next_run_date"))
+	must(t, err)
+	must(t, f.deployments.DeleteAs(t.Context(), f.deployment, deployment.Deletion{Window: time.Hour}))
+	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
+	late := due.Add(time.Second)
+	f.crons.Now = func() time.Time { return late }
+	must(t, f.crons.Fire(t.Context(), late))
+	_, err = f.deployments.Undelete(t.Context(), f.deployment, nil)
+	must(t, err)
+	runs := func() int {
+		t.Helper()
+		found, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+		return len(found)
+	}
+	if n := runs(); n != 0 {
+		t.Errorf("it fired %d times in the window", n)
+	}
+	late = late.Add(24 * time.Hour)
+	if err := f.crons.Fire(t.Context(), late); err == nil {
+		t.Error("nobody is told that a run waits for its deployment")
+	}
+	if n := runs(); n != 0 {
+		t.Errorf("it fired %d times before anything was deployed", n)
+	}
+	f.deploy(t, "agent")
+	late = late.Add(2 * time.Minute)
+	must(t, f.crons.Fire(t.Context(), late))
+	if n := runs(); n != 1 {
+		t.Errorf("it fired %d times when it was deployed", n)
 	}
 }
 

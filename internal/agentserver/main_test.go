@@ -125,7 +125,7 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 	apiKeys := apikey.NewStore(tb, key, clock.System)
 	f.keys = apiKeys
 	assistants := assistant.NewStore(tb, clock.System)
-	f.crons = cron.NewStore(cron.Config{Table: tb, Assistants: assistants, Threads: threads, Runs: runs, Now: clock.System, Log: log})
+	f.crons = cron.NewStore(cron.Config{Table: tb, Assistants: assistants, Threads: threads, Runs: runs, Deployments: f.deployments, Now: clock.System, Log: log})
 	f.threads, f.runs, f.table = threads, runs, tb
 	f.hasher = key
 	mux := web.NewMux(log)
@@ -211,6 +211,8 @@ func (a at) Acquire(context.Context, compute.Ref) (compute.Endpoint, func(), err
 type noRollouts struct{ workflow.Engine }
 
 func (noRollouts) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
+
+func (noRollouts) Stop(context.Context, workflow.Machine, string, string) error { return nil }
 
 func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) (id, key string) {
 	t.Helper()

@@ -90,8 +90,11 @@ const (
 // recent is how many runs of a thread are looked at for one that a dead timer has created.
 const recent = 50
 
-// begin creates the run of a due time, unless a timer that died has.
+// begin creates the run of a due time, unless a timer that died has. The times of a deployment that was deleted pass; those of one that has nothing deployed are kept until it has.
 func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
+	if _, err := s.Deployments.Serving(ctx, c.Workspace, c.Deployment, ""); err != nil {
+		return err
+	}
 	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
 	if c.Thread == "" {
 		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))

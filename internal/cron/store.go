@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/assistant"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
@@ -26,9 +27,17 @@ type Config struct {
 	Assistants *assistant.Store
 	Threads    *thread.Store
 	Runs       *run.Store
-	Now        clock.Clock
+	// Deployments tells whether a deployment has a release that serves.
+	Deployments Deployments
+	Now         clock.Clock
 	// Log gets what becomes of runs that cannot be created; the default is slog's.
 	Log *slog.Logger
+}
+
+// Deployments tells which release of a deployment serves; *deployment.Store is one.
+type Deployments interface {
+	// Serving returns the release that serves what belongs to no thread (""). A deployment that has none yet is a fault.Unavailable, one that was deleted any other fault.
+	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
 }
 
 // Store keeps crons and fires them.

@@ -25,10 +25,12 @@ type NewDeployment struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	Secrets        []Secret
-	// SecretReferences are for deployments at a listener.
+	// SecretReferences name secrets of the workspace, or those of the cluster where a listener runs the deployment.
 	SecretReferences []compute.SecretReference
 	AutoRollback     *bool
 	ReadinessTimeout *int
+	CanaryPercent    *int
+	CanarySeconds    *int
 	DisplayName      *string
 	// ValidateOnly asks what would be created, and creates nothing.
 	ValidateOnly bool
@@ -46,15 +48,11 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		return Deployment{}, err
 	}
 	for range contention {
-		project, err := s.claimProject(ctx, &d)
+		project, err := s.claimProject(ctx, &d, now)
 		if err != nil {
 			return Deployment{}, err
 		}
-		place, err := s.settle(ctx, &d, request.SourceConfig.ListenerConfig.namespace(), now)
-		if err != nil {
-			return Deployment{}, err
-		}
-		repository, err := s.connect(ctx, d, now)
+		others, err := s.attach(ctx, &d, request.SourceConfig.ListenerConfig.namespace(), now)
 		if err != nil {
 			return Deployment{}, err
 		}
@@ -67,7 +65,7 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 		if d.Busy {
 			writes = append(writes, revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now))
 		}
-		err = s.transact(ctx, d, slices.Concat(writes, place, repository)...)
+		err = s.transact(ctx, d, append(writes, others...)...)
 		failed, ok := errors.AsType[*table.ConditionFailed](err)
 		switch {
 		case err == nil:
@@ -76,7 +74,7 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 			}
 			return d, nil
 		case ok && failed.Write != 0:
-			continue // somebody else claimed the project, or changed the listener or the integration
+			continue // somebody else claimed the project, or changed the listener, the integration or a secret
 		case ok:
 			return Deployment{}, taken(d.Name)
 		default:
@@ -86,6 +84,20 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	return Deployment{}, taken(d.Name)
 }
 
+// attach returns the writes that note a new deployment with what it needs of others: its place at a listener, its repository, and secrets of the workspace.
+func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
+	place, err := s.settle(ctx, d, namespace, now)
+	if err != nil {
+		return nil, err
+	}
+	repository, err := s.connect(ctx, *d, now)
+	if err != nil {
+		return nil, err
+	}
+	references, err := s.refer(ctx, *d, now)
+	return slices.Concat(place, repository, references), err
+}
+
 // draft is the deployment that is asked for.
 func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 	d := Deployment{
@@ -93,7 +105,7 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 		Spec: Spec{
 			Name: request.Name, Source: request.Source,
 			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
-			ReadinessTimeout: request.ReadinessTimeout, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
+			ReadinessTimeout: request.ReadinessTimeout, CanaryPercent: request.CanaryPercent, CanarySeconds: request.CanarySeconds, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
 		},
 		Created: now, Updated: now, Status: Ready, version: 1,
 	}

@@ -40,7 +40,7 @@ func TestADeletedDeploymentLeavesTheListAndItsName(t *testing.T) {
 	}
 	want := []started{
 		{workflow.Rollout, d.Latest, `{"workspace_id":"` + workspace + `","deployment_id":"` + d.Deployment + `","revision_id":"` + d.Latest + `"}`},
-		{workflow.Teardown, d.Deployment, `{"workspace_id":"` + workspace + `","deployment_id":"` + d.Deployment + `"}`},
+		{workflow.Teardown, d.Deployment, `{"workspace_id":"` + workspace + `","deployment_id":"` + d.Deployment + `","teardown":1}`},
 	}
 	if diff := cmp.Diff(want, f.engine.all()[:2]); diff != "" {
 		t.Errorf("started (-want +got):\n%s", diff)

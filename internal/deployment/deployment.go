@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/compute"
@@ -20,7 +21,7 @@ const (
 	AwaitingDatabase Status = "AWAITING_DATABASE"
 	// Ready: provisioned. It says nothing about its revisions.
 	Ready Status = "READY"
-	// AwaitingDelete: deleted. The teardown erases it.
+	// AwaitingDelete: deleted. The teardown stops it at once and erases it, after its recovery window where it has one.
 	AwaitingDelete Status = "AWAITING_DELETE"
 )
 
@@ -71,12 +72,16 @@ type Spec struct {
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
-	// SecretReferences are variables whose values are kept where a listener runs the releases.
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a listener runs the releases.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 	// AutoRollback asks that the revision before takes the place of one that does not stay healthy; nil asks for nothing.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the limit of what runs it.
 	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
+	// CanaryPercent is how many percent of the threads a release serves on trial before it is promoted; nil and 0 for none. CanarySeconds is for how long, nil for the
+	// default.
+	CanaryPercent *int `json:"canary_percent,omitempty"`
+	CanarySeconds *int `json:"canary_seconds,omitempty"`
 	// DisplayName is what people call it; nil when that is its name.
 	DisplayName *string `json:"display_name,omitempty"`
 	// ComputeTier is the size of each replica, nil when the type says it; DatabaseTier is that of a database of its own, nil for none.
@@ -113,8 +118,22 @@ type Deployment struct {
 	Forced bool
 	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered since.
 	Crashed time.Time
+	// Canary is how many percent of the threads the revision in the slot serves, 0 while it serves none.
+	Canary int
+	// Teardown is the number of the newest teardown, 0 before the first deletion: only that one does anything.
+	Teardown int
+	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has none. Stopped says that nothing of it runs any more; Purging that it cannot be
+	// undeleted any more, whatever the time.
+	PurgeAt          time.Time
+	Stopped, Purging bool
+	// Leftover are revisions of before a deletion that was undone. Their releases go before anything is deployed.
+	Leftover []string
 	// watched is what the stored deployment says about pushes.
 	watched push.Watch
+	// referred is what the stored deployment refers to.
+	referred []compute.SecretReference
+	// restart is the newest restart whose end was told.
+	restart string
 	// event is the newest event of the deployment.
 	event string
 	// version counts the changes; writes are made under the condition that it is the one read.
@@ -138,6 +157,13 @@ const (
 	attrEvent    = "event"
 	attrForced   = "forced"
 	attrCrashed  = "crashed"
+	attrCanary   = "canary"
+	attrRestart  = "restart"
+	attrTeardown = "teardown"
+	attrPurge    = "purge_at"
+	attrStopped  = "stopped"
+	attrPurging  = "purging"
+	attrLeftover = "leftover"
 )
 
 // decodeHead reads all but the Spec, which is most of the work.
@@ -157,9 +183,15 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 		Previous:  item.Text(attrPrevious),
 		CommitSHA: item.Text(attrCommit),
 		Forced:    item.Bool(attrForced),
+		Canary:    int(item.Int(attrCanary)),
+		Teardown:  int(item.Int(attrTeardown)),
+		Stopped:   item.Bool(attrStopped),
+		Purging:   item.Bool(attrPurging),
+		Leftover:  leftoverOf(item),
 
 		ImageVersion: item.Text(attrImage),
 		event:        item.Text(attrEvent),
+		restart:      item.Text(attrRestart),
 		version:      item.Int(record.Version),
 	}
 	var err error
@@ -169,8 +201,19 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	if d.Crashed, err = record.Time(item, attrCrashed); err != nil {
 		return Deployment{}, err
 	}
+	if d.PurgeAt, err = record.Time(item, attrPurge); err != nil {
+		return Deployment{}, err
+	}
 	d.Graphs, err = graphsOf(item)
 	return d, err
+}
+
+// leftoverOf is nil when there are none, as it is in a deployment that was just made.
+func leftoverOf(item *table.Item) []string {
+	if left := item.Text(attrLeftover); left != "" {
+		return strings.Fields(left)
+	}
+	return nil
 }
 
 func graphsOf(item *table.Item) (graphs []string, err error) {

@@ -25,7 +25,7 @@ func (s *Store) RunLimits(ctx context.Context, release compute.Ref) (jobs int, t
 	}
 	env := map[string]string{}
 	maps.Copy(env, r.Artifact.Env)
-	secrets, err := s.Secrets(ctx, owner(r.Ref), r.Secrets)
+	secrets, err := s.presentSecrets(ctx, d, r)
 	if err != nil {
 		return 0, 0, err
 	}

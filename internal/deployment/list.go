@@ -151,9 +151,7 @@ func (s *Store) named(workspace string, ids []string) source {
 func collect[T any](ctx context.Context, from source, query table.Query, window Window, decode func(*table.Item) (T, bool, error)) (Page[T], error) {
 	query.Cursor = window.Cursor
 	if _, err := query.Place(); err != nil {
-		return Page[T]{}, fault.Shape(fault.Detail{
-			Loc: []any{"query", "cursor"}, Type: "value_error", Msg: "Input should be the cursor of a page of this list",
-		})
+		return Page[T]{}, fault.Cursor()
 	}
 	skip, misses, found := window.Offset, 0, Page[T]{Items: make([]T, 0, window.Limit)}
 	if window.Cursor != "" {

@@ -70,11 +70,11 @@ type LogPage struct {
 
 // Read returns a page of a revision's log.
 func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
-	_, r, err := l.Deployments.GetRevision(ctx, ref)
+	d, r, err := l.Deployments.GetRevision(ctx, ref)
 	if err != nil {
 		return LogPage{}, err
 	}
-	hidden, err := l.hidden(ctx, r)
+	hidden, err := l.hidden(ctx, d, r)
 	if err != nil {
 		return LogPage{}, err
 	}
@@ -158,8 +158,9 @@ type follower struct {
 	after  string
 	send   func([]revisionlog.Line) error
 
-	revision revision.Revision
-	hidden   *revisionlog.Secrets
+	deployment Deployment
+	revision   revision.Revision
+	hidden     *revisionlog.Secrets
 	// live tells that the program prints on, or may yet.
 	live bool
 }
@@ -174,15 +175,20 @@ func (f *follower) look(ctx context.Context, ref revision.Ref) error {
 	if err != nil {
 		return err
 	}
-	f.revision, f.live = r, prints(d, r, f.log.Kind)
+	f.deployment, f.revision, f.live = d, r, prints(d, r, f.log.Kind)
 	if f.hidden == nil {
-		hidden, err := f.Logs.hidden(ctx, r)
-		if err != nil {
-			return err
-		}
-		f.hidden = &hidden
+		return f.hide(ctx)
 	}
 	return nil
+}
+
+// hide reads which values nobody is shown.
+func (f *follower) hide(ctx context.Context) error {
+	hidden, err := f.Logs.hidden(ctx, f.deployment, f.revision)
+	if err == nil {
+		f.hidden = &hidden
+	}
+	return err
 }
 
 // prints tells whether a log of a revision may still grow.
@@ -214,6 +220,11 @@ func (f *follower) drain(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 { // whose values change while the agent prints
+			if err := f.hide(ctx); err != nil {
+				return err
+			}
+		}
 		var found []revisionlog.Line
 		for _, line := range page.Lines {
 			if line.Message = f.hidden.Replace(line.Message); f.filter.suits(line) {
@@ -232,13 +243,17 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// hidden are the values that nobody is shown: the revision's secrets, the credentials of its repository, and some more.
-func (l *Logs) hidden(ctx context.Context, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
+// hidden are the values that nobody is shown: the revision's secrets, also those that its references have had, the credentials of its repository, and some more.
+func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
+	values, err := l.Deployments.everReferred(ctx, d, r)
+	if err != nil {
+		return revisionlog.Secrets{}, err
+	}
 	secrets, err := l.Deployments.Secrets(ctx, owner(r.Ref), r.Secrets)
 	if err != nil {
 		return revisionlog.Secrets{}, err
 	}
-	values := append(make([]string, 0, len(secrets)+2+len(more)), more...)
+	values = append(values, more...)
 	for _, secret := range secrets {
 		values = append(values, secret.Value)
 	}

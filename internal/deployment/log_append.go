@@ -23,7 +23,7 @@ func (l *Logs) Append(ctx context.Context, session listener.Session, output list
 	if d.Status == AwaitingDelete {
 		return fault.New(fault.Conflict, "Deployment ID %s is being deleted; what it prints is not kept.", d.Deployment)
 	}
-	hidden, err := l.hidden(ctx, r, token)
+	hidden, err := l.hidden(ctx, d, r, token)
 	if err != nil {
 		return err
 	}

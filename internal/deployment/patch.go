@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"time"
@@ -30,6 +31,8 @@ type Patch struct {
 	SecretReferences *[]compute.SecretReference
 	AutoRollback     *bool
 	ReadinessTimeout *int
+	CanaryPercent    *int
+	CanarySeconds    *int
 	DisplayName      *string
 	// ComputeTier and DatabaseTier make a revision.
 	ComputeTier, DatabaseTier *string
@@ -64,7 +67,7 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 		if err != nil {
 			return Deployment{}, err
 		}
-		var put func(revision.Ref, revision.Status, time.Time) table.Write
+		var put putRevision
 		if patch.makesRevision() && next.hasSource() {
 			put = func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
 				return revision.Put(ref, next.revisionSpec(), status, now)
@@ -74,7 +77,8 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, er
 			return d, nil
 		}
 		if patch.ValidateOnly {
-			return s.planned(next, put != nil), nil
+			_, err = s.refer(ctx, next, s.now())
+			return s.planned(next, put != nil), err
 		}
 		next, err = s.write(ctx, next, "", put)
 		if errors.Is(err, errChanged) {
@@ -102,6 +106,8 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	c := &d.SourceConfig
 	replace(&d.AutoRollback, p.AutoRollback)
 	replace(&d.ReadinessTimeout, p.ReadinessTimeout)
+	replace(&d.CanaryPercent, p.CanaryPercent)
+	replace(&d.CanarySeconds, p.CanarySeconds)
 	replace(&d.DisplayName, p.DisplayName)
 	replace(&c.RepoURL, p.SourceConfig.RepoURL) // the same, perhaps with other credentials
 	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
@@ -244,32 +250,53 @@ func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	return d
 }
 
+// putRevision returns the write of a new revision.
+type putRevision func(ref revision.Ref, status revision.Status, now time.Time) table.Write
+
 // write stores a changed deployment. With put it has a new revision, which takes the slot or is queued behind the revision in flight. The audit log says what was done
 // besides the change.
-func (s *Store) write(ctx context.Context, d Deployment, done string, put func(revision.Ref, revision.Status, time.Time) table.Write) (Deployment, error) {
+func (s *Store) write(ctx context.Context, d Deployment, done string, put putRevision) (Deployment, error) {
+	return s.writeWith(ctx, d, put, besides{entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done)})
+}
+
+// besides is what belongs to a change of a deployment: its entry in the audit log, other writes, and what is not of the Spec.
+type besides struct {
+	entry  audit.Entry
+	writes []table.Write
+	set    table.Attrs
+	index  map[table.Index]table.Key
+}
+
+func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, more besides) (Deployment, error) {
 	starts := put != nil && !d.Busy
 	d = s.planned(d, put != nil)
 	now, set := d.Updated, table.Attrs{}
-	writes := []table.Write{audit.New(ctx, audit.UpdateDeployment, d.Deployment, done).Write(d.Workspace, now)}
+	maps.Copy(set, more.set)
+	writes, err := s.refer(ctx, d, now)
+	if err != nil {
+		return Deployment{}, err
+	}
+	writes = append(append(writes, more.entry.Write(d.Workspace, now)), more.writes...)
 	if put != nil {
 		status := revision.Queued
 		if starts {
 			status = revision.Creating
 		}
-		set = table.Attrs{
+		maps.Copy(set, table.Attrs{
 			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
-		}
+		})
 		writes = append(writes, put(d.Revision(d.Latest), status, now))
 	}
 	if watch := d.watch(); watch != d.watched {
 		writes = append(writes, watch.Write(now))
 	}
 	change := d.change(now, set)
-	change.Body = record.Encode(d.Spec)
+	change.Body, change.Index = record.Encode(d.Spec), more.index
 	if starts {
 		change.Index = overdue(d.Deployment, now)
+		maps.Copy(change.Index, more.index)
 	}
-	err := s.transact(ctx, d, append(writes, change)...)
+	err = s.transact(ctx, d, append(writes, change)...)
 	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
 		return Deployment{}, errChanged
 	}

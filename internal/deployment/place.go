@@ -26,9 +26,12 @@ func (s *Store) supported(d Deployment, secrets []Secret) error {
 	if s.unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
 		return nil
 	}
-	names := make([]string, len(secrets))
-	for i, secret := range secrets {
-		names[i] = secret.Name
+	names := make([]string, 0, len(secrets)+len(d.SecretReferences))
+	for _, secret := range secrets {
+		names = append(names, secret.Name)
+	}
+	for _, reference := range d.SecretReferences {
+		names = append(names, reference.Name)
 	}
 	r := rules{s.unsupported(d.SourceConfig.ResourceSpec, names)}
 	return r.err()
@@ -48,11 +51,12 @@ func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now
 	return place.Use(d.Deployment, now), nil
 }
 
-// leave returns the writes that give up what the deployment has taken at its listener.
+// leave returns the writes that give up what the deployment has taken: its place at a listener, and its integration.
 func (d Deployment) leave() []table.Write {
-	if !d.Remote() {
-		return nil
+	writes := d.release()
+	if d.Remote() {
+		at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
+		writes = append(writes, listener.Vacate(at, d.Namespace(), d.Deployment))
 	}
-	at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
-	return []table.Write{listener.Vacate(at, d.Namespace(), d.Deployment)}
+	return writes
 }

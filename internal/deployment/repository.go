@@ -39,17 +39,22 @@ func (s *Store) connect(ctx context.Context, d Deployment, now time.Time) ([]tab
 	return append(writes, use(d.Deployment, now)...), nil
 }
 
-// disconnect returns the writes that undo connect when the deployment is deleted.
-func (d Deployment) disconnect(now time.Time) []table.Write {
-	var writes []table.Write
-	if watch := d.watch(); watch.BuildOnPush {
-		watch.BuildOnPush = false
-		writes = append(writes, watch.Write(now))
+// unwatch returns the writes after which pushes build the deployment no more.
+func (d Deployment) unwatch(now time.Time) []table.Write {
+	watch := d.watch()
+	if !watch.BuildOnPush {
+		return nil
 	}
+	watch.BuildOnPush = false
+	return []table.Write{watch.Write(now)}
+}
+
+// release returns the writes that take the note from the integration that the deployment is cloned with. One that can be undeleted keeps it, so that the integration stays.
+func (d Deployment) release() []table.Write {
 	if named := d.SourceConfig.IntegrationID; named != nil {
-		writes = append(writes, table.Delete{Key: keys.IntegrationUse(d.Workspace, *named, d.Deployment)})
+		return []table.Write{table.Delete{Key: keys.IntegrationUse(d.Workspace, *named, d.Deployment)}}
 	}
-	return writes
+	return nil
 }
 
 // watch is what the deployment says about pushes.

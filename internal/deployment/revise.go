@@ -39,16 +39,25 @@ func (s *Store) Redeploy(ctx context.Context, ref revision.Ref) (Deployment, err
 
 // deployAgain writes a revision that is made from another one.
 func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, error) {
+	put, err := d.again(from)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return s.write(ctx, d, done, put)
+}
+
+// again gives the deployment the values that another revision was made from, and returns what makes a revision of them.
+func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	d.RevisionConfig, d.SourceConfig.ResourceSpec, d.Secrets, d.CommitSHA = from.Config, from.ResourceSpec, from.Secrets, from.CommitSHA
 	d.SecretReferences = from.SecretReferences
 	d.ComputeTier = from.ComputeTier
 	d.setTiers(nil, nil)
 	if err := validate(d.Ref, d.Spec, nil); err != nil {
-		return Deployment{}, err
+		return nil, err
 	}
-	return s.write(ctx, d, done, func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+	return func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
 		return revision.PutBuilt(ref, from, status, now)
-	})
+	}, nil
 }
 
 // mustLive refuses to change what is being deleted.
@@ -81,6 +90,9 @@ func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision
 			return revision.Revision{}, fault.New(fault.Conflict, "Revision ID %s has ended: it is %s.", ref.Revision, r.Status)
 		}
 		set := table.Attrs{}
+		if d.Slot == ref.Revision && d.Canary > 0 {
+			set[attrCanary] = int64(0)
+		}
 		if d.Next == ref.Revision {
 			if set[attrNext], err = s.queuedBefore(ctx, d, ref); err != nil {
 				return revision.Revision{}, err

@@ -1,9 +1,11 @@
 package deployment
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
@@ -26,19 +28,27 @@ func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 // unsettled tells whether there is something left to do for the deployment.
 func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
 
-// due places a deployment where reconcile looks while there is something left to do for it, or its agent may have recovered, and takes it from there otherwise.
+// due places a deployment where reconcile looks while there is something left to do for it, or its agent may have recovered, and takes it from there otherwise. In a recovery
+// window there is nothing to do once it is stopped.
 func (d Deployment) due(now time.Time) map[table.Index]table.Key {
+	if d.Recoverable(now) && d.Stopped {
+		return overdue(d.Deployment, d.PurgeAt)
+	}
 	if d.unsettled() || !d.Crashed.IsZero() {
 		return overdue(d.Deployment, now)
 	}
 	return map[table.Index]table.Key{table.ByDue: {}}
 }
 
-// Task is the input of the rollout and teardown machines: ids only.
+// Task is the input of the rollout, restart and teardown machines: ids, and a number.
 type Task struct {
 	Workspace  string `json:"workspace_id"`
 	Deployment string `json:"deployment_id"`
 	Revision   string `json:"revision_id,omitempty"`
+	// Restart names a restart, "" in the other machines.
+	Restart string `json:"restart_id,omitempty"`
+	// Teardown is the number of the teardown, 0 of a rollout.
+	Teardown int `json:"teardown,omitempty"`
 }
 
 // StartRollout starts the workflow of the revision that holds the slot. It is idempotent.
@@ -51,12 +61,20 @@ func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
 }
 
 // StartTeardown starts the workflow that takes a deleted deployment apart. It is idempotent.
-func (s *Store) StartTeardown(ctx context.Context, ref Ref) error {
-	input := record.Encode(Task{Workspace: ref.Workspace, Deployment: ref.Deployment})
-	if err := s.workflow.Start(ctx, workflow.Teardown, ref.Deployment, input); err != nil {
-		return fmt.Errorf("start teardown of deployment %s: %w", ref.Deployment, err)
+func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
+	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown})
+	if err := s.workflow.Start(ctx, workflow.Teardown, d.TeardownName(), input); err != nil {
+		return fmt.Errorf("start teardown of deployment %s: %w", d.Deployment, err)
 	}
 	return nil
+}
+
+// TeardownName names the workflow of the newest teardown. An engine knows a name long after its workflow has ended, so that each has another one.
+func (d Deployment) TeardownName() string {
+	if d.Teardown <= 1 {
+		return d.Deployment
+	}
+	return d.Deployment + "-" + strconv.Itoa(d.Teardown)
 }
 
 // Advance writes a change of the revision that holds the slot, under its own condition and that of a deployment that lives. A revision that was
@@ -98,11 +116,16 @@ func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Upda
 
 // Promote makes the revision that holds the slot the active one and passes the slot on.
 func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
+	return s.promote(ctx, d, r)
+}
+
+// promote is Promote, in one transaction with other writes.
+func (s *Store) promote(ctx context.Context, d Deployment, r revision.Revision, besides ...table.Write) error {
 	set := table.Attrs{
-		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: d.Active, attrCrashed: "",
+		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: cmp.Or(d.Active, d.Previous), attrCrashed: "",
 	}
 	d.Retiring, d.Crashed = d.Active, time.Time{}
-	return s.passOn(ctx, d, set, r.Change(s.now(), revision.Deployed))
+	return s.passOn(ctx, d, set, append(besides, r.Promoted(s.now()))...)
 }
 
 // Learn notes the graphs that the agent of the active revision says it has, which of an image nobody knows before. It changes nothing that clients are shown.
@@ -134,6 +157,9 @@ func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end .
 		d.Slot = d.Next
 	}
 	set[attrSlot], set[attrBusy], set[attrNext] = d.Slot, d.Busy, ""
+	if d.Canary > 0 {
+		set[attrCanary] = int64(0)
+	}
 	change := d.change(now, set)
 	change.If = table.All(change.If, d.untold(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
 	change.Index = d.due(now)
@@ -224,6 +250,9 @@ func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revisio
 	if page.Cursor == "" {
 		d, err := s.GetHidden(ctx, ref)
 		if err != nil && !fault.Is(err, fault.NotFound) {
+			return false, err
+		}
+		if err := s.secrets.Release(ctx, ref.Workspace, ref.Deployment); err != nil {
 			return false, err
 		}
 		writes = append(append(writes, d.leave()...), table.Delete{Key: ref.Key()})

@@ -126,7 +126,7 @@ func TestAPromotionMovesTheActiveRevision(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	created := f.create(t, fromGit("weather"))
-	if _, err := f.Serving(t.Context(), workspace, created.Deployment); !fault.Is(err, fault.Unavailable) {
+	if _, err := f.Serving(t.Context(), workspace, created.Deployment, ""); !fault.Is(err, fault.Unavailable) {
 		t.Errorf("before: got %v, want a fault of kind unavailable", err)
 	}
 	first := f.promote(t, created.Ref)
@@ -137,7 +137,7 @@ func TestAPromotionMovesTheActiveRevision(t *testing.T) {
 	if diff := cmp.Diff([]string{"agent"}, d.Graphs); diff != "" {
 		t.Errorf("graphs (-want +got):\n%s", diff)
 	}
-	serving, err := f.Serving(t.Context(), workspace, d.Deployment)
+	serving, err := f.Serving(t.Context(), workspace, d.Deployment, "")
 	if want := compute.Ref(first.Ref); err != nil || serving != want {
 		t.Errorf("serving: got %v (%v), want %v", serving, err, want)
 	}

@@ -24,7 +24,9 @@ type knownDeployment struct {
 func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
 	version, graphs, crashed := item.Int(record.Version), item.Text(attrGraphs), item.Text(attrCrashed)
 	if known, ok := s.known.Get(ref, version); ok && known.graphs == graphs && known.crashed == crashed {
-		known.event = item.Text(attrEvent) // which changes without the version, too
+		// These change without the version, too.
+		known.event, known.restart, known.Canary = item.Text(attrEvent), item.Text(attrRestart), int(item.Int(attrCanary))
+		known.Stopped, known.Leftover = item.Bool(attrStopped), leftoverOf(item)
 		return known.Deployment, nil
 	}
 	d, err := decodeHead(ref, item)
@@ -34,7 +36,7 @@ func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
 	if err := record.Decode(item, &d.Spec); err != nil {
 		return Deployment{}, err
 	}
-	d.watched = d.watch()
+	d.watched, d.referred = d.watch(), d.SecretReferences
 	if len(item.Body) <= knownSize {
 		s.known.Keep(ref, version, knownDeployment{d, graphs, crashed})
 	}

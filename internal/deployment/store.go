@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/event"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
@@ -24,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/upload"
 	"github.com/slipway-run/slipway/internal/workflow"
+	"github.com/slipway-run/slipway/internal/workspacesecret"
 )
 
 // Config is what a Store works with.
@@ -67,6 +67,7 @@ type Store struct {
 	version      string
 	log          *slog.Logger
 	events       *event.Log
+	secrets      *workspacesecret.Store
 	known        *Known[knownDeployment]
 	heads        *recall.Memory[Deployment]
 }
@@ -78,6 +79,7 @@ func NewStore(c Config) *Store {
 		uploads: c.Uploads, version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
 		known: NewKnown[knownDeployment](knownDeployments),
 	}
+	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
 	if c.Recalls {
 		s.heads = recall.New[Deployment](c.Table, c.Now, recalledHeads)
 	}
@@ -259,16 +261,4 @@ func (s *Store) after(latest string) time.Time {
 		return next
 	}
 	return now
-}
-
-// Serving returns the release that serves the deployment's runs; it implements runner.Deployments.
-func (s *Store) Serving(ctx context.Context, workspace, deployment string) (compute.Ref, error) {
-	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
-	if err != nil {
-		return compute.Ref{}, err
-	}
-	if d.Active == "" {
-		return compute.Ref{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
-	}
-	return compute.Ref(d.Revision(d.Active)), nil
 }

@@ -40,6 +40,9 @@ func (d Deployment) tell(writes []table.Write) []event.Event {
 		} else if change, ok := revision.ChangeOf(w); ok {
 			e.Type, e.Revision, e.Status = event.OfStatus(string(change.Status)), change.Revision, string(change.Status)
 			e.Reason, e.Message = change.Reason, change.Message
+			if change.Reason == revision.ReasonCanary {
+				e.Type = event.RevisionCanary
+			}
 			events = append(events, e)
 		}
 	}
@@ -55,6 +58,8 @@ func changeOf(w table.Write) event.Type {
 		switch {
 		case w.Set[attrStatus] == string(AwaitingDelete):
 			return event.DeploymentDeleted
+		case w.Body != nil && w.Set[attrStatus] == string(Ready):
+			return event.DeploymentUndeleted
 		case w.Body != nil:
 			return event.DeploymentUpdated
 		}

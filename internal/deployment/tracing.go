@@ -56,15 +56,15 @@ func (s *Store) project(ctx context.Context, workspace, name string) (TracingPro
 	return p, err
 }
 
-// claimProject returns the write that gives a new deployment its tracing project: a new one, or the one that an earlier deployment of the name left. It notes
-// the project's id on the deployment.
-func (s *Store) claimProject(ctx context.Context, d *Deployment) (table.Write, error) {
+// claimProject returns the write that gives a new deployment, or one that is undeleted, its tracing project: a new one, or the one that an earlier deployment of the name
+// left. It notes the project's id on the deployment.
+func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) (table.Write, error) {
 	key := keys.TracingProject(d.Workspace, d.Name)
 	p, err := s.project(ctx, d.Workspace, d.Name)
 	switch {
 	case errors.Is(err, table.ErrNotFound):
-		d.TracingProject = id.New(d.Created)
-		attrs := record.Attrs(kindProject, d.Created, table.Attrs{attrProject: d.TracingProject, attrOwner: d.Deployment})
+		d.TracingProject = id.New(now)
+		attrs := record.Attrs(kindProject, now, table.Attrs{attrProject: d.TracingProject, attrOwner: d.Deployment})
 		return table.Put{Item: table.Item{Key: key, Attrs: attrs}, If: table.Absent()}, nil
 	case err != nil:
 		return nil, err
@@ -72,7 +72,7 @@ func (s *Store) claimProject(ctx context.Context, d *Deployment) (table.Write, e
 		return nil, taken(d.Name)
 	default:
 		d.TracingProject = p.ID
-		return record.Change(key, d.Created, table.Attrs{attrOwner: d.Deployment}, table.Equals(attrOwner, "")), nil
+		return record.Change(key, now, table.Attrs{attrOwner: d.Deployment}, table.Equals(attrOwner, "")), nil
 	}
 }
 

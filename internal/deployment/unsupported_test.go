@@ -40,6 +40,11 @@ func TestWhatCannotBeHadIsRefused(t *testing.T) {
 	}
 	_, err = store.Patch(t.Context(), d.Ref, deployment.Patch{Secrets: &[]deployment.Secret{}})
 	want(err)
+	f.keep(t, "search", map[string]string{"a": "v"})
+	references := to("KEY search a")
+	if _, err := store.Patch(t.Context(), d.Ref, deployment.Patch{Secrets: &[]deployment.Secret{}, SecretReferences: &references, ValidateOnly: true}); err != nil {
+		t.Errorf("what is referred to counts: %v", err)
+	}
 	if _, err := store.Patch(t.Context(), d.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{ResourceSpec: volumes}}); err != nil {
 		t.Errorf("the secrets that are there count: %v", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/workspacesecret"
 )
 
 // rules collects the rules between fields that a request breaks, to report them all at once.
@@ -46,6 +47,7 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
 	r.secrets(secrets)
 	r.references(spec, secrets)
+	r.canary(spec)
 	return r.err()
 }
 
@@ -110,9 +112,13 @@ func (r *rules) command(field string, command *string) {
 	}
 }
 
-// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the environment of an agent as JSON of up to 64 KiB, in which the build and the
-// platform have a part too.
-const maxSecrets = 60 << 10
+const (
+	// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the environment of an agent as JSON of up to 64 KiB, in which the build and the
+	// platform have a part too.
+	maxSecrets = workspacesecret.MaxSize
+	// maxReferred is how many secrets of the workspace a deployment may refer to.
+	maxReferred = 20
+)
 
 func (r *rules) secrets(secrets []Secret) {
 	seen := map[string]bool{}
@@ -134,14 +140,10 @@ func (r *rules) secrets(secrets []Secret) {
 	}
 }
 
-// references checks those to secrets that a listener's cluster has; no other place could give an agent their values.
+// references checks the names of those to secrets. Whether the secrets are there, refer finds, or a listener in its cluster.
 func (r *rules) references(spec Spec, secrets []Secret) {
-	if len(spec.SecretReferences) == 0 {
-		return
-	}
-	if spec.Source != revision.ExternalDocker || spec.SourceConfig.ListenerID == nil {
-		r.breaks("secret_references name Secrets of a Kubernetes namespace, which only a deployment at a listener has: source external_docker with a source_config.listener_id. " +
-			"Send the values as secrets.")
+	if referred := len(secretNames(spec.SecretReferences)); referred > maxReferred && spec.SourceConfig.ListenerID == nil {
+		r.breaks("secret_references may name %d secrets; these name %d.", maxReferred, referred)
 	}
 	seen := map[string]bool{}
 	for _, secret := range secrets {

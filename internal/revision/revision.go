@@ -60,7 +60,7 @@ type Spec struct {
 	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
-	// SecretReferences are variables whose values are kept where a listener runs the release.
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a listener runs the release.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 }
 
@@ -86,8 +86,12 @@ type Revision struct {
 	CommitSHA string
 	// Artifact is what the builder made, or the image that a target resolved; zero before.
 	Artifact build.Artifact
+	// Build is what the build was made with; nil before, and of what nobody built.
+	Build *build.Record
 	// Forgotten tells that the build of the commit is not kept: what is made from the revision is built again.
 	Forgotten bool
+	// Again tells that it was made from a revision that had been deployed.
+	Again bool
 }
 
 const kind = "revision"
@@ -98,8 +102,10 @@ const (
 	attrMessage  = "message"
 	attrCommit   = "commit"
 	attrArtifact = "artifact"
+	attrBuild    = "build"
 	// attrForgotten is written before the build is removed, the artifact goes after it.
 	attrForgotten = "forgotten"
+	attrAgain     = "again"
 	// attrSince and a status are the name under which it is kept when that was reached.
 	attrSince = "since_"
 )
@@ -112,6 +118,8 @@ const (
 	ReasonRolledBack = "ROLLED_BACK"
 	// ReasonCancelled: somebody asked for it.
 	ReasonCancelled = "CANCELLED"
+	// ReasonDeleted: its deployment was deleted while it was in flight, and undeleted since.
+	ReasonDeleted = "DEPLOYMENT_DELETED"
 )
 
 // superseded explains ReasonSuperseded.
@@ -132,8 +140,12 @@ func Put(ref Ref, spec Spec, status Status, now time.Time) table.Write {
 // PutBuilt is the write that creates a revision from what another one was made from, build included, or at least the commit of a build that is not kept.
 func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write {
 	put := Put(ref, from.Spec, status, now).(table.Put)
+	put.Item.Attrs[attrAgain] = true
 	if from.CommitSHA != "" {
 		put.Item.Attrs[attrCommit] = from.CommitSHA
+	}
+	if from.Build != nil {
+		put.Item.Attrs[attrBuild] = string(record.Encode(from.Build))
 	}
 	if from.Forgotten {
 		put.Item.Attrs[attrForgotten] = true
@@ -198,6 +210,7 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 		Message:   item.Text(attrMessage),
 		CommitSHA: item.Text(attrCommit),
 		Forgotten: item.Bool(attrForgotten),
+		Again:     item.Bool(attrAgain),
 	}
 	if r.Status == Queued && r.Revision < slot {
 		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
@@ -215,6 +228,11 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 	if text := item.Text(attrArtifact); text != "" {
 		if err := json.Unmarshal([]byte(text), &r.Artifact); err != nil {
 			return Revision{}, fmt.Errorf("decode artifact of revision %s: %w", r.Revision, err)
+		}
+	}
+	if text := item.Text(attrBuild); text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Build); err != nil {
+			return Revision{}, fmt.Errorf("decode record of revision %s: %w", r.Revision, err)
 		}
 	}
 	return r, nil
@@ -259,6 +277,7 @@ func (r Revision) Built(now time.Time, result build.Result) table.Update {
 		change.Set[attrForgotten] = false
 	}
 	change.Set[attrArtifact] = string(record.Encode(result.Artifact))
+	change.Set[attrBuild] = string(record.Encode(result.Record))
 	return change
 }
 
@@ -289,8 +308,17 @@ func (r Revision) Failed(now time.Time, reason, message string) table.Update {
 
 // Cancelled returns the write of a revision that somebody stopped.
 func (r Revision) Cancelled(now time.Time) table.Update {
+	return r.interrupted(now, ReasonCancelled, "It was cancelled by request.")
+}
+
+// CutOff returns the write of a revision that was in flight when its deployment was deleted, which was undone.
+func (r Revision) CutOff(now time.Time) table.Update {
+	return r.interrupted(now, ReasonDeleted, "The deployment was deleted while it was in flight.")
+}
+
+func (r Revision) interrupted(now time.Time, reason, message string) table.Update {
 	change := r.Change(now, Interrupted)
-	change.Set[attrReason], change.Set[attrMessage] = ReasonCancelled, "It was cancelled by request."
+	change.Set[attrReason], change.Set[attrMessage] = reason, message
 	change.Index = notReleased
 	return change
 }

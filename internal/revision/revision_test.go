@@ -137,20 +137,28 @@ func TestTheVerbsLeadToDeployed(t *testing.T) {
 	tb := openTable(t)
 	write(t, tb, revision.Put(ref, revision.Spec{}, revision.Building, made))
 	artifact := build.Artifact{Dir: "/tree", Start: []string{"./agent"}, Env: map[string]string{"A": "b"}, Graphs: []string{"agent"}}
-	write(t, tb, read(t, tb, "").Built(later, build.Result{CommitSHA: "c0ffee", Artifact: artifact}))
+	with := build.Record{Builder: "v1", Language: "python", LanguageVersion: "3.13.1", Dependencies: "sha256:00"}
+	write(t, tb, read(t, tb, "").Built(later, build.Result{CommitSHA: "c0ffee", Artifact: artifact, Record: with}))
 	write(t, tb, read(t, tb, "").Releasing(later))
 	if diff := cmp.Diff([]table.Key{ref.Key()}, releases(t, tb)); diff != "" {
 		t.Errorf("releases to keep running (-want +got):\n%s", diff)
 	}
 	write(t, tb, read(t, tb, "").Change(later, revision.Deployed))
 	want := revision.Revision{
-		Ref: ref, Created: made, Updated: later, Status: revision.Deployed, CommitSHA: "c0ffee", Artifact: artifact,
+		Ref: ref, Created: made, Updated: later, Status: revision.Deployed, CommitSHA: "c0ffee", Artifact: artifact, Build: &with,
 		Since: map[revision.Status]time.Time{
 			revision.Building: made, revision.AwaitingDeploy: later, revision.Deploying: later, revision.Deployed: later,
 		},
 	}
 	if diff := cmp.Diff(want, read(t, tb, "")); diff != "" {
 		t.Errorf("revision (-want +got):\n%s", diff)
+	}
+	// The record outlives the build, and is that of what is made from it.
+	write(t, tb, want.Forget())
+	write(t, tb, want.Forgot())
+	forgotten := read(t, tb, "")
+	if diff := cmp.Diff(&with, forgotten.Build); diff != "" || forgotten.Artifact.Dir != "" {
+		t.Errorf("a build that is not kept (-want +got):\n%s", diff)
 	}
 	write(t, tb, revision.Retired(ref, later))
 	if got := releases(t, tb); got != nil {
@@ -207,7 +215,7 @@ func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 		got := read(t, tb, "")
 		want := revision.Revision{
 			Ref: ref, Spec: from.Spec, Created: made, Updated: made, Status: revision.Creating, CommitSHA: from.CommitSHA, Artifact: from.Artifact,
-			Since: map[revision.Status]time.Time{revision.Creating: made},
+			Since: map[revision.Status]time.Time{revision.Creating: made}, Again: true,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.IsBuilt() != (name != "not built") {
 			t.Errorf("%s: built: %v (-want +got):\n%s", name, got.IsBuilt(), diff)

@@ -1,4 +1,4 @@
-// Package rollout performs the steps of the rollout and teardown machines (infra/statemachines).
+// Package rollout performs the steps of the rollout, restart and teardown machines (infra/statemachines).
 //
 // Each step is told ids only. It reads the deployment and the revision anew, acts, and writes under the condition that nothing changed in
 // between; so it may be repeated at any time, by a retry, after a crash, or by a second delivery. The machine orders, waits and retries; what a status may become

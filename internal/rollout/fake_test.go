@@ -186,12 +186,24 @@ type target struct {
 	releases map[string]running
 	// applied are all releases that there ever were.
 	applied map[string]compute.Release
+	// restarts are how the newest restart of each release goes.
+	restarts map[string]restarting
 }
 
-var _ compute.Target = (*target)(nil)
+// restarting is a restart as a target has it.
+type restarting struct {
+	id      string
+	release compute.Release
+	status  compute.Status
+}
+
+var (
+	_ compute.Target    = (*target)(nil)
+	_ compute.Restarter = (*target)(nil)
+)
 
 func newTarget() *target {
-	return &target{fake: newFake(), health: healthy, releases: map[string]running{}, applied: map[string]compute.Release{}}
+	return &target{fake: newFake(), health: healthy, releases: map[string]running{}, applied: map[string]compute.Release{}, restarts: map[string]restarting{}}
 }
 
 func healthy(compute.Release) compute.Status { return compute.Status{State: compute.Healthy} }
@@ -212,6 +224,40 @@ func (t *target) Apply(_ context.Context, release compute.Release) error {
 	t.applied[release.Revision] = release
 	t.notify()
 	return nil
+}
+
+func (t *target) Restart(_ context.Context, release compute.Release, restartID string) error {
+	if err := t.enter("Restart", release.Revision); err != nil {
+		return err
+	}
+	defer t.mu.Unlock()
+	if t.restarts[release.Revision].id == restartID {
+		return nil
+	}
+	status := compute.Status{State: compute.Progressing}
+	if !t.held {
+		status = t.health(release)
+	}
+	t.restarts[release.Revision] = restarting{restartID, release, status}
+	if r, ok := t.releases[release.Revision]; !ok || r.status.State == compute.Failed || status.State == compute.Healthy {
+		t.releases[release.Revision] = running{release, status}
+		t.applied[release.Revision] = release
+	}
+	t.notify()
+	return nil
+}
+
+func (t *target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	if err := t.enter("AwaitRestart", ref.Revision); err != nil {
+		return compute.Status{}, err
+	}
+	if t.restarts[ref.Revision].id != restartID || t.releases[ref.Revision].status.State == "" {
+		t.mu.Unlock()
+		return t.Await(ctx, ref)
+	}
+	defer t.mu.Unlock()
+	t.await(ctx, func() bool { return t.restarts[ref.Revision].status.State != compute.Progressing })
+	return t.restarts[ref.Revision].status, nil
 }
 
 func (t *target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
@@ -243,6 +289,10 @@ func (t *target) Remove(_ context.Context, ref compute.Ref) error {
 	}
 	defer t.mu.Unlock()
 	delete(t.releases, ref.Revision)
+	if r, ok := t.restarts[ref.Revision]; ok {
+		r.status = compute.Status{State: compute.Absent}
+		t.restarts[ref.Revision] = r
+	}
 	t.notify()
 	return nil
 }
@@ -256,6 +306,10 @@ func (t *target) finish() {
 		r.status = t.health(r.release)
 		t.releases[revision] = r
 	}
+	for revision, r := range t.restarts {
+		r.status = t.health(r.release)
+		t.restarts[revision] = r
+	}
 	t.notify()
 }
 
@@ -264,6 +318,17 @@ func (t *target) lose() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	clear(t.releases)
+	clear(t.restarts)
+	t.notify()
+}
+
+// become changes how a release is.
+func (t *target) become(revision string, status compute.Status) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.releases[revision]
+	r.status = status
+	t.releases[revision] = r
 	t.notify()
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/deployment"
@@ -12,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
-// TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions, once with the builder and the target losing what
+// TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions, the second with a canary, once with the builder and the target losing what
 // they had, as on one machine, and once with both living on, as elsewhere. The next server carries everything to its end.
 func TestAServerThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
@@ -32,9 +33,11 @@ func TestAServerThatIsKilledGoesOn(t *testing.T) {
 					m.target.lose()
 				}
 				s := m.start(t, m.table)
+				s.minded(steady)
 				s.resume(t)
 				ref := s.live(t)
 				s.wantAtRest(t, ref, revision.Deployed)
+				s.wantTried(t, s.get(t, ref))
 				s.kill()
 				if t.Failed() {
 					t.Fatalf("after the death at write %d", n)
@@ -69,7 +72,8 @@ func dies(t *testing.T, m *machine, n int, run func(*testing.T, *server)) bool {
 // live makes two revisions, as far as the process lives.
 func live(t *testing.T, s *server) {
 	ctx := context.WithoutCancel(t.Context())
-	d, err := s.deployments.Create(ctx, fromGit("weather"))
+	s.minded(steady)
+	d, err := s.deployments.Create(ctx, tried())
 	if err != nil {
 		return
 	}
@@ -105,7 +109,7 @@ func (s *server) live(t *testing.T) deployment.Ref {
 		t.Fatalf("deployments: got %v (%v), want one at most", found, err)
 	}
 	if len(found) == 0 {
-		found = []deployment.Deployment{s.create(t, fromGit("weather"))}
+		found = []deployment.Deployment{s.create(t, tried())}
 	}
 	ref := found[0].Ref
 	s.settle(t, ref)
@@ -116,37 +120,46 @@ func (s *server) live(t *testing.T) deployment.Ref {
 	return ref
 }
 
-// TestATeardownThatIsKilledGoesOn kills the server after each write of a teardown.
+// TestATeardownThatIsKilledGoesOn kills the server after each write of a teardown, without and with a recovery window.
 func TestATeardownThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
-	for n := 1; ; n++ {
-		m := newMachine(t)
-		first := m.start(t, m.table)
-		d := first.settle(t, first.create(t, fromGit("weather")).Ref)
-		first.fillWithThreads(t, d.Ref, 2)
-		first.kill()
-		died := dies(t, m, n, func(t *testing.T, s *server) {
-			ctx := context.WithoutCancel(t.Context())
-			if s.deployments.Delete(ctx, d.Ref) != nil {
-				return
-			}
-			select {
-			case <-s.end(workflow.Teardown, d.Deployment):
-			case <-s.killed:
+	for _, window := range []time.Duration{0, moment} {
+		t.Run(fmt.Sprintf("window=%v", window), func(t *testing.T) {
+			t.Parallel()
+			for n := 1; killsTeardown(t, window, n); n++ {
+				if t.Failed() {
+					t.Fatalf("after the death at write %d", n)
+				}
 			}
 		})
-		s := m.start(t, m.table)
-		s.resume(t)
-		s.awaitEnd(t, workflow.Teardown, d.Deployment)
-		s.wantGone(t, d)
-		s.kill()
-		if t.Failed() {
-			t.Fatalf("after the death at write %d", n)
-		}
-		if !died {
+	}
+}
+
+// killsTeardown kills the server after the nth write of a teardown, and reports whether there was one.
+func killsTeardown(t *testing.T, window time.Duration, n int) bool {
+	t.Helper()
+	m := newMachine(t)
+	m.now = m.engine
+	first := m.start(t, m.table)
+	d := first.settle(t, first.create(t, fromGit("weather")).Ref)
+	first.fillWithThreads(t, d.Ref, 2)
+	first.kill()
+	died := dies(t, m, n, func(t *testing.T, s *server) {
+		ctx := context.WithoutCancel(t.Context())
+		if s.deployments.DeleteAs(ctx, d.Ref, deployment.Deletion{Window: window}) != nil {
 			return
 		}
-	}
+		select {
+		case <-s.end(workflow.Teardown, d.Deployment):
+		case <-s.killed:
+		}
+	})
+	s := m.start(t, m.table)
+	s.resume(t)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.wantGone(t, d)
+	s.kill()
+	return died
 }
 
 // TestABuildThatWasLostIsStartedAgain ends the server while the builder works.

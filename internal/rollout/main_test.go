@@ -137,9 +137,10 @@ func (m *machine) start(t *testing.T, tb table.Table) *server {
 		t.Fatal(err)
 	}
 	s.threads = thread.NewStore(tb, clock.System)
-	stored := deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: clock.System, Log: log, Integrations: m.credentials}
+	stored := deployment.Config{Table: tb, Workflow: s.workflow, Sealer: m.key, Now: m.now, Log: log, Integrations: m.credentials}
 	config := rollout.Config{
 		Integrations: m.credentials, Threads: s.threads, Workflow: s.workflow, Builder: m.builder, Logs: m.logs, Hasher: m.key, Now: m.now, Log: log, Patience: m.patience,
+		Stopping: s.workflow.Closing(),
 	}
 	if m.images != nil {
 		stored.Images, config.Images, config.Kept = m.images, m.images, []rollout.Eraser{m.images}
@@ -326,8 +327,8 @@ func (s *server) wantAtRest(t *testing.T, ref deployment.Ref, want revision.Stat
 	if r.Status != want {
 		t.Errorf("the newest revision is %s (%s: %s), want %s", r.Status, r.Reason, r.Message, want)
 	}
-	if d.Busy || d.Slot != d.Latest || d.Retiring != "" {
-		t.Errorf("slot %s, busy %v, retiring %q, want the slot free", d.Slot, d.Busy, d.Retiring)
+	if d.Busy || d.Slot != d.Latest || d.Retiring != "" || d.Canary != 0 {
+		t.Errorf("slot %s, busy %v, retiring %q, canary %d, want the slot free", d.Slot, d.Busy, d.Retiring, d.Canary)
 	}
 	if (d.Active == d.Latest) != (want == revision.Deployed) {
 		t.Errorf("active is %q, the newest %q, which is %s", d.Active, d.Latest, r.Status)

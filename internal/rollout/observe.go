@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
@@ -35,7 +34,7 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 		return answer, err
 	}
 	target, _ := r.target(at.deployment)
-	wait, stop := r.wait(ctx, at)
+	wait, stop := r.waitForRelease(ctx, at)
 	defer stop()
 	relapse, err := target.(compute.Minder).AwaitRelapse(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
@@ -55,23 +54,15 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	return done, err
 }
 
-// glance is how long a look at a release may take that does not wait for it.
-const glance = 2 * time.Second
-
 // seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended for long enough.
 func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) error {
 	target, ok := r.target(d)
 	if !ok || d.Crashed.IsZero() || d.Status == deployment.AwaitingDelete || r.Now().Sub(d.Crashed) < r.Steady {
 		return nil
 	}
-	look, end := context.WithTimeout(ctx, glance)
-	defer end()
-	status, err := target.Await(look, compute.Ref(d.Revision(d.Active)))
-	if err != nil {
-		return fmt.Errorf("look at release: %w", err)
-	}
-	if status.State != compute.Healthy {
-		return nil
+	status, err := look(ctx, target, d, d.Active)
+	if err != nil || status.State != compute.Healthy {
+		return err
 	}
 	return r.Deployments.Recovered(ctx, d)
 }

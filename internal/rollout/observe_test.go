@@ -22,11 +22,18 @@ type minder struct {
 	asked    atomic.Int64
 	// later is how much time has passed while releases stayed healthy.
 	later atomic.Int64
+	// waited, when not nil, is told of each wait, which then lasts as long as it may and lets no time pass.
+	waited chan struct{}
 }
 
 // AwaitRelapse lets an hour pass where nothing relapses.
-func (m *minder) AwaitRelapse(_ context.Context, ref compute.Ref) (string, error) {
+func (m *minder) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	m.asked.Add(1)
+	if m.waited != nil {
+		m.waited <- struct{}{}
+		<-ctx.Done()
+		return "", nil
+	}
 	release, _ := m.release(ref.Revision)
 	why := m.relapses(release)
 	if why == "" {
@@ -40,11 +47,19 @@ func mind(t *testing.T, relapses func(compute.Release) string) (*server, *minder
 	t.Helper()
 	m := newMachine(t)
 	s := m.start(t, m.table)
-	minded := &minder{target: m.target, relapses: relapses}
+	return s, s.minded(relapses)
+}
+
+// minded has the server's releases relapse as told, and its clock go on while they are minded.
+func (s *server) minded(relapses func(compute.Release) string) *minder {
+	minded := &minder{target: s.target, relapses: relapses}
 	s.rollout.Targets[revision.GitHub] = minded
 	s.rollout.Now = func() time.Time { return clock.System().Add(time.Duration(minded.later.Load())) }
-	return s, minded
+	return minded
 }
+
+// steady releases do not relapse.
+func steady(compute.Release) string { return "" }
 
 // badRef is the branch whose releases do not stay healthy.
 const badRef = "bad"

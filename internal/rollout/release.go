@@ -24,8 +24,18 @@ func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
 		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now())); err != nil {
 			return "", err
 		}
+		at.revision.Status = revision.Deploying
 	}
-	return awaitHealthy, r.apply(ctx, target, at.deployment, at.revision)
+	return awaitHealthy, r.start(ctx, target, at)
+}
+
+// start hands the release of a rollout to the compute target. What a person has to mend is noted on the revision, as why it is about to fail.
+func (r *Rollout) start(ctx context.Context, target compute.Target, at position) error {
+	err := r.apply(ctx, target, at.deployment, at.revision)
+	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), unusable.Reason, unusable.Message))
+	}
+	return err
 }
 
 func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
@@ -39,9 +49,9 @@ func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment
 	return nil
 }
 
-// release opens what the revision's agent is given: its own secrets and the settings of the platform.
+// release opens what the revision's agent is given: its secrets, and the settings of the platform.
 func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revision.Revision) (compute.Release, error) {
-	secrets, err := r.Deployments.Secrets(ctx, owner(rev.Ref), rev.Secrets)
+	secrets, err := r.Deployments.AgentSecrets(ctx, d, rev)
 	if err != nil {
 		return compute.Release{}, err
 	}
@@ -56,13 +66,13 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	}
 	release := compute.Release{
 		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
-		SecretReferences: rev.SecretReferences, ReadyLimit: d.ReadyLimit(),
+		ReadyLimit: d.ReadyLimit(),
 	}
 	if release.ResourceSpec, err = rev.Effective(); err != nil {
 		return compute.Release{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
 	}
 	if d.Remote() {
-		release.Placement = compute.Placement{Listener: *d.SourceConfig.ListenerID, Namespace: d.Namespace()}
+		release.Placement, release.SecretReferences = compute.Placement{Listener: *d.SourceConfig.ListenerID, Namespace: d.Namespace()}, rev.SecretReferences
 	}
 	return release, nil
 }
@@ -104,14 +114,14 @@ func environment(d deployment.Deployment, rev revision.Revision, secrets []deplo
 }
 
 func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
-	if at.revision.Reason != "" {
+	if at.revision.Doomed() {
 		return fail, nil // an earlier delivery of this step has noted why
 	}
 	target, ok := r.target(at.deployment)
 	if !ok {
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
 	}
-	wait, stop := r.wait(ctx, at)
+	wait, stop := r.waitForRelease(ctx, at)
 	defer stop()
 	status, err := target.Await(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
@@ -120,9 +130,11 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	switch status.State {
 	case compute.Healthy:
 		if rev := at.revision; rev.Source.IsImage() && rev.Status == revision.Deploying && status.Image != "" && status.Image != rev.Artifact.Image {
-			return promote, r.Deployments.Advance(ctx, at.deployment, rev.Pinned(r.Now(), status.Image))
+			if err := r.Deployments.Advance(ctx, at.deployment, rev.Pinned(r.Now(), status.Image)); err != nil {
+				return "", err
+			}
 		}
-		return promote, nil
+		return r.afterHealth(ctx, at, target)
 	case compute.Failed:
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), status.Reason, status.Message))
 	case compute.Absent: // lost with the process that ran it

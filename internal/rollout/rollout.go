@@ -29,6 +29,9 @@ const (
 	ReasonNoContainerEngine = compute.ReasonNoContainerEngine
 )
 
+// internalTrouble is what a person is told of ReasonInternal.
+const internalTrouble = "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
+
 // next is the answer of a step: the state that the machine goes to.
 type next string
 
@@ -38,12 +41,18 @@ const (
 	awaitBuild      next = "AwaitBuild"
 	deploy          next = "Deploy"
 	awaitHealthy    next = "AwaitHealthy"
+	canary          next = "Canary"
 	promote         next = "Promote"
 	observe         next = "Observe"
+	await           next = "Wait"
+	beginPurge      next = "BeginPurge"
 	fail            next = "Fail"
 	done            next = "Done"
 	eraseThreads    next = "EraseThreads"
 	eraseDeployment next = "EraseDeployment"
+	restart         next = "Restart"
+	awaitRestart    next = "AwaitRestart"
+	failed          next = "Failed"
 )
 
 // Forgetter erases what is kept about a revision outside of the table.
@@ -93,6 +102,8 @@ type Config struct {
 	Probation time.Duration
 	// Steady is how long an agent that had crashed must not have ended to have recovered; default 5 min.
 	Steady time.Duration
+	// Stopping ends when the process is about to: waits for releases end then, which are as they are without it. Nil is a process that does not say so.
+	Stopping context.Context
 }
 
 // Rollout performs the steps. It is safe for concurrent use.
@@ -122,32 +133,57 @@ func (t task) deployment() deployment.Ref {
 	return deployment.Ref{Workspace: t.Workspace, Deployment: t.Deployment}
 }
 
-// Task is the workflow.TaskFunc of both machines.
+// Task is the workflow.TaskFunc of the three machines.
 func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	var t task
 	if err := json.Unmarshal(input, &t); err != nil {
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
-	answer, err := r.step(ctx, t)
+	answer, due, err := r.perform(ctx, t)
 	if err != nil {
 		r.Log.WarnContext(ctx, "rollout step ended with an error", "step", t.Step, "deployment", t.Deployment, "revision", t.Revision, "error", err)
 		return nil, fmt.Errorf("%s: %w", t.Step, err)
 	}
-	return json.Marshal(map[string]next{"next": answer})
+	return json.Marshal(result{Next: answer, Due: clock.FormatOptional(due)})
 }
 
-func (r *Rollout) step(ctx context.Context, t task) (next, error) {
+// result is the output of a Task state.
+type result struct {
+	Next next `json:"next"`
+	// Due is when to go on, for await.
+	Due string `json:"due"`
+}
+
+// perform performs a step of one of the machines.
+func (r *Rollout) perform(ctx context.Context, t task) (answer next, due time.Time, err error) {
 	switch t.Step {
 	case "StopReleases":
-		return eraseThreads, r.stopReleases(ctx, t.deployment(), insist)
+		return r.stopReleases(ctx, t, insist)
+	case "BeginPurge":
+		return r.beginPurge(ctx, t)
 	case "EraseThreads":
-		return r.eraseThreads(ctx, t.deployment())
+		answer, err = r.eraseThreads(ctx, t)
 	case "EraseDeployment":
-		return r.eraseDeployment(ctx, t.deployment(), insist)
+		answer, err = r.eraseDeployment(ctx, t, insist)
+	default:
+		answer, err = r.step(ctx, t)
+	}
+	return answer, time.Time{}, err
+}
+
+// step performs a step of a rollout or restart.
+func (r *Rollout) step(ctx context.Context, t task) (next, error) {
+	switch t.Step {
+	case "Restart":
+		return r.restart(ctx, t)
+	case "AwaitRestart":
+		return r.awaitRestart(ctx, t)
+	case "FailRestart":
+		return r.failRestart(ctx, t)
 	}
 	step, ok := map[string]func(context.Context, position) (next, error){
 		"Prepare": r.prepare, "Provision": r.provision, "Build": r.build, "AwaitBuild": r.awaitBuild,
-		"Deploy": r.deploy, "AwaitHealthy": r.awaitHealthy, "Promote": r.promote, "Observe": r.observe, "Fail": r.fail,
+		"Deploy": r.deploy, "AwaitHealthy": r.awaitHealthy, "Canary": r.canary, "Promote": r.promote, "Observe": r.observe, "Fail": r.fail,
 	}[t.Step]
 	if !ok {
 		return "", errors.New("there is no such step")
@@ -181,22 +217,12 @@ func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context
 	if at.revision.Status == revision.Interrupted {
 		return r.interrupted(ctx, at)
 	}
-	if at.revision.Status.Terminal() && t.Step != "Promote" && t.Step != "Observe" {
+	promoted := at.revision.Status == revision.Deployed && t.Step == "Canary" // by request
+	if at.revision.Status.Terminal() && !promoted && t.Step != "Promote" && t.Step != "Observe" {
 		return done, r.startNext(ctx, at.deployment)
 	}
 	answer, err := step(ctx, at)
 	return answer, errors.Join(err, r.takeBack(ctx, at))
-}
-
-// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the teardown may have passed by already. It does so
-// even for a step that was cut off.
-func (r *Rollout) takeBack(ctx context.Context, at position) error {
-	ctx = context.WithoutCancel(ctx)
-	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
-	if fault.Is(err, fault.NotFound) || (err == nil && d.Status == deployment.AwaitingDelete) {
-		return r.forget(ctx, at.deployment, at.revision.Ref)
-	}
-	return err
 }
 
 // position is a rollout as it was read.
@@ -210,12 +236,24 @@ func (r *Rollout) read(ctx context.Context, t task) (position, error) {
 	return position{d, rev}, err
 }
 
-// prepare takes the revision up. One that does not hold the slot waits for its turn, or was overtaken.
-func (r *Rollout) prepare(_ context.Context, at position) (next, error) {
+// prepare takes the revision up. One that does not hold the slot waits for its turn, or was overtaken. What is left of before a deletion goes first.
+func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision {
 		return done, nil
 	}
-	return provision, nil
+	if len(at.deployment.Leftover) == 0 {
+		return provision, nil
+	}
+	for _, id := range at.deployment.Leftover {
+		_, rev, err := r.Deployments.GetRevision(ctx, at.deployment.Revision(id))
+		if err != nil {
+			return "", err
+		}
+		if err := r.cutOff(ctx, at.deployment, rev); err != nil {
+			return "", err
+		}
+	}
+	return provision, r.Deployments.Cleared(ctx, at.deployment)
 }
 
 // provision makes what the deployment needs once. Its tracing project was created with it; its threads need no database of their own. An image needs no build,
@@ -275,7 +313,7 @@ func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.S
 }
 
 func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
-	if at.revision.Reason != "" {
+	if at.revision.Doomed() {
 		return fail, nil // it was noted why
 	}
 	if at.revision.Status != revision.Building {
@@ -345,9 +383,15 @@ func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result b
 
 // fail ends the revision with the failure that was noted on it, or as a fault of the platform when the machine's retries ran out.
 func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
+	if at.deployment.Canary > 0 {
+		if err := r.Deployments.EndCanary(ctx, at.deployment); err != nil {
+			return "", err
+		}
+		return "", deployment.ErrOvertaken // by this step: from now on the active release serves all, and the other one may go
+	}
 	reason, message := at.revision.Reason, at.revision.Message
-	if reason == "" {
-		reason, message = ReasonInternal, "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
+	if !at.revision.Doomed() {
+		reason, message = ReasonInternal, internalTrouble
 	}
 	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
 		return "", err
@@ -378,8 +422,31 @@ func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
 	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
 }
 
-// wait returns a context for a wait within a step. It ends when the step's patience does, and as soon as the revision is cancelled, which is the only change of
-// it by others.
+// waitForRelease is wait for what goes on outside of this process, or ends with it: a process that is about to end is not kept by it.
+func (r *Rollout) waitForRelease(ctx context.Context, at position) (_ context.Context, stop func()) {
+	ctx, end := r.untilStopping(ctx)
+	ctx, endWait := r.wait(ctx, at)
+	return ctx, func() {
+		endWait()
+		end()
+	}
+}
+
+// untilStopping returns a context that ends when the process is about to, too.
+func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if r.Stopping == nil {
+		return ctx, cancel
+	}
+	unlink := context.AfterFunc(r.Stopping, cancel)
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
+}
+
+// wait returns a context for a wait within a step. It ends when the step's patience does, and as soon as the revision is cancelled, or promoted before its time as a
+// canary: which are the only changes of it by others.
 func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	changes, ended := r.Deployments.Watch(at.revision.Ref), make(chan struct{})

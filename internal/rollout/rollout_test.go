@@ -260,7 +260,8 @@ func TestAStepAnswersTheNextStepOnly(t *testing.T) {
 		got = append(got, answer)
 	}
 	want := []string{
-		`{"next":"Provision"}`, `{"next":"Build"}`, `{"next":"AwaitBuild"}`, `{"next":"Deploy"}`, `{"next":"AwaitHealthy"}`, `{"next":"Promote"}`, `{"next":"Done"}`,
+		`{"next":"Provision","due":""}`, `{"next":"Build","due":""}`, `{"next":"AwaitBuild","due":""}`, `{"next":"Deploy","due":""}`,
+		`{"next":"AwaitHealthy","due":""}`, `{"next":"Promote","due":""}`, `{"next":"Done","due":""}`,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)

@@ -16,14 +16,14 @@ import (
 
 type performFunc = func(context.Context) (json.RawMessage, error)
 
-// rolloutSteps are the steps of a rollout that succeeds, with the status of a revision that fails there.
+// rolloutSteps are the steps of a rollout that succeeds, with a canary, with the status of a revision that fails there.
 var rolloutSteps = []struct {
 	name   string
 	failed revision.Status
 }{
 	{"Prepare", revision.CreateFailed}, {"Provision", revision.CreateFailed},
 	{"Build", revision.BuildFailed}, {"AwaitBuild", revision.BuildFailed},
-	{"Deploy", revision.DeployFailed}, {"AwaitHealthy", revision.DeployFailed}, {"Promote", revision.DeployFailed},
+	{"Deploy", revision.DeployFailed}, {"AwaitHealthy", revision.DeployFailed}, {"Canary", revision.DeployFailed}, {"Promote", revision.DeployFailed},
 }
 
 // TestAStepThatFailsOnceIsRepeated lets each step fail before it did anything, and after it did everything.
@@ -33,13 +33,13 @@ func TestAStepThatFailsOnceIsRepeated(t *testing.T) {
 		for _, after := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s after=%v", step.name, after), func(t *testing.T) {
 				t.Parallel()
-				m := newMachine(t)
-				s := m.start(t, m.table)
-				d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+				s, _ := mind(t, steady)
+				d := s.settle(t, s.create(t, tried()).Ref)
 				s.around = failing(step.name, 1, after)
 				s.patch(t, d.Ref, again("dev"))
-				s.settle(t, d.Ref)
+				d = s.settle(t, d.Ref)
 				s.wantAtRest(t, d.Ref, revision.Deployed)
+				s.wantTried(t, d)
 			})
 		}
 	}
@@ -68,9 +68,8 @@ func TestAStepThatAlwaysFailsFailsTheRevision(t *testing.T) {
 	for _, step := range rolloutSteps {
 		t.Run(step.name, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t)
-			s := m.start(t, m.table)
-			first := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			s, _ := mind(t, steady)
+			first := s.settle(t, s.create(t, tried()).Ref)
 			s.around = failing(step.name, always, false)
 			s.patch(t, first.Ref, again("dev"))
 			d := s.settle(t, first.Ref)
@@ -93,14 +92,13 @@ func TestAStepWhoseAnswerIsAlwaysLost(t *testing.T) {
 	const always = 1 << 40
 	failed := map[string]revision.Status{
 		"Prepare": revision.CreateFailed, "Provision": revision.BuildFailed, "Build": revision.BuildFailed, "AwaitBuild": revision.DeployFailed,
-		"Deploy": revision.DeployFailed, "AwaitHealthy": revision.DeployFailed, "Promote": revision.Deployed,
+		"Deploy": revision.DeployFailed, "AwaitHealthy": revision.DeployFailed, "Canary": revision.DeployFailed, "Promote": revision.Deployed,
 	}
 	for _, step := range rolloutSteps {
 		t.Run(step.name, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t)
-			s := m.start(t, m.table)
-			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			s, _ := mind(t, steady)
+			d := s.settle(t, s.create(t, tried()).Ref)
 			s.around = failing(step.name, always, true)
 			s.patch(t, d.Ref, again("dev"))
 			s.settle(t, d.Ref)
@@ -109,41 +107,44 @@ func TestAStepWhoseAnswerIsAlwaysLost(t *testing.T) {
 	}
 }
 
+// repeats are ways to perform each step twice.
+var repeats = map[string]func(context.Context, string, performFunc) (json.RawMessage, error){
+	"in a row": func(ctx context.Context, _ string, perform performFunc) (json.RawMessage, error) {
+		if answer, err := perform(ctx); err != nil {
+			return answer, err
+		}
+		return perform(ctx)
+	},
+	"at once": func(ctx context.Context, _ string, perform performFunc) (json.RawMessage, error) {
+		other := make(chan error)
+		go func() {
+			_, err := perform(ctx)
+			other <- err
+		}()
+		answer, err := perform(ctx)
+		if err := <-other; err != nil {
+			return nil, err
+		}
+		return answer, err
+	},
+}
+
 // TestEveryStepMayBeRepeated performs each step twice, one after the other and at the same time.
 func TestEveryStepMayBeRepeated(t *testing.T) {
 	t.Parallel()
-	for name, around := range map[string]func(context.Context, string, performFunc) (json.RawMessage, error){
-		"in a row": func(ctx context.Context, _ string, perform performFunc) (json.RawMessage, error) {
-			if answer, err := perform(ctx); err != nil {
-				return answer, err
-			}
-			return perform(ctx)
-		},
-		"at once": func(ctx context.Context, _ string, perform performFunc) (json.RawMessage, error) {
-			other := make(chan error)
-			go func() {
-				_, err := perform(ctx)
-				other <- err
-			}()
-			answer, err := perform(ctx)
-			if err := <-other; err != nil {
-				return nil, err
-			}
-			return answer, err
-		},
-	} {
+	for name, around := range repeats {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			m := newMachine(t)
-			s := m.start(t, m.table)
+			s, _ := mind(t, steady)
 			s.around = around
-			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			d := s.settle(t, s.create(t, tried()).Ref)
 			s.wantAtRest(t, d.Ref, revision.Deployed)
 			for i := range 4 {
 				s.patch(t, d.Ref, again(fmt.Sprint(i)))
 			}
-			s.settle(t, d.Ref)
+			d = s.settle(t, d.Ref)
 			s.wantAtRest(t, d.Ref, revision.Deployed)
+			s.wantTried(t, d)
 			for _, r := range s.revisions(t, d.Ref) {
 				if r.Reason != "" && r.Status != revision.Skipped {
 					t.Errorf("revision %s is %s: %s", r.Revision, r.Status, r.Reason)

@@ -28,27 +28,95 @@ func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) 
 	return nil
 }
 
-// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow when their revisions are erased.
-func (r *Rollout) stopReleases(ctx context.Context, ref deployment.Ref, decide bearing) error {
-	d, err := r.Deployments.GetHidden(ctx, ref)
-	if fault.Is(err, fault.NotFound) {
-		return nil
+// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the teardown may have passed by already. It does so
+// even for a step that was cut off, and for a deployment that lives again: that has a new revision.
+func (r *Rollout) takeBack(ctx context.Context, at position) error {
+	ctx = context.WithoutCancel(ctx)
+	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
+	switch {
+	case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed()):
+		return r.forget(ctx, at.deployment, at.revision.Ref)
+	case err != nil || d.Teardown == at.deployment.Teardown:
+		return err
 	}
+	_, rev, err := r.Deployments.GetRevision(ctx, at.revision.Ref)
 	if err != nil {
 		return err
+	}
+	return r.cutOff(ctx, at.deployment, rev)
+}
+
+// cutOff stops what a revision of a deployment runs that was deleted, and may live again. What was deployed keeps its build.
+func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revision.Revision) error {
+	err := r.remove(ctx, d, rev.Ref)
+	if rev.Status == revision.Deployed {
+		return err
+	}
+	return errors.Join(err, r.Builder.Remove(ctx, rev.Revision))
+}
+
+// torn reads the deployment that a step of a teardown is about. It is over for a teardown after which another one began, and for a deployment that lives again.
+func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, over bool, err error) {
+	d, err = r.Deployments.GetHidden(ctx, t.deployment())
+	return d, err == nil && (d.Status != deployment.AwaitingDelete || d.Teardown != t.Teardown), err
+}
+
+// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow when their revisions are erased, which is after the recovery window.
+func (r *Rollout) stopReleases(ctx context.Context, t task, decide bearing) (answer next, due time.Time, err error) {
+	for range contention {
+		answer, due, err = r.stop(ctx, t, decide)
+		if !errors.Is(err, deployment.ErrOvertaken) {
+			break
+		}
+	}
+	return answer, due, err
+}
+
+func (r *Rollout) stop(ctx context.Context, t task, decide bearing) (next, time.Time, error) {
+	d, over, err := r.torn(ctx, t)
+	if fault.Is(err, fault.NotFound) {
+		return eraseThreads, time.Time{}, nil
+	}
+	if err != nil || over {
+		return done, time.Time{}, err
 	}
 	if d.Busy {
 		err := r.Workflow.Stop(ctx, workflow.Rollout, d.Slot, "The deployment was deleted.")
 		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
-			return fmt.Errorf("stop rollout: %w", err)
+			return "", time.Time{}, fmt.Errorf("stop rollout: %w", err)
+		}
+		if err := decide(ctx, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
+			return "", time.Time{}, err
 		}
 	}
-	for _, id := range []string{d.Slot, d.Active, d.Retiring} {
-		if err := decide(ctx, d, r.remove(ctx, d, ref.Revision(id))); err != nil {
-			return err
+	for _, id := range append([]string{d.Slot, d.Active, d.Retiring}, d.Leftover...) {
+		if err := decide(ctx, d, r.remove(ctx, d, d.Revision(id))); err != nil {
+			return "", time.Time{}, err
 		}
 	}
-	return nil
+	if d.Doomed() {
+		return eraseThreads, time.Time{}, nil
+	}
+	return await, d.PurgeAt, r.Deployments.Rest(ctx, d)
+}
+
+// beginPurge begins to erase what is left of a deployment when its recovery window is over.
+func (r *Rollout) beginPurge(ctx context.Context, t task) (answer next, due time.Time, err error) {
+	for range contention {
+		d, over, err := r.torn(ctx, t)
+		switch {
+		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
+			return eraseThreads, time.Time{}, nil
+		case err != nil || over:
+			return done, time.Time{}, err
+		case r.Now().Before(d.PurgeAt):
+			return await, d.PurgeAt, nil
+		}
+		if err := r.Deployments.BeginPurge(ctx, d); !errors.Is(err, deployment.ErrOvertaken) {
+			return eraseThreads, time.Time{}, err
+		}
+	}
+	return "", time.Time{}, deployment.ErrOvertaken
 }
 
 // target is what runs a deployment's releases; not ok when nothing does here.
@@ -71,29 +139,40 @@ func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revis
 	return nil
 }
 
-func (r *Rollout) eraseThreads(ctx context.Context, ref deployment.Ref) (next, error) {
+func (r *Rollout) eraseThreads(ctx context.Context, t task) (next, error) {
+	d, over, err := r.torn(ctx, t)
+	switch {
+	case fault.Is(err, fault.NotFound): // which leaves nothing, or what came late
+	case err != nil:
+		return "", err
+	case over || !d.Doomed():
+		return done, nil
+	}
 	// What creates threads goes first.
 	for _, kept := range r.Kept {
-		if err := kept.Erase(ctx, ref.Workspace, ref.Deployment); err != nil {
+		if err := kept.Erase(ctx, t.Workspace, t.Deployment); err != nil {
 			return "", err
 		}
 	}
-	more, err := r.Threads.Erase(ctx, ref.Workspace, ref.Deployment)
+	more, err := r.Threads.Erase(ctx, t.Workspace, t.Deployment)
 	if more {
 		return eraseThreads, err
 	}
 	return eraseDeployment, err
 }
 
-func (r *Rollout) eraseDeployment(ctx context.Context, ref deployment.Ref, decide bearing) (next, error) {
-	d, err := r.Deployments.GetHidden(ctx, ref)
+func (r *Rollout) eraseDeployment(ctx context.Context, t task, decide bearing) (next, error) {
+	d, over, err := r.torn(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return done, nil
 	}
 	if err != nil {
 		return "", err
 	}
-	more, err := r.Deployments.EraseRevisions(ctx, ref, func(rev revision.Ref) error { return decide(ctx, d, r.forget(ctx, d, rev)) })
+	if over || !d.Doomed() {
+		return done, nil
+	}
+	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return decide(ctx, d, r.forget(ctx, d, rev)) })
 	if more {
 		return eraseDeployment, err
 	}
@@ -128,10 +207,7 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 	}
 	machine, name, start := workflow.Rollout, d.Slot, r.Deployments.StartRollout
 	if d.Status == deployment.AwaitingDelete {
-		machine, name = workflow.Teardown, d.Deployment
-		start = func(ctx context.Context, d deployment.Deployment) error {
-			return r.Deployments.StartTeardown(ctx, d.Ref)
-		}
+		machine, name, start = workflow.Teardown, d.TeardownName(), r.Deployments.StartTeardown
 	}
 	execution, err := r.Workflow.Describe(ctx, machine, name)
 	switch {
@@ -144,7 +220,7 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 	case machine == workflow.Rollout:
 		return r.repeat(ctx, "Fail", d.Ref, d.Slot)
 	default:
-		return r.teardown(ctx, d.Ref)
+		return r.teardown(ctx, d)
 	}
 }
 
@@ -154,14 +230,18 @@ func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, r
 	return err
 }
 
-// teardown performs the steps of a teardown whose workflow has given up.
-func (r *Rollout) teardown(ctx context.Context, ref deployment.Ref) error {
-	err := r.stopReleases(ctx, ref, r.bear)
-	for answer := eraseThreads; err == nil && answer != done; {
+// teardown performs the steps of a teardown whose workflow has given up, as far as its time has come.
+func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
+	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}}
+	answer, _, err := r.stopReleases(ctx, t, r.bear)
+	if err == nil && answer == await {
+		answer, _, err = r.beginPurge(ctx, t)
+	}
+	for err == nil && answer != done && answer != await {
 		if answer == eraseThreads {
-			answer, err = r.eraseThreads(ctx, ref)
+			answer, err = r.eraseThreads(ctx, t)
 		} else {
-			answer, err = r.eraseDeployment(ctx, ref, r.bear)
+			answer, err = r.eraseDeployment(ctx, t, r.bear)
 		}
 	}
 	return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
@@ -22,6 +23,14 @@ func (s *server) deleteAndAwait(t *testing.T, d deployment.Deployment) {
 		t.Fatal(err)
 	}
 	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+}
+
+// deleteWithin deletes a deployment with a recovery window.
+func (s *server) deleteWithin(t *testing.T, d deployment.Deployment, window time.Duration) {
+	t.Helper()
+	if err := s.deployments.DeleteAs(t.Context(), d.Ref, deployment.Deletion{Window: window}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 // wantGone checks that nothing is left of a deployment: no release, build, log or item, and its name is free.

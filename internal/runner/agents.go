@@ -27,7 +27,7 @@ const describeLimit = 30 * time.Second
 
 // Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
-	endpoint, done, err := a.acquire(ctx, workspace, deployment)
+	endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
 		return graph.Description{}, err
 	}
@@ -44,7 +44,7 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 // UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of it to take. A change that the graph refuses is a
 // fault.Invalid, an agent that does not answer a fault.Unavailable.
 func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
-	endpoint, done, err := a.acquire(ctx, workspace, deployment)
+	endpoint, done, err := a.acquire(ctx, workspace, deployment, invocation.ThreadID)
 	if err != nil {
 		return err
 	}
@@ -80,8 +80,9 @@ func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, 
 	}
 }
 
-func (a *Agents) acquire(ctx context.Context, workspace, deployment string) (compute.Endpoint, func(), error) {
-	release, err := a.Deployments.Serving(ctx, workspace, deployment)
+// acquire returns the agent that serves a thread, or what belongs to none (""). Where a canary is not to be had, it is that of the active release.
+func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread string) (compute.Endpoint, func(), error) {
+	release, err := a.Deployments.Serving(ctx, workspace, deployment, thread)
 	if err != nil {
 		return compute.Endpoint{}, nil, err
 	}
@@ -98,6 +99,9 @@ func (a *Agents) acquire(ctx context.Context, workspace, deployment string) (com
 	endpoint, done, err := target.Acquire(wait, release)
 	if err != nil {
 		if ctx.Err() == nil && (wait.Err() != nil || isUnavailable(err)) {
+			if onTrial(ctx, a.Deployments, release, thread) {
+				return a.acquire(ctx, workspace, deployment, "")
+			}
 			return compute.Endpoint{}, nil, fault.New(fault.Unavailable, "The agent does not answer at the moment.")
 		}
 		return compute.Endpoint{}, nil, fmt.Errorf("acquire release: %w", err)

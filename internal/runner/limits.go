@@ -15,21 +15,25 @@ import (
 // errTimedOut says that a run took longer than its deployment allows.
 var errTimedOut = errors.New("the run took too long")
 
+// mostKnown and knownSize bound how many releases' limits are remembered.
+const (
+	mostKnown = 1 << 20
+	knownSize = 256
+)
+
 // limits are the bounds of a deployment's runs.
 type limits struct {
-	release compute.Ref
 	// seats is how many runs may work at a time, 0 for no bound.
 	seats   int
 	timeout time.Duration
 }
 
-// limits returns those of a release. They never change, so each deployment's are read once for each release that serves it.
+// limits returns those of a release, which are read once.
 func (r *Runner) limits(ctx context.Context, release compute.Ref) (limits, error) {
-	deployment := release.Workspace + "/" + release.Deployment
-	if known, ok := r.known.Load(deployment); ok && known.(limits).release == release {
-		return known.(limits), nil
+	found, ok := r.known.Get(release)
+	if ok {
+		return found, nil
 	}
-	found := limits{release: release}
 	if r.Limits != nil {
 		var err error
 		if found.seats, found.timeout, err = r.Limits(ctx, release); err != nil {
@@ -37,7 +41,7 @@ func (r *Runner) limits(ctx context.Context, release compute.Ref) (limits, error
 		}
 	}
 	found.timeout = cmp.Or(found.timeout, r.Timeout)
-	r.known.Store(deployment, found)
+	r.known.Put(release, found, knownSize)
 	return found, nil
 }
 

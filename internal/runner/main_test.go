@@ -57,14 +57,27 @@ type deployed struct {
 	callers atomic.Int64
 	// promoted is how many releases have followed the first.
 	promoted atomic.Int64
+	// canary is where a canary answers that serves all threads; nil while there is none.
+	canary atomic.Pointer[func() (compute.Endpoint, error)]
 }
 
-func (d *deployed) Serving(_ context.Context, workspace, deployment string) (compute.Ref, error) {
-	return compute.Ref{Workspace: workspace, Deployment: deployment, Revision: fmt.Sprint("revision ", d.promoted.Load())}, nil
+// canaryRevision is the canary's.
+const canaryRevision = "canary"
+
+func (d *deployed) Serving(_ context.Context, workspace, deployment, thread string) (compute.Ref, error) {
+	revision := fmt.Sprint("revision ", d.promoted.Load())
+	if thread != "" && d.canary.Load() != nil {
+		revision = canaryRevision
+	}
+	return compute.Ref{Workspace: workspace, Deployment: deployment, Revision: revision}, nil
 }
 
-func (d *deployed) Acquire(ctx context.Context, _ compute.Ref) (compute.Endpoint, func(), error) {
-	endpoint, err := d.acquire(ctx)
+func (d *deployed) Acquire(ctx context.Context, ref compute.Ref) (endpoint compute.Endpoint, done func(), err error) {
+	if canary := d.canary.Load(); canary != nil && ref.Revision == canaryRevision {
+		endpoint, err = (*canary)()
+	} else {
+		endpoint, err = d.acquire(ctx)
+	}
 	if err != nil {
 		return compute.Endpoint{}, nil, err
 	}

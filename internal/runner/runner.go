@@ -7,12 +7,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/graph"
+	"github.com/slipway-run/slipway/internal/lru"
 	"github.com/slipway-run/slipway/internal/run"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
@@ -28,8 +29,9 @@ const (
 
 // Deployments tells which release of a deployment serves.
 type Deployments interface {
-	// Serving returns the active revision; a deployment that has none is a fault.Unavailable, an unknown one a fault.NotFound.
-	Serving(ctx context.Context, workspace, deployment string) (compute.Ref, error)
+	// Serving returns the revision that serves a thread, which is the active one unless another one is a canary, or what belongs to none (""): always the active one. A
+	// deployment that has none is a fault.Unavailable, one that was deleted a fault.Conflict, an unknown one a fault.NotFound.
+	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
 }
 
 // Config is what a Runner works with.
@@ -68,8 +70,8 @@ type Runner struct {
 
 	gates gates
 	held  held
-	// known holds the limits of each deployment.
-	known sync.Map
+	// known holds the limits of releases, which never change.
+	known *lru.Cache[compute.Ref, limits]
 }
 
 // New returns a runner.
@@ -87,7 +89,7 @@ func New(c Config) *Runner {
 	if c.Margin == 0 {
 		c.Margin = 3 * time.Second
 	}
-	return &Runner{Config: c, held: newHeld()}
+	return &Runner{Config: c, held: newHeld(), known: lru.New[compute.Ref, limits](mostKnown)}
 }
 
 // task is the input of a Task state: the step, and the run that it is about.
@@ -162,16 +164,31 @@ func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
 	return result{Next: answer}, err
 }
 
-// work is one attempt at a run, or as much of it as this task has time for.
+// work is one attempt at a run, or as much of it as this task has time for. What a canary could not complete, the active release goes on with at once.
 func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
+	answer, err := r.attempt(ctx, ref, ref.Thread)
+	if errors.Is(err, errCanary) {
+		return r.attempt(ctx, ref, "")
+	}
+	return answer, err
+}
+
+// errCanary says that a canary was not to be had, or ended before its answer did. The run is left to another release.
+var errCanary = errors.New("the canary is unavailable")
+
+// attempt works on a run with the release that serves the thread; "" is for the active one.
+func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next, error) {
 	slice, end := r.slice(ctx)
 	defer end()
-	release, limits, leave, err := r.turn(ctx, slice, ref)
+	release, limits, leave, err := r.turn(ctx, slice, ref, thread)
 	if err != nil {
 		return "", err
 	}
 	defer leave()
 	endpoint, done, err := r.acquire(ctx, slice, release)
+	if isAgentUnavailable(err) && onTrial(ctx, r.Deployments, release, thread) {
+		return "", errCanary
+	}
 	if err != nil {
 		return "", err
 	}
@@ -196,8 +213,14 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	if _, full := errors.AsType[*run.TooLargeError](err); full {
 		return over, r.failTooLarge(ctx, ref, err)
 	}
-	if named, ok := errors.AsType[*workflow.TaskError](err); ok && named.Name == errorAgentUnavailable && r.replaced(ctx, release) {
+	switch {
+	case !isAgentUnavailable(err):
+	case r.replaced(ctx, release, thread):
 		answer, err = nextSlice, attempt.HandOver(ctx)
+	case onTrial(ctx, r.Deployments, release, thread):
+		if err = attempt.HandOver(ctx); err == nil {
+			err = errCanary
+		}
 	}
 	if errors.Is(err, run.ErrFenced) {
 		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
@@ -207,9 +230,20 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 }
 
 // replaced reports whether another release serves by now: the end of one that had drained as long as it may is no failure of its runs, which the other goes on with.
-func (r *Runner) replaced(ctx context.Context, release compute.Ref) bool {
-	now, err := r.Deployments.Serving(ctx, release.Workspace, release.Deployment)
+func (r *Runner) replaced(ctx context.Context, release compute.Ref, thread string) bool {
+	now, err := r.Deployments.Serving(ctx, release.Workspace, release.Deployment, thread)
 	return err == nil && now != release
+}
+
+// onTrial reports whether the release serves the thread only as a canary, beside the active one.
+func onTrial(ctx context.Context, deployments Deployments, release compute.Ref, thread string) bool {
+	active, err := deployments.Serving(ctx, release.Workspace, release.Deployment, "")
+	return thread != "" && err == nil && active != release
+}
+
+func isAgentUnavailable(err error) bool {
+	named, ok := errors.AsType[*workflow.TaskError](err)
+	return ok && named.Name == errorAgentUnavailable
 }
 
 // slice returns the context of the agent's work, which ends when what is left of the task's time is needed to hand the run over.
@@ -220,11 +254,11 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithCancel(ctx)
 }
 
-// turn waits until this runner may work on one more run of the deployment, and returns the release that serves it then.
-func (r *Runner) turn(ctx, slice context.Context, ref run.Ref) (release compute.Ref, found limits, leave func(), err error) {
+// turn waits until this runner may work on one more run of the deployment, and returns the release that serves the thread then.
+func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found limits, leave func(), err error) {
 	for {
-		if release, err = r.Deployments.Serving(ctx, ref.Workspace, ref.Deployment); err != nil {
-			return release, found, nil, err
+		if release, err = r.Deployments.Serving(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
+			return release, found, nil, unserved(err)
 		}
 		if found, err = r.limits(ctx, release); err != nil {
 			return release, found, nil, err
@@ -238,6 +272,14 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref) (release compute.
 		}
 		// Another release may serve by now.
 	}
+}
+
+// unserved is the failure of a run that no release serves.
+func unserved(err error) error {
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: refused.Message}
+	}
+	return err
 }
 
 // acquire returns the agent of a release. An agent that does not come before the slice's end is unavailable: the machine asks

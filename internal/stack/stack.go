@@ -187,7 +187,7 @@ func (s *Stack) Memory() *store.Store {
 func (s *Stack) Crons() *cron.Store {
 	return s.crons.get(func() *cron.Store {
 		return cron.NewStore(cron.Config{
-			Table: s.Table(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Now: clock.System, Log: s.Log,
+			Table: s.Table(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Deployments: s.Deployments(), Now: clock.System, Log: s.Log,
 		})
 	})
 }

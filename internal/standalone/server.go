@@ -254,7 +254,7 @@ func (s *Server) assemble() error {
 	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
 	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
-	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Now: now, Log: log})
+	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Now: now, Log: log})
 	s.rollout = rollout.New(rollout.Config{
 		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.table}, upload.Whole{Store: s.uploads}, s.pushed},
 		Images:       s.pushed,

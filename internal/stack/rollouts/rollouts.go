@@ -49,7 +49,7 @@ type Rollouts struct {
 // Of returns the rollouts of a stack.
 func Of(s *stack.Stack) *Rollouts { return &Rollouts{Agents: agents.Of(s)} }
 
-// Rollout performs the steps of rollouts and teardowns.
+// Rollout performs the steps of rollouts, restarts and teardowns.
 func (r *Rollouts) Rollout(ctx context.Context) (*rollout.Rollout, error) {
 	key, err := r.Key(ctx)
 	if err != nil {

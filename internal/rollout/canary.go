@@ -1,0 +1,92 @@
+package rollout
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/revision"
+)
+
+// afterHealth says whether a release that has become healthy is tried as a canary first: where its deployment asks for that, and has a release that serves.
+func (r *Rollout) afterHealth(ctx context.Context, at position, target compute.Target) (next, error) {
+	if _, begun := at.revision.Trial(); begun {
+		return canary, nil
+	}
+	if _, ok := target.(compute.Minder); !ok || !at.deployment.WantsCanary(at.revision) {
+		return promote, nil
+	}
+	serving, err := look(ctx, target, at.deployment, at.deployment.Active)
+	if err != nil || serving.State != compute.Healthy {
+		return promote, err // there is nothing to compare it with, and it may be what mends it
+	}
+	return canary, nil
+}
+
+// canary has the release serve a share of the threads for a while, and waits whether it stays healthy. It may be promoted by request meanwhile.
+func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
+	if at.revision.Doomed() {
+		return fail, nil // an earlier delivery of this step has noted why
+	}
+	if at.revision.Status == revision.Deployed {
+		return promote, nil // which does what is left to do
+	}
+	begun, ok := at.revision.Trial()
+	switch {
+	case !ok && !at.deployment.WantsCanary(at.revision): // any more
+		return promote, nil
+	case !ok:
+		return canary, r.Deployments.BeginCanary(ctx, at.deployment, at.revision)
+	}
+	target, _ := r.target(at.deployment)
+	status, err := look(ctx, target, at.deployment, at.revision.Revision)
+	left := begun.Add(at.deployment.CanaryTime()).Sub(r.Now())
+	switch {
+	case err != nil:
+		return "", err
+	case status.State == compute.Failed:
+		return r.giveUp(ctx, at, status.Message)
+	case status.State == compute.Absent: // lost with the process that ran it
+		return canary, r.start(ctx, target, at)
+	case left <= 0 && status.State == compute.Healthy:
+		return promote, nil
+	}
+	wait, stop := r.waitForRelease(ctx, at)
+	defer stop()
+	if left > 0 {
+		var cancel context.CancelFunc
+		wait, cancel = context.WithTimeout(wait, left)
+		defer cancel()
+	}
+	relapse, err := target.(compute.Minder).AwaitRelapse(wait, compute.Ref(at.revision.Ref))
+	if err != nil {
+		return "", fmt.Errorf("mind canary: %w", err)
+	}
+	if relapse != "" {
+		return r.giveUp(ctx, at, relapse)
+	}
+	return canary, nil
+}
+
+// giveUp notes why a canary is about to fail.
+func (r *Rollout) giveUp(ctx context.Context, at position, why string) (next, error) {
+	r.Log.WarnContext(ctx, "canary did not stay healthy", "deployment", at.deployment.Deployment, "revision", at.revision.Revision)
+	note := at.revision.Note(r.Now(), revision.ReasonCanaryFailed, "It did not stay healthy as a canary. "+why)
+	return fail, r.Deployments.Advance(ctx, at.deployment, note)
+}
+
+// glance is how long a look at a release may take that does not wait for it.
+const glance = 2 * time.Second
+
+// look says how one of a deployment's releases is, without waiting for it.
+func look(ctx context.Context, target compute.Target, d deployment.Deployment, revisionID string) (compute.Status, error) {
+	ctx, end := context.WithTimeout(ctx, glance)
+	defer end()
+	status, err := target.Await(ctx, compute.Ref(d.Revision(revisionID)))
+	if err != nil {
+		return compute.Status{}, fmt.Errorf("look at release: %w", err)
+	}
+	return status, nil
+}

@@ -1,0 +1,29 @@
+package runner_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/run"
+	"github.com/slipway-run/slipway/internal/runner"
+)
+
+// deleted is a deployment in its recovery window.
+type deleted struct{}
+
+func (deleted) Serving(context.Context, string, string, string) (compute.Ref, error) {
+	return compute.Ref{}, fault.New(fault.Conflict, "It is being deleted.")
+}
+
+// TestARunOfADeletedDeploymentFailsInWords has a run come due whose deployment nobody serves.
+func TestARunOfADeletedDeploymentFailsInWords(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, compute.Endpoint{}, func(c *runner.Config) { c.Deployments = deleted{} })
+	got := f.join(f.create(f.newThread(), "hi", run.Enqueue))
+	if got.Status != run.Error || got.Failure.Name != "AgentUnavailable" || !strings.Contains(got.Failure.Message, "It is being deleted.") {
+		t.Errorf("it is %s: %+v", got.Status, got.Failure)
+	}
+}
