@@ -89,6 +89,7 @@ const (
 
 	kindRecord   = "api_key_record"
 	attrMAC      = "mac"
+	attrBy       = "by" // the secret key that the MAC is of
 	attrName     = "name"
 	attrPrefix   = "prefix"
 	attrLastUsed = "last_used"
@@ -136,8 +137,11 @@ func (s *Store) Create(ctx context.Context, workspaceID string) (string, error) 
 	return key, err
 }
 
+// Note returns a write that a new key is made together with, or not at all.
+type Note func(ctx context.Context, made Key) (table.Write, error)
+
 // Issue makes a key and returns it with what is known about it; the key itself cannot be read again.
-func (s *Store) Issue(ctx context.Context, n NewKey) (Key, string, error) {
+func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string, error) {
 	now := s.now()
 	if err := n.check(now); err != nil {
 		return Key{}, "", err
@@ -151,15 +155,27 @@ func (s *Store) Issue(ctx context.Context, n NewKey) (Key, string, error) {
 			return Key{}, "", fmt.Errorf("create key: %w", err)
 		}
 	}
-	mac := s.macs(key)[0]
-	err := s.table.Transact(ctx,
+	macs, by := s.macs(key)
+	mac := macs[0]
+	writes := []table.Write{
 		table.Check{Key: keys.Workspace(k.Workspace), If: table.Present()},
-		table.Put{Item: k.lookup(mac), If: table.Absent()},
+		table.Put{Item: k.lookup(mac, by), If: table.Absent()},
 		table.Put{Item: k.record(mac), If: table.Absent()},
 		audit.New(ctx, audit.CreateKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now),
-	)
+	}
+	own := len(writes)
+	for _, note := range notes {
+		write, err := note(ctx, k)
+		if err != nil {
+			return Key{}, "", err
+		}
+		writes = append(writes, write)
+	}
+	err := s.table.Transact(ctx, writes...)
 	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
 		return Key{}, "", workspace.NotFound(k.Workspace)
+	} else if ok && failed.Write >= own {
+		return Key{}, "", fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat it to see what became of it.")
 	}
 	if err != nil {
 		return Key{}, "", fmt.Errorf("create key: %w", err)
@@ -181,8 +197,8 @@ func (n NewKey) check(now time.Time) error {
 }
 
 // lookup is the item under the key's MAC.
-func (k Key) lookup(mac string) table.Item {
-	attrs := table.Attrs{attrWorkspace: k.Workspace, attrID: k.ID, attrRole: string(k.Role)}
+func (k Key) lookup(mac, by string) table.Item {
+	attrs := table.Attrs{attrWorkspace: k.Workspace, attrID: k.ID, attrRole: string(k.Role), attrBy: by}
 	return k.item(keys.APIKey(mac), kind, attrs)
 }
 
@@ -285,19 +301,22 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 type rotating interface {
 	// MACs returns the MACs under all keys, that of the newest first.
 	MACs(purpose string, data []byte) [][]byte
+	// KeyID names the newest.
+	KeyID() string
 }
 
-// macs returns by what a key may be stored: what it is stored by when it is made now comes first.
-func (s *Store) macs(key string) []string {
+// macs returns by what a key may be stored: what it is stored by when it is made now comes first, and that is of the secret key by, or of a newer one.
+func (s *Store) macs(key string) (macs []string, by string) {
 	made := [][]byte{}
 	if several, ok := s.hasher.(rotating); ok {
+		by = several.KeyID()
 		made = several.MACs(purpose, []byte(key))
 	} else {
 		made = append(made, s.hasher.MAC(purpose, []byte(key)))
 	}
-	macs := make([]string, len(made))
+	macs = make([]string, len(made))
 	for i, mac := range made {
 		macs[i] = hex.EncodeToString(mac)
 	}
-	return macs
+	return macs, by
 }

@@ -46,7 +46,8 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 // known returns what is stored of a key, or was a moment ago. Only good keys are remembered, and nothing that is secret. The item that is watched is the one under the
 // newest MAC, which most often is the one that is found.
 func (s *Store) known(ctx context.Context, key string) (stored, error) {
-	mac := s.macs(key)[0]
+	macs, _ := s.macs(key)
+	mac := macs[0]
 	return s.recall.Get(keys.APIKey(mac), func() (stored, bool, error) {
 		found, err := s.read(ctx, key)
 		return found, found.Key != "" && found.mac == mac, err
@@ -69,12 +70,12 @@ func (s *Store) outlast(ctx context.Context) {
 
 // read reads a key.
 func (s *Store) read(ctx context.Context, key string) (stored, error) {
-	item, mac, newest, err := s.find(ctx, key)
+	item, place, err := s.find(ctx, key)
 	if err != nil {
 		return stored{}, err
 	}
 	if item.Text(attrID) == "" {
-		if item, err = s.adopt(ctx, item, key, mac); err != nil {
+		if item, err = s.adopt(ctx, item, key, place.mac); err != nil {
 			return stored{}, err
 		}
 	}
@@ -83,7 +84,7 @@ func (s *Store) read(ctx context.Context, key string) (stored, error) {
 		return stored{}, err
 	}
 	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
-	return stored{use: use{p, mac, newest}, expires: expires}, nil
+	return stored{use: use{p, place}, expires: expires}, nil
 }
 
 // refresher is a secret.Hasher that can learn of another key.
@@ -92,25 +93,33 @@ type refresher interface {
 	Refresh(ctx context.Context) (bool, error)
 }
 
-// find looks a key up by all MACs it may be stored by, and returns the one it is, and the one it should be. One that is under none may be stored by a
-// newer one than this process knows.
-func (s *Store) find(ctx context.Context, key string) (item *table.Item, mac, newest string, err error) {
+// place is by which MAC a key is stored and by which it should be, and the secret key that this one is of; unmarked tells that it is not noted.
+type place struct {
+	mac, newest, by string
+	unmarked        bool
+}
+
+// find looks a key up by all MACs it may be stored by. One that is under none may be stored by a newer one than this process knows.
+func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ place, err error) {
 	for again := true; again; {
-		macs := s.macs(key)
+		macs, by := s.macs(key)
 		for _, mac := range macs {
-			if item, err = s.lookUp(ctx, mac); !fault.Is(err, fault.Unauthorized) {
-				return item, mac, macs[0], err
+			if item, err = s.lookUp(ctx, mac); err == nil {
+				return item, place{mac, macs[0], by, item.Text(attrBy) != by}, nil
+			}
+			if !fault.Is(err, fault.Unauthorized) {
+				return nil, place{}, err
 			}
 		}
 		again = false
 		if hasher, ok := s.hasher.(refresher); ok {
 			var failed error
 			if again, failed = hasher.Refresh(ctx); failed != nil {
-				return nil, "", "", fmt.Errorf("get key: %w", failed)
+				return nil, place{}, fmt.Errorf("get key: %w", failed)
 			}
 		}
 	}
-	return nil, "", "", err
+	return nil, place{}, err
 }
 
 func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
@@ -148,11 +157,10 @@ func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*
 	return &table.Item{Key: item.Key, Attrs: attrs}, nil
 }
 
-// use is that a key was used, which is stored by one MAC and should be by another, or the same.
+// use is that a key was used.
 type use struct {
 	Principal
-
-	mac, newest string
+	place
 }
 
 // note writes when the key was used, unless its record says so already.
@@ -170,12 +178,16 @@ func (s *Store) note(ctx context.Context, u use) error {
 	if u.mac != u.newest {
 		return s.table.Transact(ctx,
 			record.Change(item.Key, now, table.Attrs{attrMAC: u.newest, attrLastUsed: clock.Format(now)}, unchanged),
-			table.Put{Item: k.lookup(u.newest), If: table.Absent()},
+			table.Put{Item: k.lookup(u.newest, u.by), If: table.Absent()},
 			table.Delete{Key: keys.APIKey(u.mac)},
 		)
 	}
-	if now.Sub(k.LastUsed) < useInterval {
+	if now.Sub(k.LastUsed) < useInterval && !u.unmarked {
 		return nil
 	}
-	return s.table.Transact(ctx, record.Change(item.Key, now, table.Attrs{attrLastUsed: clock.Format(now)}, unchanged))
+	writes := []table.Write{record.Change(item.Key, now, table.Attrs{attrLastUsed: clock.Format(now)}, unchanged)}
+	if u.unmarked {
+		writes = append(writes, record.Change(keys.APIKey(u.mac), now, table.Attrs{attrBy: u.by}, table.Present()))
+	}
+	return s.table.Transact(ctx, writes...)
 }

@@ -31,6 +31,41 @@ func (f *fixture) issue(t *testing.T, n apikey.NewKey) (apikey.Key, string) {
 	return k, key
 }
 
+// TestAKeyIsMadeWithItsNotesOrNotAtAll lets a note fail, before the transaction and in it.
+func TestAKeyIsMadeWithItsNotesOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	wanted := apikey.NewKey{Workspace: "one", Role: workspace.Admin}
+	broken := errors.New("broken")
+	for _, c := range []struct {
+		note apikey.Note
+		is   func(error) bool
+	}{
+		{func(context.Context, apikey.Key) (table.Write, error) { return nil, broken }, func(err error) bool { return errors.Is(err, broken) }},
+		{func(context.Context, apikey.Key) (table.Write, error) {
+			return table.Check{Key: keys.Workspace("three"), If: table.Present()}, nil
+		}, func(err error) bool { return fault.Is(err, fault.Conflict) }},
+	} {
+		if _, key, err := f.Issue(t.Context(), wanted, c.note); !c.is(err) || key != "" {
+			t.Errorf("got %s (%v)", key, err)
+		}
+	}
+	if list := f.list(t, "one"); len(list) != 0 {
+		t.Errorf("there are %v", list)
+	}
+	var noted apikey.Key
+	made, _, err := f.Issue(t.Context(), wanted, func(_ context.Context, made apikey.Key) (table.Write, error) {
+		noted = made
+		return table.Put{Item: table.Item{Key: keys.Workspace("noted")}}, nil
+	})
+	if err != nil || noted != made {
+		t.Errorf("noted %+v, made %+v (%v)", noted, made, err)
+	}
+	if _, err := f.table.Get(t.Context(), keys.Workspace("noted")); err != nil {
+		t.Error(err)
+	}
+}
+
 func (f *fixture) list(t *testing.T, workspaceID string) []apikey.Key {
 	t.Helper()
 	list, err := f.List(t.Context(), workspaceID)

@@ -137,3 +137,52 @@ func TestAFaultIsNotABadKey(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestWhatKeyAFingerprintIsOf is known of a new key, of one that moved, and of one of an earlier version once it is used.
+func TestWhatKeyAFingerprintIsOf(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	first, second := envelope.NewRoot(), envelope.NewRoot()
+	before, after := keyring(t, first), keyring(t, first, second)
+	want := func(when, by string) {
+		t.Helper()
+		places := 0
+		err := f.table.Scan(t.Context(), func(item *table.Item) error {
+			place, ok := apikey.PlaceOf(item)
+			if !ok {
+				return nil
+			}
+			places++
+			if place.By != by || place.Workspace != "one" || place.Expired(f.now()) || !place.Expired(f.now().Add(time.Hour)) {
+				t.Errorf("%s: got %+v, want one by %q", when, place, by)
+			}
+			return nil
+		})
+		if err != nil || places != 1 {
+			t.Errorf("%s: %d places (%v)", when, places, err)
+		}
+	}
+	f.Store = apikey.NewStore(f.table, before, f.now)
+	_, key, err := f.Issue(t.Context(), apikey.NewKey{Workspace: "one", Role: workspace.Editor, Expires: f.now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want("new", before.KeyID())
+	at := keys.APIKey(hex.EncodeToString(before.MAC("api key", []byte(key))))
+	if err := f.table.Transact(t.Context(), table.Update{Key: at, Unset: []string{"by"}}); err != nil {
+		t.Fatal(err)
+	}
+	want("of an earlier version", "")
+	use := func() {
+		t.Helper()
+		if _, err := f.Authenticate(t.Context(), key); err != nil {
+			t.Error(err)
+		}
+		f.Wait(t.Context())
+	}
+	use()
+	want("used", before.KeyID())
+	f.Store = apikey.NewStore(f.table, after, f.now)
+	use()
+	want("moved", after.KeyID())
+}
