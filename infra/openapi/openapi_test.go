@@ -175,12 +175,8 @@ func TestExamplesAreValid(t *testing.T) {
 	walk("", document)
 }
 
-// unrepeatable operations take no Idempotency-Key. Authenticate is as good when it is repeated, and what it answers is good for a moment and for one
-// caller, so that it is not kept; nor is an API key.
+// unrepeatable operations take no Idempotency-Key.
 var unrepeatable = map[string]bool{
-	"post /v2/auth/authenticate": true, "post /v2/api-keys": true,
-	// What a client logs in with is not kept.
-	"post /v2/deployments/{deployment_id}/push-token": true,
 	// What listeners do may be repeated anyway, and what they are told is for the session of the moment.
 	"post /v2/listeners/{listener_id}/claim": true, "post /v2/listeners/{listener_id}/heartbeat": true, "post /v2/listeners/{listener_id}/report": true,
 	"post /v2/listeners/{listener_id}/releases": true, "post /v2/listeners/{listener_id}/leave": true,

@@ -32,8 +32,8 @@ var layers = map[layer][]string{
 	storage:  {"internal/keys", "internal/recall", "internal/record"},
 	domain: {
 		"internal/apikey", "internal/assistant", "internal/audit", "internal/authservice", "internal/cron", "internal/deployment", "internal/event", "internal/idempotency", "internal/integration", "internal/listener", "internal/oauthstate",
-		"internal/outbound", "internal/push", "internal/reconcile", "internal/revision", "internal/rollout", "internal/run", "internal/runner", "internal/state", "internal/store", "internal/thread", "internal/trust",
-		"internal/webhook", "internal/workspace",
+		"internal/outbound", "internal/push", "internal/reconcile", "internal/reseal", "internal/revision", "internal/rollout", "internal/run", "internal/runner", "internal/state", "internal/store", "internal/thread", "internal/trust",
+		"internal/webhook", "internal/workspace", "internal/workspacesecret",
 	},
 	adapter: {
 		"internal/agenthost/wire", "internal/child", "internal/compute/replica", "internal/secret/envelope", "internal/workflow/local/asl",
@@ -157,7 +157,7 @@ var modules = map[string][]string{
 	"github.com/standard-webhooks/standard-webhooks": {"internal/webhook"},
 	"github.com/spf13/cobra":                         {"internal/cmd/slipway", "internal/cmd/slipway-local"},
 	"golang.org/x/oauth2":                            {"internal/authservice", "internal/integration"},
-	"golang.org/x/sync":                              {"internal/agentserver", "internal/authservice", "internal/bench", "internal/demo", "internal/integration", "internal/push", "internal/runner"},
+	"golang.org/x/sync":                              {"internal/agentserver", "internal/authservice", "internal/bench", "internal/demo", "internal/integration", "internal/push", "internal/runner", "internal/store"},
 	"golang.org/x/time":                              {"internal/web"},
 	"golang.org/x/term":                              {"internal/cmd/slipway"},
 	"github.com/containerd/errdefs":                  {"internal/build/docker", "internal/compute/docker"},

@@ -26,7 +26,7 @@ var grants = map[string][]string{
 	"Authorizer": {
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
 	},
-	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution webhook"}, ecr.PushActions, s3.GrantActions),
+	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution restart", "states:StartExecution teardown", "states:StartExecution webhook", "states:StopExecution teardown"}, ecr.PushActions, s3.GrantActions),
 	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
 	"Authservice": slices.Concat(dynamo.Actions, useKey),
 	// What the operator keeps of the GitHub App: its key for one function, the secret of its webhook for another.

@@ -101,6 +101,24 @@ func (e DeploymentType) Valid() bool {
 	}
 }
 
+// Defines values for ListenerOrderVerb.
+const (
+	ListenerOrderApply  ListenerOrderVerb = "apply"
+	ListenerOrderRemove ListenerOrderVerb = "remove"
+)
+
+// Valid indicates whether the value is a known member of the ListenerOrderVerb enum.
+func (e ListenerOrderVerb) Valid() bool {
+	switch e {
+	case ListenerOrderApply:
+		return true
+	case ListenerOrderRemove:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for ListenerReportState.
 const (
 	ListenerAbsent      ListenerReportState = "absent"
@@ -661,7 +679,7 @@ type AuthenticateResponse struct {
 
 // ComputeConfig defines model for ComputeConfig.
 type ComputeConfig struct {
-	// K8SNamespaces Where in the cluster the listener may run deployments, 100 at most.
+	// K8SNamespaces Where in the cluster the listener may run deployments, 100 at most. Listeners of one cluster, as those of several workspaces, should have none in common.
 	K8SNamespaces *[]string `json:"k8s_namespaces"`
 }
 
@@ -705,6 +723,15 @@ type Deployment struct {
 	// unless it is true.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
+	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
+	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, and none of a revision that
+	// is made by `redeploy` or `rollback`. A deployment that a listener runs can have none.
+	CanaryPercent *int `json:"canary_percent,omitempty"`
+
+	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
+	// one serves all threads again.
+	CanarySeconds *int `json:"canary_seconds,omitempty"`
+
 	// ComputeTier The size of each replica; it is not shown when the `deployment_type` or the `resource_spec` says it.
 	ComputeTier *string `json:"compute_tier,omitempty"`
 	CreatedAt   string  `json:"created_at"`
@@ -722,6 +749,9 @@ type Deployment struct {
 
 	// Name Cannot be changed. The tracing project has the same name.
 	Name string `json:"name"`
+
+	// PurgeAt Until when a deployment that is `AWAITING_DELETE` can be undeleted; left out where it cannot be, or is not deleted.
+	PurgeAt *string `json:"purge_at,omitempty"`
 
 	// ReadinessTimeoutSeconds How long a revision may take to answer its health check when it is started, before it is DEPLOY_FAILED with `NOT_READY`. Where it is not set, the server's
 	// own limit counts.
@@ -752,6 +782,15 @@ type DeploymentCreateRequest struct {
 	// unless it is true.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
+	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
+	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, and none of a revision that
+	// is made by `redeploy` or `rollback`. A deployment that a listener runs can have none.
+	CanaryPercent *int `json:"canary_percent,omitempty"`
+
+	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
+	// one serves all threads again.
+	CanarySeconds *int `json:"canary_seconds,omitempty"`
+
 	// DisplayName What people call it, where that is not `name`.
 	DisplayName *string        `json:"display_name,omitempty"`
 	Name        DeploymentName `json:"name"`
@@ -760,7 +799,8 @@ type DeploymentCreateRequest struct {
 	// own limit counts.
 	ReadinessTimeoutSeconds *int `json:"readiness_timeout_seconds,omitempty"`
 
-	// SecretReferences For `external_docker` at a listener.
+	// SecretReferences Variables whose values are kept in secrets of the workspace, of which at most 20 are named, or in Secrets of the cluster where a listener runs the
+	// deployment. The agent gets the values that there are when it is started.
 	SecretReferences []SecretReference `json:"secret_references,omitempty"`
 
 	// Secrets At most 61440 bytes together, names and values as JSON.
@@ -779,11 +819,29 @@ type DeploymentCreateRequest struct {
 // DeploymentName defines model for DeploymentName.
 type DeploymentName = string
 
+// DeploymentNotRestarted defines model for DeploymentNotRestarted.
+type DeploymentNotRestarted struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Detail Why not.
+	Detail string `json:"detail"`
+}
+
 // DeploymentPatchRequest defines model for DeploymentPatchRequest.
 type DeploymentPatchRequest struct {
 	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
 	// unless it is true.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
+
+	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
+	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, and none of a revision that
+	// is made by `redeploy` or `rollback`. A deployment that a listener runs can have none. Changing it
+	// makes no revision; it counts for canaries that begin afterwards.
+	CanaryPercent *int `json:"canary_percent,omitempty"`
+
+	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
+	// one serves all threads again. Changing it makes no revision; it counts for a canary that goes on, too.
+	CanarySeconds *int `json:"canary_seconds,omitempty"`
 
 	// DisplayName What people call it, where that is not `name`. Changing it makes no revision.
 	DisplayName *string `json:"display_name,omitempty"`
@@ -811,6 +869,15 @@ type DeploymentPatchRequest struct {
 
 	// TrackedPackages What the client says the sources need of the framework's packages. It is shown with the revision, and makes none by itself.
 	TrackedPackages []string `json:"tracked_packages,omitempty"`
+}
+
+// DeploymentRestart defines model for DeploymentRestart.
+type DeploymentRestart struct {
+	DeploymentID string `json:"deployment_id"`
+	ID           string `json:"id"`
+
+	// RevisionID The revision whose agents are started anew, which is the active one; the one in flight where none is.
+	RevisionID string `json:"revision_id"`
 }
 
 // DeploymentStatus defines model for DeploymentStatus.
@@ -862,7 +929,9 @@ type Event struct {
 	ID        string    `json:"id"`
 	Timestamp string    `json:"timestamp"`
 
-	// Type What happened. `revision.` and a status say that a revision came to it. `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
+	// Type What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on.
+	// `revision.` and a status say that a revision came to it; `revision.canary` that one, which is DEPLOYING, begins to serve a share of the threads.
+	// `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
 	// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
 	// has not ended for five minutes. `listener.offline`: a listener that has called did not for five minutes; `listener.online` follows when it calls again. The
 	// two are events of the workspace, and of no deployment.
@@ -890,7 +959,9 @@ type EventData struct {
 	StatusReason  *string `json:"status_reason"`
 }
 
-// EventType What happened. `revision.` and a status say that a revision came to it. `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
+// EventType What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on.
+// `revision.` and a status say that a revision came to it; `revision.canary` that one, which is DEPLOYING, begins to serve a share of the threads.
+// `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
 // started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
 // has not ended for five minutes. `listener.offline`: a listener that has called did not for five minutes; `listener.online` follows when it calls again. The
 // two are events of the workspace, and of no deployment.
@@ -1017,6 +1088,17 @@ type Listener struct {
 	Version *string `json:"version"`
 }
 
+// ListenerCheck One finding.
+type ListenerCheck struct {
+	// Code `HAS_CALLED`, `IS_ONLINE`, `HAS_NAMESPACES`, `DEPLOYMENTS_FIT`, `ORDERS_ARE_FETCHED`, `ORDERS_ARE_CARRIED_OUT` or `RELEASES_ARE_HEALTHY`; there may be more
+	// some day.
+	Code string `json:"code"`
+
+	// Message How it is, and when it is not ok what to do.
+	Message string `json:"message"`
+	Ok      bool   `json:"ok"`
+}
+
 // ListenerClaim defines model for ListenerClaim.
 type ListenerClaim struct {
 	// Session One process's hold on a listener.
@@ -1050,6 +1132,47 @@ type ListenerCreateRequest struct {
 	Version       *string       `json:"version,omitempty"`
 }
 
+// ListenerDiagnostics How a listener does its part.
+type ListenerDiagnostics struct {
+	CheckedAt string          `json:"checked_at"`
+	Checks    []ListenerCheck `json:"checks"`
+
+	// Failures The releases that the listener has reported as failed, that of the newest revision first.
+	Failures      []ListenerFailure `json:"failures"`
+	K8SNamespaces []string          `json:"k8s_namespaces"`
+
+	// LastSeenAt When a process last spoke for the listener; null when none ever did.
+	LastSeenAt *string `json:"last_seen_at"`
+	ListenerID string  `json:"listener_id"`
+
+	// Misplaced The deployments whose `listener_config` names a namespace that the listener does not have.
+	Misplaced []ListenerMisplaced `json:"misplaced"`
+
+	// Online Whether a process holds the listener's session.
+	Online bool `json:"online"`
+
+	// Orders What waits for the listener, or is with it, the oldest first.
+	Orders []ListenerOrder `json:"orders"`
+
+	// Session That of the process which speaks for the listener, or did last; null when there was none, or its process has ended it.
+	Session *ListenerSession `json:"session"`
+
+	// Version That of the listener's program, as a user or the listener itself gave it last.
+	Version *string `json:"version"`
+}
+
+// ListenerFailure defines model for ListenerFailure.
+type ListenerFailure struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Message The listener's words, with the agent's last output perhaps.
+	Message    string `json:"message"`
+	Namespace  string `json:"namespace"`
+	Reason     string `json:"reason"`
+	ReportedAt string `json:"reported_at"`
+	RevisionID string `json:"revision_id"`
+}
+
 // ListenerHeartbeat defines model for ListenerHeartbeat.
 type ListenerHeartbeat struct {
 	// Session One process's hold on a listener.
@@ -1067,6 +1190,27 @@ type ListenerLeave struct {
 	// Session One process's hold on a listener.
 	Session ListenerSession `json:"session"`
 }
+
+// ListenerMisplaced defines model for ListenerMisplaced.
+type ListenerMisplaced struct {
+	DeploymentID string `json:"deployment_id"`
+	K8SNamespace string `json:"k8s_namespace"`
+}
+
+// ListenerOrder defines model for ListenerOrder.
+type ListenerOrder struct {
+	DeploymentID string `json:"deployment_id"`
+
+	// Fetched Whether a session has been given it.
+	Fetched    bool              `json:"fetched"`
+	Order      string            `json:"order"`
+	OrderedAt  string            `json:"ordered_at"`
+	RevisionID string            `json:"revision_id"`
+	Verb       ListenerOrderVerb `json:"verb"`
+}
+
+// ListenerOrderVerb defines model for ListenerOrder.Verb.
+type ListenerOrderVerb string
 
 // ListenerOutput defines model for ListenerOutput.
 type ListenerOutput struct {
@@ -1423,10 +1567,13 @@ type ResourceTiersRequest struct {
 
 // Revision defines model for Revision.
 type Revision struct {
-	CreatedAt string `json:"created_at"`
-	ID        string `json:"id"`
+	// Build What the build was made with, as long as the revision is there; a revision that was made from a built one has that one's. Null before, and of images that
+	// somebody else has built.
+	Build     *RevisionBuild `json:"build"`
+	CreatedAt string         `json:"created_at"`
+	ID        string         `json:"id"`
 
-	// PhaseTimestamps When the revision came to each status that it had.
+	// PhaseTimestamps When the revision came to each status that it had; `CANARY` is when its canary began.
 	PhaseTimestamps map[string]string `json:"phase_timestamps"`
 
 	// Source Where a deployment's code comes from. Cannot be changed.
@@ -1444,6 +1591,33 @@ type Revision struct {
 	// StatusReason Why the status is what it is, as a constant for programs.
 	StatusReason *string `json:"status_reason"`
 	UpdatedAt    string  `json:"updated_at"`
+}
+
+// RevisionBuild What a build was made with. Where two builds of one commit behave differently, this says what else has changed.
+type RevisionBuild struct {
+	// BaseImage The image that the agent's image was made from.
+	BaseImage *string `json:"base_image"`
+
+	// Builder The version of the server's program that built.
+	Builder *string `json:"builder"`
+
+	// CommitSha The commit.
+	CommitSha *string `json:"commit_sha"`
+
+	// DependenciesDigest The digest of the versions that dependencies were resolved to, or of the lock file that has them.
+	DependenciesDigest *string `json:"dependencies_digest"`
+
+	// Image The image that was made.
+	Image *string `json:"image"`
+
+	// Language `python` or `node`; null where the repository is started by a command of its own.
+	Language *string `json:"language"`
+
+	// LanguageVersion The version of the language, as far as it is fixed: that of an image may be `3.13` only.
+	LanguageVersion *string `json:"language_version"`
+
+	// SourceDigest The digest of the tarball that was uploaded, where there is no repository.
+	SourceDigest *string `json:"source_digest"`
 }
 
 // RevisionStatus `DEPLOYED` is success; a value with `FAILED` in it is a failure.
@@ -1468,15 +1642,16 @@ type Secret struct {
 	Value string `json:"value"`
 }
 
-// SecretReference An environment variable of the deployment's container whose value is in a Kubernetes Secret of the deployment's namespace, where the listener finds it.
+// SecretReference An environment variable of the deployment's container whose value is in a secret of the workspace (`/v2/secrets`), or, where a listener runs the deployment, in
+// a Kubernetes Secret of its namespace.
 type SecretReference struct {
 	// Name The variable's. It is not that of one of the `secrets`.
 	Name string `json:"name"`
 
-	// SecretKey The key of the value in the Secret.
+	// SecretKey The key of the value in the secret.
 	SecretKey string `json:"secret_key"`
 
-	// SecretName The Kubernetes Secret's, a DNS subdomain.
+	// SecretName The secret's, a DNS subdomain.
 	SecretName string `json:"secret_name"`
 }
 
@@ -1778,6 +1953,58 @@ type WorkspacePatchRequest struct {
 	Name string `json:"name"`
 }
 
+// WorkspaceSecret A secret of the workspace, without its values.
+type WorkspaceSecret struct {
+	CreatedAt string `json:"created_at"`
+
+	// DeploymentIds The deployments that refer to it, where one secret is read.
+	DeploymentIds *[]string `json:"deployment_ids,omitempty"`
+
+	// FailedRestarts The deployments whose restart could not begin. Left out when there are none.
+	FailedRestarts []DeploymentNotRestarted `json:"failed_restarts,omitempty"`
+
+	// Keys The keys of its values, sorted.
+	Keys []string `json:"keys"`
+
+	// Name A DNS subdomain, as the names of Kubernetes Secrets are.
+	Name WorkspaceSecretName `json:"name"`
+
+	// RestartedDeploymentIds The deployments whose agents are started anew, where it was changed.
+	RestartedDeploymentIds *[]string `json:"restarted_deployment_ids,omitempty"`
+	UpdatedAt              string    `json:"updated_at"`
+}
+
+// WorkspaceSecretCreateRequest defines model for WorkspaceSecretCreateRequest.
+type WorkspaceSecretCreateRequest struct {
+	// Data The values by their keys, which are letters, digits, `-`, `_` and `.`, at most 253.
+	Data map[string]string `json:"data"`
+
+	// Name A DNS subdomain, as the names of Kubernetes Secrets are.
+	Name WorkspaceSecretName `json:"name"`
+}
+
+// WorkspaceSecretName A DNS subdomain, as the names of Kubernetes Secrets are.
+type WorkspaceSecretName = string
+
+// WorkspaceSecretPatchRequest defines model for WorkspaceSecretPatchRequest.
+type WorkspaceSecretPatchRequest struct {
+	// Data The values to set by their keys, null for those to take away.
+	Data map[string]*string `json:"data"`
+
+	// Restart Which agents are started anew: those that have a value which changed, with true those that have a value which `data` names, and with false none.
+	Restart *bool `json:"restart,omitempty"`
+}
+
+// WorkspaceSecretsList defines model for WorkspaceSecretsList.
+type WorkspaceSecretsList struct {
+	// Cursor The `cursor` of the next page, null at the end.
+	Cursor *string `json:"cursor"`
+
+	// Offset The `offset` of the next page.
+	Offset    int               `json:"offset"`
+	Resources []WorkspaceSecret `json:"resources"`
+}
+
 // AgentFilter defines model for agent_filter.
 type AgentFilter = string
 
@@ -1847,6 +2074,9 @@ type ProviderID = string
 // ProviderQuery defines model for provider_query.
 type ProviderQuery = string
 
+// RecoveryWindowSeconds defines model for recovery_window_seconds.
+type RecoveryWindowSeconds = int
+
 // RemoteReconciled defines model for remote_reconciled.
 type RemoteReconciled = bool
 
@@ -1855,6 +2085,9 @@ type RevisionID = string
 
 // RuleID defines model for rule_id.
 type RuleID = string
+
+// SecretName A DNS subdomain, as the names of Kubernetes Secrets are.
+type SecretName = WorkspaceSecretName
 
 // TokenID defines model for token_id.
 type TokenID = string
@@ -2030,6 +2263,9 @@ type DeleteDeploymentsParams struct {
 	// Force Erase a deployment that was deleted before without waiting until what it runs on is gone. What is left of that is up to
 	// the caller.
 	Force *Force `form:"force,omitempty" json:"force,omitempty"`
+
+	// RecoveryWindowSeconds For how long the deployment can be undeleted. 0 is not at all.
+	RecoveryWindowSeconds *RecoveryWindowSeconds `form:"recovery_window_seconds,omitempty" json:"recovery_window_seconds,omitempty"`
 }
 
 // ListDeploymentsParams defines parameters for ListDeployments.
@@ -2083,6 +2319,9 @@ type DeleteDeploymentParams struct {
 	// Force Erase a deployment that was deleted before without waiting until what it runs on is gone. What is left of that is up to
 	// the caller.
 	Force *Force `form:"force,omitempty" json:"force,omitempty"`
+
+	// RecoveryWindowSeconds For how long the deployment can be undeleted. 0 is not at all.
+	RecoveryWindowSeconds *RecoveryWindowSeconds `form:"recovery_window_seconds,omitempty" json:"recovery_window_seconds,omitempty"`
 }
 
 // PatchDeploymentParams defines parameters for PatchDeployment.
@@ -2279,6 +2518,19 @@ type ListListenersParams struct {
 	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
 }
 
+// ListSecretsParams defines parameters for ListSecrets.
+type ListSecretsParams struct {
+	// Limit The most items to return.
+	Limit *Limit `form:"limit,omitempty" json:"limit,omitempty"`
+
+	// Offset How many items to pass over; the `offset` of the page before.
+	Offset *Offset `form:"offset,omitempty" json:"offset,omitempty"`
+
+	// Cursor The `cursor` of the page before. Unlike an `offset` it does not drift when something is created or deleted meanwhile; the
+	// `offset` is ignored.
+	Cursor *Cursor `form:"cursor,omitempty" json:"cursor,omitempty"`
+}
+
 // ListWebhookDeliveriesParams defines parameters for ListWebhookDeliveries.
 type ListWebhookDeliveriesParams struct {
 	// Limit The most items to return.
@@ -2374,6 +2626,12 @@ type ListListenerReleasesJSONRequestBody = ListenerReleasesRequest
 
 // ReportListenerReleaseJSONRequestBody defines body for ReportListenerRelease for application/json ContentType.
 type ReportListenerReleaseJSONRequestBody = ListenerReport
+
+// CreateSecretJSONRequestBody defines body for CreateSecret for application/json ContentType.
+type CreateSecretJSONRequestBody = WorkspaceSecretCreateRequest
+
+// PatchSecretJSONRequestBody defines body for PatchSecret for application/json ContentType.
+type PatchSecretJSONRequestBody = WorkspaceSecretPatchRequest
 
 // CreateWebhookJSONRequestBody defines body for CreateWebhook for application/json ContentType.
 type CreateWebhookJSONRequestBody = WebhookCreateRequest
@@ -2545,6 +2803,9 @@ type ServerInterface interface {
 	// PatchDeploymentResourceTiers Change the sizes of a deployment.
 	// (PATCH /v2/deployments/{deployment_id}/resource-tiers)
 	PatchDeploymentResourceTiers(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params PatchDeploymentResourceTiersParams)
+	// RestartDeployment Start a deployment's agents anew, without a revision.
+	// (POST /v2/deployments/{deployment_id}/restart)
+	RestartDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// ListRevisions List a deployment's revisions, newest first.
 	// (GET /v2/deployments/{deployment_id}/revisions)
 	ListRevisions(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListRevisionsParams)
@@ -2560,6 +2821,9 @@ type ServerInterface interface {
 	// ListRevisionLogs Read what a revision's build or agent printed.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
 	ListRevisionLogs(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID, params ListRevisionLogsParams)
+	// PromoteRevision Promote a canary before its time is over.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/promote)
+	PromoteRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
 	// RedeployRevision Deploy a revision again.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy)
 	RedeployRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID)
@@ -2569,6 +2833,9 @@ type ServerInterface interface {
 	// GetTracingProject Read the deployment's tracing project.
 	// (GET /v2/deployments/{deployment_id}/tracing-project)
 	GetTracingProject(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
+	// UndeleteDeployment Undo the deletion of a deployment within its recovery window.
+	// (POST /v2/deployments/{deployment_id}/undelete)
+	UndeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
 	// RequestUploadURL Ask where to upload the sources of a deployment of `internal_source`.
 	// (POST /v2/deployments/{deployment_id}/upload-url)
 	RequestUploadURL(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID)
@@ -2647,6 +2914,9 @@ type ServerInterface interface {
 	// ClaimListenerWork Begin or renew the session of a listener's process, and wait for work.
 	// (POST /v2/listeners/{listener_id}/claim)
 	ClaimListenerWork(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// DiagnoseListener See why a listener does not do its part.
+	// (GET /v2/listeners/{listener_id}/diagnostics)
+	DiagnoseListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
 	// RenewListenerSession Renew the session while no claim is open.
 	// (POST /v2/listeners/{listener_id}/heartbeat)
 	RenewListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
@@ -2662,6 +2932,21 @@ type ServerInterface interface {
 	// ReportListenerRelease Report how far an order is, or what became of a release.
 	// (POST /v2/listeners/{listener_id}/report)
 	ReportListenerRelease(w http.ResponseWriter, r *http.Request, listenerID ListenerID)
+	// ListSecrets List the workspace's secrets, by name.
+	// (GET /v2/secrets)
+	ListSecrets(w http.ResponseWriter, r *http.Request, params ListSecretsParams)
+	// CreateSecret Create a secret.
+	// (POST /v2/secrets)
+	CreateSecret(w http.ResponseWriter, r *http.Request)
+	// DeleteSecret Delete a secret.
+	// (DELETE /v2/secrets/{secret_name})
+	DeleteSecret(w http.ResponseWriter, r *http.Request, secretName SecretName)
+	// GetSecret Read a secret, without its values.
+	// (GET /v2/secrets/{secret_name})
+	GetSecret(w http.ResponseWriter, r *http.Request, secretName SecretName)
+	// PatchSecret Set and take away values of a secret.
+	// (PATCH /v2/secrets/{secret_name})
+	PatchSecret(w http.ResponseWriter, r *http.Request, secretName SecretName)
 	// ListWebhooks List the workspace's webhooks, oldest first.
 	// (GET /v2/webhooks)
 	ListWebhooks(w http.ResponseWriter, r *http.Request)
@@ -4228,6 +4513,19 @@ func (siw *ServerInterfaceWrapper) DeleteDeployments(w http.ResponseWriter, r *h
 		return
 	}
 
+	// ------------- Optional query parameter "recovery_window_seconds" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "recovery_window_seconds", r.URL.Query(), &params.RecoveryWindowSeconds, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "recovery_window_seconds"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "recovery_window_seconds", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.DeleteDeployments(w, r, params)
 	}))
@@ -4515,6 +4813,19 @@ func (siw *ServerInterfaceWrapper) DeleteDeployment(w http.ResponseWriter, r *ht
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "force"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "force", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "recovery_window_seconds" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "recovery_window_seconds", r.URL.Query(), &params.RecoveryWindowSeconds, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "recovery_window_seconds"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "recovery_window_seconds", Err: err})
 		}
 		return
 	}
@@ -4814,6 +5125,32 @@ func (siw *ServerInterfaceWrapper) PatchDeploymentResourceTiers(w http.ResponseW
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.PatchDeploymentResourceTiers(w, r, deploymentID, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// RestartDeployment operation middleware
+func (siw *ServerInterfaceWrapper) RestartDeployment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.RestartDeployment(w, r, deploymentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -5205,6 +5542,41 @@ func (siw *ServerInterfaceWrapper) ListRevisionLogs(w http.ResponseWriter, r *ht
 	handler.ServeHTTP(w, r)
 }
 
+// PromoteRevision operation middleware
+func (siw *ServerInterfaceWrapper) PromoteRevision(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	// ------------- Path parameter "revision_id" -------------
+	var revisionID RevisionID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "revision_id", r.PathValue("revision_id"), &revisionID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "revision_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PromoteRevision(w, r, deploymentID, revisionID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RedeployRevision operation middleware
 func (siw *ServerInterfaceWrapper) RedeployRevision(w http.ResponseWriter, r *http.Request) {
 
@@ -5292,6 +5664,32 @@ func (siw *ServerInterfaceWrapper) GetTracingProject(w http.ResponseWriter, r *h
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetTracingProject(w, r, deploymentID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// UndeleteDeployment operation middleware
+func (siw *ServerInterfaceWrapper) UndeleteDeployment(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "deployment_id" -------------
+	var deploymentID DeploymentID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "deployment_id", r.PathValue("deployment_id"), &deploymentID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "deployment_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.UndeleteDeployment(w, r, deploymentID)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -6331,6 +6729,32 @@ func (siw *ServerInterfaceWrapper) ClaimListenerWork(w http.ResponseWriter, r *h
 	handler.ServeHTTP(w, r)
 }
 
+// DiagnoseListener operation middleware
+func (siw *ServerInterfaceWrapper) DiagnoseListener(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "listener_id" -------------
+	var listenerID ListenerID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "listener_id", r.PathValue("listener_id"), &listenerID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "listener_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DiagnoseListener(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // RenewListenerSession operation middleware
 func (siw *ServerInterfaceWrapper) RenewListenerSession(w http.ResponseWriter, r *http.Request) {
 
@@ -6452,6 +6876,157 @@ func (siw *ServerInterfaceWrapper) ReportListenerRelease(w http.ResponseWriter, 
 
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.ReportListenerRelease(w, r, listenerID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// ListSecrets operation middleware
+func (siw *ServerInterfaceWrapper) ListSecrets(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// Parameter object where we will unmarshal all parameters from the context
+	var params ListSecretsParams
+
+	// ------------- Optional query parameter "limit" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "limit", r.URL.Query(), &params.Limit, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "limit"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "limit", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "offset" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "offset", r.URL.Query(), &params.Offset, runtime.BindQueryParameterOptions{Type: "integer", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "offset"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "offset", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "cursor" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "cursor", r.URL.Query(), &params.Cursor, runtime.BindQueryParameterOptions{Type: "string", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "cursor"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "cursor", Err: err})
+		}
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.ListSecrets(w, r, params)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// CreateSecret operation middleware
+func (siw *ServerInterfaceWrapper) CreateSecret(w http.ResponseWriter, r *http.Request) {
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.CreateSecret(w, r)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// DeleteSecret operation middleware
+func (siw *ServerInterfaceWrapper) DeleteSecret(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "secret_name" -------------
+	var secretName SecretName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "secret_name", r.PathValue("secret_name"), &secretName, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "secret_name", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.DeleteSecret(w, r, secretName)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// GetSecret operation middleware
+func (siw *ServerInterfaceWrapper) GetSecret(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "secret_name" -------------
+	var secretName SecretName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "secret_name", r.PathValue("secret_name"), &secretName, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "secret_name", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.GetSecret(w, r, secretName)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
+// PatchSecret operation middleware
+func (siw *ServerInterfaceWrapper) PatchSecret(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "secret_name" -------------
+	var secretName SecretName
+
+	err = runtime.BindStyledParameterWithOptions("simple", "secret_name", r.PathValue("secret_name"), &secretName, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "secret_name", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.PatchSecret(w, r, secretName)
 	}))
 
 	for _, middleware := range siw.HandlerMiddlewares {
@@ -7066,14 +7641,17 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/push-hook", wrapper.GetPushHook)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/push-token", wrapper.CreatePushToken)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/deployments/{deployment_id}/resource-tiers", wrapper.PatchDeploymentResourceTiers)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/restart", wrapper.RestartDeployment)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.ListRevisions)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions", wrapper.CreateRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}", wrapper.GetRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/cancel", wrapper.CancelRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/logs", wrapper.ListRevisionLogs)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/promote", wrapper.PromoteRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy", wrapper.RedeployRevision)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/revisions/{revision_id}/rollback", wrapper.RollBackToRevision)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/{deployment_id}/tracing-project", wrapper.GetTracingProject)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/undelete", wrapper.UndeleteDeployment)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/deployments/{deployment_id}/upload-url", wrapper.RequestUploadURL)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/deployments/free-count", wrapper.CountFreeDeployments)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/events", wrapper.ListEvents)
@@ -7101,11 +7679,17 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/listeners/{listener_id}", wrapper.GetListener)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/listeners/{listener_id}", wrapper.PatchListener)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/claim", wrapper.ClaimListenerWork)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/listeners/{listener_id}/diagnostics", wrapper.DiagnoseListener)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/heartbeat", wrapper.RenewListenerSession)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/leave", wrapper.EndListenerSession)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/logs", wrapper.AppendListenerLogs)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/releases", wrapper.ListListenerReleases)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/listeners/{listener_id}/report", wrapper.ReportListenerRelease)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/secrets", wrapper.ListSecrets)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/secrets", wrapper.CreateSecret)
+	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/secrets/{secret_name}", wrapper.DeleteSecret)
+	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/secrets/{secret_name}", wrapper.GetSecret)
+	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/v2/secrets/{secret_name}", wrapper.PatchSecret)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/v2/webhooks", wrapper.ListWebhooks)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/v2/webhooks", wrapper.CreateWebhook)
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/v2/webhooks/{webhook_id}", wrapper.DeleteWebhook)
@@ -7504,15 +8088,25 @@ type AuthenticateResponseObject interface {
 	VisitAuthenticateResponse(w http.ResponseWriter) error
 }
 
-type Authenticate200JSONResponse AuthenticateResponse
+type Authenticate200ResponseHeaders struct {
+	CacheControl *string
+}
+
+type Authenticate200JSONResponse struct {
+	Body    AuthenticateResponse
+	Headers Authenticate200ResponseHeaders
+}
 
 func (response Authenticate200JSONResponse) VisitAuthenticateResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.CacheControl != nil {
+		w.Header().Set("Cache-Control", fmt.Sprint(*response.Headers.CacheControl))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -8283,15 +8877,25 @@ type CreatePushTokenResponseObject interface {
 	VisitCreatePushTokenResponse(w http.ResponseWriter) error
 }
 
-type CreatePushToken200JSONResponse PushToken
+type CreatePushToken200ResponseHeaders struct {
+	CacheControl *string
+}
+
+type CreatePushToken200JSONResponse struct {
+	Body    PushToken
+	Headers CreatePushToken200ResponseHeaders
+}
 
 func (response CreatePushToken200JSONResponse) VisitCreatePushTokenResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.CacheControl != nil {
+		w.Header().Set("Cache-Control", fmt.Sprint(*response.Headers.CacheControl))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err
@@ -8317,6 +8921,28 @@ func (response PatchDeploymentResourceTiers200JSONResponse) VisitPatchDeployment
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type RestartDeploymentRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+}
+
+type RestartDeploymentResponseObject interface {
+	VisitRestartDeploymentResponse(w http.ResponseWriter) error
+}
+
+type RestartDeployment202JSONResponse DeploymentRestart
+
+func (response RestartDeployment202JSONResponse) VisitRestartDeploymentResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(202)
 	_, err := buf.WriteTo(w)
 	return err
 }
@@ -8495,6 +9121,29 @@ func (response ListRevisionLogs200TextEventStreamResponse) VisitListRevisionLogs
 	}
 }
 
+type PromoteRevisionRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+	RevisionID   RevisionID   `json:"revision_id"`
+}
+
+type PromoteRevisionResponseObject interface {
+	VisitPromoteRevisionResponse(w http.ResponseWriter) error
+}
+
+type PromoteRevision200JSONResponse Revision
+
+func (response PromoteRevision200JSONResponse) VisitPromoteRevisionResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RedeployRevisionRequestObject struct {
 	DeploymentID DeploymentID `json:"deployment_id"`
 	RevisionID   RevisionID   `json:"revision_id"`
@@ -8552,6 +9201,28 @@ type GetTracingProjectResponseObject interface {
 type GetTracingProject200JSONResponse TracingProject
 
 func (response GetTracingProject200JSONResponse) VisitGetTracingProjectResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type UndeleteDeploymentRequestObject struct {
+	DeploymentID DeploymentID `json:"deployment_id"`
+}
+
+type UndeleteDeploymentResponseObject interface {
+	VisitUndeleteDeploymentResponse(w http.ResponseWriter) error
+}
+
+type UndeleteDeployment200JSONResponse Deployment
+
+func (response UndeleteDeployment200JSONResponse) VisitUndeleteDeploymentResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
 	if err := json.NewEncoder(&buf).Encode(response); err != nil {
@@ -9182,6 +9853,28 @@ func (response ClaimListenerWork200JSONResponse) VisitClaimListenerWorkResponse(
 	return err
 }
 
+type DiagnoseListenerRequestObject struct {
+	ListenerID ListenerID `json:"listener_id"`
+}
+
+type DiagnoseListenerResponseObject interface {
+	VisitDiagnoseListenerResponse(w http.ResponseWriter) error
+}
+
+type DiagnoseListener200JSONResponse ListenerDiagnostics
+
+func (response DiagnoseListener200JSONResponse) VisitDiagnoseListenerResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type RenewListenerSessionRequestObject struct {
 	ListenerID ListenerID `json:"listener_id"`
 	Body       *RenewListenerSessionJSONRequestBody
@@ -9277,6 +9970,111 @@ type ReportListenerRelease204Response struct {
 func (response ReportListenerRelease204Response) VisitReportListenerReleaseResponse(w http.ResponseWriter) error {
 	w.WriteHeader(204)
 	return nil
+}
+
+type ListSecretsRequestObject struct {
+	Params ListSecretsParams
+}
+
+type ListSecretsResponseObject interface {
+	VisitListSecretsResponse(w http.ResponseWriter) error
+}
+
+type ListSecrets200JSONResponse WorkspaceSecretsList
+
+func (response ListSecrets200JSONResponse) VisitListSecretsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type CreateSecretRequestObject struct {
+	Body *CreateSecretJSONRequestBody
+}
+
+type CreateSecretResponseObject interface {
+	VisitCreateSecretResponse(w http.ResponseWriter) error
+}
+
+type CreateSecret201JSONResponse WorkspaceSecret
+
+func (response CreateSecret201JSONResponse) VisitCreateSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(201)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type DeleteSecretRequestObject struct {
+	SecretName SecretName `json:"secret_name"`
+}
+
+type DeleteSecretResponseObject interface {
+	VisitDeleteSecretResponse(w http.ResponseWriter) error
+}
+
+type DeleteSecret204Response struct {
+}
+
+func (response DeleteSecret204Response) VisitDeleteSecretResponse(w http.ResponseWriter) error {
+	w.WriteHeader(204)
+	return nil
+}
+
+type GetSecretRequestObject struct {
+	SecretName SecretName `json:"secret_name"`
+}
+
+type GetSecretResponseObject interface {
+	VisitGetSecretResponse(w http.ResponseWriter) error
+}
+
+type GetSecret200JSONResponse WorkspaceSecret
+
+func (response GetSecret200JSONResponse) VisitGetSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
+type PatchSecretRequestObject struct {
+	SecretName SecretName `json:"secret_name"`
+	Body       *PatchSecretJSONRequestBody
+}
+
+type PatchSecretResponseObject interface {
+	VisitPatchSecretResponse(w http.ResponseWriter) error
+}
+
+type PatchSecret200JSONResponse WorkspaceSecret
+
+func (response PatchSecret200JSONResponse) VisitPatchSecretResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
 }
 
 type ListWebhooksRequestObject struct {
@@ -9831,6 +10629,9 @@ type StrictServerInterface interface {
 	// PatchDeploymentResourceTiers Change the sizes of a deployment.
 	// (PATCH /v2/deployments/{deployment_id}/resource-tiers)
 	PatchDeploymentResourceTiers(ctx context.Context, request PatchDeploymentResourceTiersRequestObject) (PatchDeploymentResourceTiersResponseObject, error)
+	// RestartDeployment Start a deployment's agents anew, without a revision.
+	// (POST /v2/deployments/{deployment_id}/restart)
+	RestartDeployment(ctx context.Context, request RestartDeploymentRequestObject) (RestartDeploymentResponseObject, error)
 	// ListRevisions List a deployment's revisions, newest first.
 	// (GET /v2/deployments/{deployment_id}/revisions)
 	ListRevisions(ctx context.Context, request ListRevisionsRequestObject) (ListRevisionsResponseObject, error)
@@ -9846,6 +10647,9 @@ type StrictServerInterface interface {
 	// ListRevisionLogs Read what a revision's build or agent printed.
 	// (GET /v2/deployments/{deployment_id}/revisions/{revision_id}/logs)
 	ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error)
+	// PromoteRevision Promote a canary before its time is over.
+	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/promote)
+	PromoteRevision(ctx context.Context, request PromoteRevisionRequestObject) (PromoteRevisionResponseObject, error)
 	// RedeployRevision Deploy a revision again.
 	// (POST /v2/deployments/{deployment_id}/revisions/{revision_id}/redeploy)
 	RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error)
@@ -9855,6 +10659,9 @@ type StrictServerInterface interface {
 	// GetTracingProject Read the deployment's tracing project.
 	// (GET /v2/deployments/{deployment_id}/tracing-project)
 	GetTracingProject(ctx context.Context, request GetTracingProjectRequestObject) (GetTracingProjectResponseObject, error)
+	// UndeleteDeployment Undo the deletion of a deployment within its recovery window.
+	// (POST /v2/deployments/{deployment_id}/undelete)
+	UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error)
 	// RequestUploadURL Ask where to upload the sources of a deployment of `internal_source`.
 	// (POST /v2/deployments/{deployment_id}/upload-url)
 	RequestUploadURL(ctx context.Context, request RequestUploadURLRequestObject) (RequestUploadURLResponseObject, error)
@@ -9933,6 +10740,9 @@ type StrictServerInterface interface {
 	// ClaimListenerWork Begin or renew the session of a listener's process, and wait for work.
 	// (POST /v2/listeners/{listener_id}/claim)
 	ClaimListenerWork(ctx context.Context, request ClaimListenerWorkRequestObject) (ClaimListenerWorkResponseObject, error)
+	// DiagnoseListener See why a listener does not do its part.
+	// (GET /v2/listeners/{listener_id}/diagnostics)
+	DiagnoseListener(ctx context.Context, request DiagnoseListenerRequestObject) (DiagnoseListenerResponseObject, error)
 	// RenewListenerSession Renew the session while no claim is open.
 	// (POST /v2/listeners/{listener_id}/heartbeat)
 	RenewListenerSession(ctx context.Context, request RenewListenerSessionRequestObject) (RenewListenerSessionResponseObject, error)
@@ -9948,6 +10758,21 @@ type StrictServerInterface interface {
 	// ReportListenerRelease Report how far an order is, or what became of a release.
 	// (POST /v2/listeners/{listener_id}/report)
 	ReportListenerRelease(ctx context.Context, request ReportListenerReleaseRequestObject) (ReportListenerReleaseResponseObject, error)
+	// ListSecrets List the workspace's secrets, by name.
+	// (GET /v2/secrets)
+	ListSecrets(ctx context.Context, request ListSecretsRequestObject) (ListSecretsResponseObject, error)
+	// CreateSecret Create a secret.
+	// (POST /v2/secrets)
+	CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error)
+	// DeleteSecret Delete a secret.
+	// (DELETE /v2/secrets/{secret_name})
+	DeleteSecret(ctx context.Context, request DeleteSecretRequestObject) (DeleteSecretResponseObject, error)
+	// GetSecret Read a secret, without its values.
+	// (GET /v2/secrets/{secret_name})
+	GetSecret(ctx context.Context, request GetSecretRequestObject) (GetSecretResponseObject, error)
+	// PatchSecret Set and take away values of a secret.
+	// (PATCH /v2/secrets/{secret_name})
+	PatchSecret(ctx context.Context, request PatchSecretRequestObject) (PatchSecretResponseObject, error)
 	// ListWebhooks List the workspace's webhooks, oldest first.
 	// (GET /v2/webhooks)
 	ListWebhooks(ctx context.Context, request ListWebhooksRequestObject) (ListWebhooksResponseObject, error)
@@ -11456,6 +12281,32 @@ func (sh *strictHandler) PatchDeploymentResourceTiers(w http.ResponseWriter, r *
 	}
 }
 
+// RestartDeployment operation middleware
+func (sh *strictHandler) RestartDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request RestartDeploymentRequestObject
+
+	request.DeploymentID = deploymentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.RestartDeployment(ctx, request.(RestartDeploymentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "RestartDeployment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(RestartDeploymentResponseObject); ok {
+		if err := validResponse.VisitRestartDeploymentResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // ListRevisions operation middleware
 func (sh *strictHandler) ListRevisions(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, params ListRevisionsParams) {
 	var request ListRevisionsRequestObject
@@ -11602,6 +12453,33 @@ func (sh *strictHandler) ListRevisionLogs(w http.ResponseWriter, r *http.Request
 	}
 }
 
+// PromoteRevision operation middleware
+func (sh *strictHandler) PromoteRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
+	var request PromoteRevisionRequestObject
+
+	request.DeploymentID = deploymentID
+	request.RevisionID = revisionID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PromoteRevision(ctx, request.(PromoteRevisionRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PromoteRevision")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PromoteRevisionResponseObject); ok {
+		if err := validResponse.VisitPromoteRevisionResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // RedeployRevision operation middleware
 func (sh *strictHandler) RedeployRevision(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID, revisionID RevisionID) {
 	var request RedeployRevisionRequestObject
@@ -11675,6 +12553,32 @@ func (sh *strictHandler) GetTracingProject(w http.ResponseWriter, r *http.Reques
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(GetTracingProjectResponseObject); ok {
 		if err := validResponse.VisitGetTracingProjectResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// UndeleteDeployment operation middleware
+func (sh *strictHandler) UndeleteDeployment(w http.ResponseWriter, r *http.Request, deploymentID DeploymentID) {
+	var request UndeleteDeploymentRequestObject
+
+	request.DeploymentID = deploymentID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.UndeleteDeployment(ctx, request.(UndeleteDeploymentRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "UndeleteDeployment")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(UndeleteDeploymentResponseObject); ok {
+		if err := validResponse.VisitUndeleteDeploymentResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {
@@ -12402,6 +13306,32 @@ func (sh *strictHandler) ClaimListenerWork(w http.ResponseWriter, r *http.Reques
 	}
 }
 
+// DiagnoseListener operation middleware
+func (sh *strictHandler) DiagnoseListener(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
+	var request DiagnoseListenerRequestObject
+
+	request.ListenerID = listenerID
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DiagnoseListener(ctx, request.(DiagnoseListenerRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DiagnoseListener")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DiagnoseListenerResponseObject); ok {
+		if err := validResponse.VisitDiagnoseListenerResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // RenewListenerSession operation middleware
 func (sh *strictHandler) RenewListenerSession(w http.ResponseWriter, r *http.Request, listenerID ListenerID) {
 	var request RenewListenerSessionRequestObject
@@ -12560,6 +13490,148 @@ func (sh *strictHandler) ReportListenerRelease(w http.ResponseWriter, r *http.Re
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(ReportListenerReleaseResponseObject); ok {
 		if err := validResponse.VisitReportListenerReleaseResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// ListSecrets operation middleware
+func (sh *strictHandler) ListSecrets(w http.ResponseWriter, r *http.Request, params ListSecretsParams) {
+	var request ListSecretsRequestObject
+
+	request.Params = params
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.ListSecrets(ctx, request.(ListSecretsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "ListSecrets")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(ListSecretsResponseObject); ok {
+		if err := validResponse.VisitListSecretsResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// CreateSecret operation middleware
+func (sh *strictHandler) CreateSecret(w http.ResponseWriter, r *http.Request) {
+	var request CreateSecretRequestObject
+
+	var body CreateSecretJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.CreateSecret(ctx, request.(CreateSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "CreateSecret")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(CreateSecretResponseObject); ok {
+		if err := validResponse.VisitCreateSecretResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// DeleteSecret operation middleware
+func (sh *strictHandler) DeleteSecret(w http.ResponseWriter, r *http.Request, secretName SecretName) {
+	var request DeleteSecretRequestObject
+
+	request.SecretName = secretName
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.DeleteSecret(ctx, request.(DeleteSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "DeleteSecret")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(DeleteSecretResponseObject); ok {
+		if err := validResponse.VisitDeleteSecretResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// GetSecret operation middleware
+func (sh *strictHandler) GetSecret(w http.ResponseWriter, r *http.Request, secretName SecretName) {
+	var request GetSecretRequestObject
+
+	request.SecretName = secretName
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.GetSecret(ctx, request.(GetSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "GetSecret")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(GetSecretResponseObject); ok {
+		if err := validResponse.VisitGetSecretResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// PatchSecret operation middleware
+func (sh *strictHandler) PatchSecret(w http.ResponseWriter, r *http.Request, secretName SecretName) {
+	var request PatchSecretRequestObject
+
+	request.SecretName = secretName
+
+	var body PatchSecretJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.PatchSecret(ctx, request.(PatchSecretRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "PatchSecret")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(PatchSecretResponseObject); ok {
+		if err := validResponse.VisitPatchSecretResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

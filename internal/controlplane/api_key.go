@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/web"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
 
@@ -40,13 +41,13 @@ func (s server) CreateAPIKey(ctx context.Context, request CreateAPIKeyRequestObj
 	if err != nil {
 		return nil, err
 	}
-	made, key, err := stored.Issue(ctx, wanted)
+	made, key, err := stored.Issue(ctx, wanted, shownOnce(ctx)...)
 	if err != nil {
 		return nil, err
 	}
 	k := showAPIKey(made)
 	return CreateAPIKey201JSONResponse{
-		Headers: CreateAPIKey201ResponseHeaders{CacheControl: new("no-store")},
+		Headers: CreateAPIKey201ResponseHeaders{CacheControl: new(web.NoStore)},
 		Body: APIKeyCreated{
 			ID: k.ID, Name: k.Name, Role: k.Role, Prefix: k.Prefix, CreatedAt: k.CreatedAt, ExpiresAt: k.ExpiresAt, LastUsedAt: k.LastUsedAt, Key: key,
 		},

@@ -33,10 +33,18 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 		ForceNew: value(body.ForceNew), TokenID: value(body.TokenID), Default: body.IsDefault == nil || *body.IsDefault,
 		RedirectURI: s.callbackURL(ctx, body.Provider),
 	})
-	return Authenticate200JSONResponse{
+	if err != nil {
+		return nil, err
+	}
+	shown := Authenticate200JSONResponse{Body: AuthenticateResponse{
 		Status: string(answer.Status), URL: nullable(answer.URL), AuthID: nullable(answer.AuthID), Token: nullable(answer.Token),
 		TokenID: nullable(answer.TokenID), UserID: nullable(answer.User), ExpiresAt: clock.Nullable(answer.Expires), Metadata: answer.Metadata,
-	}, err
+	}}
+	if answer.AuthID == "" {
+		// It has begun nothing, and is good for a moment: who asks again is told what is so then.
+		shown.Headers.CacheControl = new(web.NoStore)
+	}
+	return shown, nil
 }
 
 // defaultAuthWait is how long a request waits for a user's consent unless it says so.

@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-run/slipway/internal/apikey"
 	"github.com/slipway-run/slipway/internal/authservice/oauthtest"
 	"github.com/slipway-run/slipway/internal/controlplane"
-	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/web"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
@@ -246,16 +245,36 @@ func TestAWaitIsBounded(t *testing.T) {
 	}
 }
 
-// TestTokensAreNotKeptForRepetitions authenticates with an Idempotency-Key on a server whose store of answers would fail if it were asked.
-func TestTokensAreNotKeptForRepetitions(t *testing.T) {
+// TestAUserIsAskedOnce repeats requests for a token under an Idempotency-Key, before there is one and after.
+func TestAUserIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	rule(t, authKept)
-	kept := func(c *controlplane.Config) { c.Answers = &idempotency.Store{} }
-	s := setUpAuth(t, kept).stage(t)
+	s := setUpAuth(t).stage(t)
 	for _, base := range bases {
-		asking, headers := object{"provider": "calendar", "scopes": []any{}, "user_id": "ada"}, s.own.with(idempotencyKey, "k"+base)
-		if got := s.send(t, "POST", base+"/v2/auth/authenticate", asking, headers); got.member("status") != "completed" || got.Header.Get(replayed) != "" {
-			t.Errorf("got %s", got.text)
+		ask := func(key string, body object) response {
+			t.Helper()
+			return s.send(t, "POST", base+"/v2/auth/authenticate", body, s.own.with(idempotencyKey, key+base))
+		}
+		asking := object{"provider": "calendar", "scopes": []any{}, "user_id": "bob"}
+		first, again := ask("pending", asking), ask("pending", asking)
+		if first.member("status") != "pending" || first.Header.Get("Cache-Control") != "" || string(again.text) != string(first.text) || again.Header.Get(replayed) != "true" {
+			t.Errorf("got %s, then %s", first.text, again.text)
+		}
+		// What is shown is for who has asked.
+		wantStatus(t, s.send(t, "POST", base+"/v2/auth/authenticate", asking, s.issue(t, workspace.Admin).with(idempotencyKey, "pending"+base)), http.StatusUnprocessableEntity)
+
+		for _, user := range []string{"ada", "ada", "bob"} { // a key of what is not kept belongs to nothing
+			asking := object{"provider": "calendar", "scopes": []any{}, "user_id": "ada"}
+			if user != "ada" {
+				asking = object{"provider": "calendar", "scopes": []any{}, "agent_id": "idle"}
+			}
+			got := ask("token", asking)
+			if got.member("auth_id") != nil || got.Header.Get("Cache-Control") != "no-store" || got.Header.Get(replayed) != "" {
+				t.Errorf("got %s with %v", got.text, got.Header)
+			}
+			if (got.member("token") != nil) != (user == "ada") {
+				t.Errorf("%s: got %s", user, got.text)
+			}
 		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
 
@@ -57,6 +58,7 @@ func setUpAuth(t *testing.T, change ...func(*controlplane.Config)) *authFixture 
 		f.service = authservice.New(authservice.Config{
 			Table: store.Table, Sealer: store.Sealer, Now: clock.System, Log: store.Log, AllowPrivate: true,
 		})
+		config.Answers = idempotency.NewStore(store.Table, store.Sealer, clock.System)
 		config.AuthService, config.BaseURL = f.service, func(context.Context) string { return callbackBase }
 		for _, c := range change {
 			c(config)

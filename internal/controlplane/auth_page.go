@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/authservice"
+	"github.com/slipway-run/slipway/internal/web"
 )
 
 // page is what a user sees in the browser at the end of an authorization. It says what happened and holds nothing of the address that it came to,
@@ -87,7 +88,7 @@ func (p page) write(w http.ResponseWriter) error {
 	header.Set("X-Content-Type-Options", "nosniff")
 	// Neither the next page nor a cache learns the address.
 	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cache-Control", "no-store")
+	header.Set("Cache-Control", web.NoStore)
 	w.WriteHeader(p.status)
 	_, err := io.WriteString(w, text)
 	return err

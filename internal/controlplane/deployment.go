@@ -3,6 +3,7 @@ package controlplane
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
@@ -33,6 +34,8 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		AutoRollback:   body.AutoRollback,
 
 		ReadinessTimeout: body.ReadinessTimeoutSeconds,
+		CanaryPercent:    body.CanaryPercent,
+		CanarySeconds:    body.CanarySeconds,
 		SecretReferences: secretReferences(body.SecretReferences),
 		DisplayName:      body.DisplayName,
 		ValidateOnly:     validateOnly,
@@ -80,6 +83,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 		return patch
 	}
 	patch.Name, patch.Source, patch.RevisionSource = body.Name, (*revision.Source)(body.Source), (*revision.Source)(body.RevisionSource)
+	patch.CanaryPercent, patch.CanarySeconds = body.CanaryPercent, body.CanarySeconds
 	patch.AutoRollback, patch.ReadinessTimeout, patch.DisplayName = body.AutoRollback, body.ReadinessTimeoutSeconds, body.DisplayName
 	if body.SourceConfig != nil {
 		patch.SourceConfig = sourceConfig(body.SourceConfig)
@@ -102,7 +106,7 @@ func (s server) patch(ctx context.Context, deploymentID string, body *Deployment
 // DeleteDeployment deletes a deployment; its teardown goes on afterwards.
 func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error) {
 	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
-	how.Expect = web.ExpectedVersions(ctx)
+	how.Window, how.Expect = seconds(request.Params.RecoveryWindowSeconds), web.ExpectedVersions(ctx)
 	if err := s.Deployments.DeleteAs(ctx, ref(ctx, request.DeploymentID), how); err != nil {
 		return nil, err
 	}
@@ -112,6 +116,7 @@ func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRe
 // DeleteDeployments deletes several deployments, each as if it alone were asked for.
 func (s server) DeleteDeployments(ctx context.Context, request DeleteDeploymentsRequestObject) (DeleteDeploymentsResponseObject, error) {
 	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
+	how.Window = seconds(request.Params.RecoveryWindowSeconds)
 	done := DeploymentsDeleted{DeploymentIds: []string{}, Failed: []DeploymentNotDeleted{}}
 	missing := 0
 	for _, id := range request.Params.DeploymentIds {
@@ -139,6 +144,19 @@ func (s server) DeleteDeployments(ctx context.Context, request DeleteDeployments
 	default:
 		return DeleteDeployments207JSONResponse(done), nil
 	}
+}
+
+func seconds(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
+
+// UndeleteDeployment undoes the deletion of a deployment.
+func (s server) UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error) {
+	d, err := s.Deployments.Undelete(ctx, ref(ctx, request.DeploymentID), web.ExpectedVersions(ctx))
+	if err != nil {
+		return nil, err
+	}
+	web.ShowVersion(ctx, d.Version())
+	shown, err := s.show(ctx, d)
+	return UndeleteDeployment200JSONResponse(shown), err
 }
 
 // GetTracingProject reads a deployment's tracing project.
@@ -173,6 +191,7 @@ func (s server) showBare(ctx context.Context, d deployment.Deployment) Deploymen
 		SourceConfig:            s.showSourceConfig(ctx, d),
 		Secrets:                 []Secret{},
 		Status:                  DeploymentStatus(d.Status),
+		PurgeAt:                 clock.Nullable(d.PurgeAt),
 		LatestRevisionID:        nullable(d.Latest),
 		ActiveRevisionID:        nullable(d.Active),
 		ImageVersion:            nullable(d.ImageVersion),
@@ -184,6 +203,8 @@ func (s server) showBare(ctx context.Context, d deployment.Deployment) Deploymen
 		CreatedAt:               clock.Format(d.Created),
 		UpdatedAt:               clock.Format(d.Updated),
 		ReadinessTimeoutSeconds: d.ReadinessTimeout,
+		CanaryPercent:           d.CanaryPercent,
+		CanarySeconds:           d.CanarySeconds,
 		SourceRevisionConfig:    showRevisionConfig(d.RevisionConfig, d.Source.Commit(d.CommitSHA)),
 	}
 }

@@ -87,7 +87,7 @@ func TestTheFirstRevisionIsShownWhole(t *testing.T) {
 	revisionID := created.id("latest_revision_id")
 	got := f.call(t, "GET", path+"/revisions/"+revisionID, nil)
 	want := object{
-		"id": revisionID, "status": "CREATING", "source": "github", "status_reason": nil, "status_message": nil,
+		"id": revisionID, "status": "CREATING", "source": "github", "status_reason": nil, "status_message": nil, "build": nil,
 		"phase_timestamps": map[string]any{"CREATING": created.member("created_at")},
 		"created_at":       created.member("created_at"), "updated_at": created.member("created_at"),
 		"source_revision_config": created.member("source_revision_config"),

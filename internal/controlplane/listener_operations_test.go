@@ -110,6 +110,18 @@ var (
 		"compute_config": members(map[string]check{"k8s_namespaces": orNull(listOf(text))}),
 		"created_at":     dateTime, "updated_at": dateTime, "last_seen_at": orNull(dateTime), "online": boolean,
 	})
+	listenerDiagnosticsShape = members(map[string]check{
+		"listener_id": uuid, "checked_at": dateTime, "online": boolean, "last_seen_at": orNull(dateTime), "session": orNull(listenerSessionShape), "version": orNull(text),
+		"k8s_namespaces": listOf(text),
+		"orders": listOf(members(map[string]check{
+			"deployment_id": uuid, "revision_id": uuid, "order": uuid, "verb": oneOf("apply remove"), "ordered_at": dateTime, "fetched": boolean,
+		})),
+		"failures": listOf(members(map[string]check{
+			"deployment_id": uuid, "revision_id": uuid, "namespace": text, "reason": text, "message": text, "reported_at": dateTime,
+		})),
+		"misplaced": listOf(members(map[string]check{"deployment_id": uuid, "k8s_namespace": text})),
+		"checks":    listOf(members(map[string]check{"code": text, "ok": boolean, "message": text})),
+	})
 	listenerSessionShape = members(map[string]check{"holder": text, "epoch": integer, "expires_at": dateTime})
 	listenerWorkShape    = members(map[string]check{
 		"deployment_id": uuid, "revision_id": uuid, "order": uuid, "verb": oneOf("apply remove"), "namespace": text, "labels": mapOf(text),
@@ -142,7 +154,8 @@ var listenerOperations = map[string]listenerOperation{
 	"POST /v2/listeners/{listener_id}/releases": {
 		inSession, http.StatusOK, members(map[string]check{"resources": listOf(listenerWorkShape)}), workspace.Update,
 	},
-	"POST /v2/listeners/{listener_id}/leave": {inSession, http.StatusNoContent, empty, workspace.Update},
+	"GET /v2/listeners/{listener_id}/diagnostics": {noBody, http.StatusOK, listenerDiagnosticsShape, workspace.Update},
+	"POST /v2/listeners/{listener_id}/leave":      {inSession, http.StatusNoContent, empty, workspace.Update},
 }
 
 // at returns the method and path of an operation on the stage.

@@ -300,8 +300,19 @@ func (f *fixture) wantNothing(t *testing.T) {
 // deploy makes a deployment's first revision the active one, as a rollout does.
 func (f *fixture) deploy(t *testing.T, deploymentID string) {
 	t.Helper()
+	f.rollOut(t, deploymentID, f.deployments.Promote)
+}
+
+// rollOut takes the revision that holds the slot to DEPLOYING, and then where the last step does.
+func (f *fixture) rollOut(t *testing.T, deploymentID string, last func(context.Context, deployment.Deployment, revision.Revision) error) {
+	t.Helper()
+	to := func(status revision.Status) func(context.Context, deployment.Deployment, revision.Revision) error {
+		return func(ctx context.Context, d deployment.Deployment, r revision.Revision) error {
+			return f.deployments.Provisioned(ctx, d, r.Change(clock.System(), status))
+		}
+	}
 	ref := deployment.Ref{Workspace: f.own.workspace, Deployment: deploymentID}
-	for _, status := range []revision.Status{revision.AwaitingDeploy, revision.Deploying, revision.Deployed} {
+	for _, step := range []func(context.Context, deployment.Deployment, revision.Revision) error{to(revision.AwaitingDeploy), to(revision.Deploying), last} {
 		d, err := f.deployments.Get(t.Context(), ref)
 		if err != nil {
 			t.Fatal(err)
@@ -310,12 +321,7 @@ func (f *fixture) deploy(t *testing.T, deploymentID string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if status == revision.Deployed {
-			err = f.deployments.Promote(t.Context(), d, r)
-		} else {
-			err = f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status))
-		}
-		if err != nil {
+		if err := step(t.Context(), d, r); err != nil {
 			t.Fatal(err)
 		}
 	}

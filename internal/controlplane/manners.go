@@ -5,19 +5,22 @@ import (
 	"crypto/sha256"
 	"net/http"
 
+	"github.com/slipway-run/slipway/internal/apikey"
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/idempotency"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/web"
 )
 
 // answers keeps the answers of package idempotency, as package web wants them kept.
 type answers struct{ *idempotency.Store }
 
-// Claim implements web.Answers. What an answer shows depends on the role of who asks, so that is a part of the request.
+// Claim implements web.Answers. What a request means and what its answer shows depends on who asks and in which role, so those are a part of it.
 func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
 	principal := auth.Of(ctx)
 	found, claimed, err := a.Store.Claim(ctx, idempotency.Request{
-		Workspace: principal.Workspace, Key: key, Fingerprint: sha256.Sum256(append(fingerprint[:], principal.Role...)),
+		Workspace: principal.Workspace, Key: key, Fingerprint: sha256.Sum256(append(fingerprint[:], string(principal.Role)+" "+self(principal)...)),
 	})
 	switch {
 	case err != nil:
@@ -33,6 +36,20 @@ type attempt struct{ *idempotency.Attempt }
 
 func (a attempt) Keep(ctx context.Context, answer web.Answer) error {
 	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
+}
+
+// shownOnce has a key made together with what repetitions of its request are told: not the key, which nothing keeps, but which one it is. A request
+// without an Idempotency-Key has no repetitions.
+func shownOnce(ctx context.Context) []apikey.Note {
+	claimed, ok := web.Attempted(ctx).(attempt)
+	if !ok {
+		return nil
+	}
+	return []apikey.Note{func(ctx context.Context, made apikey.Key) (table.Write, error) {
+		refusal := web.Refusal(fault.New(fault.Conflict, "This request has made API key ID %s, whose text is in the first answer only. "+
+			"If that was lost, revoke the key, and make another with a new Idempotency-Key.", made.ID))
+		return claimed.Settle(ctx, idempotency.Answer(refusal))
+	}}
 }
 
 // guard is what stands before everything: it authenticates a request, counts it, and asks whether the caller may.

@@ -85,6 +85,15 @@ var operations = map[string]operation{
 		body: nothing, status: http.StatusOK, shape: deploymentShape, deployed: true,
 	},
 	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/cancel": {body: nothing, status: http.StatusOK, shape: revisionShape},
+	"POST /v2/deployments/{deployment_id}/undelete": {
+		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // as it is not deleted
+	},
+	"POST /v2/deployments/{deployment_id}/restart": {
+		body: nothing, status: http.StatusAccepted, shape: members(map[string]check{"id": uuid, "deployment_id": uuid, "revision_id": uuid}),
+	},
+	"POST /v2/deployments/{deployment_id}/revisions/{revision_id}/promote": {
+		body: nothing, status: http.StatusConflict, shape: members(map[string]check{"detail": text}), // as it is no canary
+	},
 }
 
 // request returns the method and path of an operation on a deployment and its first revision.
@@ -97,7 +106,7 @@ func request(name string, created response) (method, path string) {
 // exercised are the names of all operations that the tests exercise.
 func exercised() iter.Seq[string] {
 	return func(yield func(string) bool) {
-		for _, all := range []iter.Seq[string]{maps.Keys(operations), maps.Keys(authOperations), maps.Keys(listenerOperations), maps.Keys(integrationOperations), maps.Keys(tenancyOperations), maps.Keys(webhookOperations)} {
+		for _, all := range []iter.Seq[string]{maps.Keys(operations), maps.Keys(authOperations), maps.Keys(listenerOperations), maps.Keys(integrationOperations), maps.Keys(tenancyOperations), maps.Keys(webhookOperations), maps.Keys(secretOperations)} {
 			for name := range all {
 				if !yield(name) {
 					return

@@ -31,7 +31,7 @@ func permissionFor(r *http.Request) workspace.Permission {
 	case path[len(path)-1] == "push-hook":
 		verb = workspace.Update // it has a secret
 	case len(path) > 3 && resource == "listeners":
-		verb = workspace.Update // who speaks for a listener is given secrets, and says how its releases are
+		verb = workspace.Update // who speaks for a listener is given secrets, and says how its releases are; its diagnostics show what agents have printed
 	}
 	return workspace.Permit(resource, verb)
 }
@@ -66,7 +66,7 @@ func (s server) noteRefusal(r *http.Request, principal apikey.Principal, permiss
 
 // resourceOf is the id of what a request is about, "" when it names none.
 func resourceOf(r *http.Request) string {
-	for _, name := range []string{"deployment_id", "listener_id", "integration_id", "webhook_id", "member_id", "rule_id", "key_id"} {
+	for _, name := range []string{"deployment_id", "listener_id", "integration_id", "webhook_id", "member_id", "rule_id", "key_id", "secret_name"} {
 		if id := r.PathValue(name); id != "" {
 			return id
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/web"
 )
 
 // CreatePushToken lets a client push images for a deployment.
@@ -13,6 +14,9 @@ func (s server) CreatePushToken(ctx context.Context, request CreatePushTokenRequ
 		return nil, err
 	}
 	return CreatePushToken200JSONResponse{
-		Token: grant.Token, Username: grant.Username, RegistryURL: grant.Host(), RepositoryURL: grant.Repository, ExpiresAt: clock.Format(grant.Expires),
+		Headers: CreatePushToken200ResponseHeaders{CacheControl: new(web.NoStore)},
+		Body: PushToken{
+			Token: grant.Token, Username: grant.Username, RegistryURL: grant.Host(), RepositoryURL: grant.Repository, ExpiresAt: clock.Format(grant.Expires),
+		},
 	}, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/controlplane"
 	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/idempotency"
 	"github.com/slipway-run/slipway/internal/registry"
 	registryfiles "github.com/slipway-run/slipway/internal/registry/files"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
@@ -44,7 +45,9 @@ func withImages(t *testing.T) *fixture {
 			t.Error(err)
 		}
 	})
-	return setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) { store.Images = images })
+	return setUpWith(t, func(store *deployment.Config, config *controlplane.Config) {
+		store.Images, config.Answers = images, idempotency.NewStore(store.Table, store.Sealer, clock.System)
+	})
 }
 
 func TestPushTokens(t *testing.T) {
@@ -62,6 +65,12 @@ func TestPushTokens(t *testing.T) {
 		expires, err := clock.Parse(got.id("expires_at"))
 		if rest := expires.Sub(clock.System()); err != nil || rest > registry.TokenLife || rest < registry.TokenLife/2 {
 			t.Errorf("it is good for %s, %v", rest, err)
+		}
+	}
+	for range 2 {
+		again := f.send(t, "POST", path+"/push-token", nil, f.own.with(idempotencyKey, "k"))
+		if wantStatus(t, again, http.StatusOK); again.Header.Get(replayed) != "" || again.Header.Get("Cache-Control") != "no-store" {
+			t.Errorf("a token is kept: %v", again.Header)
 		}
 	}
 	viewer := f.issue(t, workspace.Viewer)

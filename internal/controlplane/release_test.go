@@ -13,7 +13,7 @@ const (
 	limitDefaults  = "Each `*_limit` that is not given is deployed as 2x its request, a value of the queue as that of the server; they are not shown."
 	secretsReach   = "Secrets are environment variables of the deployment's container, predefined ones of the agent server among them."
 	projectReaches = "The tracing project's name and id reach the container; traces are on where the deployment has a key for them."
-	secretsOutside = "`secret_references`: for external_docker at a listener, 400 otherwise; not shown while there are none; their names are no secret's; the release has them."
+	secretsOutside = "`secret_references`: to secrets of the workspace, or at a listener to those of its cluster; not shown while there are none; their names are no secret's; the release has them."
 	referencesMade = "PATCH replaces all `secret_references`, which makes a revision; an empty list removes them, null and absence keep them; a redeploy brings back its own."
 )
 
@@ -97,8 +97,7 @@ func TestSecretsThatAClusterHas(t *testing.T) {
 	one, two := object{"name": "ONE", "secret_name": "team.keys", "secret_key": "one_1"}, object{"name": "TWO", "secret_name": "team.keys", "secret_key": ".two"}
 	body := with(fromImage("weather"), "source_config.listener_id", listener.id("id"))
 	body["secrets"] = []any{object{"name": "PLAIN", "value": "x"}}
-	const elsewhere = "secret_references name Secrets of a Kubernetes namespace, which only a deployment at a listener has: " +
-		"source external_docker with a source_config.listener_id. Send the values as secrets."
+	const elsewhere = `secret_references[0].secret_name: the workspace has no secret "team.keys".`
 	for _, refused := range []object{fromGit("here"), fromImage("here")} {
 		wantDetail(t, f.call(t, "POST", "/v2/deployments", with(refused, "secret_references", []any{one})), http.StatusBadRequest, elsewhere)
 		path, created := f.create(t, with(with(refused, "secret_references", []any{}), "name", refused["source"]))

@@ -62,6 +62,12 @@ func (s server) CancelRevision(ctx context.Context, request CancelRevisionReques
 	return CancelRevision200JSONResponse(showRevision(r)), err
 }
 
+// PromoteRevision promotes a canary before its time is over.
+func (s server) PromoteRevision(ctx context.Context, request PromoteRevisionRequestObject) (PromoteRevisionResponseObject, error) {
+	r, err := s.Deployments.PromoteCanary(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))
+	return PromoteRevision200JSONResponse(showRevision(r)), err
+}
+
 // showRevision is a revision as the interface has it.
 func showRevision(r revision.Revision) Revision {
 	phases := make(map[string]string, len(r.Since))
@@ -79,5 +85,21 @@ func showRevision(r revision.Revision) Revision {
 		CreatedAt:            clock.Format(r.Created),
 		UpdatedAt:            clock.Format(r.Updated),
 		SourceRevisionConfig: showRevisionConfig(r.Config, r.Commit()),
+		Build:                showBuild(r),
 	}
+}
+
+// showBuild is what a revision was built with, null when it was not, or is yet to be.
+func showBuild(r revision.Revision) *RevisionBuild {
+	if r.Build == nil {
+		return nil
+	}
+	shown := &RevisionBuild{
+		CommitSha: nullable(r.Commit()), Builder: nullable(r.Build.Builder), Language: nullable(r.Build.Language), LanguageVersion: nullable(r.Build.LanguageVersion),
+		DependenciesDigest: nullable(r.Build.Dependencies), BaseImage: nullable(r.Build.Base), Image: nullable(r.Build.Image),
+	}
+	if r.Commit() == "" {
+		shown.SourceDigest = nullable(r.CommitSHA)
+	}
+	return shown
 }

@@ -88,9 +88,10 @@ var deploymentChapters = []chapter{
 		"POST …/revisions/{revision_id}/cancel: 200, and the revision is INTERRUPTED at once; what has ended otherwise is a 409.",
 		"DELETE /v2/deployments?deployment_ids=: 200 for all, 207 for some, 404 for none; 1 to 100 ids.",
 		"DELETE `force=true`: only for a deployment that was deleted before, else 400; it is gone at once.",
+		recoveryWindow, undeleted,
 		"DELETE `delete_tracing_project`: false keeps the tracing project, which the next deployment of the name takes over; true deletes it.",
 		"`validate_only=true` on create and PATCH: every check, the Deployment as it would be, and no change.",
-		logPages, logItems, logFound, logStream, logSecrets, logRefusals, autoRollback, readiness, displayName, tierRule, tierRefused,
+		logPages, logItems, logFound, logStream, logSecrets, logRefusals, buildShown, cancelBlocksNobody, autoRollback, readiness, canarySettings, canaryPromoted, restarts, displayName, tierRule, tierRefused,
 	}, filterRules()...)},
 	{"Listeners", []string{
 		"Listener: `compute_type` (k8s), `compute_id`, `compute_config` are required; `version` is optional; a pair of type and id that is taken is a 409.",
@@ -101,7 +102,7 @@ var deploymentChapters = []chapter{
 		"Listeners: `claim` waits for work, which is the image, the environment with secrets and token, and the resources; reports are numbered and decide what becomes of the release.",
 		"Listeners: a revision whose listener does not call is DEPLOY_FAILED with LISTENER_OFFLINE, one that it does not make healthy with NOT_READY, in words.",
 		"Listeners: one process at a time speaks for a listener; another is refused with 409 until the session is over, and the one before from then on.",
-		outputKept, outputRefused,
+		outputKept, outputRefused, listenerDiagnosed,
 		"Listeners: the `url` of a report is https with a public address, 400 otherwise, unless the server allows others.",
 		"A listener has a strong ETag: 304 for an `If-None-Match` that has it, 412 and no change for an `If-Match` without it; of many changes of one version one wins.",
 	}},
@@ -109,11 +110,14 @@ var deploymentChapters = []chapter{
 		integrationShapes, integrationForge, installLists, installFlow, installCSRF, credentialRules, credentialUse, integrationTag, integrationOthers, integrationRoles,
 		pushSigned, pushBuilds, pushOther, pushOnce, pushBurst, pushHookRule,
 	}},
+	{"Secrets of the workspace", []string{
+		secretShapes, secretRoles, secretOthers, secretMembers, secretPatched, secretUsed, secretConditions, secretListed, secretRotated, secretTooLarge, secretLogs,
+	}},
 	{"Events and webhooks", []string{
 		eventShapes, eventsTell, eventsList, eventsStream, eventsWorkspace, eventsAgent, eventsListener, eventsOthers,
 		webhookShapes, webhookRoles, webhookSecrets, webhookSigned, webhookRetried, webhookReplayed, webhookPrivate, webhookRules, webhookOthers,
 	}},
-	{"Manners", []string{repeated, conditional, oneWins, limited, docsPage, metricsRule}},
+	{"Manners", []string{endlessOperations, repeated, conditional, oneWins, limited, docsPage, metricsRule}},
 	{"Authentication", []string{
 		"`X-Api-Key` and `X-Tenant-Id`, or the key as a bearer token; a key alone is enough.",
 		"Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.",

@@ -162,6 +162,10 @@ var (
 		"status": oneOf(`CREATING QUEUED AWAITING_BUILD BUILDING AWAITING_DEPLOY DEPLOYING CREATE_FAILED BUILD_FAILED DEPLOY_FAILED
 			DEPLOYED SKIPPED INTERRUPTED UNKNOWN`),
 		"status_reason": orNull(text), "status_message": orNull(text), "phase_timestamps": mapOf(dateTime),
+		"build": orNull(members(map[string]check{
+			"commit_sha": orNull(text), "source_digest": orNull(text), "builder": orNull(text), "language": orNull(text), "language_version": orNull(text),
+			"dependencies_digest": orNull(text), "base_image": orNull(text), "image": orNull(text),
+		})),
 	})
 
 	tracingProjectShape = members(map[string]check{

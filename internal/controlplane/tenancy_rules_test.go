@@ -7,6 +7,7 @@ const (
 	lastAdmin     = "Workspaces: the last admin, a member or an API key that does not expire, is neither removed, demoted nor revoked: 409, also when all are taken away at once."
 	memberTag     = "Workspaces: a member has an ETag; If-Match with another one is a 412, and of many changes of one version one wins."
 	keyOnce       = "Workspaces: an API key is shown when it is made and never again, in no list, log or repetition."
+	keyRepeated   = "Workspaces: under one `Idempotency-Key` one API key is made; a repetition is a 409 that names it."
 	keyLife       = "Workspaces: a key is good at once, until it expires or is revoked; lists show role, prefix, expiry and last use."
 	auditLog      = "Workspaces: each change of members, rules, keys, names and deployments is in the audit log, with who did it and the id of the request."
 	auditRefusals = "What a role does not allow is in the audit log too: the request, whose outcome is `refused`, and what was lacking."
@@ -29,7 +30,7 @@ const (
 	authDenied  = "Auth Service: a refusal of the provider is told to the browser and to who waits, without markup of the provider's."
 	authSetup   = "Auth Service: GET …/setup/{provider_id} is a page, and with a state a callback."
 	authWait    = "Auth Service: GET …/wait/{auth_id} answers when there is a token, or when `timeout` or the server's limit is over."
-	authKept    = "Auth Service: answers with tokens are not kept for repetitions."
+	authKept    = "Auth Service: with an `Idempotency-Key` a user is asked once; answers with tokens are not kept for repetitions."
 	authOthers  = "Auth Service: who has signed in acts for nobody else; keys and admins name a user; a key has tokens of its own."
 	authSlack   = "Auth Service: tokens/workspace/slack are all of the workspace's tokens at Slack, and no others."
 	authHead    = "Auth Service: HEAD of a callback uses neither its code nor its state."
@@ -42,6 +43,6 @@ var tenancyChapters = []chapter{
 		authShapes, authRoles, authShape, authRules, authNull, authFlow, authDenied, authSetup, authWait, authKept, authOthers, authSlack, authVersion, authHead,
 	}},
 	{"Workspaces, members, keys, audit log", []string{
-		tenancyShapes, tenancyRoles, lastAdmin, membersOnce, memberTag, trustByID, keyOnce, keyLife, trustedJobs, memberTokens, rotatedIssuer, auditLog, auditFilters, auditRefusals,
+		tenancyShapes, tenancyRoles, lastAdmin, membersOnce, memberTag, trustByID, keyOnce, keyRepeated, keyLife, trustedJobs, memberTokens, rotatedIssuer, auditLog, auditFilters, auditRefusals,
 	}},
 }

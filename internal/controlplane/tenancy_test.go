@@ -215,10 +215,6 @@ func TestAKeyFromFirstToLast(t *testing.T) {
 	if made.Header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(key, made.id("prefix")) || len(key) != 44 || made.member("last_used_at") != nil {
 		t.Errorf("got %s with %v", made.text, made.Header)
 	}
-	again := f.send(t, "POST", "/v2/api-keys", object{"role": "editor", "name": "ci", "expires_in_seconds": 3600}, f.own.with(idempotencyKey, "k"))
-	if again.StatusCode != http.StatusCreated || again.id("key") == key {
-		t.Errorf("a repetition got %d %s", again.StatusCode, again.text)
-	}
 	ci := tenant{f.own.workspace, key}
 	wantStatus(t, f.send(t, "GET", "/v2/deployments", nil, ci.headers()), http.StatusOK)
 	f.keys.Wait(t.Context())
@@ -241,6 +237,49 @@ func TestAKeyFromFirstToLast(t *testing.T) {
 			t.Errorf("%s shows the key: %s", path, got.text)
 		}
 	}
+}
+
+// TestAKeyIsMadeOnce repeats a request many times at once, and then once more.
+func TestAKeyIsMadeOnce(t *testing.T) {
+	t.Parallel()
+	rule(t, keyOnce)
+	rule(t, keyRepeated)
+	f := setUpManners(t)
+	const others = 2 // the tenant's own key is there from the beginning, and another admin's
+	admin := f.issue(t, workspace.Admin)
+	body := object{"role": "editor", "name": "ci"}
+	ask := func(caller tenant) response {
+		return f.send(t, "POST", "/v2/api-keys", body, caller.with(idempotencyKey, "k"))
+	}
+	var wg sync.WaitGroup
+	made := make(chan response, 20)
+	for range cap(made) {
+		wg.Go(func() {
+			if r := ask(f.own); r.StatusCode == http.StatusCreated {
+				made <- r
+			} else {
+				wantError(t, r, http.StatusConflict)
+			}
+		})
+	}
+	wg.Wait()
+	if len(made) != 1 {
+		t.Fatalf("%d requests have made a key", len(made))
+	}
+	first := <-made
+	again := ask(f.own)
+	wantDetail(t, again, http.StatusConflict, "This request has made API key ID "+first.id("id")+", whose text is in the first answer only. "+
+		"If that was lost, revoke the key, and make another with a new Idempotency-Key.")
+	if again.Header.Get(replayed) != "true" {
+		t.Errorf("got %v", again.Header)
+	}
+	wantStatus(t, ask(admin), http.StatusUnprocessableEntity)
+	if list, _ := f.call(t, "GET", "/v2/api-keys", nil).member("resources").([]any); len(list) != 1+others {
+		t.Errorf("the workspace has %v", list)
+	}
+	wantStatus(t, f.call(t, "DELETE", "/v2/api-keys/"+first.id("id"), nil), http.StatusNoContent)
+	wantStatus(t, ask(f.own), http.StatusConflict)
+	wantStatus(t, f.send(t, "POST", "/v2/api-keys", body, f.own.with(idempotencyKey, "k2")), http.StatusCreated)
 }
 
 // TestTheAuditLogSaysWhoDidWhat makes one change of each kind, and asks for each in several ways.

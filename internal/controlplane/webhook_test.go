@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 
@@ -18,6 +19,9 @@ import (
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/workspace"
 )
+
+// patience is how long a test waits for what a server does by itself.
+const patience = time.Minute
 
 // hookedFixture is a server that carries rollouts out and tells a receiver.
 type hookedFixture struct {
@@ -46,7 +50,10 @@ func (f *hookedFixture) hook(t *testing.T, further object) (path, secret string)
 // delivered waits until at least n deliveries of a webhook have ended and none is on its way, and returns all, newest first.
 func (f *hookedFixture) delivered(t *testing.T, path string, n int) []object {
 	t.Helper()
-	for t.Context().Err() == nil {
+	tooLong, again := time.NewTimer(patience), time.NewTicker(10*time.Millisecond)
+	defer tooLong.Stop()
+	defer again.Stop()
+	for {
 		answer := f.call(t, "GET", path+"/deliveries?limit=100", nil)
 		wantStatus(t, answer, http.StatusOK)
 		all, _ := answer.member("resources").([]any)
@@ -58,9 +65,12 @@ func (f *hookedFixture) delivered(t *testing.T, path string, n int) []object {
 		if len(all) >= n && !pending {
 			return deliveries
 		}
+		select {
+		case <-again.C:
+		case <-tooLong.C:
+			t.Fatalf("not %d deliveries that have ended within %s: %s", n, patience, answer.text)
+		}
 	}
-	t.Fatal(t.Context().Err())
-	return nil
 }
 
 // message is what a receiver was told.
@@ -105,11 +115,13 @@ func (r *receiver) answer(statuses ...int) {
 // next waits for a message.
 func (r *receiver) next(t *testing.T) message {
 	t.Helper()
+	tooLong := time.NewTimer(patience)
+	defer tooLong.Stop()
 	select {
 	case m := <-r.got:
 		return m
-	case <-t.Context().Done():
-		t.Fatal("nothing came")
+	case <-tooLong.C:
+		t.Fatalf("nothing came within %s", patience)
 		return message{}
 	}
 }
