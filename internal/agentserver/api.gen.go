@@ -723,6 +723,18 @@ type DrawnGraph struct {
 // Durability defines model for Durability.
 type Durability string
 
+// Figure A number, or a distribution, which has `count`, `sum` and how many were no larger than each bound.
+type Figure struct {
+	Buckets map[string]int    `json:"buckets,omitempty"`
+	Count   *int              `json:"count,omitempty"`
+	Labels  map[string]string `json:"labels"`
+	Sum     *float64          `json:"sum,omitempty"`
+	Value   *float64          `json:"value,omitempty"`
+}
+
+// Figures The figures by their names.
+type Figures map[string][]Figure
+
 // GraphSchemas defines model for GraphSchemas.
 type GraphSchemas struct {
 	ConfigSchema  *json.RawMessage `json:"config_schema"`
@@ -808,8 +820,10 @@ type RunCreate struct {
 	Context json.RawMessage `json:"context,omitempty"`
 
 	// Durability When checkpoints are written. `async` unless given.
-	Durability   *Durability `json:"durability,omitempty"`
-	FeedbackKeys []string    `json:"feedback_keys,omitempty"`
+	Durability *Durability `json:"durability,omitempty"`
+
+	// FeedbackKeys Accepted; there are no `feedback` events, as this server collects no feedback.
+	FeedbackKeys []string `json:"feedback_keys,omitempty"`
 
 	// IfNotExists What to do when there is no such thread. `reject` unless given.
 	IfNotExists *IfNotExists `json:"if_not_exists,omitempty"`
@@ -1215,7 +1229,7 @@ type GetAssistantSubgraphParams struct {
 
 // GetMetricsParams defines parameters for GetMetrics.
 type GetMetricsParams struct {
-	// Format Only `prometheus` is served.
+	// Format As Prometheus reads them, or as JSON.
 	Format *GetMetricsParamsFormat `form:"format,omitempty" json:"format,omitempty"`
 }
 
@@ -1481,7 +1495,7 @@ type ServerInterface interface {
 	// GetInfo Say which server this is.
 	// (GET /info)
 	GetInfo(w http.ResponseWriter, r *http.Request)
-	// GetMetrics Show the deployment's own figures, as Prometheus reads them.
+	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(w http.ResponseWriter, r *http.Request, params GetMetricsParams)
 	// GetOK Say whether the server takes requests.
@@ -3930,6 +3944,20 @@ type GetMetricsResponseObject interface {
 	VisitGetMetricsResponse(w http.ResponseWriter) error
 }
 
+type GetMetrics200JSONResponse Figures
+
+func (response GetMetrics200JSONResponse) VisitGetMetricsResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type GetMetrics200TextResponse string
 
 func (response GetMetrics200TextResponse) VisitGetMetricsResponse(w http.ResponseWriter) error {
@@ -5193,7 +5221,7 @@ type StrictServerInterface interface {
 	// GetInfo Say which server this is.
 	// (GET /info)
 	GetInfo(ctx context.Context, request GetInfoRequestObject) (GetInfoResponseObject, error)
-	// GetMetrics Show the deployment's own figures, as Prometheus reads them.
+	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
 	// GetOK Say whether the server takes requests.

@@ -435,3 +435,64 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 		t.Errorf("the subgraph's state by its namespace (-want +got):\n%s", diff)
 	}
 }
+
+// TestABranchBeginsBeforeTheFirstMessage of an agent that keeps no checkpoints, as pages need that have their first message edited: what that one follows is the
+// empty state.
+func TestABranchBeginsBeforeTheFirstMessage(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one"))
+	f.finish(t, thread, plan("two"))
+	before := f.history(t, thread)
+	root := before[len(before)-1]["parent_checkpoint"]
+	f.finish(t, thread, with(plan("three"), "checkpoint", root))
+	f.wantState(t, thread, "three ok <nil>")
+	wantStatus(t, f.call(t, "POST", thread+"/state", object{"values": object{"x": 1}, "checkpoint": root}), http.StatusOK)
+	if values := f.call(t, "GET", thread+"/state", nil).member("values"); !cmp.Equal(values, any(object{"x": 1.0})) {
+		t.Errorf("after an update there the values are %v", values)
+	}
+	after := f.history(t, thread)
+	for i, want := range map[int]any{0: root, len(after) - len(before) - 1: root, len(after) - 1: root} {
+		if diff := cmp.Diff(want, after[i]["parent_checkpoint"]); diff != "" {
+			t.Errorf("what state %d of %d follows (-want +got):\n%s", i, len(after), diff)
+		}
+	}
+	if got := f.call(t, "POST", thread+"/history", object{"before": root}); string(got.text) != "[]" {
+		t.Errorf("before the first there is %s", got.text)
+	}
+	wantStatus(t, f.call(t, "POST", f.newThread(t)+"/runs", with(hi(), "checkpoint_id", root.(object)["checkpoint_id"])), http.StatusNotFound)
+}
+
+// TestARollbackOfAKeeper gives the agent back the checkpoints that it had before, whether the run that goes had made some of its own or was waiting.
+func TestARollbackOfAKeeper(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one", says("model", "A")))
+	before := f.history(t, thread)
+	gone := f.start(t, thread, plan("two", says("tools", "B"), graphtest.Node{Name: "model", Say: "C", Show: "Hel", HoldAfter: "show"}))
+	f.await(t, gone, "messages")
+	if during := f.history(t, thread); len(during) <= len(before) {
+		t.Fatalf("the run has made no checkpoint: %v", lines(during))
+	}
+	waiting := f.start(t, thread, plan("three", says("model", "D")))
+	last := f.start(t, thread, with(plan("four", says("model", "E")), "multitask_strategy", "rollback"))
+	wantStatus(t, f.call(t, "GET", last+"/join", nil), http.StatusOK)
+	f.wantState(t, thread, "one A four E [model model]")
+	for _, path := range []string{gone, waiting} {
+		for _, suffix := range []string{"", "/join", "/stream"} {
+			wantStatus(t, f.call(t, "GET", path+suffix, nil), http.StatusNotFound)
+		}
+	}
+	after := f.history(t, thread)
+	wantParents(t, after)
+	if diff := cmp.Diff(lines(before), lines(after[len(after)-len(before):])); diff != "" {
+		t.Errorf("the history before (-want +got):\n%s", diff)
+	}
+	for _, state := range after {
+		if run := state["metadata"].(map[string]any)["run_id"].(string); strings.HasSuffix(gone, run) || strings.HasSuffix(waiting, run) {
+			t.Errorf("the history shows %v", state)
+		}
+	}
+}

@@ -197,6 +197,10 @@ func (counted) Text(_ context.Context, _, deployment string) (string, error) {
 	return "requests_of_" + deployment + " 1\n", nil
 }
 
+func (counted) Figures(_ context.Context, _, deployment string) (agentserver.Figures, error) {
+	return agentserver.Figures{"requests": {{Labels: map[string]string{"deployment": deployment}, Value: new(1.0)}}}, nil
+}
+
 // at is a compute.Target whose every release answers at one endpoint.
 type at struct {
 	compute.Target // only Acquire is called

@@ -17,7 +17,9 @@ import (
 	"github.com/slipway-run/slipway/internal/assistant"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/store"
+	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
 	"github.com/slipway-run/slipway/internal/web"
 )
@@ -26,6 +28,7 @@ import (
 type aging struct {
 	fixture
 	passed *atomic.Int64
+	items  *sqlite.Table
 }
 
 // setUpAging keeps the items in a table of their own, as it is the table's clock that decides what has expired.
@@ -41,6 +44,7 @@ func setUpAging(t *testing.T) aging {
 			t.Error(err)
 		}
 	})
+	a.items = items
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	must(t, agentserver.Register(mux, agentserver.Config{
 		Store: store.New(items, now), Deployments: a.deployments, Assistants: assistant.NewStore(a.table, clock.System), Threads: a.threads, Runs: a.runs,
@@ -71,6 +75,11 @@ func (a aging) peek(t *testing.T, namespace string) response {
 func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) {
 	t.Helper()
 	var read, found, listed []string
+	namespaces := a.call(t, "POST", "/store/namespaces", object{})
+	wantStatus(t, namespaces, http.StatusOK)
+	for _, namespace := range namespaces.member("namespaces").([]any) {
+		listed = append(listed, namespace.([]any)[0].(string))
+	}
 	search := func(below ...string) {
 		t.Helper()
 		searched := a.call(t, "POST", "/store/items/search", object{"namespace_prefix": below, "refresh_ttl": false, "limit": 100})
@@ -84,13 +93,7 @@ func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) 
 		if a.peek(t, namespace).StatusCode == http.StatusOK {
 			read = append(read, namespace)
 		}
-		// A namespace without items goes from the list when somebody looks into it.
 		search(namespace)
-	}
-	namespaces := a.call(t, "POST", "/store/namespaces", object{})
-	wantStatus(t, namespaces, http.StatusOK)
-	for _, namespace := range namespaces.member("namespaces").([]any) {
-		listed = append(listed, namespace.([]any)[0].(string))
 	}
 	for how, c := range map[string]struct{ got, want []string }{
 		"read": {read, want}, "found in all and each by itself": {found, append(slices.Clip(want), want...)}, "listed": {listed, want},
@@ -105,16 +108,17 @@ func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) 
 func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
-	all := []string{"always", "brief", "long", "short"}
-	for namespace, ttl := range map[string]any{"always": nil, "brief": 0.5, "long": 10, "short": 2} {
+	all := []string{"always", "brief", "later", "long", "short"}
+	a.lend(t, "later", nil) // which is replaced by what expires
+	for namespace, ttl := range map[string]any{"always": nil, "brief": 0.5, "later": 2, "long": 10, "short": 2} {
 		a.lend(t, namespace, ttl)
 	}
 	a.age(29 * time.Second)
 	a.wantLeft(t, "after 29 seconds", all, all...)
 	a.age(time.Second)
-	a.wantLeft(t, "after 30 seconds", all, "always", "long", "short")
+	a.wantLeft(t, "after 30 seconds", all, "always", "later", "long", "short")
 	a.age(89 * time.Second)
-	a.wantLeft(t, "a second before two minutes", all, "always", "long", "short")
+	a.wantLeft(t, "a second before two minutes", all, "always", "later", "long", "short")
 	a.age(time.Second)
 	a.wantLeft(t, "after two minutes", all, "always", "long")
 	a.age(8 * time.Minute)
@@ -130,6 +134,18 @@ func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	}
 	a.age(time.Minute)
 	a.wantLeft(t, "after a minute more", all, "always")
+}
+
+// TestANamespaceOfAnEarlierVersion, which did not note whether items may expire, goes with them too.
+func TestANamespaceOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	a := setUpAging(t)
+	a.lend(t, "old", 1)
+	marker := keys.StoreNamespace(a.deployment.Workspace, a.deployment.Deployment, []string{"old"})
+	must(t, a.items.Transact(t.Context(), table.Update{Key: marker, Unset: []string{"fades"}}))
+	a.wantLeft(t, "at once", []string{"old"}, "old")
+	a.age(time.Minute)
+	a.wantLeft(t, "after a minute", []string{"old"})
 }
 
 // TestAnItemLivesOnWhenItIsRead or found, unless the reader says not to; what a search passes over has not been read.

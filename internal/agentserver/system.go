@@ -15,6 +15,8 @@ type Metrics interface {
 	Count(deployment string, w http.ResponseWriter, r *http.Request, next http.Handler)
 	// Text is a deployment's own figures, as Prometheus reads them.
 	Text(ctx context.Context, workspace, deployment string) (string, error)
+	// Figures is the same by name.
+	Figures(ctx context.Context, workspace, deployment string) (Figures, error)
 }
 
 // GetOK answers that the server takes requests, and when asked to that it reaches the database.
@@ -46,10 +48,11 @@ func (s server) GetMetrics(ctx context.Context, request GetMetricsRequestObject)
 	if s.Metrics == nil {
 		return nil, fault.New(fault.Invalid, "This server does not offer: metrics. Those of its platform have the figures.")
 	}
-	if request.Params.Format != nil && *request.Params.Format != "prometheus" {
-		return nil, fault.New(fault.Invalid, "This server does not offer: format: json.")
-	}
 	d := served(ctx)
+	if request.Params.Format != nil && *request.Params.Format == "json" {
+		shown, err := s.Metrics.Figures(ctx, d.Workspace, d.Deployment)
+		return GetMetrics200JSONResponse(shown), err
+	}
 	shown, err := s.Metrics.Text(ctx, d.Workspace, d.Deployment)
 	return GetMetrics200TextResponse(shown), err
 }

@@ -49,14 +49,12 @@ func routes(log *slog.Logger) http.Handler {
 		if err := stream.Send(web.Event{Name: "first", ID: "1", Data: []byte(`{}`)}); err != nil {
 			mux.Error(w, r, err)
 		}
-		<-r.Context().Done()
-		mux.Error(w, r, r.Context().Err())
+		mux.Error(w, r, untilEnd(r.Context(), log))
 	}))
 	for path, interval := range map[string]time.Duration{"/await": 50 * time.Millisecond, "/await-silently": time.Hour} {
 		mux.Handle("GET "+path, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			err := web.Await(r.Context(), w, interval, func(ctx context.Context) (json.RawMessage, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
+				return nil, untilEnd(ctx, log)
 			})
 			mux.Error(w, r, err)
 		}))
@@ -70,6 +68,13 @@ func routes(log *slog.Logger) http.Handler {
 		}
 	}))
 	return mux
+}
+
+// untilEnd waits until a request is to end, and logs why.
+func untilEnd(ctx context.Context, log *slog.Logger) error {
+	<-ctx.Done()
+	log.InfoContext(ctx, "the request is to end", "cause", context.Cause(ctx))
+	return ctx.Err()
 }
 
 // variableEnded names the file that GET /flood writes when it has ended.

@@ -1,6 +1,7 @@
 package lambdahost_test
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -61,30 +62,40 @@ func TestAnEventThatIsNoRequestIsRefusedByAStream(t *testing.T) {
 	}
 }
 
-// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself. It ends before its function does, with an error: a client
-// that sees an end takes it for the run's.
+// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long before its function has to end it.
 func TestEachWriteArrivesAtOnce(t *testing.T) {
 	t.Parallel()
-	api := self(t, "streaming")
-	for path, c := range map[string]struct{ text, all string }{
-		"/stream": {"id: 1\n\n", "event: first\ndata: {}\nid: 1\n\n"},
-		"/await":  {eightNULs + "\n", "\n"},
-	} {
+	for path, text := range map[string]string{"/stream": "id: 1\n\n", "/await": eightNULs + "\n"} {
 		began := time.Now()
-		answer := api.invoke(at(path), 5*time.Second)
-		got := answer.until(t, c.text)
-		if took := time.Since(began); took > 4*time.Second {
+		answer := self(t, "streaming").invoke(at(path), 3*patience)
+		answer.until(t, text)
+		if took := time.Since(began); took > 2*patience {
 			t.Errorf("%s: the first byte took %v", path, took)
 		}
-		got += answer.rest(t)
-		if took := time.Since(began); took < 4*time.Second || took >= 5*time.Second {
-			t.Errorf("%s: ended after %v of 5s", path, took)
+		close(answer.done)
+	}
+}
+
+// TestAStreamEndsBeforeItsFunctionDoes lets an invocation last too short for what is streamed. The end is an error: a client that sees an end takes it for the run's.
+func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
+	t.Parallel()
+	for path, all := range map[string]string{"/stream": "event: first\ndata: {}\nid: 1\n\n", "/await": "\n"} {
+		api := self(t, "streaming")
+		began := time.Now()
+		answer := api.invoke(at(path), 2*time.Second)
+		got := answer.rest(t)
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("%s: ended after %v of 2s", path, took)
 		}
-		if _, body, _ := strings.Cut(got, eightNULs); strings.TrimLeft(body, "\n") != strings.TrimLeft(c.all, "\n") {
+		if _, body, _ := strings.Cut(got, eightNULs); strings.TrimLeft(body, "\n") != strings.TrimLeft(all, "\n") {
 			t.Errorf("%s: got %q", path, body)
 		}
 		if kind, _ := answer.failure(t); kind != "ResponseCutShort" {
 			t.Errorf("%s: ended with the error %q", path, kind)
+		}
+		// At the deadline itself, the platform kills the function.
+		if said := api.output.String(); !strings.Contains(said, "longer than one request may last") || strings.Contains(said, context.DeadlineExceeded.Error()) {
+			t.Errorf("%s: was not ended before the deadline", path)
 		}
 	}
 }

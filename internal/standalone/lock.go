@@ -8,8 +8,11 @@ import (
 	"syscall"
 )
 
-// LockDirectory takes the data directory for this process, until the file is closed or the process ends, however it does.
-func LockDirectory(data string) (*os.File, error) {
+// Lock is a data directory that this process has for itself, until it is closed or the process ends, however it does.
+type Lock struct{ file *os.File }
+
+// LockDirectory takes the data directory for this process.
+func LockDirectory(data string) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(data, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, err
@@ -21,5 +24,10 @@ func LockDirectory(data string) (*os.File, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock data directory: %w", err), file.Close())
 	}
-	return file, nil
+	return &Lock{file}, nil
+}
+
+// Close lets go of the directory. To close the file is not enough: a process that is just being started has it, too, for a moment.
+func (l *Lock) Close() error {
+	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }

@@ -9,7 +9,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/auth"
 	"github.com/slipway-run/slipway/internal/authservice"
+	"github.com/slipway-run/slipway/internal/build"
 	builddocker "github.com/slipway-run/slipway/internal/build/docker"
 	"github.com/slipway-run/slipway/internal/build/dockerfile"
 	buildlocal "github.com/slipway-run/slipway/internal/build/local"
@@ -80,9 +80,7 @@ type Config struct {
 	BaseURL string
 	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
 	RedactSecrets bool
-	// Version is shown by /info, and is the image_version of what is deployed.
-	Version string
-	Log     *slog.Logger
+	Log           *slog.Logger
 	// Issuers are those whose bearer tokens the server takes beside keys.
 	Issuers []oidc.Issuer
 	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the target's own limit.
@@ -106,7 +104,7 @@ type Config struct {
 // Server is a one-machine server.
 type Server struct {
 	config     Config
-	lock       *os.File
+	lock       *Lock
 	table      *sqlite.Table
 	engine     *workflowlocal.Engine
 	logs       *files.Logs
@@ -179,7 +177,7 @@ func (s *Server) assemble() error {
 	if err := ownFile(s.path(DatabaseFile)); err != nil {
 		return err
 	}
-	if s.table, err = sqlite.Open(s.path(DatabaseFile)); err != nil {
+	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log)); err != nil {
 		return err
 	}
 	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
@@ -246,7 +244,7 @@ func (s *Server) assemble() error {
 		Subscribers:  s.webhooks,
 		Integrations: repositories.integrations,
 		Images:       s.pushed,
-		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: s.config.Version, Listeners: listeners,
+		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
 		Unsupported: docker.Unsupported,
 		Uploads:     s.uploads,
 		Recalls:     true,
@@ -265,6 +263,7 @@ func (s *Server) assemble() error {
 			revision.GitHub: target, revision.InternalSource: target, revision.ExternalDocker: target, revision.InternalDocker: target,
 		},
 		Listeners: listeners.Target(nil),
+		Stopping:  s.engine.Closing(),
 	})
 	work = runner.New(runner.Config{ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits})
 	s.agents = &runner.Agents{
@@ -320,8 +319,8 @@ func (s *Server) routes(
 		}),
 		agentserver.Register(s.mux, agentserver.Config{
 			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: s.agentTokens,
-			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: s.config.Version,
-			Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: metrics.New(),
+			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: build.Version(),
+			Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
 		}),
 	)
 }
@@ -363,6 +362,9 @@ func (s *Server) Serve(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- httpServer.Shutdown(grace) }()
 	s.engine.Close(grace)
+	if grace.Err() != nil {
+		s.config.Log.Warn("work was cut off, which goes on at the next start", "after", stopGrace)
+	}
 	// Runs that could end have ended; who still waits for one is told to come back.
 	cut(fault.New(fault.Unavailable, "The server is stopping. Try again."))
 	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {

@@ -40,8 +40,16 @@ func must(t *testing.T, err error) {
 // serve runs a server on a data directory and returns its credentials, and a function that stops it.
 func serve(t *testing.T, data string, issuers ...oidc.Issuer) (c standalone.Credentials, stop func()) {
 	t.Helper()
+	return serveWith(t, standalone.Config{Data: data, Issuers: issuers, Log: slog.New(slog.DiscardHandler)})
+}
+
+// serveWith runs a server as its configuration says, but for the address.
+func serveWith(t *testing.T, config standalone.Config) (c standalone.Credentials, stop func()) {
+	t.Helper()
+	data := config.Data
 	must(t, removeBaseURL(data))
-	server, err := standalone.Open(standalone.Config{Listen: "127.0.0.1:0", Data: data, Issuers: issuers, Log: slog.New(slog.DiscardHandler)})
+	config.Listen = "127.0.0.1:0"
+	server, err := standalone.Open(config)
 	must(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
@@ -245,7 +253,7 @@ func TestBearerTokens(t *testing.T) {
 	}
 }
 
-// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is taken away, which no command does: only what it has sealed is lost.
+// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is taken away without sealing anew, which no command does: only what it has sealed is lost.
 func TestTheKeyIsRotatedWhileTheServerRuns(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -17,6 +17,7 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/slipway-run/slipway/internal/agenthost"
+	"github.com/slipway-run/slipway/internal/build"
 	buildlocal "github.com/slipway-run/slipway/internal/build/local"
 	"github.com/slipway-run/slipway/internal/child"
 	"github.com/slipway-run/slipway/internal/clock"
@@ -66,7 +67,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	if err := s.openAgents(key); err != nil {
 		return err
 	}
-	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": version, "SLIPWAY_AGENT_HOST_TOKEN": s.token}
+	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": build.Version(), "SLIPWAY_AGENT_HOST_TOKEN": s.token}
 	if s.config.PrivateAddresses {
 		s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = "true"
 	}
@@ -185,7 +186,7 @@ func (s *server) openAgents(key *keyfile.Key) error {
 
 // openFunctions makes what calls functions, and what functions call while they are called. Nothing runs before this returns.
 func (s *server) openFunctions() (err error) {
-	if s.workflows, err = sqlite.Open(s.path("workflows.db")); err != nil {
+	if s.workflows, err = sqlite.Open(s.path("workflows.db"), sqlite.WithLogger(s.config.Log)); err != nil {
 		return err
 	}
 	// The engine calls the functions, and the functions call the engine, of which they must know the address.

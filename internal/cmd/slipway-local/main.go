@@ -10,9 +10,6 @@ import (
 	"syscall"
 )
 
-// version is set by the linker.
-var version = "dev"
-
 func main() { os.Exit(run()) }
 
 // run runs the command line and returns the exit code.

@@ -4,6 +4,8 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/build"
 )
 
 // Exit codes; they are those of the command slipway.
@@ -26,7 +28,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway-local",
 		Short:         "Run the AWS stack on this machine",
-		Version:       version,
+		Version:       build.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usage(cobra.NoArgs),

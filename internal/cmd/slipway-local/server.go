@@ -72,7 +72,7 @@ type config struct {
 type server struct {
 	config   config
 	stack    *template.Stack
-	lock     *os.File
+	lock     *standalone.Lock
 	listener net.Listener
 	baseURL  string
 

@@ -226,11 +226,15 @@ func holds(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// answers sends a request to the server of the directory data: answers status method path key.
+// answers sends a request to the server of the directory data: answers status method path key [body].
 func answers(ts *testscript.TestScript, _ bool, args []string) {
 	credentials, err := standalone.ReadCredentials(ts.MkAbs("data"))
 	ts.Check(err)
-	request, err := http.NewRequest(args[1], credentials.BaseURL+args[2], strings.NewReader("{}"))
+	body := "{}"
+	if len(args) > 4 {
+		body = args[4]
+	}
+	request, err := http.NewRequest(args[1], credentials.BaseURL+args[2], strings.NewReader(body))
 	ts.Check(err)
 	request.Header.Set("X-Api-Key", args[3])
 	request.Header.Set("Content-Type", "application/json")

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/client"
 	"github.com/slipway-run/slipway/internal/demo"
 )
@@ -46,7 +47,7 @@ func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Ship agents, and talk to them",
-		Version:       version,
+		Version:       build.Version(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          usage(cobra.NoArgs),

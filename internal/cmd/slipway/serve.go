@@ -18,7 +18,7 @@ import (
 )
 
 func newServe() *cobra.Command {
-	config := standalone.Config{Version: version}
+	var config standalone.Config
 	var verbose bool
 	var rate float64
 	var cpuProfile string

@@ -1,0 +1,33 @@
+package standalone
+
+import (
+	"syscall"
+	"testing"
+)
+
+// TestALockThatIsClosedIsFree although a process that is being started has its file, too, as all that were open, until it is what it is to be.
+func TestALockThatIsClosedIsFree(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	lock, err := LockDirectory(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inherited, err := syscall.Dup(int(lock.file.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(inherited)
+	if _, err := LockDirectory(data); err == nil {
+		t.Error("two have the directory")
+	}
+	if err := lock.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if lock, err = LockDirectory(data); err != nil {
+		t.Fatal(err)
+	}
+	if err := lock.Close(); err != nil {
+		t.Error(err)
+	}
+}
