@@ -5,6 +5,7 @@ import { asTask, placeIn, Recorder } from "./recorder.mjs";
 const INTERRUPTED = "__interrupt__";
 const INPUT = "__input__";
 const START = "__start__";
+const END = "__end__";
 /** Writes of this task are those of a command. */
 const NO_TASK = "00000000-0000-0000-0000-000000000000";
 /** Modes that the framework streams by itself; events come from its callbacks. */
@@ -68,6 +69,7 @@ export class Run {
     const { invocation } = this;
     const { graph, recorder } = this.#attach(original, framework);
     await this.#applyPending(graph, recorder, framework);
+    await this.#keepReturned(graph, recorder, framework);
     const { checkpointer } = recorder;
     checkpointer.extraMetadata = invocation.runMetadata;
     const config = invocation.runConfig();
@@ -153,6 +155,18 @@ export class Run {
     await recorder.finish();
   }
 
+  /** New input ends what a graph waits for. What tasks beside it have returned is brought into the state first: the framework would drop it. */
+  async #keepReturned(graph, recorder, framework) {
+    const { invocation } = this;
+    const newest = recorder.checkpointer.newest("");
+    if (invocation.command || invocation.input === null || newest === undefined || newest.metadata.run_id === invocation.runID) return;
+    const config = invocation.stateConfig();
+    if (config.configurable.checkpoint_id !== undefined || tasksOf(newest).returned.size === 0) return;
+    recorder.checkpointer.extraMetadata = invocation.stateMetadata;
+    await updateState(graph, framework, config, [[{ values: null, asNode: END }]]);
+    await recorder.finish();
+  }
+
   /** An input that an interrupted run had spread over the state, but made no checkpoint of, would be applied with the update that brings it again. */
   async #forgetTaken(graph, recorder) {
     if (recorder.checkpointer.newest("") === undefined) return;
@@ -199,10 +213,16 @@ function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {
 }
 
 /** Whether the graph is known to have gone on from a checkpoint: all tasks that ever stopped at it have returned. */
-function hasGoneOn({ writes }) {
+function hasGoneOn(checkpoint) {
+  const { returned, stopped } = tasksOf(checkpoint);
+  return returned.size > 0 && [...stopped].every((taskID) => returned.has(taskID));
+}
+
+/** The tasks that have returned at a checkpoint, and those that ever stopped at it, for a question or with an error. */
+function tasksOf({ writes }) {
   const [returned, stopped] = [new Set(), new Set()];
   for (const { taskID, index } of writes.values()) if (taskID !== NO_TASK) (index < 0 ? stopped : returned).add(taskID);
-  return returned.size > 0 && [...stopped].every((taskID) => returned.has(taskID));
+  return { returned, stopped };
 }
 
 /** A checkpoint for clients: without what the framework keeps in its configuration for itself. */

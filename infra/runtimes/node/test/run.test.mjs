@@ -34,6 +34,14 @@ test("a graph goes on from what its events brought", async () => {
   assert.equal(thread.state.metadata.step, 8);
 });
 
+test("what tasks have returned beside a question outlives new input", async () => {
+  const thread = new Thread(shared, "asking");
+  await thread.invoke({ input: { log: ["in"] } });
+  assert.deepEqual(says(thread), ["in", "begin", "beside"]);
+  await thread.invoke({ input: { log: ["other"] } });
+  assert.deepEqual(says(thread), ["in", "begin", "beside", "other", "begin", "beside"]);
+});
+
 test("without a mode of its own an event is not streamed", async () => {
   const events = await new Thread(shared, "steps").invoke({ input: { log: [] } });
   assert.deepEqual([...new Set(events.map((event) => event.name))].sort(), ["checkpoint", "updates", "writes"]);

@@ -28,7 +28,9 @@ class Reference {
     this.graph = builder.compile({ checkpointer: new framework.MemorySaver() });
   }
 
-  async invoke({ input = null, command, from }) {
+  /** Before a new input the framework keeps what tasks have returned beside a question only when it is told to. The runtime always does. */
+  async invoke({ input = null, command, from, keeping = false }) {
+    if (keeping) await this.graph.updateState(this.config, null, framework.END);
     const config = from === undefined ? this.config : { configurable: { ...this.config.configurable, checkpoint_id: this.idOf(from) } };
     await this.graph.invoke(command ? new framework.Command(command) : input, config);
     this.states = [];
@@ -79,7 +81,7 @@ function show({ values, next, tasks, metadata }) {
 
 const scenarios = {
   "answers one after the other": [{ input: { log: ["in"] } }, { command: { resume: "a" } }, { command: { resume: "b" } }, { command: { resume: "c" } }],
-  "an input instead of an answer": [{ input: { log: ["in"] } }, { input: { log: ["other"] } }, { command: { resume: "a" } }],
+  "an input instead of an answer": [{ input: { log: ["in"] } }, { input: { log: ["other"] }, keeping: true }, { command: { resume: "a" } }],
   "a node is replayed and asks again": [
     { input: { log: ["in"] } }, { command: { resume: "a" } }, { command: { resume: "b" } }, { command: { resume: "c" } }, { from: 1 }, { command: { resume: "x" } },
     { command: { resume: "y" } }, { command: { resume: "z" } },

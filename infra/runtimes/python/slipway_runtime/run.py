@@ -6,7 +6,7 @@ import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
-from langgraph.constants import START
+from langgraph.constants import END, START
 from langgraph.pregel import Pregel
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.store.base import BaseStore
@@ -85,6 +85,8 @@ class Run:
             if newest is not None and recorder.checkpointer.metadata(newest).get("run_id") == invocation.run_id:
                 given = None  # an earlier attempt has taken it
                 config["configurable"].pop("checkpoint_id", None)
+            elif given is not None and invocation.command is None and "checkpoint_id" not in config["configurable"]:
+                await self._keep_results(graph, recorder)
         async with _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
             async for ns, mode, payload in chunks:
                 self._show(ns, mode, payload, recorder)
@@ -135,6 +137,17 @@ class Run:
                 log.warning("run %s: an update that was shown as that of node %r is lost, because the graph takes it in no way",
                             self._invocation.run_id, update.as_node)
         if self._invocation.pending:
+            await recorder.finish(graph)
+
+    async def _keep_results(self, graph: Pregel, recorder: Recorder) -> None:
+        """New input ends what a graph waits for. What tasks beside it have returned is brought into the state first: the framework would drop it."""
+        newest = recorder.checkpointer.newest("")
+        if newest is None or not newest.writes:
+            return
+        config = self._invocation.state_config()
+        state = await graph.aget_state(config)
+        if any(task.result is not None for task in state.tasks):
+            await _update_state(graph, config, [[Update(None, END)]])
             await recorder.finish(graph)
 
     async def _try(self, graph: Pregel, update: Update) -> bool:

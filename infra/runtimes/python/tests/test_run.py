@@ -101,6 +101,19 @@ def test_an_answer_is_not_given_twice_by_a_second_attempt(agent: Agent) -> None:
     assert thread.values["items"] == ["x: 1"]
 
 
+def test_what_tasks_have_returned_outlives_new_input(agent: Agent) -> None:
+    thread = Thread()
+    seen = thread.run(agent, graph="two", input={"text": ""})
+    questions = {q["value"]: q["id"] for name, data in seen if name == "interrupt" for q in data}
+    thread.run(agent, graph="two", command={"resume": {questions["y?"]: 2}})
+    invocation = thread.invocation(graph="two", input={"text": "", "items": ["new"]})
+    seen = thread.run(agent, **invocation)
+    assert {q["value"] for name, data in seen if name == "interrupt" for q in data} == {"x?", "y?"}
+    assert thread.values["items"] == ["y: 2", "new"]
+    thread.run(agent, **{**invocation, "attempt": 2, "state": thread.state()})
+    assert thread.values["items"] == ["y: 2", "new"]
+
+
 def test_two_questions_at_once(agent: Agent) -> None:
     thread = Thread()
     seen = thread.run(agent, graph="two", input={"text": ""})
