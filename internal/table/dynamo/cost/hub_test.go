@@ -33,9 +33,7 @@ func newHub(t *testing.T) *hub {
 	t.Helper()
 	h := &hub{Server: githubtest.New(t, time.Now), app: filepath.Join(t.TempDir(), "app.json")}
 	h.trust = h.Trust(t)
-	h.Install(githubtest.Installation{
-		ID: 77, Account: "acme", AccountID: 500, Repositories: []githubtest.Repository{{ID: 11, Owner: "acme", Name: "agent", DefaultBranch: "main"}},
-	})
+	h.atAcme()
 	app, err := json.Marshal(map[string]any{
 		"app_id": githubtest.AppID, "slug": githubtest.Slug, "client_id": githubtest.ClientID, "client_secret": githubtest.ClientSecret,
 		"private_key": string(githubtest.PrivateKey()), "web_url": h.URL, "api_url": h.APIURL(), "webhook_secrets": []string{hubSecret},
@@ -43,6 +41,13 @@ func newHub(t *testing.T) *hub {
 	must(t, err)
 	must(t, os.WriteFile(h.app, app, 0o600))
 	return h
+}
+
+// atAcme installs the App.
+func (h *hub) atAcme() {
+	h.Install(githubtest.Installation{
+		ID: 77, Account: "acme", AccountID: 500, Repositories: []githubtest.Repository{{ID: 11, Owner: "acme", Name: "agent", DefaultBranch: "main"}},
+	})
 }
 
 // url is that of the hub's repository.
@@ -73,6 +78,11 @@ var hubSteps = []step{
 	{operation: "ListInstallations"},
 	{operation: "GetInstallation"},
 	{operation: "ListInstallationRepositories"},
+	{operation: "ListForgeGithubIntegrations"},
+	{operation: "ListForgeGithubRepositories"},
+	{operation: "ListForgeInstallations"},
+	{operation: "GetForgeInstallation"},
+	{operation: "ListForgeInstallationRepositories"},
 
 	{operation: "GetPushHook", keep: "secret=secret", before: (*stack).connect},
 	{operation: "ReceivePushHook", body: "{push}", headers: signedWith("secret"), after: (*stack).rolledOut},
@@ -80,8 +90,20 @@ var hubSteps = []step{
 	{operation: "CreateRevision", body: `{}`, after: (*stack).rolledOut},
 	{operation: "RollBackToRevision", after: (*stack).rolledOut},
 	{operation: "RedeployRevision", after: (*stack).rolledOut},
+	{operation: "PatchDeploymentTier", body: `{"compute_tier": "SERVERLESS_M"}`, after: (*stack).rolledOut},
+	{operation: "PatchDeploymentResourceTiers", body: `{"compute_tier": "SERVERLESS_S"}`, after: (*stack).rolledOut},
+	{operation: "PromoteRevision", before: (*stack).tryOut, after: (*stack).promoted},
+	{operation: "CreateSecret", body: `{"name": "{secret_name}", "data": {"api-key": "example"}}`},
+	{operation: "ListSecrets"},
+	{operation: "GetSecret", before: (*stack).refer},
+	{operation: "PatchSecret", body: `{"data": {"api-key": "another"}}`, after: (*stack).rest},
+	{operation: "RestartDeployment", after: (*stack).rest},
+	{operation: "UndeleteDeployment", before: (*stack).deleteForNow, after: (*stack).rolledOut},
 	{operation: "DeleteDeployments", query: "?deployment_ids={deployment_id}", after: (*stack).gone},
+	{operation: "DeleteSecret"},
 	{operation: "DeleteInstallation"},
+	{operation: "CreateForgeInstallationLink", keep: "install_url=install_url"},
+	{operation: "DeleteForgeInstallation", before: (*stack).install},
 }
 
 // consent has a user allow what the link asks for.
@@ -91,6 +113,55 @@ func (s *stack) consent() {
 	must(s.t, err)
 	s.kept["state"] = url.QueryEscape(at.Query().Get("state"))
 	s.kept["code"] = s.hub.Consent(githubtest.User{ID: 1, Login: "ada", Roles: map[string]string{"acme": "admin"}})
+}
+
+// install installs the App again, and connects that by the last link.
+func (s *stack) install() {
+	s.t.Helper()
+	s.hub.atAcme()
+	s.consent()
+	s.call("POST", s.fill("/v2/integrations/github/callback"+consent), nil, nil)
+	var installed []struct{ ID string }
+	s.call("GET", "/v1/integrations/github/install", nil, &installed)
+	if len(installed) != 1 {
+		s.t.Fatalf("there are %d installations", len(installed))
+	}
+	s.kept["integration_id"] = installed[0].ID
+}
+
+// tryOut makes a revision that is a canary for longer than this takes.
+func (s *stack) tryOut() {
+	s.t.Helper()
+	address := s.fill("/v2/deployments/{deployment_id}")
+	s.call("PATCH", address, body{"canary_percent": 50, "canary_seconds": 3600}, nil)
+	s.call("POST", address+"/revisions", body{}, nil)
+	s.kept["revision_id"] = s.latest()
+	s.until("the revision is a canary", func() bool {
+		return s.text(keys.Revision(s.TenantID, s.kept["deployment_id"], s.kept["revision_id"]), "reason") == "CANARY"
+	})
+}
+
+// deleteForNow deletes the deployment with a recovery window, and waits until it is stopped.
+func (s *stack) deleteForNow() {
+	s.t.Helper()
+	s.call("DELETE", s.fill("/v2/deployments/{deployment_id}?recovery_window_seconds=3600"), nil, nil)
+	s.settle()
+}
+
+// promoted waits until the canary is deployed, and has no further revision be one.
+func (s *stack) promoted() {
+	s.t.Helper()
+	s.rolledOut()
+	s.call("PATCH", s.fill("/v2/deployments/{deployment_id}"), body{"canary_percent": 0}, nil)
+	s.settle()
+}
+
+// refer has the deployment use the secret.
+func (s *stack) refer() {
+	s.t.Helper()
+	reference := body{"name": "API_KEY", "secret_name": s.kept["secret_name"], "secret_key": "api-key"}
+	s.call("PATCH", s.fill("/v2/deployments/{deployment_id}"), body{"secret_references": []body{reference}}, nil)
+	s.rolledOut()
 }
 
 // connect makes a deployment of the hub's repository, which is built on pushes.

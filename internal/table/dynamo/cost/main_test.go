@@ -20,10 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/table/dynamo"
 )
 
-var (
-	update = flag.Bool("update", false, "write COST.md instead of comparing it")
-	built  = flag.String("built", "", "directory of a project that was built, with functions and bin/slipway-local (default: this one)")
-)
+var built = flag.String("built", "", "directory of a project that was built, with functions and bin/slipway-local (default: this one)")
 
 // patience bounds every wait.
 const patience = 2 * time.Minute

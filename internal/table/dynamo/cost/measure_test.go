@@ -74,12 +74,22 @@ func measure(t *testing.T) measured {
 	m.drive(s, controlPlane, authSteps...)
 	m.teardown(s)
 	m.drive(s, controlPlane, hubSteps...)
+	m.drive(s, controlPlane, uploadSteps...)
 	m.drive(s, controlPlane, listenerSteps...)
 	return *m
 }
 
 func (m *measured) operation(of *document, name string, t trace) {
 	m.operations = append(m.operations, row{of: of, name: name, trace: t.only(isWork)})
+}
+
+// byDocument are the names of the operations that were measured, by the title of their document.
+func (m *measured) byDocument() map[string][]string {
+	names := map[string][]string{}
+	for _, o := range m.operations {
+		names[o.of.title] = append(names[o.of.title], o.name)
+	}
+	return names
 }
 
 func (m *measured) other(name string, t trace) {

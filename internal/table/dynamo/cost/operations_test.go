@@ -7,87 +7,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
-	"testing"
 	"time"
-
-	"github.com/slipway-run/slipway/infra/openapi"
 )
-
-// document is one of the interface documents: the method and path of each operation, by its name.
-type document struct {
-	title      string
-	operations map[string]operation
-}
-
-type operation struct{ method, path string }
-
-var (
-	controlPlane = read("Control plane", openapi.ControlPlane)
-	agentServer  = read("Agent server", openapi.AgentServer)
-)
-
-func read(title string, text []byte) *document {
-	var parsed struct {
-		Paths map[string]map[string]json.RawMessage
-	}
-	if err := json.Unmarshal(text, &parsed); err != nil {
-		panic(err)
-	}
-	d := &document{title, map[string]operation{}}
-	for path, methods := range parsed.Paths {
-		for method, of := range methods {
-			var named struct{ OperationID string }
-			if json.Unmarshal(of, &named) == nil && named.OperationID != "" {
-				d.operations[named.OperationID] = operation{strings.ToUpper(method), path}
-			}
-		}
-	}
-	return d
-}
-
-// undriven are the operations that are not measured, and why.
-var undriven = map[string]string{
-	"CancelRevision":       "it takes 5 reads and 15 writes, and twice that when it loses the race against the rollout that it ends, so that no line of it holds",
-	"DiscoverAuthProvider": "it asks an MCP server, and functions call public addresses only",
-	"FinishAuth":           "it exchanges a code at the provider, and functions call public addresses only",
-	"GetMetrics":           "the platform of a stack has its figures, so functions refuse it",
-}
-
-// missing are the operations that are neither measured nor excepted, and the exceptions that are none.
-func missing(rows []row) []string {
-	var list []string
-	for _, d := range []*document{controlPlane, agentServer} {
-		for name := range d.operations {
-			measured := slices.ContainsFunc(rows, func(r row) bool { return r.of == d && r.name == name })
-			if _, excepted := undriven[name]; measured == excepted {
-				list = append(list, name)
-			}
-		}
-	}
-	slices.Sort(list)
-	return list
-}
-
-// TestEveryOperationIsMeasured checks the check.
-func TestEveryOperationIsMeasured(t *testing.T) {
-	t.Parallel()
-	var rows []row
-	for _, d := range []*document{controlPlane, agentServer} {
-		for name := range d.operations {
-			if undriven[name] == "" && (d != agentServer || name != "GetOK") {
-				rows = append(rows, row{of: d, name: name})
-			}
-		}
-	}
-	if got := missing(rows); !slices.Equal(got, []string{"GetOK"}) {
-		t.Errorf("one operation is not measured: got %v", got)
-	}
-}
 
 // step measures one operation. Its texts may hold names in braces for what was kept, as the paths of operations do.
 type step struct {
@@ -213,8 +137,8 @@ func member(value any, name string) any {
 
 // operationsReport writes a table for each document, and what is not in it.
 func operationsReport(b *strings.Builder, rows []row) {
-	for _, d := range []*document{controlPlane, agentServer} {
-		fmt.Fprintf(b, "\n### %s\n\n| Operation | Reads | Writes | Index writes | $ per million | Requests |\n|---|---|---|---|---|---|\n", d.title)
+	for _, d := range documents {
+		fmt.Fprintf(b, "\n%s%s\n\n| Operation | Reads | Writes | Index writes | $ per million | Requests |\n|---|---|---|---|---|---|\n", heading, d.title)
 		for _, o := range rows {
 			if o.of == d {
 				u, about := o.units(), o.about()
@@ -222,8 +146,5 @@ func operationsReport(b *strings.Builder, rows []row) {
 			}
 		}
 	}
-	b.WriteString("\nNot measured:\n\n")
-	for _, name := range slices.Sorted(maps.Keys(undriven)) {
-		fmt.Fprintf(b, "- %s: %s.\n", name, undriven[name])
-	}
+	b.WriteString("\nNot measured:\n\n" + exceptions())
 }

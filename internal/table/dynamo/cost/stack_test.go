@@ -50,7 +50,7 @@ func serve(t *testing.T) (*stack, trace) {
 	m := newMeter(t, local.endpoint)
 	s := &stack{
 		t: t, meter: m, table: openTable(local.endpoint, tableName), hub: newHub(t), log: &bytes.Buffer{},
-		kept: map[string]string{"provider_id": "calendar", "agent_id": "weather", "part": "join", "namespace": "inner"},
+		kept: map[string]string{"provider_id": "calendar", "agent_id": "weather", "part": "join", "namespace": "inner", "secret_name": "search"},
 	}
 	data := filepath.Join(local.dir, "data")
 	process, err := local.registry.Start(child.Command{

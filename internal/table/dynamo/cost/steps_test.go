@@ -204,6 +204,27 @@ func (s *stack) askForConsent() {
 	s.kept["auth_id"], s.kept["state"] = asked.ID, url.QueryEscape(at.Query().Get("state"))
 }
 
+// uploadSteps are about a deployment whose sources are uploaded.
+var uploadSteps = []step{
+	{operation: "RequestUploadURL", body: `{}`, before: (*stack).empty, after: (*stack).erase},
+}
+
+// empty makes a deployment that has no sources yet.
+func (s *stack) empty() {
+	s.t.Helper()
+	creation := s.creation("uploaded")
+	creation["source"], creation["source_config"], creation["source_revision_config"] = "internal_source", body{}, body{}
+	s.kept["deployment_id"], _ = s.create(creation)
+	s.settle()
+}
+
+// erase removes the deployment.
+func (s *stack) erase() {
+	s.t.Helper()
+	s.call("DELETE", s.fill("/v2/deployments/{deployment_id}"), nil, nil)
+	s.gone()
+}
+
 // listenerSteps are about a listener that is to run one release.
 var listenerSteps = []step{
 	{operation: "CreateListener", body: `{"compute_type": "k8s", "compute_id": "cluster", "compute_config": {"k8s_namespaces": ["agents"]}}`, keep: "listener_id=id"},
@@ -216,6 +237,7 @@ var listenerSteps = []step{
 	{operation: "AppendListenerLogs", body: `{"session": {session}, "deployment_id": "{deployment_id}", "revision_id": "{revision_id}", "lines": ["the image is pulled"]}`},
 	{operation: "ReportListenerRelease", body: `{"session": {session}, "deployment_id": "{deployment_id}", "revision_id": "{revision_id}", "order": "{order}", "number": 1,
 		"state": "failed", "reason": "IMAGE_UNAVAILABLE", "message": "there is no such image"}`},
+	{operation: "DiagnoseListener"},
 	{operation: "EndListenerSession", body: `{"session": {session}}`},
 	{operation: "DeleteListener", before: (*stack).idleListener},
 }
