@@ -20,7 +20,7 @@ var languages = []string{"python", "node"}
 
 // agentStories are the examples, and what the client SDKs live through with each: functions of testdata/sdk/agents.
 var agentStories = map[string][]string{
-	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "described"},
+	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "breakpoints", "described"},
 	"approval":   {"approval", "edited"},
 	"subgraph":   {"subgraph"},
 	"map-reduce": {"map_reduce"},
@@ -134,6 +134,13 @@ func (s *server) example(t *testing.T, language, example string) {
 	for sdk := range sdks {
 		// One process for all stories, as it takes longer to start than a story.
 		t.Run(sdk, func(t *testing.T) { d.live(t, sdk, language, strings.Join(agentStories[example], ",")) })
+	}
+	if example == "approval" {
+		t.Run("React", func(t *testing.T) {
+			if _, err := tell(d.client(t, "JavaScript", "hook"), "asked", language); err != nil {
+				t.Fatal(err)
+			}
+		})
 	}
 	begun := time.Now()
 	repo.write(t, "NOTES", "nothing that matters")

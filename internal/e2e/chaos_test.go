@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math/rand/v2"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -123,16 +124,23 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	}
 }
 
-// kill ends the server or its agents at random moments until the time is up: the server first, so that it is ended at least once.
+// longer is how often the time begins anew when too little has happened in it, as on a machine that is busy with other things.
+const longer = 10
+
+// kill ends the server or its agents at random moments until the time is up and enough has happened: the server first, so that it is ended at least once.
 func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 	over := time.NewTimer(*chaosTime)
 	defer over.Stop()
-	for {
+	for again := 0; ; {
 		next := time.NewTimer(time.Duration(300+rng.IntN(2500)) * time.Millisecond)
 		select {
 		case <-over.C:
 			next.Stop()
-			return
+			if again++; again > longer || c.enough() {
+				return
+			}
+			over.Reset(*chaosTime)
+			continue
 		case <-next.C:
 		}
 		if rng.IntN(3) == 0 && c.counted("server killed") > 0 {
@@ -147,6 +155,12 @@ func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 		s.restart(c.t)
 		c.count("server killed")
 	}
+}
+
+// enough tells whether clients have seen what the test is about.
+func (c *chaos) enough() bool {
+	seen := slices.Collect(maps.Values(c.known()))
+	return c.counted("server killed") > 0 && slices.Contains(seen, "success") && slices.Contains(seen, "interrupted")
 }
 
 func (c *chaos) errorf(format string, args ...any) {

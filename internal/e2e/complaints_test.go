@@ -22,11 +22,15 @@ func TestComplaints(t *testing.T) {
 	t.Run("a thread is usable after a cancel between a tool's call and its result", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		run := thread.run(t, ask(askSF, map[string]any{"node_delay_ms": 1500, "token_delay_ms": 0}))
-		thread.awaitKinds(t, "human", "call")
+		thread.wait(t, ask(askSF, map[string]any{"node_delay_ms": 0, "fail": "tools"}))
+		run := thread.run(t, request{"assistant_id": "agent", "config": map[string]any{"configurable": thinking}})
+		eventually(t, "the tool is called", func() (bool, any) {
+			status := thread.get(t, run.ID).Status
+			return status == "running", status
+		})
 		thread.cancel(t, http.StatusNoContent, run.ID, "?wait=1")
 		thread.wait(t, ask(askNYC, fast)).Messages.expect(t, slices.Concat([]string{"human", "call"}, answered)...)
-		thread.expectRuns(t, "interrupted", "success")
+		thread.expectRuns(t, "error", "interrupted", "success")
 	})
 
 	t.Run("the first of two cancels wins, and the second says so", func(t *testing.T) {
@@ -107,7 +111,7 @@ func TestComplaints(t *testing.T) {
 	t.Run("questions that wait are on the server, for a client that comes back", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		thread.run(t, ask("the first", map[string]any{"node_delay_ms": 400, "token_delay_ms": 0}))
+		first := thread.run(t, ask("the first", thinking))
 		thread.run(t, ask("the second", fast))
 		thread.run(t, ask("the third", fast))
 		var waiting []runBody
@@ -115,6 +119,7 @@ func TestComplaints(t *testing.T) {
 		if len(waiting) < 2 || waiting[0].Kwargs.Input.Messages.last().Content != "the third" {
 			t.Fatalf("there wait %+v", waiting)
 		}
+		thread.cancel(t, http.StatusAccepted, first.ID, "")
 		last := thread.follow(t, waiting[0].ID, "-1")
 		last.rest(t)
 		if got := questions(thread.state(t)); !slices.Equal(got, []string{"the first", "the second", "the third"}) {

@@ -45,6 +45,9 @@ func TestServerIsKilledDuringARollout(t *testing.T) {
 // unhurried lets a test see the middle of an answer, and the run end soon after it.
 var unhurried = map[string]any{"token_delay_ms": 40, "node_delay_ms": 100}
 
+// lengthy lets a test end a process in the middle of an answer also on a machine that is slow to show it.
+var lengthy = map[string]any{"token_delay_ms": 40, "answer_words": 250, "node_delay_ms": 100}
+
 func TestServerIsKilledDuringARun(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -123,7 +126,7 @@ func TestServerIsKilledDuringARun(t *testing.T) {
 
 	t.Run("when it had been interrupted and its successor had not begun", func(t *testing.T) {
 		thread := agent.thread(t)
-		seen := thread.stream(t, ask(askSF, unhurried).streaming())
+		seen := thread.stream(t, ask(askSF, lengthy).streaming())
 		seen.untilShown(t, 10)
 		second := thread.run(t, ask(askNYC, map[string]any{"node_delay_ms": 500, "token_delay_ms": 0}).interrupting())
 		s.kill9(t)

@@ -66,7 +66,7 @@ func TestRunIsLongerThanItsFunctionMayTake(t *testing.T) {
 	t.Run("it ends in words if no slice has time for a step", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		run := thread.run(t, ask(askSF, map[string]any{"node_delay_ms": 60_000}))
+		run := thread.run(t, ask(askSF, thinking))
 		behind := thread.run(t, ask(askNYC, fast))
 		if failure := thread.join(t, run.ID).Error; failure == nil || failure.Message == "" {
 			t.Errorf("the run's values do not say why: %+v", failure)

@@ -90,9 +90,6 @@ func (s *stream) untilAttempt(t *testing.T, attempt int) {
 	s.until(t, "attempt "+strconv.Itoa(attempt), func(event) bool { return len(s.attempts(t)) == attempt })
 }
 
-// lengthy lets a test end a process in the middle of an answer also on a machine that is slow to show it.
-var lengthy = map[string]any{"token_delay_ms": 40, "answer_words": 250, "node_delay_ms": 100}
-
 func TestRunnerIsKilledDuringARun(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -308,7 +305,7 @@ func TestFunctionsAreKilledDuringRequests(t *testing.T) {
 }
 
 // TestRolloutIsKilledInEachStep kills the process that works on a step the first time that it is handed out, or that it is answered, from the first
-// step of a rollout to the last one of the teardown.
+// step of a rollout, by way of the canary of the next one, to the last one of the teardown.
 func TestRolloutIsKilledInEachStep(t *testing.T) {
 	t.Parallel()
 	for name, atAnswer := range map[string]bool{"before it has done anything": false, "when all is done": true} {
@@ -324,7 +321,10 @@ func TestRolloutIsKilledInEachStep(t *testing.T) {
 			}, "rollout")
 			agent := s.deploy(t, agentRepository(t), "main")
 			agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
-			s.call(t, http.StatusNoContent, "DELETE", agent.path, nil, nil)
+			s.call(t, http.StatusOK, "PATCH", agent.path, map[string]any{"canary_percent": 50, "canary_seconds": 1}, nil)
+			agent.awaitDeployed(t, agent.patch(t, "refs/tags/v2"))
+			agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
+			s.call(t, http.StatusNoContent, "DELETE", agent.path+"?recovery_window_seconds=1", nil, nil)
 			eventually(t, "the deployment is not found", func() (bool, any) {
 				got, err := s.do(t.Context(), "GET", agent.path, nil)
 				return err == nil && got.status == http.StatusNotFound, string(got.body)
@@ -332,7 +332,8 @@ func TestRolloutIsKilledInEachStep(t *testing.T) {
 			seen.mu.Lock()
 			defer seen.mu.Unlock()
 			for _, step := range []string{
-				"Prepare", "Provision", "Build", "AwaitBuild", "Deploy", "AwaitHealthy", "Promote", "StopReleases", "EraseThreads", "EraseDeployment",
+				"Prepare", "Provision", "Build", "AwaitBuild", "Deploy", "AwaitHealthy", "Canary", "Promote", "StopReleases", "BeginPurge", "EraseThreads",
+				"EraseDeployment",
 			} {
 				if !kills[step] {
 					t.Errorf("nobody was killed in %s", step)

@@ -76,7 +76,7 @@ func TestInterrupt(t *testing.T) {
 	t.Run("a run that has written nothing yet leaves its question", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		thread.run(t, ask(askSF, map[string]any{"node_delay_ms": 60_000}))
+		thread.run(t, ask(askSF, thinking))
 		thread.wait(t, ask(askNYC, fast).interrupting())
 		thread.expectRuns(t, "interrupted", "success")
 		thread.state(t).expect(t, slices.Concat([]string{"human"}, answered)...)
@@ -113,7 +113,7 @@ func TestInterrupt(t *testing.T) {
 	t.Run("with reject, the second run is refused and the first goes on", func(t *testing.T) {
 		t.Parallel()
 		thread := agent.thread(t)
-		first := thread.run(t, ask(askSF, map[string]any{"token_delay_ms": 0, "node_delay_ms": 1000}))
+		first := thread.run(t, ask(askSF, map[string]any{"token_delay_ms": 0, "node_delay_ms": 2500}))
 		var refusal struct{ Detail string }
 		for _, path := range []string{"/runs", "/runs/stream", "/runs/wait"} {
 			thread.server.call(t, http.StatusConflict, "POST", thread.url+path, ask(askNYC, fast).with("multitask_strategy", "reject"), &refusal)
@@ -148,14 +148,14 @@ func interruptAtOnce(t *testing.T, thread *thread) {
 	t.Helper()
 	const count = 20
 	// Each run thinks for longer than all of them take to be posted, so that none can end before the next is there.
-	thinking := map[string]any{"token_delay_ms": 0, "node_delay_ms": 2000}
+	patient := map[string]any{"token_delay_ms": 0, "node_delay_ms": 4000}
 	begin := make(chan struct{})
 	var posting sync.WaitGroup
 	problems := make(chan error, count)
 	for i := range count {
 		posting.Go(func() {
 			<-begin
-			problems <- post(t.Context(), thread, ask(fmt.Sprintf("what's the weather in sf, client %d?", i), thinking).interrupting())
+			problems <- post(t.Context(), thread, ask(fmt.Sprintf("what's the weather in sf, client %d?", i), patient).interrupting())
 		})
 	}
 	close(begin)

@@ -21,19 +21,19 @@ import (
 
 // plants are values that clients hand to a server in confidence.
 type plants struct {
-	repository, wrongPassword, gitToken, failing, refused, patched, client, access, refresh, deleted string
+	repository, wrongPassword, gitToken, failing, refused, patched, client, access, refresh, deleted, kept, rotated string
 }
 
 func newPlants() *plants {
 	made := func(name string) string { return name + "-" + rand.Text() }
 	return &plants{
 		made("repository"), made("wrong-password"), made("git-token"), made("failing"), made("refused"), made("patched"), made("client"), made("access"),
-		made("refresh"), made("deleted"),
+		made("refresh"), made("deleted"), made("kept"), made("rotated"),
 	}
 }
 
 func (p *plants) all() []string {
-	return []string{p.repository, p.wrongPassword, p.gitToken, p.failing, p.refused, p.patched, p.client, p.access, p.refresh, p.deleted}
+	return []string{p.repository, p.wrongPassword, p.gitToken, p.failing, p.refused, p.patched, p.client, p.access, p.refresh, p.deleted, p.kept, p.rotated}
 }
 
 // plant hands all of them to the server, in what succeeds and in what fails, and returns them with the secrets that the server made up. No answer may hold
@@ -65,6 +65,13 @@ func (s *server) plant(t *testing.T, p *plants) []string {
 	})
 	s.mum(t, p, "POST", "/v2/auth/tokens/import", map[string]any{"provider_id": "nobody", "access_token": p.refused, "user_id": "ada"})
 	s.mum(t, p, "GET", "/v2/auth/tokens?user_id=ada", nil)
+	for _, value := range []string{p.kept, p.rotated} {
+		s.mum(t, p, "POST", "/v2/secrets", map[string]any{"name": "kept", "data": map[string]string{"key": value}})
+		s.mum(t, p, "PATCH", "/v2/secrets/kept", map[string]any{"data": map[string]string{"key": value, "a key": value}})
+		s.mum(t, p, "PATCH", "/v2/secrets/kept", map[string]any{"data": map[string]string{"key": value}})
+	}
+	s.mum(t, p, "GET", "/v2/secrets/kept", nil)
+	s.mum(t, p, "POST", "/v2/secrets", map[string]any{"name": "Kept", "data": map[string]string{"key": p.refused}})
 	s.mum(t, p, "GET", "/v2/audit-log?limit=100", nil)
 	return append(p.all(), made.Key, strings.TrimPrefix(webhook.Secret, "whsec_"))
 }
@@ -128,6 +135,14 @@ func (s *server) mum(t *testing.T, p *plants, method, path string, body any) {
 // servePrivately serves a repository over HTTP to who has the password.
 func servePrivately(t *testing.T, repo *repository, password string) string {
 	t.Helper()
+	server := httptest.NewServer(gitFor(t, repo.dir, func(_, sent string) bool { return sent == password }))
+	t.Cleanup(server.Close)
+	return server.URL + "/.git"
+}
+
+// gitFor serves the repositories below a directory to whom a user name and a password are right for.
+func gitFor(t *testing.T, root string, right func(user, password string) bool) http.Handler {
+	t.Helper()
 	libexec, err := exec.Command("git", "--exec-path").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -135,19 +150,17 @@ func servePrivately(t *testing.T, repo *repository, password string) string {
 	backend := &cgi.Handler{
 		Stderr: io.Discard, Path: filepath.Join(strings.TrimSpace(string(libexec)), "git-http-backend"),
 		Env: []string{
-			"GIT_PROJECT_ROOT=" + repo.dir, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+			"GIT_PROJECT_ROOT=" + root, "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
 		},
 	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, sent, _ := r.BasicAuth(); sent != password {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if user, sent, _ := r.BasicAuth(); !right(user, sent) {
 			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
 		backend.ServeHTTP(w, r)
-	}))
-	t.Cleanup(server.Close)
-	return server.URL + "/.git"
+	})
 }
 
 // watch looks, until it is told to stop, for the values in the arguments of all processes and in what git notes of its remotes, which are gone when a build

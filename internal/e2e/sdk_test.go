@@ -34,7 +34,7 @@ func (d *deployment) client(t *testing.T, sdk, script string) *exec.Cmd {
 	t.Cleanup(cancel)
 	cmd := exec.CommandContext(ctx, program, script+sdks[sdk].suffix, d.url, d.server.APIKey)
 	cmd.Dir = filepath.Join("testdata", "sdk")
-	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(installed, "js", "node_modules"))
+	cmd.Env = append(os.Environ(), "NODE_PATH="+filepath.Join(installed, "js", "node_modules"), "PYTHONDONTWRITEBYTECODE=1")
 	return cmd
 }
 
@@ -42,21 +42,36 @@ func TestSDKs(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)
 	for sdk := range sdks {
-		t.Run(sdk, func(t *testing.T) {
-			t.Parallel()
-			if output, err := agent.client(t, sdk, "interrupt").CombinedOutput(); err != nil {
-				t.Fatalf("%v\n%s", err, output)
-			}
-		})
+		for _, script := range []string{"interrupt", "edges", "threads", "kept"} {
+			t.Run(sdk+" "+script, func(t *testing.T) {
+				t.Parallel()
+				agent.lives(t, sdk, script)
+			})
+		}
 	}
 }
 
-// TestSDKHook is a page with the React hook, in its requests.
-func TestSDKHook(t *testing.T) {
+// TestSDKsOptions has a server to itself, which may call the scripts back, and of which they end all runs.
+func TestSDKsOptions(t *testing.T) {
 	t.Parallel()
-	if output, err := shared(t).client(t, "JavaScript", "hook").CombinedOutput(); err != nil {
+	agent := newServer(t, "--private-addresses").deploy(t, agentRepository(t), "main")
+	for sdk := range sdks {
+		t.Run(sdk, func(t *testing.T) { agent.lives(t, sdk, "options") })
+	}
+}
+
+// lives has an SDK live through a script.
+func (d *deployment) lives(t *testing.T, sdk, script string) {
+	t.Helper()
+	if output, err := d.client(t, sdk, script).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
+}
+
+// TestSDKHook opens pages with the React hook. TestAgents has them ask a person.
+func TestSDKHook(t *testing.T) {
+	t.Parallel()
+	shared(t).lives(t, "JavaScript", "hook")
 }
 
 func TestSDKsWhenTheServerIsKilled(t *testing.T) {

@@ -6,8 +6,10 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -57,6 +59,14 @@ func TestSecrets(t *testing.T) {
 		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
 		expectNowhere(t, on, everything...)
 	})
+	if *kind == "standalone" { // the keys of a stack are KMS's
+		t.Run("everything is sealed anew, and the key before is retired", func(t *testing.T) {
+			s.retireKey(t, on)
+			agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
+			expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
+			expectNowhere(t, on, everything...)
+		})
+	}
 	t.Run("credentials and keys are for their owner only", func(t *testing.T) {
 		files, err := filepath.Glob(filepath.Join(on.data(), "*.key"))
 		if err != nil || len(files) == 0 {
@@ -72,6 +82,45 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 	})
+}
+
+// retireKey replaces the key that seals, as an operator does, and stops the server for the last step. API keys that nobody uses stand in its way.
+func (s *server) retireKey(t *testing.T, on *local) {
+	t.Helper()
+	secrets := func(verb string) string {
+		t.Helper()
+		output, err := exec.CommandContext(t.Context(), built.slipway, "secrets", verb, "--data", on.data()).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%s: %v: %s", verb, err, output)
+		}
+		return string(output)
+	}
+	secrets("rotate")
+	resealed := secrets("reseal")
+	for _, kind := range []string{"deployment", "revision", "webhook", "git_credential", "auth_provider", "auth_token", "workspace_secret"} {
+		if !strings.Contains("\n"+resealed, "\n"+kind+"\t") {
+			t.Errorf("no %s was sealed anew: %s", kind, resealed)
+		}
+	}
+	var issued struct{ Resources []struct{ ID, Role string } }
+	s.call(t, http.StatusOK, "GET", "/v2/api-keys", nil, &issued)
+	for _, key := range issued.Resources {
+		if key.Role == "editor" {
+			s.call(t, http.StatusNoContent, "DELETE", "/v2/api-keys/"+key.ID, nil, nil)
+		}
+	}
+	if code, err := on.terminate(); code != 0 || err != nil {
+		t.Fatalf("the server ended with %d (%v)", code, err)
+	}
+	s.restart(t)
+	s.call(t, http.StatusOK, "GET", "/v2/api-keys", nil, nil) // by which the key is stored anew
+	if code, err := on.terminate(); code != 0 || err != nil {
+		t.Fatalf("the server ended with %d (%v)", code, err)
+	}
+	if output := secrets("retire"); output != "retired 1 keys\n" {
+		t.Errorf("got %q", output)
+	}
+	s.restart(t)
 }
 
 // expectVariables checks an environment that was noted.

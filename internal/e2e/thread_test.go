@@ -99,10 +99,12 @@ func (d *deployment) thread(t *testing.T) *thread {
 // request is the body that creates a run.
 type request map[string]any
 
-// fast is the configuration of a run that need not be watched, slow of one that does not end while somebody looks.
+// fast is the configuration of a run that need not be watched, slow of one whose answer does not end while somebody looks, and thinking of one that takes no
+// step while somebody looks.
 var (
-	fast = map[string]any{"token_delay_ms": 0, "node_delay_ms": 0}
-	slow = map[string]any{"token_delay_ms": 1000, "node_delay_ms": 50}
+	fast     = map[string]any{"token_delay_ms": 0, "node_delay_ms": 0}
+	slow     = map[string]any{"token_delay_ms": 1000, "node_delay_ms": 50, "answer_words": 10_000}
+	thinking = map[string]any{"node_delay_ms": 60_000}
 )
 
 // ask is a run that asks a question.

@@ -130,6 +130,19 @@ const stories = {
     await assert.rejects(client.runs.get(thread, first), { status: 404 });
   },
 
+  async breakpoints() {
+    const { model, cities } = facts.react;
+    const thread = await create();
+    const next = async () => (await client.threads.getState(thread)).next;
+    assert.deepEqual(types(await client.runs.wait(thread, agent, { input: ask(cities[0]), interruptBefore: ["tools"] })), ["human", "ai"]);
+    assert.deepEqual([await next(), (await client.threads.get(thread)).status], [["tools"], "interrupted"]);
+    assert.deepEqual(types(await client.runs.wait(thread, agent, { input: null, interruptAfter: ["tools"] })), ["human", "ai", "tool"]);
+    assert.deepEqual(await next(), [model]);
+    assert.deepEqual(types(await client.runs.wait(thread, agent, { input: null })), answered);
+    const parts = await collect(client.runs.stream(thread, agent, { command: { goto: model }, streamMode: "updates" }));
+    assert.deepEqual(keys(data(parts, "updates"))[0], [model]);
+  },
+
   async described() {
     const [found, ...others] = await client.assistants.search({ graphId: agent });
     assert.deepEqual([found.graph_id, others], [agent, []]);

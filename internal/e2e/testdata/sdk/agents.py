@@ -177,6 +177,19 @@ async def rolled_back(client):
     expect("the runs of the history", runs, {second["run_id"]})
 
 
+async def breakpoints(client):
+    """A run stops before a node and after one, goes on without an input, and is sent to a node by a command."""
+    model, thread = FACTS["react"]["model"], await create(client)
+    values = await client.runs.wait(thread, AGENT, input=ask(FACTS["react"]["cities"][0]), interrupt_before=["tools"])
+    expect("before the tools", (types(values), (await client.threads.get_state(thread))["next"]), (["human", "ai"], ["tools"]))
+    expect("the thread", (await client.threads.get(thread))["status"], "interrupted")
+    values = await client.runs.wait(thread, AGENT, input=None, interrupt_after=["tools"])
+    expect("after the tools", (types(values), (await client.threads.get_state(thread))["next"]), (["human", "ai", "tool"], [model]))
+    expect("at the end", types(await client.runs.wait(thread, AGENT, input=None)), ANSWERED)
+    parts = await collect(client.runs.stream(thread, AGENT, command={"goto": model}, stream_mode="updates"))
+    expect("where it was sent", list(data(parts, "updates")[0]), [model])
+
+
 async def described(client):
     """Assistants: the default one of the graph, its graph and its schemas."""
     found = await client.assistants.search(graph_id=AGENT)

@@ -1,27 +1,11 @@
 // Drives the interrupt scenario through the JavaScript SDK, as its documentation has it. Arguments: the agent's URL, the key.
 const assert = require("node:assert/strict");
-const { Client } = require("@langchain/langgraph-sdk");
-
-const [apiUrl, apiKey] = process.argv.slice(2);
-const client = new Client({ apiUrl, apiKey });
-const slow = { configurable: { token_delay_ms: 1000, node_delay_ms: 20 } };
-const fast = { configurable: { token_delay_ms: 1, node_delay_ms: 1 } };
-const brisk = { configurable: { token_delay_ms: 20, node_delay_ms: 20 } };
-const answered = ["human", "ai", "tool", "ai"];
-const ask = (city) => ({ messages: [{ role: "user", content: `what's the weather in ${city}?` }] });
-const types = (values) => (values?.messages ?? []).map((message) => message.type);
-const pause = () => new Promise((resume) => setTimeout(resume, 20));
-
-async function collect(stream) {
-  const parts = [];
-  for await (const part of stream) parts.push(part);
-  return parts;
-}
+const { answered, ask, brisk, client, collect, create, fast, slow, tell, types, until } = require("./story.cjs");
 
 async function background() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   const first = await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
-  while (types((await client.threads.getState(thread)).values).length < 3) await pause();
+  await until(async () => types((await client.threads.getState(thread)).values).length === 3);
   const second = await client.runs.create(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "interrupt" });
   assert.deepEqual(types(await client.runs.join(thread, second.run_id)), ["human", "ai", "tool", ...answered]);
   const state = await client.threads.getState(thread);
@@ -35,7 +19,7 @@ async function background() {
 }
 
 async function streamed() {
-  const { thread_id: thread } = await client.threads.create({ metadata: { from: "a test" } });
+  const thread = await create({ metadata: { from: "a test" } });
   let created, second, shown = "";
   const config = { configurable: { token_delay_ms: 20, answer_words: 10_000, node_delay_ms: 0 } };
   for await (const part of client.runs.stream(thread, "agent", {
@@ -56,7 +40,7 @@ async function streamed() {
 }
 
 async function joinedStream() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   const run = await client.runs.create(thread, "agent", {
     input: ask("sf"), config: brisk, streamMode: ["values", "messages-tuple"], streamResumable: true,
   });
@@ -68,21 +52,21 @@ async function joinedStream() {
 }
 
 async function siblings() {
-  let { thread_id: thread } = await client.threads.create();
+  let thread = await create();
   await client.runs.create(thread, "agent", { input: ask("sf"), config: brisk });
   const values = await client.runs.wait(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "enqueue" });
   assert.deepEqual(types(values), [...answered, ...answered]);
-  ({ thread_id: thread } = await client.threads.create());
+  thread = await create();
   await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
   await assert.rejects(client.runs.create(thread, "agent", { input: ask("nyc"), multitaskStrategy: "reject" }), { status: 409 });
   assert.equal((await client.runs.list(thread)).length, 1);
 }
 
 async function rolledBack() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   await client.runs.wait(thread, "agent", { input: ask("rome"), config: fast });
   const first = await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
-  while (types((await client.threads.getState(thread)).values).length < 7) await pause();
+  await until(async () => types((await client.threads.getState(thread)).values).length === 7);
   const queued = await client.runs.create(thread, "agent", { input: ask("oslo"), config: fast });
   const second = await client.runs.create(thread, "agent", { input: ask("nyc"), config: fast, multitaskStrategy: "rollback" });
   const { messages } = await client.runs.join(thread, second.run_id);
@@ -98,9 +82,9 @@ async function rolledBack() {
 }
 
 async function cancelled() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   const first = await client.runs.create(thread, "agent", { input: ask("sf"), config: slow });
-  while (types((await client.threads.getState(thread)).values).length < 3) await pause();
+  await until(async () => types((await client.threads.getState(thread)).values).length === 3);
   await client.runs.cancel(thread, first.run_id, true);
   assert.equal((await client.runs.get(thread, first.run_id)).status, "interrupted");
   await assert.rejects(client.runs.cancel(thread, first.run_id), { status: 404 });
@@ -112,7 +96,7 @@ async function cancelled() {
 
 /** What the agent does not show itself: its checkpoints, each as it can be read later and gone on from, and the nodes between them. */
 async function steps() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   const parts = await collect(client.runs.stream(thread, "agent", { input: ask("sf"), config: fast, streamMode: ["checkpoints", "debug"] }));
   const shown = parts.filter((part) => part.event === "checkpoints").map((part) => part.data);
   assert.deepEqual(shown.map((checkpoint) => types(checkpoint.values)), [1, 2, 3, 4].map((n) => answered.slice(0, n)));
@@ -129,7 +113,7 @@ async function steps() {
 }
 
 async function errors() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   const again = await client.threads.create({ threadId: thread, ifExists: "do_nothing" });
   assert.equal(again.thread_id, thread);
   await assert.rejects(client.threads.create({ threadId: thread }), { status: 409 });
@@ -145,18 +129,11 @@ async function errors() {
 
 // Longer than the silence that the server allows itself.
 async function longWait() {
-  const { thread_id: thread } = await client.threads.create();
+  const thread = await create();
   const config = { configurable: { node_delay_ms: 0, token_delay_ms: 5500, answer_words: 1 } };
   assert.deepEqual(types(await client.runs.wait(thread, "agent", { input: ask("sf"), config })), answered);
   const parts = await collect(client.runs.stream(thread, "agent", { input: ask("nyc"), config }));
   assert.deepEqual(parts.map((part) => part.event), ["metadata", "values", "values", "values", "values"]);
 }
 
-async function main() {
-  const stories = [background, streamed, joinedStream, siblings, rolledBack, cancelled, steps, errors, longWait];
-  const results = await Promise.allSettled(stories.map((story) => story()));
-  results.forEach((result, i) => console.log(`${stories[i].name}: ${result.status === "fulfilled" ? "ok" : result.reason.stack}`));
-  process.exit(results.every((result) => result.status === "fulfilled") ? 0 : 1);
-}
-
-main();
+tell(background, streamed, joinedStream, siblings, rolledBack, cancelled, steps, errors, longWait);

@@ -1,45 +1,13 @@
 """Drives the interrupt scenario through the Python SDK, as its documentation has it. Arguments: the agent's URL, the key."""
 
 import asyncio
-import sys
 
-from langgraph_sdk import get_client
 from langgraph_sdk.errors import ConflictError, NotFoundError, UnprocessableEntityError
-
-URL, KEY = sys.argv[1:]
-SLOW = {"configurable": {"token_delay_ms": 1000, "node_delay_ms": 20}}
-FAST = {"configurable": {"token_delay_ms": 1, "node_delay_ms": 1}}
-BRISK = {"configurable": {"token_delay_ms": 20, "node_delay_ms": 20}}
-ANSWERED = ["human", "ai", "tool", "ai"]
-
-
-def ask(city):
-    return {"messages": [{"role": "user", "content": f"what's the weather in {city}?"}]}
-
-
-def types(values):
-    return [message["type"] for message in values["messages"]]
-
-
-def expect(what, got, want):
-    assert got == want, f"{what}: {got!r}, want {want!r}"
-
-
-async def refused(error, call):
-    try:
-        await call
-    except error as refusal:
-        return refusal
-    raise AssertionError(f"there was no {error.__name__}")
-
-
-async def until_tool(client, thread):
-    while types((await client.threads.get_state(thread))["values"] or {"messages": []}) != ["human", "ai", "tool"]:
-        await asyncio.sleep(0.02)
+from story import ANSWERED, BRISK, FAST, SLOW, THINKING, ask, create, expect, refused, tell, types, until, until_tool
 
 
 async def background(client):
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     first = await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
     await until_tool(client, thread)
     second = await client.runs.create(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="interrupt")
@@ -58,7 +26,7 @@ async def background(client):
 
 
 async def streamed(client):
-    thread = (await client.threads.create(metadata={"from": "a test"}))["thread_id"]
+    thread = await create(client, metadata={"from": "a test"})
     created, shown, second = [], "", None
     async for part in client.runs.stream(
         thread, "agent", input=ask("sf"), config={"configurable": {"token_delay_ms": 20, "answer_words": 10_000, "node_delay_ms": 0}},
@@ -78,7 +46,7 @@ async def streamed(client):
 
 
 async def joined_stream(client):
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     run = await client.runs.create(thread, "agent", input=ask("sf"), config=BRISK, stream_mode=["values", "messages-tuple"], stream_resumable=True)
     whole = [part async for part in client.runs.join_stream(thread, run["run_id"], last_event_id="-1")]
     expect("the first event", whole[0].event, "metadata")
@@ -92,12 +60,12 @@ async def joined_stream(client):
 
 
 async def siblings(client):
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     await client.runs.create(thread, "agent", input=ask("sf"), config=BRISK)
     values = await client.runs.wait(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="enqueue")
     expect("with enqueue", types(values), [*ANSWERED, *ANSWERED])
 
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
     refusal = await refused(ConflictError, client.runs.create(thread, "agent", input=ask("nyc"), multitask_strategy="reject"))
     expect("with reject", refusal.status_code, 409)
@@ -105,11 +73,14 @@ async def siblings(client):
 
 
 async def rolled_back(client):
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     await client.runs.wait(thread, "agent", input=ask("rome"), config=FAST)
     first = await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
-    while len(types((await client.threads.get_state(thread))["values"])) < 7:
-        await asyncio.sleep(0.02)
+
+    async def called():
+        return len(types((await client.threads.get_state(thread))["values"])) == 7
+
+    await until(called)
     queued = await client.runs.create(thread, "agent", input=ask("oslo"), config=FAST)
     second = await client.runs.create(thread, "agent", input=ask("nyc"), config=FAST, multitask_strategy="rollback")
     values = await client.runs.join(thread, second["run_id"])
@@ -126,7 +97,7 @@ async def rolled_back(client):
 
 
 async def cancelled(client):
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     first = await client.runs.create(thread, "agent", input=ask("sf"), config=SLOW)
     await until_tool(client, thread)
     await client.runs.cancel(thread, first["run_id"], wait=True)
@@ -136,8 +107,7 @@ async def cancelled(client):
     second = await client.runs.create(thread, "agent", input=ask("rome"), config=SLOW)
     await client.runs.cancel(thread, second["run_id"], action="rollback", wait=True)
     await refused(NotFoundError, client.runs.get(thread, second["run_id"]))
-    thinking = {"configurable": {"node_delay_ms": 60_000}}
-    third = await client.runs.create(thread, "agent", input=ask("oslo"), config=thinking)
+    third = await client.runs.create(thread, "agent", input=ask("oslo"), config=THINKING)
     await client.runs.cancel_many(thread_id=thread, run_ids=[third["run_id"]])
     expect("the third run", (await client.runs.get(thread, third["run_id"]))["status"], "interrupted")
     values = await client.runs.wait(thread, "agent", input=ask("nyc"), config=FAST)
@@ -146,7 +116,7 @@ async def cancelled(client):
 
 async def readers(client):
     """Several readers of one run, of which one does not read, and those that come back in the middle and after the end."""
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     config = {"configurable": {"token_delay_ms": 2, "node_delay_ms": 20, "answer_words": 400}}
     modes = ["messages-tuple", "values"]
     run = await client.runs.create(thread, "agent", input=ask("sf"), config=config, stream_mode=modes, stream_resumable=True)
@@ -173,7 +143,7 @@ async def readers(client):
 
 async def steps(client):
     """What the agent does not show itself: its checkpoints, each as it can be read later and gone on from, and the nodes between them."""
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     parts = [part async for part in client.runs.stream(thread, "agent", input=ask("sf"), config=FAST, stream_mode=["checkpoints", "debug"])]
     shown = [part.data for part in parts if part.event == "checkpoints"]
     expect("the checkpoints", [types(checkpoint["values"]) for checkpoint in shown], [ANSWERED[:n] for n in (1, 2, 3, 4)])
@@ -188,7 +158,7 @@ async def steps(client):
 
 
 async def errors(client):
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     again = await client.threads.create(thread_id=thread, if_exists="do_nothing")
     expect("the same thread", again["thread_id"], thread)
     await refused(ConflictError, client.threads.create(thread_id=thread))
@@ -206,7 +176,7 @@ async def errors(client):
 
 async def long_wait(client):
     """Longer than the silence that the server allows itself."""
-    thread = (await client.threads.create())["thread_id"]
+    thread = await create(client)
     config = {"configurable": {"node_delay_ms": 0, "token_delay_ms": 5500, "answer_words": 1}}
     values = await client.runs.wait(thread, "agent", input=ask("sf"), config=config)
     expect("after a long wait", types(values), ANSWERED)
@@ -214,14 +184,4 @@ async def long_wait(client):
     expect("the events with heartbeats between them", [part.event for part in parts], ["metadata", "values", "values", "values", "values"])
 
 
-async def main():
-    client = get_client(url=URL, api_key=KEY)
-    stories = [background, streamed, joined_stream, siblings, rolled_back, cancelled, readers, steps, errors, long_wait]
-    failed = False
-    for story, result in zip(stories, await asyncio.gather(*(story(client) for story in stories), return_exceptions=True)):
-        print(f"{story.__name__}: {result!r}" if result else f"{story.__name__}: ok")
-        failed = failed or result is not None
-    sys.exit(failed)
-
-
-asyncio.run(main())
+tell(background, streamed, joined_stream, siblings, rolled_back, cancelled, readers, steps, errors, long_wait)

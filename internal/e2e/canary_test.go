@@ -1,0 +1,161 @@
+package e2e_test
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// tryOut deploys the first version, with canaries of half of the threads.
+func (s *server) tryOut(t *testing.T, repo *repository) *deployment {
+	t.Helper()
+	body := creation(repo.url(), "main")
+	body["canary_percent"], body["canary_seconds"] = 50, 3600
+	d, created := s.create(t, body)
+	d.awaitDeployed(t, value(created.LatestRevision))
+	return d
+}
+
+// awaitCanary waits until a revision is one.
+func (d *deployment) awaitCanary(t *testing.T, revision string) {
+	t.Helper()
+	eventually(t, "the revision is a canary", func() (bool, any) {
+		got := d.revision(t, revision)
+		if got.failed() || got.Status == "DEPLOYED" {
+			t.Fatalf("the revision is %s: %s", got.Status, value(got.Text))
+		}
+		return got.Status == "DEPLOYING" && value(got.Reason) == "CANARY", got
+	})
+}
+
+// version tells which version of the agent has given an answer.
+func version(t *testing.T, answer message) string {
+	t.Helper()
+	for version, words := range map[string]string{"first": firstWords, "second": secondWords} {
+		if strings.HasPrefix(answer.Content, words) {
+			return version
+		}
+	}
+	t.Fatalf("this is no answer of either version: %+v", answer)
+	return ""
+}
+
+// stateless asks on a thread of the run's own.
+func (d *deployment) stateless(t *testing.T) message {
+	t.Helper()
+	var left values
+	d.server.call(t, http.StatusOK, "POST", d.url+"/runs/wait", ask(askSF, fast), &left)
+	return left.Messages.last()
+}
+
+// TestACanaryServesItsShareOfTheThreads and each thread has one version only, until the canary is promoted: by request, or as its time is over.
+func TestACanaryServesItsShareOfTheThreads(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	d := s.tryOut(t, agentRepository(t))
+	first := value(d.get(t).ActiveRevision)
+	s.call(t, http.StatusConflict, "POST", d.path+"/revisions/"+first+"/promote", nil, nil)
+	second := d.patch(t, "refs/tags/v2")
+	d.awaitCanary(t, second)
+
+	threads, before := map[string][]*thread{}, map[string]int{}
+	for range 24 {
+		th := d.thread(t)
+		by := version(t, th.wait(t, ask(askSF, fast)).Messages.last())
+		threads[by] = append(threads[by], th)
+		before[version(t, d.stateless(t))]++
+	}
+	if len(threads) != 2 || len(before) != 2 {
+		t.Fatalf("%d threads were answered by the first version and %d by the second, of runs without one %v", len(threads["first"]), len(threads["second"]), before)
+	}
+	for by, all := range threads {
+		for _, th := range all {
+			if got := version(t, th.wait(t, ask(askNYC, fast)).Messages.last()); got != by {
+				t.Errorf("a thread of the %s version is answered by the %s", by, got)
+			}
+		}
+	}
+	if got := value(d.get(t).ActiveRevision); got != first {
+		t.Errorf("%s is active during the canary", got)
+	}
+
+	var promoted revisionBody
+	s.call(t, http.StatusOK, "POST", d.path+"/revisions/"+second+"/promote", nil, &promoted)
+	if promoted.Status != "DEPLOYED" || value(promoted.Reason) != "" || value(d.get(t).ActiveRevision) != second {
+		t.Errorf("after its promotion it is %+v", promoted)
+	}
+	for _, th := range threads["first"] {
+		if got := version(t, th.wait(t, ask(askNYC, fast)).Messages.last()); got != "second" {
+			t.Errorf("after the promotion the %s version answers", got)
+		}
+	}
+	eventually(t, "the first revision's agent has ended", func() (bool, any) {
+		pids, err := s.agents(first)
+		return err == nil && len(pids) == 0, pids
+	})
+
+	s.call(t, http.StatusOK, "PATCH", d.path, map[string]any{"canary_seconds": 1}, nil)
+	d.awaitDeployed(t, d.patch(t, "refs/tags/v1"))
+	for range 8 {
+		if got := version(t, d.stateless(t)); got != "first" {
+			t.Errorf("after the last promotion the %s version answers", got)
+		}
+	}
+}
+
+// TestACanaryThatDies time and again takes no run with it: what it was working on, and its threads, go on with the revision that is active, which stays so.
+func TestACanaryThatDies(t *testing.T) {
+	t.Parallel()
+	s := newServer(t)
+	repo := agentRepository(t)
+	repo.branch(t, "mortal", agentConfig().with("start", `./agent & sleep 3; kill -9 $!; exit 9`), func() { repo.program(t, "v2") })
+	d := s.tryOut(t, repo)
+	first := value(d.get(t).ActiveRevision)
+	mortal := d.patch(t, "mortal")
+	d.awaitCanary(t, mortal)
+
+	ended := make(chan struct{})
+	var clients sync.WaitGroup
+	var mu sync.Mutex
+	answers := map[string]int{}
+	for range 8 {
+		th := d.thread(t)
+		clients.Go(func() {
+			for {
+				select {
+				case <-ended:
+					return
+				default:
+				}
+				left := th.wait(t, ask(askSF, map[string]any{"token_delay_ms": 20, "node_delay_ms": 20}))
+				if last := left.Messages.last(); left.Error != nil || last.kind() != "ai" {
+					t.Errorf("a run ended with %+v: %+v", left.Error, last)
+					return
+				}
+				by := version(t, left.Messages.last())
+				mu.Lock()
+				answers[by]++
+				mu.Unlock()
+			}
+		})
+	}
+	d.awaitFailed(t, mortal, "DEPLOY_FAILED", "CANARY_FAILED", "as a canary", "3 times")
+	close(ended)
+	clients.Wait()
+	if answers["first"] == 0 || answers["second"] == 0 {
+		t.Errorf("answers were given by %v, want some by each version", answers)
+	}
+	if got := value(d.get(t).ActiveRevision); got != first {
+		t.Errorf("the active revision is %s, want the first, %s", got, first)
+	}
+	for range 8 {
+		if got := version(t, d.stateless(t)); got != "first" {
+			t.Errorf("after the canary the %s version answers", got)
+		}
+	}
+	eventually(t, "the canary's agent has ended", func() (bool, any) {
+		pids, err := s.agents(mortal)
+		return err == nil && len(pids) == 0, pids
+	})
+}

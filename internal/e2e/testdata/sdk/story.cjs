@@ -1,0 +1,41 @@
+// What the stories share: what is asked of the weather agent, and how they are told. Arguments of each script: the agent's URL, the key.
+const { Client } = require("@langchain/langgraph-sdk");
+
+const [apiUrl, apiKey] = process.argv.slice(2);
+const client = new Client({ apiUrl, apiKey });
+
+module.exports = {
+  apiUrl,
+  apiKey,
+  client,
+  slow: { configurable: { token_delay_ms: 1000, node_delay_ms: 20, answer_words: 10_000 } },
+  fast: { configurable: { token_delay_ms: 1, node_delay_ms: 1 } },
+  brisk: { configurable: { token_delay_ms: 20, node_delay_ms: 20 } },
+  thinking: { configurable: { node_delay_ms: 60_000 } },
+  answered: ["human", "ai", "tool", "ai"],
+  ask: (city) => ({ messages: [{ role: "user", content: `what's the weather in ${city}?` }] }),
+  types: (values) => (values?.messages ?? []).map((message) => message.type),
+  create: async (options) => (await client.threads.create(options)).thread_id,
+
+  async collect(stream) {
+    const parts = [];
+    for await (const part of stream) parts.push(part);
+    return parts;
+  },
+
+  /** until waits for a condition, and returns what it has seen. */
+  async until(look) {
+    for (;;) {
+      const seen = await look();
+      if (seen) return seen;
+      await new Promise((resume) => setTimeout(resume, 20));
+    }
+  },
+
+  /** tell tells stories beside each other. */
+  async tell(...stories) {
+    const results = await Promise.allSettled(stories.map((story) => story()));
+    results.forEach((result, i) => console.log(`${stories[i].name}: ${result.status === "fulfilled" ? "ok" : result.reason.stack}`));
+    process.exit(results.every((result) => result.status === "fulfilled") ? 0 : 1);
+  },
+};
