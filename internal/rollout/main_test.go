@@ -112,8 +112,7 @@ type server struct {
 	rollout     *rollout.Rollout
 	// around, when not nil, is called in place of each step of a rollout or teardown.
 	around func(ctx context.Context, step string, perform func(context.Context) (json.RawMessage, error)) (json.RawMessage, error)
-	// tasks are the steps that have not returned.
-	tasks sync.WaitGroup
+	tasks  *tasks
 	// killed is closed by kill.
 	killed    chan struct{}
 	closeOnce sync.Once
@@ -125,7 +124,7 @@ type server struct {
 // start starts a server on a table, which is the machine's or one around it.
 func (m *machine) start(t *testing.T, tb table.Table) *server {
 	t.Helper()
-	s := &server{machine: m, killed: make(chan struct{}), ends: map[string]chan struct{}{}}
+	s := &server{machine: m, tasks: newTasks(), killed: make(chan struct{}), ends: map[string]chan struct{}{}}
 	log := slog.New(slog.NewJSONHandler(&m.log, nil))
 	var err error
 	s.workflow, err = local.New(local.Config{
@@ -162,7 +161,7 @@ func (s *server) kill() {
 	cancel()
 	s.closeOnce.Do(func() { close(s.killed) })
 	s.workflow.Close(ctx)
-	s.tasks.Wait()
+	s.tasks.close()
 }
 
 // resume does what a server does at its start with what an earlier one left.
@@ -198,8 +197,10 @@ func (s *server) rescue(t *testing.T) {
 }
 
 func (s *server) task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-	s.tasks.Add(1)
-	defer s.tasks.Done()
+	if !s.tasks.begin() {
+		return nil, errDead
+	}
+	defer s.tasks.end()
 	perform := func(ctx context.Context) (json.RawMessage, error) { return s.rollout.Task(ctx, input) }
 	if s.around == nil {
 		return perform(ctx)
