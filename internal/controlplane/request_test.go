@@ -238,6 +238,12 @@ func TestIdsMayBeInCapitals(t *testing.T) {
 	if answer.id("id") != created.id("id") {
 		t.Errorf("got %s", answer.text)
 	}
+	id := strings.ToUpper(created.id("id"))
+	if found := f.call(t, "GET", "/v2/deployments?deployment_ids="+id, nil); !strings.Contains(string(found.text), created.id("id")) {
+		t.Errorf("got %s", found.text)
+	}
+	wantStatus(t, f.call(t, "GET", "/v2/deployment-logs?deployment_id="+id+"&revision_id="+strings.ToUpper(created.id("latest_revision_id")), nil), http.StatusOK)
+	wantStatus(t, f.call(t, "DELETE", "/v2/deployments?deployment_ids="+id, nil), http.StatusOK)
 }
 
 func TestABodyMustBeJSON(t *testing.T) {

@@ -15,7 +15,8 @@ import (
 type parameter struct {
 	in, name string
 	required bool
-	uuid     bool
+	// uuid texts are read in lower case, the form in which ids are stored.
+	uuid bool
 	// kind is the JSON type of the value, or of the items when it is a list.
 	kind string
 	list bool
@@ -54,7 +55,6 @@ func (l *loader) describe(p *parameter, at pointer) error {
 		return err
 	}
 	definition := object(l.document.at(at))
-	p.uuid = definition["format"] == "uuid"
 	p.list = definition["type"] == "array"
 	if p.list {
 		if at, err = l.document.follow(at.child("items")); err != nil {
@@ -62,6 +62,7 @@ func (l *loader) describe(p *parameter, at pointer) error {
 		}
 		definition = object(l.document.at(at))
 	}
+	p.uuid = definition["format"] == "uuid"
 	p.kind, _ = definition["type"].(string)
 	if !slices.Contains([]string{"string", "integer", "number", "boolean"}, p.kind) {
 		return errors.New("its type must be a string, an integer, a number, a boolean, or a list of them")
@@ -99,7 +100,7 @@ func checkParameters(parameters []*parameter, r *http.Request) problems {
 	return found
 }
 
-// checkPath checks a part of the path. Ids are put into lower case, the form in which they are stored.
+// checkPath checks a part of the path.
 func (p *parameter) checkPath(r *http.Request) problems {
 	value := r.PathValue(p.name)
 	if p.uuid {
@@ -113,6 +114,18 @@ func (p *parameter) checkPath(r *http.Request) problems {
 // normalize takes the last of several values where one is wanted. Where a list is wanted it takes the items of a JSON array, and leaves out empty
 // values: a client that has nothing to name may still name the parameter.
 func (p *parameter) normalize(values []string) ([]string, bool) {
+	values, changed := p.choose(values)
+	if !p.uuid {
+		return values, changed
+	}
+	lower := make([]string, len(values))
+	for i, value := range values {
+		lower[i] = strings.ToLower(value)
+	}
+	return lower, changed || !slices.Equal(lower, values)
+}
+
+func (p *parameter) choose(values []string) ([]string, bool) {
 	if !p.list && len(values) > 1 {
 		return values[len(values)-1:], true
 	}
