@@ -140,6 +140,34 @@ func TestADeploymentUnderConditions(t *testing.T) {
 	wantStatus(t, f.send(t, "PATCH", "/v2/deployments/"+unknownID, object{}, f.own.with("If-Match", tag)), http.StatusNotFound)
 }
 
+// TestARevisionUnderConditions makes revisions by other ways than PATCH, each of which replaces what another client may have changed meanwhile.
+func TestARevisionUnderConditions(t *testing.T) {
+	t.Parallel()
+	rule(t, conditional)
+	f := setUpManners(t)
+	path, created := f.create(t, fromImage("weather"))
+	first, tag := created.id("latest_revision_id"), created.Header.Get("ETag")
+	f.deploy(t, created.id("id"))
+	for _, way := range []string{"", "/" + first + "/redeploy", "/" + first + "/rollback"} {
+		try := func(tag string) response {
+			return f.send(t, "POST", path+"/revisions"+way, nil, f.own.with("If-Match", tag))
+		}
+		read := f.call(t, "GET", path, nil).Header.Get("ETag")
+		made := try(read)
+		if made.StatusCode/100 != 2 {
+			t.Errorf("%s of what was read: %s %s", way, made.Status, made.text)
+		}
+		wantStatus(t, try(read), http.StatusPreconditionFailed)
+		wantStatus(t, try(tag), http.StatusPreconditionFailed)
+		if way == "" {
+			continue // this answers with the revision
+		}
+		if shown := f.call(t, "GET", path, nil).Header.Get("ETag"); made.Header.Get("ETag") != shown {
+			t.Errorf("%s has %s, GET %s", way, made.Header.Get("ETag"), shown)
+		}
+	}
+}
+
 func TestOneOfManyPatchesOfAVersionWins(t *testing.T) {
 	t.Parallel()
 	rule(t, oneWins)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/web"
 )
 
 // longestWait is how long a request waits for a revision at most: an answer of API Gateway's must be there after 29 s.
@@ -27,7 +28,7 @@ func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObjec
 // CreateRevision makes a revision, of changed values where the request has some.
 func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
 	patch := s.patch(ctx, request.DeploymentID, request.Body)
-	patch.Revise = true
+	patch.Revise, patch.Expect = true, web.ExpectedVersions(ctx)
 	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
 	if err != nil {
 		return nil, err
@@ -49,10 +50,11 @@ func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisi
 }
 
 func (s server) redeploy(ctx context.Context, deploymentID, revisionID string) (Deployment, error) {
-	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID))
+	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersions(ctx))
 	if err != nil {
 		return Deployment{}, err
 	}
+	web.ShowVersion(ctx, d.Version())
 	return s.show(ctx, d)
 }
 

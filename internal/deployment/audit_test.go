@@ -33,7 +33,7 @@ func TestChangesAreInTheAuditLog(t *testing.T) {
 	}
 	_, err = f.Patch(ctx, d.Ref, deployment.Patch{RevisionConfig: revision.Config{RepoRef: new("dev")}})
 	must(err)
-	d, err = f.Redeploy(ctx, first)
+	d, err = f.Redeploy(ctx, first, nil)
 	must(err)
 	_, err = f.Cancel(ctx, d.Revision(d.Latest))
 	must(err)

@@ -54,7 +54,7 @@ func TestImagesAreKeptUntilAllIsKnown(t *testing.T) {
 	if kept, _ := keep(); !slices.Equal(kept, images[1:]) {
 		t.Errorf("kept are %v, want %v", kept, images[1:])
 	}
-	if _, err := f.Redeploy(t.Context(), ref.Revision(ids[0])); err == nil || !strings.Contains(err.Error(), "is not kept any more") {
+	if _, err := f.Redeploy(t.Context(), ref.Revision(ids[0]), nil); err == nil || !strings.Contains(err.Error(), "is not kept any more") {
 		t.Errorf("a revision whose image may be gone is deployed again: %v", err)
 	}
 	push()

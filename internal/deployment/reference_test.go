@@ -194,11 +194,11 @@ func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 	if _, _, err := f.WorkspaceSecrets().Patch(t.Context(), named("search"), workspacesecret.Patch{Data: map[string]*string{"a": nil}}); err != nil {
 		t.Errorf("a key that nobody needs: %v", err)
 	}
-	if _, err := f.Redeploy(t.Context(), first.Ref); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), `secret_references[0].secret_key: the secret "search" has no key "a".`) {
+	if _, err := f.Redeploy(t.Context(), first.Ref, nil); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), `secret_references[0].secret_key: the secret "search" has no key "a".`) {
 		t.Errorf("redeploy of a revision whose key is gone: got %v", err)
 	}
 	f.rotate(t, "search", "a", "new")
-	if _, err := f.Redeploy(t.Context(), first.Ref); err != nil {
+	if _, err := f.Redeploy(t.Context(), first.Ref, nil); err != nil {
 		t.Fatal(err)
 	}
 	f.wantUsers(t, "search", map[string][]string{id: {"a", "b"}})

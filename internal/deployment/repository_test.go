@@ -65,7 +65,7 @@ func TestTheWatchIsWhatTheDeploymentSays(t *testing.T) {
 	f.patch(t, plain.Ref, deployment.Patch{SourceConfig: deployment.SourceConfig{BuildOnPush: new(true)}})
 	want(plain.Ref, "main")
 	f.promote(t, d.Ref)
-	if _, err := f.Redeploy(t.Context(), d.Revision(first)); err != nil {
+	if _, err := f.Redeploy(t.Context(), d.Revision(first), nil); err != nil {
 		t.Fatal(err)
 	}
 	want(d.Ref, "main")

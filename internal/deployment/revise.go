@@ -13,11 +13,14 @@ import (
 )
 
 // Redeploy makes a revision of what a deployed one was made from: its configuration, secrets and resources, and its build, which is not repeated. The
-// deployment has those values from then on. A revision that was never deployed is a fault.Invalid.
-func (s *Store) Redeploy(ctx context.Context, ref revision.Ref) (Deployment, error) {
+// deployment, which is to be of one of the versions, has those values from then on. A revision that was never deployed is a fault.Invalid.
+func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions) (Deployment, error) {
 	for range contention {
 		d, from, err := s.GetRevision(ctx, ref)
 		if err != nil {
+			return Deployment{}, err
+		}
+		if err := expect.check(d); err != nil {
 			return Deployment{}, err
 		}
 		if err := d.mustLive(); err != nil {

@@ -16,7 +16,7 @@ const keptBuilds = 10
 
 func (s *server) redeploy(t *testing.T, ref deployment.Ref, id string) deployment.Deployment {
 	t.Helper()
-	if _, err := s.deployments.Redeploy(t.Context(), ref.Revision(id)); err != nil {
+	if _, err := s.deployments.Redeploy(t.Context(), ref.Revision(id), nil); err != nil {
 		t.Fatal(err)
 	}
 	d := s.settle(t, ref)

@@ -243,7 +243,7 @@ func TestWhatIsNoCanary(t *testing.T) {
 			s.patch(t, d.Ref, again("dev"))
 		}},
 		"it was deployed before": {new(50), func(t *testing.T, s *server, d deployment.Deployment) {
-			if _, err := s.deployments.Redeploy(t.Context(), d.Revision(d.Active)); err != nil {
+			if _, err := s.deployments.Redeploy(t.Context(), d.Revision(d.Active), nil); err != nil {
 				t.Error(err)
 			}
 		}},

@@ -134,7 +134,7 @@ func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
 	first := s.settle(t, s.create(t, fromGit("weather")).Ref)
 	s.patch(t, first.Ref, again("dev"))
 	second := s.settle(t, first.Ref)
-	d, err := s.deployments.Redeploy(t.Context(), first.Revision(first.Active))
+	d, err := s.deployments.Redeploy(t.Context(), first.Revision(first.Active), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
 	m.target.health = func(compute.Release) compute.Status { return compute.Status{State: compute.Failed, Reason: "R"} }
 	failed := s.patch(t, d.Ref, again("bad")).Latest
 	s.settle(t, d.Ref)
-	if _, err := s.deployments.Redeploy(t.Context(), d.Revision(failed)); !fault.Is(err, fault.Invalid) {
+	if _, err := s.deployments.Redeploy(t.Context(), d.Revision(failed), nil); !fault.Is(err, fault.Invalid) {
 		t.Errorf("got %v, want a fault of kind invalid", err)
 	}
 }

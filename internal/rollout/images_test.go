@@ -97,7 +97,7 @@ func TestPushedImages(t *testing.T) {
 		t.Errorf("kept after a trouble (-want +got):\n%s", diff)
 	}
 	for _, id := range ids[:3] {
-		if _, err := s.deployments.Redeploy(t.Context(), d.Revision(id)); err == nil || !strings.Contains(err.Error(), "is not kept any more") {
+		if _, err := s.deployments.Redeploy(t.Context(), d.Revision(id), nil); err == nil || !strings.Contains(err.Error(), "is not kept any more") {
 			t.Errorf("revision %s, whose image is gone, is deployed again: %v", id, err)
 		}
 	}
