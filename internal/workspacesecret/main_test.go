@@ -31,6 +31,7 @@ type fixture struct {
 	*workspacesecret.Store
 
 	table table.Table
+	key   *keyfile.Key
 	mu    sync.Mutex
 	now   time.Time
 }
@@ -41,9 +42,14 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{T: t, table: testtable.Open(t, clock.System), now: clock.System()}
-	f.Store = workspacesecret.NewStore(workspacesecret.Config{Table: f.table, Sealer: key, Now: f.clock, Referred: f.referred})
+	f := &fixture{T: t, table: testtable.Open(t, clock.System), key: key, now: clock.System()}
+	f.Store = f.over(f.table)
 	return f
+}
+
+// over is a store on another table.
+func (f *fixture) over(tb table.Table) *workspacesecret.Store {
+	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: f.key, Now: f.clock, Referred: f.referred})
 }
 
 // clock goes on by a microsecond each time it is read, so that what happens later has a later time.

@@ -2,6 +2,7 @@ package workspacesecret_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -219,6 +220,39 @@ func TestFormerValuesStayToBeHidden(t *testing.T) {
 	f.must(f.Release(t.Context(), workspace, "d2"))
 	f.must(f.Release(t.Context(), workspace, "d2"))
 	f.wantEmpty("search")
+}
+
+// lagging is a table whose lists are as they once were.
+type lagging struct {
+	table.Table
+	list table.Page
+}
+
+func (l lagging) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	if query.Index == table.ByList {
+		return l.list, nil
+	}
+	return l.Table.Query(ctx, query)
+}
+
+// TestADeploymentIsReleasedTwice by one who sees it among the users of a deleted secret no more, and by one who still does.
+func TestADeploymentIsReleasedTwice(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.create("search", map[string]string{"a": "one"})
+	for _, d := range []string{"d1", "d2"} {
+		f.refers("search", d, "a")
+		f.must(f.table.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Deployment(workspace, d)}}))
+	}
+	f.must(f.Delete(t.Context(), ref("search"), nil))
+	before, err := f.table.Query(t.Context(), keys.SecretUsesOf(workspace, "d1"))
+	f.must(err)
+	f.must(f.Release(t.Context(), workspace, "d1"))
+	f.must(f.over(lagging{f.table, before}).Release(t.Context(), workspace, "d1"))
+	want := workspacesecret.Content{Data: map[string]string{}, Former: []string{"one"}}
+	if diff := cmp.Diff(want, f.content("search")); diff != "" {
+		t.Errorf("what d2 had (-want +got):\n%s", diff)
+	}
 }
 
 func TestFormerValuesAreBounded(t *testing.T) {

@@ -3,6 +3,7 @@ package workspacesecret
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,11 +61,14 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 			found.stray = append(found.stray, table.Delete{Key: keys.SecretUse(ref.Workspace, ref.Name, deployment)})
 			return nil
 		}
+		if err != nil {
+			return err
+		}
 		found.ever = true
 		if len(referred) > 0 {
 			found.users = append(found.users, User{deployment, referred})
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
@@ -111,7 +115,8 @@ func (s *Store) release(ctx context.Context, ref Ref, note table.Key) error {
 			return fmt.Errorf("query uses of secret: %w", err)
 		}
 		var write table.Write = table.Update{Key: ref.Key(), Add: map[string]int64{record.Version: 1}, If: of.unchanged()}
-		if of.gone && len(page.Items) < 2 {
+		others := slices.ContainsFunc(page.Items, func(item *table.Item) bool { return item.Key != note })
+		if of.gone && !others {
 			write = table.Delete{Key: ref.Key(), If: of.unchanged()}
 		}
 		if done, err := settled(s.table.Transact(ctx, table.Delete{Key: note}, write)); done {
