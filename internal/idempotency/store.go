@@ -206,19 +206,20 @@ func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
 	if err != nil {
 		return err
 	}
-	if err := a.store.table.Transact(ctx, change); err != nil {
-		return fmt.Errorf("keep answer: %w", err)
-	}
-	return nil
+	return unlessLost("keep answer", a.store.table.Transact(ctx, change))
 }
 
 // Release gives the key back unused.
 func (a *Attempt) Release(ctx context.Context) error {
-	err := a.store.table.Transact(ctx, table.Delete{Key: a.request.key(), If: a.held()})
-	if _, lost := errors.AsType[*table.ConditionFailed](err); err != nil && !lost {
-		return fmt.Errorf("release idempotency key: %w", err)
+	return unlessLost("release idempotency key", a.store.table.Transact(ctx, table.Delete{Key: a.request.key(), If: a.held()}))
+}
+
+// unlessLost returns the error of a write, unless the key has another owner or an answer by now.
+func unlessLost(what string, err error) error {
+	if _, lost := errors.AsType[*table.ConditionFailed](err); err == nil || lost {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s: %w", what, err)
 }
 
 func (s *Store) seal(ctx context.Context, request Request, answer *Answer) ([]byte, error) {
