@@ -95,10 +95,10 @@ type Left struct {
 	AtListeners []string
 }
 
-// Look finds what depends on older keys.
-func Look(ctx context.Context, t Table, keys Keys, now time.Time) (left Left, err error) {
+// Look finds what depends on older keys than the newest, of that id.
+func Look(ctx context.Context, t Table, newest string, now time.Time) (left Left, err error) {
 	err = t.Scan(ctx, func(item *table.Item) error {
-		if place, ok := apikey.PlaceOf(item); ok && place.By != keys.KeyID() && !place.Expired(now) {
+		if place, ok := apikey.PlaceOf(item); ok && place.By != newest && !place.Expired(now) {
 			left.Keys = append(left.Keys, place)
 		}
 		if deployment, ok := listener.HeldBy(item); ok && !slices.Contains(left.AtListeners, deployment) {

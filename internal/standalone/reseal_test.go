@@ -1,7 +1,10 @@
 package standalone_test
 
 import (
+	"context"
+	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"maps"
 	"net/http"
 	"path/filepath"
@@ -14,6 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/reseal"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/table"
+	"github.com/slipway-run/slipway/internal/workspacesecret"
 )
 
 // sealedKinds are the kinds of items that hold sealed texts.
@@ -65,7 +70,7 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	if diff := cmp.Diff(sealedKinds, slices.Sorted(maps.Keys(rewritten))); diff != "" {
 		t.Errorf("kinds that were sealed anew (-want +got):\n%s", diff)
 	}
-	left, err := reseal.Look(t.Context(), tb, key, clock.System())
+	left, err := reseal.Look(t.Context(), tb, key.KeyID(), clock.System())
 	if err != nil || len(left.Keys) != 1 || !slices.Equal(left.AtListeners, []string{created["id"].(string)}) {
 		t.Errorf("left are %+v (%v)", left, err)
 	}
@@ -82,12 +87,9 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	shows()
 	stop()
 	// The use of the key has moved it.
-	if left, err = reseal.Look(t.Context(), tb, key, clock.System()); err != nil || len(left.Keys) != 0 {
-		t.Errorf("left are %+v (%v)", left, err)
-	}
-	gone, err := keyfile.Retire(file, key.KeyID())
-	if err != nil || gone != 1 {
-		t.Fatalf("%d keys went (%v)", gone, err)
+	gone, held, err := standalone.RetireKeys(t.Context(), data, tb)
+	if err != nil || gone != 1 || !slices.Equal(held, left.AtListeners) {
+		t.Fatalf("%d keys went, held are %v (%v)", gone, held, err)
 	}
 	c, stop = serve(t, data)
 	defer stop()
@@ -100,4 +102,60 @@ func TestOlderKeysAreRetired(t *testing.T) {
 	if token["token"] != "open-sesame" {
 		t.Errorf("got %v", token)
 	}
+}
+
+// scanned is a table that has something done before it is read whole for the first time.
+type scanned struct {
+	reseal.Table
+	before func()
+}
+
+func (s *scanned) Scan(ctx context.Context, take func(*table.Item) error) error {
+	s.before()
+	s.before = func() {}
+	return s.Table.Scan(ctx, take)
+}
+
+// TestAKeyIsMadeWhileOthersAreRetired by an operator who runs both commands. What the key in the middle has sealed is not looked for then, and no key may go.
+func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	tb, file := open(t, data), filepath.Join(data, standalone.KeyFile)
+	defer tb.Close()
+	made := func(name string) workspacesecret.Ref {
+		t.Helper()
+		key, err := keyfile.Load(file)
+		must(t, err)
+		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
+		of, err := s.Create(t.Context(), workspacesecret.Ref{Workspace: rand.Text(), Name: name}, map[string]string{"key": "open-sesame"})
+		must(t, err)
+		return of.Ref
+	}
+	rotate := func() {
+		_, err := keyfile.Rotate(file)
+		must(t, err)
+	}
+	secrets := []workspacesecret.Ref{made("first")}
+	rotate()
+	secrets = append(secrets, made("second"))
+	gone, _, err := standalone.RetireKeys(t.Context(), data, &scanned{tb, rotate})
+	if !errors.Is(err, keyfile.ErrRotated) || gone != 0 {
+		t.Errorf("%d keys went (%v)", gone, err)
+	}
+	opens := func() {
+		t.Helper()
+		key, err := keyfile.Load(file)
+		must(t, err)
+		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
+		for _, ref := range secrets {
+			if contents, err := s.Contents(t.Context(), ref.Workspace, ref.Name); err != nil || contents[ref.Name].Data["key"] != "open-sesame" {
+				t.Errorf("%s: got %v (%v)", ref.Name, contents, err)
+			}
+		}
+	}
+	opens()
+	if gone, _, err = standalone.RetireKeys(t.Context(), data, tb); err != nil || gone != 2 {
+		t.Errorf("%d keys went (%v)", gone, err)
+	}
+	opens()
 }

@@ -79,9 +79,9 @@ type records struct {
 	hasher func(context.Context) (secret.Hasher, error)
 	// rotate makes a new key, which seals from then on.
 	rotate func(context.Context) error
-	// sealed are what package reseal works with; nil for a stack.
-	sealed *sealed
-	close  func() error
+	// data is the table of a data directory; nil for a stack's.
+	data  *sqlite.Table
+	close func() error
 }
 
 // with opens the records, lets a command use them, and closes them.
@@ -139,7 +139,7 @@ func (p *place) openData(ctx context.Context) (*records, error) {
 			_, err := keyfile.Rotate(file)
 			return err
 		},
-		sealed: &sealed{table: tb, file: file, data: p.data},
+		data: tb,
 	}
 	// A directory of an earlier version has a workspace that no list shows.
 	if first, err := standalone.ReadCredentials(p.data); err == nil {

@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/reseal"
 	"github.com/slipway-run/slipway/internal/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/standalone"
@@ -23,8 +23,8 @@ func newSecrets() *cobra.Command {
 
 const secretsRotateLong = `From then on secrets are sealed with the new key, and new API keys are stored by fingerprints of it, also by a server that
 runs; functions of an AWS stack learn of it when they start anew or meet what it has sealed. The keys before stay: they open what they have sealed, and the
-API keys that are stored by fingerprints of theirs go on, each moving to the new key when it is next used. Keep a copy of the new key file with your backups.
-To do without the keys before, go on with "reseal" and "retire".
+API keys that are stored by fingerprints of theirs go on, each moving to the new key when it is next used at a server that knows the new key. Keep a copy
+of the new key file with your backups. To do without the keys before, go on with "reseal" and "retire".
 `
 
 func newSecretsRotate() *cobra.Command {
@@ -57,14 +57,14 @@ func newSecretsReseal() *cobra.Command {
 		Use: "reseal", Short: "Seal anew, with the newest key, what older keys have sealed", Long: secretsResealLong, Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
-				if r.sealed == nil {
-					return errWrapped
+				if r.data == nil {
+					return errKeptByKMS
 				}
-				keys, err := keyfile.Load(r.sealed.file)
+				keys, err := keyfile.Load(filepath.Join(at.data, standalone.KeyFile))
 				if err != nil {
 					return err
 				}
-				rewritten, err := reseal.Run(ctx, r.sealed.table, keys)
+				rewritten, err := reseal.Run(ctx, r.data, keys)
 				if err != nil {
 					return err
 				}
@@ -84,7 +84,7 @@ func newSecretsReseal() *cobra.Command {
 
 const secretsRetireLong = `Seals anew what is left, and then takes every key but the newest out of the key file, from where there is no way back but a
 copy: an older backup of the records needs the key file of its time. Refused while a server uses the directory, as its agents were started with tokens of the
-oldest key and get new ones when it starts again, and while an API key that has not expired is stored by the fingerprint of an older key: use it once, or revoke it.
+oldest key and get new ones when it starts again, and while an API key that has not expired is stored by the fingerprint of an older key: start the server and use it once, or revoke it.
 What is derived from the oldest key is another from then on: the secrets of deployments' push webhooks, which are to be entered anew at the repository's host, links to
 uploads and logins for images, and the tokens of agents at listeners, whose deployments are to be deployed again.
 Whoever had an older key and the records of its time knows what was in them: change those secrets too.
@@ -96,10 +96,10 @@ func newSecretsRetire() *cobra.Command {
 		Use: "retire", Short: "Take away all keys but the newest", Long: secretsRetireLong, Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
-				if r.sealed == nil {
-					return errWrapped
+				if r.data == nil {
+					return errKeptByKMS
 				}
-				gone, held, err := r.sealed.retire(ctx)
+				gone, held, err := standalone.RetireKeys(ctx, at.data, r.data)
 				if err != nil {
 					return err
 				}
@@ -115,39 +115,4 @@ func newSecretsRetire() *cobra.Command {
 	return cmd
 }
 
-var errWrapped = errors.New("this is for a data directory: the data keys of a stack are kept wrapped by KMS, which keeps its older material too")
-
-// sealed is a data directory's table with the file of the keys that seal there.
-type sealed struct {
-	table      reseal.Table
-	file, data string
-}
-
-// retire takes all keys but the newest away, and returns how many these were, and the deployments that are to be deployed again for it.
-func (s *sealed) retire(ctx context.Context) (gone int, held []string, err error) {
-	lock, err := standalone.LockDirectory(s.data)
-	if err != nil {
-		return 0, nil, fmt.Errorf("keys can only be retired while no server runs: %w", err)
-	}
-	defer func() { err = errors.Join(err, lock.Close()) }()
-	keys, err := keyfile.Load(s.file)
-	if err != nil {
-		return 0, nil, err
-	}
-	if _, err := reseal.Run(ctx, s.table, keys); err != nil {
-		return 0, nil, err
-	}
-	left, err := reseal.Look(ctx, s.table, keys, clock.System())
-	if err != nil {
-		return 0, nil, err
-	}
-	if len(left.Keys) > 0 {
-		names := make([]string, len(left.Keys))
-		for i, k := range left.Keys {
-			names[i] = fmt.Sprintf("%s of workspace %s", k.Key, k.Workspace)
-		}
-		return 0, nil, fmt.Errorf("API keys are still stored by the fingerprint of an older key; use each once while the server runs, or revoke it: %s", strings.Join(names, ", "))
-	}
-	gone, err = keyfile.Retire(s.file, keys.KeyID())
-	return gone, left.AtListeners, err
-}
+var errKeptByKMS = errors.New("this is for a data directory: the data keys of a stack are kept wrapped by KMS, which keeps its older material too")

@@ -91,10 +91,13 @@ func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err err
 		return err
 	}
 	temp, err := write(path, slices.Concat(roots...))
-	if err == nil {
-		err = os.Rename(temp, path)
+	if err != nil {
+		return err
 	}
-	return errors.Join(err, dir.Sync())
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return dir.Sync()
 }
 
 func open(path string) (*envelope.Keyring, error) {
