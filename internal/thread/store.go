@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/fault"
@@ -34,7 +35,7 @@ func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, k
 	return s.CreateFor(ctx, ref, metadata, nil, keep)
 }
 
-// CreateFor makes a thread that lives for a time; nil is for ever.
+// CreateFor makes a thread that lives for a time; nil is for ever. One of the id that is being deleted is waited for.
 func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
 	now := s.now()
 	if ref.Thread == "" {
@@ -56,20 +57,51 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 	if ttl != nil {
 		writes = append(writes, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
 	}
-	err := s.table.Transact(ctx, writes...)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		if isGrave(failed.Item) {
-			return Thread{}, fault.New(fault.Unavailable, "Thread with ID %s is being deleted. Try again.", ref.Thread)
-		}
-		if keep {
-			return decode(ref, failed.Item)
-		}
+	standing, err := s.putNew(ctx, ref, writes)
+	switch {
+	case err != nil:
+		return Thread{}, err
+	case standing == nil:
+		return decode(ref, &item)
+	case keep:
+		return decode(ref, standing)
+	default:
 		return Thread{}, fault.New(fault.Conflict, "Thread with ID %s already exists.", ref.Thread)
 	}
-	if err != nil {
-		return Thread{}, fmt.Errorf("create thread: %w", err)
+}
+
+// graveWait is how long the deletion of a thread may keep a new one of its id waiting.
+const graveWait = 5 * time.Second
+
+// putNew writes a new thread, or returns the one that stands in its place.
+func (s *Store) putNew(ctx context.Context, ref Ref, writes []table.Write) (standing *table.Item, err error) {
+	var gone table.Watcher
+	up := time.NewTimer(graveWait)
+	defer up.Stop()
+	for {
+		err := s.table.Transact(ctx, writes...)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil, nil
+		case !ok:
+			return nil, fmt.Errorf("create thread: %w", err)
+		case !isGrave(failed.Item):
+			return failed.Item, nil
+		}
+		if gone == nil { // it may be gone by now
+			gone = s.table.Watch(ref.Key())
+			defer gone.Stop()
+			continue
+		}
+		select {
+		case <-gone.C():
+		case <-up.C:
+			return nil, fault.New(fault.Unavailable, "Thread with ID %s is being deleted. Try again.", ref.Thread)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
-	return decode(ref, &item)
 }
 
 // maxMetadata is how many bytes the metadata of a thread may hold: each run carries them.

@@ -100,6 +100,45 @@ func TestOneOfManyCreatesAThread(t *testing.T) {
 	}
 }
 
+// watched is a table that tells when one of its items is watched.
+type watched struct {
+	*meter
+	begun chan struct{}
+}
+
+func (w watched) Watch(key table.Key) table.Watcher {
+	defer close(w.begun)
+	return w.Table.Watch(key)
+}
+
+// TestAThreadIsCreatedWhereOneIsBeingDeleted has its deletion wait until the creation does.
+func TestAThreadIsCreatedWhereOneIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	_, m := newStore(t)
+	w := watched{m, make(chan struct{})}
+	s, ref := thread.NewStore(w, ticking()), newRef()
+	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), false); err != nil {
+		t.Fatal(err)
+	}
+	buried := make(chan struct{})
+	m.committed = func(writes []table.Write) {
+		if put, ok := writes[0].(table.Put); ok && len(put.Item.Body) == 0 {
+			close(buried)
+			<-w.begun
+		}
+	}
+	deleted := make(chan error)
+	go func() { deleted <- s.Delete(t.Context(), ref) }()
+	<-buried
+	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), false)
+	if err != nil || string(created.Metadata) != `{"n":2}` {
+		t.Errorf("got %s (%v)", created.Metadata, err)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAnUnknownThreadIsNotFound(t *testing.T) {
 	t.Parallel()
 	s, _ := newStore(t)
