@@ -89,12 +89,21 @@ func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name st
 	return slices.Compact(found), nil
 }
 
+// restartsLimit is how long RestartUsers begins restarts for: who asks for them is answered within 29 s on AWS.
+const restartsLimit = 15 * time.Second
+
 // RestartUsers restarts the deployments whose agents have the value of one of some keys of a secret, and hands each to tell, with the error of one that could not be.
+// Those that it comes to too late have a fault.Unavailable, whether they use the secret or not.
 func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, changed []string, tell func(deployment string, err error)) error {
 	if len(changed) == 0 {
 		return nil
 	}
+	begun := s.now()
 	err := s.secrets.EachNoted(ctx, ref, func(noted string) error {
+		if s.now().Sub(begun) > restartsLimit {
+			tell(noted, fault.New(fault.Unavailable, `There was no time left to restart it. Repeat the request with "restart": true, or restart it by itself.`))
+			return nil
+		}
 		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: noted})
 		if fault.Is(err, fault.NotFound) {
 			return nil

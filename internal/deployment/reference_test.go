@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -312,5 +313,30 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	wantUnusable(deployment.ReasonSecretMissing, `secret_references[0]: the workspace has no secret "search" with the key "a" any more.`)
 	if _, _, err := f.RunLimits(t.Context(), compute.Ref(d.Revision(d.Latest))); err == nil {
 		t.Error("its limits are not known, and that is no error")
+	}
+}
+
+// TestRestartsEndInTime has each restart of those who use a secret take long. Those that are not reached are told of, and left as they are.
+func TestRestartsEndInTime(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.keep(t, "search", map[string]string{"a": "1"})
+	for _, name := range []string{"one", "two", "three", "four"} {
+		f.promote(t, f.create(t, referring(fromGit(name), "KEY search a")).Ref)
+	}
+	restarted, late := 0, 0
+	err := f.RestartUsers(t.Context(), named("search"), []string{"a"}, func(_ string, err error) {
+		f.clock.move(8 * time.Second)
+		switch {
+		case err == nil:
+			restarted++
+		case fault.Is(err, fault.Unavailable):
+			late++
+		default:
+			t.Error(err)
+		}
+	})
+	if err != nil || restarted != 2 || late != 2 {
+		t.Errorf("%d were restarted and %d late (%v)", restarted, late, err)
 	}
 }
