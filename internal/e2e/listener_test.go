@@ -201,3 +201,30 @@ func TestAListenerThatGoesAway(t *testing.T) {
 		return l.cluster.release(first).process == nil && l.cluster.release(second).process == nil, nil
 	})
 }
+
+// TestAListenersRevisionIsRolledBack has the listener report that the agent which took over has failed.
+func TestAListenersRevisionIsRolledBack(t *testing.T) {
+	t.Parallel()
+	s := newServer(t, "--private-addresses")
+	l, created := s.newListener(t)
+	l.start(t)
+	guarded := placedAt(created.ID, "weather:v1")
+	guarded["auto_rollback"] = true
+	d, body := s.create(t, guarded)
+	d.awaitDeployed(t, value(body.LatestRevision))
+	second := d.image(t, "weather:v2")
+	d.awaitDeployed(t, second)
+	failed := work{Deployment: d.ID, Revision: second, Order: l.cluster.release(second).order}
+	if status := l.report(t.Context(), failed, "failed", "reason", "CRASH_LOOP", "message", "it ends time and again"); status != http.StatusNoContent {
+		t.Fatalf("the report got %d", status)
+	}
+	eventually(t, "the revision before is deployed again", func() (bool, any) {
+		now := d.get(t)
+		third := value(now.LatestRevision)
+		return third != second && d.revision(t, third).Status == "DEPLOYED", now
+	})
+	d.expectAnswer(t, firstWords)
+	if got := d.revision(t, second); value(got.Reason) != "ROLLED_BACK" || !strings.Contains(value(got.Text), "it ends time and again") {
+		t.Errorf("the reason is %s: %s", value(got.Reason), value(got.Text))
+	}
+}
