@@ -36,7 +36,7 @@ var layers = map[layer][]string{
 		"internal/webhook", "internal/workspace", "internal/workspacesecret",
 	},
 	adapter: {
-		"internal/agenthost/wire", "internal/child", "internal/compute/replica", "internal/secret/envelope", "internal/workflow/local/asl",
+		"internal/agenthost/wire", "internal/child", "internal/compute/ecs/pod", "internal/compute/replica", "internal/secret/envelope", "internal/workflow/local/asl",
 	},
 	manners:  {"internal/auth", "internal/metrics", "internal/web"},
 	handlers: {"internal/agenthost", "internal/agentserver", "internal/controlplane", "internal/oidc"},
@@ -84,6 +84,7 @@ var exceptions = map[string]string{
 	"internal/build/codebuild -> internal/table":             "the id of a revision's build is noted",
 	"internal/build/remote -> internal/agenthost/wire":       "what host and clients agree on",
 	"internal/compute/ecs -> internal/secret":                "invoke tokens are derived",
+	"internal/compute/ecs -> internal/compute/ecs/pod":       "what a task can be, apart from the SDKs",
 	"internal/compute/remote -> internal/agenthost/wire":     "what host and clients agree on",
 	"internal/compute/remote -> internal/secret":             "invoke tokens are derived",
 	"internal/registry/files -> internal/secret":             "tokens are signed",

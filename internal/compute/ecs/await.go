@@ -1,6 +1,7 @@
 package ecs
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -72,6 +73,7 @@ func (t *Target) look(ctx context.Context, ref compute.Ref) (compute.Status, err
 		return stopping, nil
 	}
 	current := primaryOf(service)
+	current = cmp.Or(replaced(service, current), current)
 	ready, err := t.ready(ctx, ref, service, current)
 	if err != nil {
 		return compute.Status{}, err
@@ -105,10 +107,23 @@ func primaryOf(service *types.Service) *types.Deployment {
 // ready tells whether all replicas run and pass the health check.
 func (t *Target) ready(ctx context.Context, ref compute.Ref, service *types.Service, current *types.Deployment) (bool, error) {
 	if t.cfg.Compute == Express {
-		status, _, err := t.expressDeployment(ctx, service)
-		return status == types.ServiceDeploymentStatusSuccessful, err
+		return t.expressReady(ctx, service)
 	}
-	if current == nil || current.RolloutState == types.DeploymentRolloutStateFailed || current.DesiredCount == 0 || current.RunningCount < current.DesiredCount {
+	switch {
+	case current == nil:
+		return false, nil
+	case isReplacing(service): // those of one deployment leave when those of the other pass
+		return t.pass(ctx, ref, service.DesiredCount)
+	case current.RolloutState == types.DeploymentRolloutStateFailed || current.RunningCount < current.DesiredCount:
+		return false, nil
+	default:
+		return t.pass(ctx, ref, current.DesiredCount)
+	}
+}
+
+// pass tells whether so many tasks, and not none, pass the health check.
+func (t *Target) pass(ctx context.Context, ref compute.Ref, wanted int32) (bool, error) {
+	if wanted == 0 {
 		return false, nil
 	}
 	group, err := t.targetGroup(ctx, ref)
@@ -125,12 +140,21 @@ func (t *Target) ready(ctx context.Context, ref compute.Ref, service *types.Serv
 			passing++
 		}
 	}
-	return passing >= current.DesiredCount, nil
+	return passing >= wanted, nil
 }
 
-// overdue tells whether the deployment had its time.
+// overdue tells whether the deployment had its time. One that was completed once did with less: what it lacks since, ECS starts again. So did one that a service has gone
+// back to, which is older than what it takes the place of.
 func (t *Target) overdue(service *types.Service, current *types.Deployment) bool {
-	return current.CreatedAt != nil && t.cfg.Now().Sub(*current.CreatedAt) > t.readyLimit(service)
+	if current.CreatedAt == nil || current.RolloutState == types.DeploymentRolloutStateCompleted {
+		return false
+	}
+	for _, d := range service.Deployments {
+		if d.CreatedAt != nil && d.CreatedAt.After(*current.CreatedAt) {
+			return false
+		}
+	}
+	return t.cfg.Now().Sub(*current.CreatedAt) > t.readyLimit(service)
 }
 
 // latestEvent returns the newest that the service has said since the deployment began.

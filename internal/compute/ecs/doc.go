@@ -16,6 +16,9 @@
 // the platform is to blame for, as a role that may not read the secret, is an error. Requests that are throttled or meet a fault of a service
 // are sent again by the SDK; any other refusal of a request is an error.
 //
+// A restart has the service replace its tasks by those of another task definition (restart.go). Until they have taken over, the release is what the tasks before it are:
+// that the others do not start is told of the restart.
+//
 // Remove deletes the listener rule, so that no more callers come in, then the service. ECS takes its tasks out of the target group, which
 // lets requests that are under way finish within DrainLimit, and stops them after that. Meanwhile the target group must stay. Remove does not wait for it, since
 // its caller has seconds, nor does it end with an error, since nobody would retry for that long: it marks the target group, and

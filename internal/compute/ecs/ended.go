@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -22,17 +23,17 @@ const lateEnd = 5 * time.Minute
 
 // taskEnd is what the detail of an event tells of a task.
 type taskEnd struct {
-	Group, LastStatus, StoppedReason string
-	StopCode                         types.TaskStopCode
-	StoppedAt                        time.Time
-	Containers                       []struct {
+	Group, LastStatus, StoppedReason, TaskDefinitionArn string
+	StopCode                                            types.TaskStopCode
+	StoppedAt                                           time.Time
+	Containers                                          []struct {
 		ExitCode *int32
 		Reason   string
 	}
 }
 
-// Ended raises the alarm when the detail of an event of the type TaskStateChange tells that a replica has ended by itself, and not since ECS wanted fewer. An event may come
-// more than once, and late. One of a task that is not of the stack's releases is none of ours.
+// Ended raises the alarm when the detail of an event of the type TaskStateChange tells that a replica has ended by itself, and not since ECS wanted fewer, nor as what a
+// restart tries. An event may come more than once, and late. One of a task that is not of the stack's releases is none of ours.
 func (t *Target) Ended(ctx context.Context, detail json.RawMessage, alarm compute.Alarm) error {
 	var end taskEnd
 	if err := json.Unmarshal(detail, &end); err != nil {
@@ -57,10 +58,32 @@ func (t *Target) Ended(ctx context.Context, detail json.RawMessage, alarm comput
 	if service == nil || aws.ToString(service.Status) == draining {
 		return nil // it was removed
 	}
+	if end.tried(service) {
+		return nil
+	}
 	if ref, err = ownerOf(service, ref); err == nil {
 		alarm(ctx, ref, *status)
 	}
 	return err
+}
+
+// tried tells whether the task was of a restart that has not taken the place of what serves, or was taken back: that it ends is told as the restart's end, and says nothing of
+// the release. Its task definition is a later one than that of the tasks that serve.
+func (e taskEnd) tried(service *types.Service) bool {
+	serving := aws.ToString(service.TaskDefinition)
+	if before := replaced(service, primaryOf(service)); before != nil {
+		serving = aws.ToString(before.TaskDefinition)
+	}
+	return numberOf(e.TaskDefinitionArn) > numberOf(serving)
+}
+
+// numberOf is the number of a task definition among those of its family, which its ARN ends with.
+func numberOf(definition string) int {
+	number, err := strconv.Atoi(definition[strings.LastIndexByte(definition, ':')+1:])
+	if err != nil {
+		return 0
+	}
+	return number
 }
 
 // ownerOf returns the release with the workspace and the deployment that its service's tags name.

@@ -35,6 +35,9 @@ func TestTheEndOfATaskRaisesTheAlarm(t *testing.T) {
 	ref := newRelease().Ref
 	tags := `"tags":[{"key":"slipway:stack","value":"slipway"},{"key":"slipway:workspace","value":"` + ref.Workspace + `"},{"key":"slipway:deployment","value":"` + ref.Deployment +
 		`"},{"key":"slipway:revision","value":"` + ref.Revision + `"}]`
+	withTags := func(service []answer) []answer {
+		return []answer{{0, strings.Replace(service[0].body, `"status":"ACTIVE",`, `"status":"ACTIVE",`+tags+`,`, 1)}}
+	}
 	for name, c := range map[string]struct {
 		group   string
 		further map[string]any
@@ -58,6 +61,12 @@ func TestTheEndOfATaskRaisesTheAlarm(t *testing.T) {
 		"another service":    {group: "web-1"},
 		"no revision":        {group: "slipway-worker"},
 		"service is gone":    {service: []answer{{0, `{"services":[],"failures":[{"reason":"MISSING"}]}`}}},
+		"tried by a restart": {further: map[string]any{"taskDefinitionArn": "arn:task:2"}, service: withTags(replacing("arn:task:2", "IN_PROGRESS"))},
+		"failed restart":     {further: map[string]any{"taskDefinitionArn": "arn:task:12"}, service: withTags(replacing("arn:task:9", "COMPLETED"))},
+		"before a restart": {further: map[string]any{"taskDefinitionArn": "arn:task:1"}, service: withTags(replacing("arn:task:2", "IN_PROGRESS")),
+			want: compute.Status{State: compute.Progressing, Reason: compute.ReasonEnded, Message: "the agent's container ended: Essential container in task exited (exit code 9)"}},
+		"after a restart": {further: map[string]any{"taskDefinitionArn": "arn:task:2"}, service: withTags(replacing("arn:task:2", "COMPLETED")),
+			want: compute.Status{State: compute.Progressing, Reason: compute.ReasonEnded, Message: "the agent's container ended: Essential container in task exited (exit code 9)"}},
 		"service is removed": {service: service(`"status":"DRAINING",` + tags)},
 		"may not read the secret": {further: map[string]any{"stopCode": "TaskFailedToStart", "stoppedReason": "ResourceInitializationError: unable to pull secrets: AccessDeniedException"},
 			err: "unable to pull secrets"},

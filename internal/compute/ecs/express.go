@@ -3,6 +3,7 @@ package ecs
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -58,13 +59,42 @@ func (t *Target) expressDeployment(ctx context.Context, service *types.Service) 
 
 // newestExpress returns the newest deployment of an Express service; nil when there is none yet.
 func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*types.ServiceDeploymentBrief, error) {
-	found, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
-		Service: service.ServiceArn, Cluster: aws.String(t.cfg.Cluster), MaxResults: aws.Int32(1), // newest first
-	})
-	if err != nil || len(found.ServiceDeployments) == 0 {
+	deployed, err := t.expressDeployments(ctx, service, 1)
+	if err != nil || len(deployed) == 0 {
 		return nil, err
 	}
-	return &found.ServiceDeployments[0], nil
+	return &deployed[0], nil
+}
+
+// expressDeployments returns so many deployments of an Express service at most, the newest first.
+func (t *Target) expressDeployments(ctx context.Context, service *types.Service, limit int32) ([]types.ServiceDeploymentBrief, error) {
+	found, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
+		Service: service.ServiceArn, Cluster: aws.String(t.cfg.Cluster), MaxResults: aws.Int32(limit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.ServiceDeployments, nil
+}
+
+// expressHistory is among how many deployments of an Express service one is looked for that succeeded.
+const expressHistory = 100
+
+// expressReady tells whether the tasks of an Express service serve: those of its newest deployment or, while that one only replaces them and when it was taken
+// back, those of one before that succeeded.
+func (t *Target) expressReady(ctx context.Context, service *types.Service) (bool, error) {
+	deployed, err := t.expressDeployments(ctx, service, expressHistory)
+	if err != nil || len(deployed) == 0 {
+		return false, err
+	}
+	switch deployed[0].Status {
+	case types.ServiceDeploymentStatusSuccessful:
+		return true, nil
+	case types.ServiceDeploymentStatusStopped, types.ServiceDeploymentStatusRollbackFailed:
+		return false, nil
+	default:
+		return slices.ContainsFunc(deployed[1:], func(d types.ServiceDeploymentBrief) bool { return d.Status == types.ServiceDeploymentStatusSuccessful }), nil
+	}
 }
 
 // describeExpress returns the Express service of a release; nil when there is none.

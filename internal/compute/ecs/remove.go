@@ -99,26 +99,53 @@ func ignoreMissing(err error) error {
 	return err
 }
 
-// removeTasks takes back the task definitions of the release: several, if it was applied twice at a time. ECS erases those that are inactive
-// when no task needs them any more.
+// definitionsPage is how many task definitions AWS deletes at a time.
+const definitionsPage = 10
+
+// removeTasks takes back the task definitions of the release: one of each restart that Restart has not taken back, and several of its first start, if it was applied
+// twice at a time. ECS erases those that are inactive when no task needs them any more.
 func (t *Target) removeTasks(ctx context.Context, ref compute.Ref) error {
-	for _, status := range []types.TaskDefinitionStatus{types.TaskDefinitionStatusActive, types.TaskDefinitionStatusInactive} {
-		listed, err := t.ecs.ListTaskDefinitions(ctx, &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(t.names.of(ref)), Status: status})
-		if err != nil {
+	inUse, err := t.definitions(ctx, ref, types.TaskDefinitionStatusActive)
+	if err != nil {
+		return err
+	}
+	inactive, err := t.definitions(ctx, ref, types.TaskDefinitionStatusInactive)
+	if err != nil {
+		return err
+	}
+	for _, definition := range inUse {
+		if err := t.deregister(ctx, definition); err != nil {
 			return err
 		}
-		for _, definition := range listed.TaskDefinitionArns {
-			if status == types.TaskDefinitionStatusActive {
-				if _, err := t.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(definition)}); err != nil {
-					return err
-				}
-			}
-			if _, err := t.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: []string{definition}}); err != nil {
-				return err
-			}
+	}
+	for page := range slices.Chunk(append(inactive, inUse...), definitionsPage) {
+		if _, err := t.ecs.DeleteTaskDefinitions(ctx, &ecs.DeleteTaskDefinitionsInput{TaskDefinitions: page}); err != nil {
+			return err
 		}
 	}
 	return nil
+}
+
+// definitions returns the ARNs of the release's task definitions that have a status.
+func (t *Target) definitions(ctx context.Context, ref compute.Ref, status types.TaskDefinitionStatus) ([]string, error) {
+	var arns []string
+	input := &ecs.ListTaskDefinitionsInput{FamilyPrefix: aws.String(t.names.of(ref)), Status: status}
+	for {
+		page, err := t.ecs.ListTaskDefinitions(ctx, input)
+		if err != nil {
+			return nil, err
+		}
+		arns = append(arns, page.TaskDefinitionArns...)
+		if aws.ToString(page.NextToken) == "" {
+			return arns, nil
+		}
+		input.NextToken = page.NextToken
+	}
+}
+
+func (t *Target) deregister(ctx context.Context, definition string) error {
+	_, err := t.ecs.DeregisterTaskDefinition(ctx, &ecs.DeregisterTaskDefinitionInput{TaskDefinition: aws.String(definition)})
+	return err
 }
 
 // removeSecret erases the secret at once. Tasks that drain got its values when they started.

@@ -1,6 +1,7 @@
 package ecs_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -61,6 +62,42 @@ func TestRemoveLetsCallersFinish(t *testing.T) {
 	must(t, target.Sweep(t.Context()))
 	if got := r.of("DeleteTargetGroup"); len(got) != 1 {
 		t.Errorf("deleted target groups: %q", got)
+	}
+}
+
+// TestRemoveTakesBackAllTaskDefinitions gives more of them than AWS lists, or deletes, at a time.
+func TestRemoveTakesBackAllTaskDefinitions(t *testing.T) {
+	t.Parallel()
+	page := func(from, to int, next string) answer {
+		var arns []string
+		for i := from; i <= to; i++ {
+			arns = append(arns, fmt.Sprintf("%q", fmt.Sprint("arn:task:", i)))
+		}
+		return answer{0, `{"taskDefinitionArns":[` + strings.Join(arns, ",") + `],"nextToken":"` + next + `"}`}
+	}
+	r := newRecorded(t, map[string][]answer{
+		"DescribeServices":     {{0, `{"services":[]}`}},
+		"DescribeTargetGroups": {{0, ""}},
+		"ListTaskDefinitions":  {page(11, 110, "2"), page(111, 125, ""), page(1, 10, "")},
+	})
+	must(t, r.target().Remove(t.Context(), newRelease().Ref))
+	if got := r.of("ListTaskDefinitions"); len(got) != 3 || !strings.Contains(got[1], `"nextToken":"2"`) || strings.Contains(got[2], "nextToken") {
+		t.Errorf("listed: %q", got)
+	}
+	if got := len(r.of("DeregisterTaskDefinition")); got != 115 {
+		t.Errorf("%d were deregistered", got)
+	}
+	deleted := r.of("DeleteTaskDefinitions")
+	for _, batch := range deleted {
+		if n := strings.Count(batch, "arn:task:"); n > 10 {
+			t.Errorf("%d at a time: %s", n, batch)
+		}
+	}
+	all := strings.Join(deleted, "")
+	for i := 1; i <= 125; i++ {
+		if strings.Count(all, fmt.Sprintf(`"arn:task:%d"`, i)) != 1 {
+			t.Errorf("task definition %d was not deleted once: %s", i, all)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -11,12 +12,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
 
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/ecs/pod"
 )
 
 var _ compute.Restarter = (*Target)(nil)
 
 // labelRestart is on the containers of a task definition that a restart was made with: its id.
-const labelRestart = "slipway.restart"
+const labelRestart = pod.LabelPrefix + "restart"
 
 // Restart gives the release's secret its present values, and its service a task definition that was made for the restart: the service replaces its tasks by others, keeps all
 // that it has until those pass the health check, and takes the definition before again where they do not. A task of that one that has to be started later finds
@@ -55,6 +57,9 @@ func (t *Target) restart(ctx context.Context, release compute.Release, restartID
 	if aws.ToString(service.TaskDefinition) == definition {
 		return nil
 	}
+	if err := t.retireTasks(ctx, release.Ref, service, definition); err != nil {
+		return err
+	}
 	return t.moveTo(ctx, release.Ref, definition)
 }
 
@@ -65,13 +70,37 @@ func (t *Target) redefine(ctx context.Context, release compute.Release, restartI
 	if err != nil {
 		return "", err
 	}
-	input := t.taskOf(release, env, secretARN)
-	input.ContainerDefinitions[0].DockerLabels = map[string]string{labelRestart: restartID}
+	input, err := t.taskOf(release, env, secretARN)
+	if err != nil {
+		return "", err
+	}
+	input.ContainerDefinitions[0].DockerLabels[labelRestart] = restartID
 	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
 	if err != nil {
 		return "", err
 	}
 	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+}
+
+// retireTasks takes back the task definitions of restarts before, but for the newest one and those that the service has, or may go back to.
+func (t *Target) retireTasks(ctx context.Context, ref compute.Ref, service *types.Service, newest string) error {
+	needed := []string{newest, aws.ToString(service.TaskDefinition)}
+	for _, d := range service.Deployments {
+		needed = append(needed, aws.ToString(d.TaskDefinition))
+	}
+	definitions, err := t.definitions(ctx, ref, types.TaskDefinitionStatusActive)
+	if err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if slices.Contains(needed, definition) {
+			continue
+		}
+		if err := t.deregister(ctx, definition); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // moveTo has the service replace its tasks by those of a definition. Express Mode goes back by itself when they fail.
@@ -110,13 +139,37 @@ func restartOf(definition *types.TaskDefinition) string {
 	return definition.ContainerDefinitions[0].DockerLabels[labelRestart]
 }
 
-// AwaitRestart looks at the newest restart of the release at growing intervals until it has ended.
-func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, _ string) (compute.Status, error) {
-	return t.await(ctx, ref, t.lookRestart)
+// isReplacing tells whether a service replaces its tasks for a restart, or goes back to those before: only restarts give it another task definition.
+func isReplacing(service *types.Service) bool {
+	return slices.ContainsFunc(service.Deployments, func(d types.Deployment) bool {
+		return aws.ToString(d.TaskDefinition) != aws.ToString(service.Deployments[0].TaskDefinition)
+	})
 }
 
-// lookRestart returns how the newest restart of a release is now. The service has gone back to another definition when it has failed.
-func (t *Target) lookRestart(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+// replaced returns the deployment of a service whose tasks serve on while a restart replaces them, or goes back to them; nil when nothing is replaced, or nothing did
+// serve. What a restart tries says nothing of the release.
+func replaced(service *types.Service, current *types.Deployment) *types.Deployment {
+	if current == nil || current.RolloutState == types.DeploymentRolloutStateCompleted || !isReplacing(service) {
+		return nil
+	}
+	for i := range service.Deployments {
+		if service.Deployments[i].RolloutState == types.DeploymentRolloutStateCompleted {
+			return &service.Deployments[i]
+		}
+	}
+	return nil
+}
+
+// AwaitRestart looks at the newest restart of the release, which answers for those that it has overtaken, at growing intervals until it has ended.
+func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	return t.await(ctx, ref, func(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+		return t.lookRestart(ctx, ref, restartID)
+	})
+}
+
+// lookRestart returns how the newest restart of a release is now. The service has gone back to another definition when it has failed, unless the restart is another than
+// that which is asked about: its service may be about to get its definition.
+func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	service, err := t.describe(ctx, ref)
 	if err != nil {
 		return compute.Status{}, err
@@ -135,8 +188,9 @@ func (t *Target) lookRestart(ctx context.Context, ref compute.Ref) (compute.Stat
 		return t.lookExpressRestart(ctx, service, newest)
 	}
 	current := primaryOf(service)
+	behind := aws.ToString(service.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn)
 	switch {
-	case aws.ToString(service.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn):
+	case behind && (restartOf(newest) == restartID || t.cfg.Now().Sub(aws.ToTime(newest.RegisteredAt)) > t.readyLimit(service)):
 		return t.whyNotRestarted(ctx, service, newest, "")
 	case current == nil || aws.ToString(current.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn):
 	case current.RolloutState == types.DeploymentRolloutStateCompleted:

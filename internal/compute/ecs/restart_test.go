@@ -2,6 +2,7 @@ package ecs_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -21,10 +22,10 @@ func task(arn, restart string) []answer {
 	return []answer{{0, fmt.Sprintf(`{"taskDefinition":{"taskDefinitionArn":%q,"status":"ACTIVE","registeredAt":1767268800,"containerDefinitions":[{"name":"Main","dockerLabels":{"slipway.restart":%q}}]}}`, arn, restart)}}
 }
 
-// replacing is a service with a primary deployment of a task definition, and one before it.
+// replacing is a service of two tasks with a primary deployment of a task definition, and one before it.
 func replacing(definition, state string) []answer {
-	return []answer{{0, fmt.Sprintf(`{"services":[{"serviceName":"slipway-x","serviceArn":"arn:service","status":"ACTIVE","taskDefinition":%[1]q,"deployments":[`+
-		`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":%[1]q,"createdAt":1767268800,"rolloutState":%[2]q,"rolloutStateReason":"ECS deployment circuit breaker: tasks failed to start."},`+
+	return []answer{{0, fmt.Sprintf(`{"services":[{"serviceName":"slipway-x","serviceArn":"arn:service","status":"ACTIVE","desiredCount":2,"runningCount":2,"taskDefinition":%[1]q,"deployments":[`+
+		`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":%[1]q,"desiredCount":2,"createdAt":1767268800,"rolloutState":%[2]q,"rolloutStateReason":"ECS deployment circuit breaker: tasks failed to start."},`+
 		`{"id":"ecs-svc/1","status":"ACTIVE","taskDefinition":"arn:task:1","createdAt":1767168800,"rolloutState":"COMPLETED"}]}]}`, definition, state)}}
 }
 
@@ -37,15 +38,15 @@ func TestRestart(t *testing.T) {
 	}{
 		"of a release that runs": {
 			map[string][]answer{"DescribeServices": replacing("arn:task:1", "COMPLETED"), "DescribeTaskDefinition": task("arn:task:1", "")}, false,
-			"DescribeServices DescribeTaskDefinition CreateSecret PutSecretValue RegisterTaskDefinition UpdateService",
+			"DescribeServices DescribeTaskDefinition CreateSecret PutSecretValue RegisterTaskDefinition ListTaskDefinitions UpdateService",
 		},
 		"after another one": {
 			map[string][]answer{"DescribeServices": replacing("arn:task:1", "COMPLETED"), "DescribeTaskDefinition": task("arn:task:1", anotherID)}, false,
-			"DescribeServices DescribeTaskDefinition CreateSecret PutSecretValue RegisterTaskDefinition UpdateService",
+			"DescribeServices DescribeTaskDefinition CreateSecret PutSecretValue RegisterTaskDefinition ListTaskDefinitions UpdateService",
 		},
 		"in Express Mode": {
 			map[string][]answer{"DescribeServices": replacing("arn:task:1", "COMPLETED"), "DescribeTaskDefinition": task("arn:task:1", "")}, true,
-			"DescribeServices DescribeTaskDefinition CreateSecret PutSecretValue RegisterTaskDefinition UpdateExpressGatewayService",
+			"DescribeServices DescribeTaskDefinition CreateSecret PutSecretValue RegisterTaskDefinition ListTaskDefinitions UpdateExpressGatewayService",
 		},
 		"that was asked for before": {
 			map[string][]answer{"DescribeServices": replacing(restartTask, "IN_PROGRESS"), "DescribeTaskDefinition": task(restartTask, restartID)}, false,
@@ -53,7 +54,7 @@ func TestRestart(t *testing.T) {
 		},
 		"that was cut off": {
 			map[string][]answer{"DescribeServices": replacing("arn:task:1", "COMPLETED"), "DescribeTaskDefinition": task(restartTask, restartID)}, false,
-			"DescribeServices DescribeTaskDefinition UpdateService",
+			"DescribeServices DescribeTaskDefinition ListTaskDefinitions UpdateService",
 		},
 		"of one that is absent": {
 			map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}}}, false,
@@ -82,7 +83,7 @@ func TestRestart(t *testing.T) {
 			if strings.HasSuffix(c.want, " UpdateService") && (!strings.Contains(updated, `"rollback":true`) || !strings.Contains(updated, `"minimumHealthyPercent":100`)) {
 				t.Errorf("the service is updated by %s", updated)
 			}
-			if strings.Contains(c.want, "RegisterTaskDefinition Update") {
+			if strings.Contains(c.want, "RegisterTaskDefinition ListTaskDefinitions") {
 				defined, stored := r.of("RegisterTaskDefinition")[0], r.of("PutSecretValue")[0]
 				if !strings.Contains(defined, `"dockerLabels":{"slipway.restart":"`+restartID+`"}`) || strings.Contains(defined, "hunter2") || !strings.Contains(stored, "hunter2") {
 					t.Errorf("the task definition is %s", defined)
@@ -143,6 +144,51 @@ func TestAwaitRestart(t *testing.T) {
 				t.Errorf("updates: %q", back)
 			}
 		})
+	}
+}
+
+// TestARestartTakesBackTheDefinitionsOfThoseBefore but for what the service has, and may go back to.
+func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
+	t.Parallel()
+	const newest = "arn:task:9"
+	r := newRecorded(t, map[string][]answer{
+		"DescribeServices":       replacing(restartTask, "IN_PROGRESS"),
+		"DescribeTaskDefinition": task("arn:task:4", anotherID),
+		"RegisterTaskDefinition": {{0, `{"taskDefinition":{"taskDefinitionArn":"` + newest + `"}}`}},
+		"ListTaskDefinitions":    {{0, `{"taskDefinitionArns":["arn:task:1","arn:task:2","arn:task:3"],"nextToken":"more"}`}, {0, `{"taskDefinitionArns":["arn:task:4","arn:task:9"]}`}},
+	})
+	must(t, r.target().Restart(t.Context(), newRelease(), restartID))
+	if got, want := r.of("DeregisterTaskDefinition"), []string{`{"taskDefinition":"arn:task:3"}`, `{"taskDefinition":"arn:task:4"}`}; !slices.Equal(got, want) {
+		t.Errorf("taken back: %q", got)
+	}
+	if got := r.of("UpdateService"); len(got) != 1 || !strings.Contains(got[0], newest) {
+		t.Errorf("updates: %q", got)
+	}
+}
+
+// TestARestartThatIsOvertaken is answered for by the one that overtakes it, whose definition the service may not have yet.
+func TestARestartThatIsOvertaken(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		service []answer
+		label   string
+		later   time.Duration
+		want    compute.State
+	}{
+		"before it has begun":         {replacing("arn:task:3", "IN_PROGRESS"), anotherID, time.Second, compute.Progressing},
+		"before it has begun, served": {replacing("arn:task:3", "COMPLETED"), anotherID, time.Second, compute.Progressing},
+		"under way":                   {replacing(restartTask, "IN_PROGRESS"), anotherID, time.Second, compute.Progressing},
+		"done":                        {replacing(restartTask, "COMPLETED"), anotherID, time.Second, compute.Healthy},
+		"given up":                    {replacing(restartTask, "FAILED"), anotherID, time.Second, compute.Failed},
+		"gone back for long":          {replacing("arn:task:1", "COMPLETED"), anotherID, time.Hour, compute.Failed},
+		"not at all":                  {replacing("arn:task:1", "COMPLETED"), restartID, time.Second, compute.Failed},
+	} {
+		r := newRecorded(t, map[string][]answer{"DescribeServices": c.service, "DescribeTaskDefinition": task(restartTask, c.label)})
+		ctx, lookOnce := once(t)
+		target := r.target(lookOnce, func(cfg *ecs.Config) { cfg.Now = func() time.Time { return began.Add(c.later) } })
+		if got, err := target.AwaitRestart(ctx, newRelease().Ref, restartID); err != nil || got.State != c.want {
+			t.Errorf("%s: got %+v, %v; want %s", name, got, err, c.want)
+		}
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	secrettypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
 
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/ecs/pod"
 )
 
 const (
@@ -76,7 +77,11 @@ func (t *Target) defineTask(ctx context.Context, release compute.Release, env en
 	if newest.Status == types.TaskDefinitionStatusActive && refersTo(newest, secretARN) {
 		return aws.ToString(newest.TaskDefinitionArn), nil
 	}
-	made, err := t.ecs.RegisterTaskDefinition(ctx, t.taskOf(release, env, secretARN))
+	input, err := t.taskOf(release, env, secretARN)
+	if err != nil {
+		return "", err
+	}
+	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +89,11 @@ func (t *Target) defineTask(ctx context.Context, release compute.Release, env en
 }
 
 // taskOf describes what each task of a release is.
-func (t *Target) taskOf(release compute.Release, env environment, secretARN string) *ecs.RegisterTaskDefinitionInput {
+func (t *Target) taskOf(release compute.Release, env environment, secretARN string) (*ecs.RegisterTaskDefinitionInput, error) {
+	labels, err := pod.Labels(release.ResourceSpec)
+	if err != nil {
+		return nil, err
+	}
 	cpu, memory := fit(release.Resources.CPU, release.Resources.MemoryMB).texts()
 	input := &ecs.RegisterTaskDefinitionInput{
 		Family: aws.String(t.names.of(release.Ref)), Cpu: &cpu, Memory: &memory,
@@ -95,10 +104,11 @@ func (t *Target) taskOf(release compute.Release, env environment, secretARN stri
 		ContainerDefinitions:    []types.ContainerDefinition{t.containerOf(release, env, secretARN)},
 		Tags:                    t.tags(release.Ref),
 	}
+	input.ContainerDefinitions[0].DockerLabels = labels
 	if t.cfg.TaskRole != "" {
 		input.TaskRoleArn = aws.String(t.cfg.TaskRole)
 	}
-	return input
+	return input, nil
 }
 
 // refersTo tells whether the definition's secrets are those of the secret that is there now: one that was deleted and made again has another ARN.

@@ -1,0 +1,32 @@
+package ecs_test
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+	"testing"
+)
+
+// TestLabels gives the agent's container what the ResourceSpec asks for, beside what a restart notes on it.
+func TestLabels(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, map[string][]answer{"DescribeServices": {{0, `{"services":[]}`}, replacing("arn:task:1", "COMPLETED")[0]}})
+	release := newRelease()
+	release.ResourceSpec = json.RawMessage(`{"cpu":1,"annotations":{"team":"b","a/b":"c"},"labels":{"team":"a"}}`)
+	target := r.target()
+	must(t, target.Apply(t.Context(), release))
+	must(t, target.Restart(t.Context(), release, restartID))
+	for i, want := range []map[string]string{{"a/b": "c", "team": "a"}, {"a/b": "c", "team": "a", "slipway.restart": restartID}} {
+		var defined struct {
+			ContainerDefinitions []struct{ DockerLabels map[string]string }
+		}
+		must(t, json.Unmarshal([]byte(r.of("RegisterTaskDefinition")[i]), &defined))
+		if got := defined.ContainerDefinitions[0].DockerLabels; !maps.Equal(got, want) {
+			t.Errorf("the labels are %v, want %v", got, want)
+		}
+	}
+	release.ResourceSpec = json.RawMessage(`{"labels":7}`)
+	if err := target.Restart(t.Context(), release, anotherID); err == nil || !strings.Contains(err.Error(), "decode resource_spec") {
+		t.Errorf("got %v", err)
+	}
+}

@@ -1,0 +1,86 @@
+// Package pod says what of an interface's ResourceSpec a task on ECS is made of. It is apart from package ecs, so that functions which take deployments do not link the SDKs of
+// those that run them.
+package pod
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+const (
+	// LabelPrefix begins the names of the platform's own labels.
+	LabelPrefix = "slipway."
+	// maxLabels is how many bytes labels and annotations may have together: a task definition may have 64 KiB, in which the names of variables have a part too.
+	maxLabels = 16 << 10
+)
+
+// spec is the part of the interface's ResourceSpec that says what a replica is made of.
+type spec struct {
+	Labels           map[string]string `json:"labels"`
+	Annotations      map[string]string `json:"annotations"`
+	ServiceAccount   string            `json:"service_account_name"`
+	ImagePullSecrets []json.RawMessage `json:"image_pull_secrets"`
+	Volumes          []json.RawMessage `json:"volumes"`
+	VolumeMounts     []json.RawMessage `json:"volume_mounts"`
+	InitContainers   []json.RawMessage `json:"init_containers"`
+	Sidecars         []json.RawMessage `json:"sidecars"`
+}
+
+func parse(resourceSpec json.RawMessage) (spec, error) {
+	var parsed spec
+	if len(resourceSpec) == 0 {
+		return parsed, nil
+	}
+	if err := json.Unmarshal(resourceSpec, &parsed); err != nil {
+		return spec{}, fmt.Errorf("decode resource_spec: %w", err)
+	}
+	return parsed, nil
+}
+
+// Labels are those that the agent's container is to have. It can have labels only, which annotations are among.
+func Labels(resourceSpec json.RawMessage) (map[string]string, error) {
+	asked, err := parse(resourceSpec)
+	if err != nil {
+		return nil, err
+	}
+	labels := map[string]string{}
+	maps.Copy(labels, asked.Annotations)
+	maps.Copy(labels, asked.Labels)
+	return labels, nil
+}
+
+// Unsupported says, in sentences that name the field, what of a ResourceSpec a task on ECS cannot have, whatever the deployment's secrets are. What cannot be meant here
+// is left out: the sizes of queue workers and databases.
+func Unsupported(resourceSpec json.RawMessage, _ []string) []string {
+	asked, err := parse(resourceSpec)
+	if err != nil {
+		return []string{"source_config.resource_spec cannot be read: " + err.Error() + "."}
+	}
+	var broken []string
+	breaks := func(is bool, field, why string) {
+		if is {
+			broken = append(broken, fmt.Sprintf("source_config.resource_spec.%s cannot be had on ECS: %s.", field, why))
+		}
+	}
+	breaks(asked.ServiceAccount != "", "service_account_name", "there are no Kubernetes service accounts")
+	breaks(len(asked.ImagePullSecrets) > 0, "image_pull_secrets", "images are pulled with what the platform's own role may")
+	breaks(len(asked.Volumes) > 0, "volumes", "the agent's container has no volumes")
+	breaks(len(asked.VolumeMounts) > 0, "volume_mounts", "the agent's container has no volumes")
+	breaks(len(asked.InitContainers) > 0, "init_containers", "a replica is the agent's container alone")
+	breaks(len(asked.Sidecars) > 0, "sidecars", "a replica is the agent's container alone")
+	size := 0
+	for _, labels := range []struct {
+		field string
+		given map[string]string
+	}{{"labels", asked.Labels}, {"annotations", asked.Annotations}} {
+		for _, name := range slices.Sorted(maps.Keys(labels.given)) {
+			size += len(name) + len(labels.given[name])
+			breaks(strings.HasPrefix(name, LabelPrefix), labels.field, fmt.Sprintf("%q is the platform's, as all names that begin with %s", name, LabelPrefix))
+		}
+	}
+	breaks(size > maxLabels, "labels", fmt.Sprintf("with annotations they may have %d bytes, and have %d", maxLabels, size))
+	return broken
+}
