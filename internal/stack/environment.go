@@ -20,6 +20,7 @@ const (
 	variableVersion       = "SLIPWAY_VERSION"
 	variableRedact        = "SLIPWAY_REDACT_SECRETS"
 	variablePrivate       = "SLIPWAY_PRIVATE_ADDRESSES"
+	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 )
 

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"sync"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/authservice"
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/compute/ecs/pod"
 	"github.com/slipway-run/slipway/internal/cron"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/idempotency"
@@ -138,9 +140,17 @@ func (s *Stack) Deployments() *deployment.Store {
 	return s.deployments.get(func() *deployment.Store {
 		return deployment.NewStore(deployment.Config{
 			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Version: s.Version,
-			Listeners: s.Listeners(), Integrations: checks{s}, Uploads: s.Uploads, Subscribers: s.Webhooks(), Images: s.Images,
+			Listeners: s.Listeners(), Integrations: checks{s}, Uploads: s.Uploads, Subscribers: s.Webhooks(), Images: s.Images, Unsupported: s.unsupported,
 		})
 	})
+}
+
+// unsupported says what of a ResourceSpec agents cannot have that run on ECS. A machine that is their host may give them more.
+func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []string {
+	if s.Get(variableHost) != "" {
+		return nil
+	}
+	return pod.Unsupported(resourceSpec, secrets)
 }
 
 // Listeners is the store of listeners and of what they run.

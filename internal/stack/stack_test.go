@@ -14,8 +14,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/auth"
+	"github.com/slipway-run/slipway/internal/deployment"
+	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/stack"
 	"github.com/slipway-run/slipway/internal/workflow"
@@ -202,6 +207,28 @@ func TestEachAdapterIsMadeOnce(t *testing.T) {
 	all := func() []any { return []any{s.Table(), s.Engine(), s.Runs(), s.Threads(), s.Deployments()} }
 	if first, second := all(), all(); !slices.Equal(first, second) {
 		t.Errorf("got %v, then %v", first, second)
+	}
+}
+
+// TestWhatCannotBeHadIsRefused asks each place where agents run for more than one container.
+func TestWhatCannotBeHadIsRefused(t *testing.T) {
+	t.Parallel()
+	image, listener := "registry.test/agent:1", id.New(time.Now())
+	request := deployment.NewDeployment{
+		Workspace: id.New(time.Now()), Name: "weather", Source: revision.ExternalDocker, RevisionConfig: revision.Config{ImageURI: &image},
+		SourceConfig: deployment.SourceConfig{ResourceSpec: json.RawMessage(`{"sidecars":[{"name":"s","image":"i"}]}`)}, ValidateOnly: true,
+	}
+	const refused = "source_config.resource_spec.sidecars cannot be had on ECS"
+	service := newService(t)
+	if _, err := open(t, service, nil).Deployments().Create(t.Context(), request); !fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), refused) {
+		t.Errorf("on ECS: got %v", err)
+	}
+	if _, err := open(t, service, variables{"SLIPWAY_AGENT_HOST": "http://127.0.0.1:1"}).Deployments().Create(t.Context(), request); err != nil {
+		t.Errorf("on a machine: got %v", err)
+	}
+	request.SourceConfig.ListenerID = &listener
+	if _, err := open(t, service, nil).Deployments().Create(t.Context(), request); err == nil || strings.Contains(err.Error(), refused) {
+		t.Errorf("at a listener: got %v", err)
 	}
 }
 
