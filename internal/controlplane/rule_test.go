@@ -33,7 +33,10 @@ const ownedNames = `
 	PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI PLATFORM_FRAMEWORK_GIT_REF PLATFORM_FRAMEWORK_GIT_REF_SHA FRAMEWORK_AUTH_TYPE
 	PLATFORM_AUTH_ENDPOINT PLATFORM_TENANT_ID PLATFORM_AUTH_VERIFY_TENANT_ID PLATFORM_HOST_PROJECT_ID PLATFORM_HOST_PROJECT_NAME PLATFORM_HOST_REVISION_ID
 	LOG_JSON LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED PLATFORM_DEPLOYMENT_NAME
-	FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PATH PORT MOUNT_PREFIX HOST SLIPWAY_ANY`
+	FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PORT HOST SLIPWAY_ANY`
+
+// machineNames are those that are set where an agent is no image.
+const machineNames = "PATH MOUNT_PREFIX HOME TMPDIR"
 
 // TestNamesThatThePlatformOwnsAreRefused sends names of each kind.
 func TestNamesThatThePlatformOwnsAreRefused(t *testing.T) {
@@ -41,8 +44,17 @@ func TestNamesThatThePlatformOwnsAreRefused(t *testing.T) {
 	rule(t, "A name that the platform owns, or that is given twice, is a 400; predefined settings of the agent server may be set.")
 	f := setUp(t)
 	path, _ := f.create(t, fromGit("weather"))
+	image, _ := f.create(t, fromImage("image"))
 	secrets := func(name string) []any { return []any{object{"name": name, "value": "x"}} }
 	for name := range strings.FieldsSeq(ownedNames) {
+		detail := "secrets[0].name " + name + " is set by the platform."
+		wantDetail(t, f.call(t, "PATCH", image, object{"secrets": secrets(name)}), http.StatusBadRequest, detail)
+	}
+	for name := range strings.FieldsSeq(machineNames) {
+		wantStatus(t, f.call(t, "PATCH", image, object{"secrets": secrets(name)}), http.StatusOK)
+		wantStatus(t, f.call(t, "POST", "/v2/deployments", with(fromImage("image-"+name), "secrets", secrets(name))), http.StatusCreated)
+	}
+	for name := range strings.FieldsSeq(ownedNames + " " + machineNames) {
 		detail := "secrets[0].name " + name + " is set by the platform."
 		wantDetail(t, f.call(t, "POST", "/v2/deployments", with(fromGit("bad"), "secrets", secrets(name))), http.StatusBadRequest, detail)
 		wantDetail(t, f.call(t, "PATCH", path, object{"secrets": secrets(name)}), http.StatusBadRequest, detail)

@@ -45,7 +45,7 @@ func validate(ref Ref, spec Spec, secrets []Secret) error {
 	}
 	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
 	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
-	r.secrets(secrets)
+	r.secrets(spec.Source, secrets)
 	r.references(spec, secrets)
 	r.canary(spec)
 	return r.err()
@@ -120,7 +120,7 @@ const (
 	maxReferred = 20
 )
 
-func (r *rules) secrets(secrets []Secret) {
+func (r *rules) secrets(source revision.Source, secrets []Secret) {
 	seen := map[string]bool{}
 	environment := map[string]string{}
 	for _, secret := range secrets {
@@ -130,7 +130,7 @@ func (r *rules) secrets(secrets []Secret) {
 		r.breaks("secrets may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)
 	}
 	for i, secret := range secrets {
-		r.variable("secrets", i, secret.Name, seen)
+		r.variable(source, "secrets", i, secret.Name, seen)
 		switch {
 		case secret.Value == Redacted:
 			r.breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
@@ -150,16 +150,16 @@ func (r *rules) references(spec Spec, secrets []Secret) {
 		seen[secret.Name] = true
 	}
 	for i, reference := range spec.SecretReferences {
-		r.variable("secret_references", i, reference.Name, seen)
+		r.variable(spec.Source, "secret_references", i, reference.Name, seen)
 	}
 }
 
 // variable checks the name of an environment variable, the i-th of a list, among those that were seen before.
-func (r *rules) variable(list string, i int, name string, seen map[string]bool) {
+func (r *rules) variable(source revision.Source, list string, i int, name string, seen map[string]bool) {
 	switch {
 	case !environmentName(name):
 		r.breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
-	case reserved(name):
+	case reserved(source, name):
 		r.breaks("%s[%d].name %s is set by the platform.", list, i, name)
 	case seen[name]:
 		r.breaks("%s[%d].name %s is given twice.", list, i, name)
@@ -186,8 +186,11 @@ var reservedNames = strings.Fields(`
 	PLATFORM_FRAMEWORK_GIT_REF PLATFORM_FRAMEWORK_GIT_REF_SHA FRAMEWORK_AUTH_TYPE PLATFORM_AUTH_ENDPOINT PLATFORM_TENANT_ID
 	PLATFORM_AUTH_VERIFY_TENANT_ID PLATFORM_HOST_PROJECT_ID PLATFORM_HOST_PROJECT_NAME PLATFORM_HOST_REVISION_ID LOG_JSON
 	LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED
-	PLATFORM_DEPLOYMENT_NAME FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PATH PORT HOST HOME TMPDIR MOUNT_PREFIX`)
+	PLATFORM_DEPLOYMENT_NAME FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PORT HOST`)
 
-func reserved(name string) bool {
-	return slices.Contains(reservedNames, name) || strings.HasPrefix(name, "SLIPWAY_")
+// machineNames are those that are set of the machine which an agent without an image of its own runs on. A container's are its image's business.
+var machineNames = []string{"PATH", "HOME", "TMPDIR", "MOUNT_PREFIX"}
+
+func reserved(source revision.Source, name string) bool {
+	return slices.Contains(reservedNames, name) || strings.HasPrefix(name, "SLIPWAY_") || (!source.IsImage() && slices.Contains(machineNames, name))
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/revision"
 )
 
 const (
@@ -113,6 +114,31 @@ func wantInvalid(t *testing.T, err error, want string) {
 	var broken *fault.Error
 	if !errors.As(err, &broken) || broken.Kind != fault.Invalid || broken.Message != want {
 		t.Errorf("got %#v (%v)\nwant invalid: %s", err, err, want)
+	}
+}
+
+// TestNamesOfTheMachineAreAnImagesOwn sets what the platform sets only of agents that have no image.
+func TestNamesOfTheMachineAreAnImagesOwn(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.keep(t, "search", map[string]string{"a": "1"})
+	sources := map[*deployment.NewDeployment]bool{new(fromGit("git")): false, new(fromImage("image")): true, {Workspace: workspace, Name: "pushed", Source: revision.InternalDocker}: true}
+	for _, name := range []string{"PATH", "HOME", "TMPDIR", "MOUNT_PREFIX", "PORT", "HOST", "SLIPWAY_INVOKE_TOKEN"} {
+		ours := name == "PORT" || name == "HOST" || name == "SLIPWAY_INVOKE_TOKEN"
+		for request, image := range sources {
+			request.ValidateOnly = true
+			request.Secrets, request.SecretReferences = []deployment.Secret{{Name: name, Value: "v"}}, nil
+			_, err := f.Create(t.Context(), *request)
+			request.Secrets, request.SecretReferences = nil, to(name+" search a")
+			_, referredErr := f.Create(t.Context(), *request)
+			for list, err := range map[string]error{"secrets": err, "secret_references": referredErr} {
+				if ours || !image {
+					wantInvalid(t, err, list+"[0].name "+name+" is set by the platform.")
+				} else if err != nil {
+					t.Errorf("%s of %s: %v", name, request.Source, err)
+				}
+			}
+		}
 	}
 }
 
