@@ -19,20 +19,27 @@ const canaryTime = 5 * time.Minute
 
 // Serving returns the release that serves a thread of the deployment, or what belongs to none; it implements runner.Deployments.
 func (s *Store) Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error) {
+	release, _, err := s.ServingSince(ctx, workspace, deployment, thread)
+	return release, err
+}
+
+// ServingSince is Serving that tells the newest restart whose end was told, "" before the first; it implements runner.Deployments.
+func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error) {
 	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err == nil {
 		err = d.mustLive()
 	}
 	if err != nil {
-		return compute.Ref{}, err
+		return compute.Ref{}, "", err
 	}
 	if d.Active == "" {
-		return compute.Ref{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+		return compute.Ref{}, "", fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
 	}
+	serving := d.Active
 	if d.tries(thread) {
-		return compute.Ref(d.Revision(d.Slot)), nil
+		serving = d.Slot
 	}
-	return compute.Ref(d.Revision(d.Active)), nil
+	return compute.Ref(d.Revision(serving)), d.newestRestart(), nil
 }
 
 // tries tells whether a thread is among those that the canary serves. It is so for the whole of a canary, and the next canary has other threads.
@@ -69,6 +76,14 @@ func (s *Store) EndCanary(ctx context.Context, d Deployment) error {
 
 func (d Deployment) sharing(percent int) table.Update {
 	return table.Update{Key: d.Key(), Set: table.Attrs{attrCanary: int64(percent)}, If: d.unchanged()}
+}
+
+// stillTries is the condition that a canary did not end since the deployment was read: that changes no version, and once it is so its release may be removed.
+func (d Deployment) stillTries() table.Cond {
+	if d.Canary == 0 {
+		return table.Cond{}
+	}
+	return table.Equals(attrCanary, int64(d.Canary))
 }
 
 // PromoteCanary makes a revision the active one that is a canary, whose time is not over. One that is none is a fault.Conflict.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/revision"
@@ -110,6 +111,39 @@ func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	}
 	if after := f.get(t, d.Ref); after.Canary != 0 || after.Version() != d.Version() {
 		t.Errorf("got %+v after the end", after)
+	}
+}
+
+// TestNoCanaryIsPromotedThatIsAboutToFail, also when that is decided while it is asked for: its release is being removed.
+func TestNoCanaryIsPromotedThatIsAboutToFail(t *testing.T) {
+	t.Parallel()
+	for name, end := range map[string]func(*testing.T, *fixture, deployment.Deployment, revision.Revision) error{
+		"it is noted why": func(t *testing.T, f *fixture, d deployment.Deployment, r revision.Revision) error {
+			return f.Advance(t.Context(), d, r.Note(f.clock.Now(), revision.ReasonCanaryFailed, "It ended."))
+		},
+		"its share has ended": func(t *testing.T, f *fixture, d deployment.Deployment, _ revision.Revision) error {
+			return f.EndCanary(t.Context(), d)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setUp(t)
+			active, canary := f.try(t, 50)
+			slow := &interrupted{Table: f.table, before: func() {
+				d, r, err := f.GetRevision(t.Context(), canary.Ref)
+				if err == nil {
+					err = end(t, f, d, r)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}}
+			store := deployment.NewStore(deployment.Config{Table: slow, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now})
+			r, err := store.PromoteCanary(t.Context(), canary.Ref)
+			if d := f.get(t, deployment.Ref{Workspace: workspace, Deployment: canary.Deployment}); !fault.Is(err, fault.Conflict) || d.Active != active.Revision {
+				t.Errorf("got %s (%v), and %s is active, want a fault of kind conflict, and %s", r.Status, err, d.Active, active.Revision)
+			}
+		})
 	}
 }
 

@@ -132,8 +132,8 @@ type Deployment struct {
 	watched push.Watch
 	// referred is what the stored deployment refers to.
 	referred []compute.SecretReference
-	// restart is the newest restart whose end was told.
-	restart string
+	// restarts are the newest restarts whose ends were told, the last one last.
+	restarts string
 	// event is the newest event of the deployment.
 	event string
 	// version counts the changes; writes are made under the condition that it is the one read.
@@ -191,7 +191,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 
 		ImageVersion: item.Text(attrImage),
 		event:        item.Text(attrEvent),
-		restart:      item.Text(attrRestart),
+		restarts:     item.Text(attrRestart),
 		version:      item.Int(record.Version),
 	}
 	var err error

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/audit"
 	"github.com/slipway-run/slipway/internal/event"
@@ -63,16 +65,23 @@ func (d Deployment) mustRestart() error {
 
 // Restarted tells that all agents of a deployment run with the values of a restart, once for each restart.
 func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
-	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", "All agents were started anew by restart "+restartID+".")
+	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
+		return "All agents were started anew by restart " + restartID + "."
+	})
 }
 
-// RestartFailed tells that a restart came to nothing and why, once for each restart. The agents before it serve on.
+// RestartFailed tells that a restart came to nothing and why, once for each restart. The agents before it serve on, where there are any.
 func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, message string) error {
-	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, "The agents serve on as they were before restart "+restartID+". "+message)
+	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, func(d Deployment) string {
+		if d.Active == "" {
+			return "No agent serves after restart " + restartID + ". " + message
+		}
+		return "The agents serve on as they were before restart " + restartID + ". " + message
+	})
 }
 
 // tellRestart changes nothing that clients are shown of the deployment. One that is deleted has told its last event.
-func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason, message string) error {
+func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
 	for range contention {
 		d, err := s.Get(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
@@ -81,13 +90,27 @@ func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind
 		if err != nil {
 			return err
 		}
-		if d.Status == AwaitingDelete || d.restart == restartID {
+		told := strings.Fields(d.restarts)
+		if d.Status == AwaitingDelete || slices.Contains(told, restartID) {
 			return nil
 		}
-		note := table.Update{Key: d.Key(), Set: table.Attrs{attrRestart: restartID}, If: d.unchanged()}
-		if err = s.publish(ctx, d, []event.Event{d.ofAgent(kind, reason, message)}, note); !isOvertaken(err) {
+		told = append(told, restartID)
+		told = told[max(0, len(told)-toldRestarts):]
+		note := table.Update{Key: d.Key(), Set: table.Attrs{attrRestart: strings.Join(told, " ")}, If: d.unchanged()}
+		end := d.ofAgent(kind, reason, message(d))
+		end.Revision = cmp.Or(d.Active, d.Slot)
+		if err = s.publish(ctx, d, []event.Event{end}, note); !isOvertaken(err) {
 			return err
 		}
 	}
 	return busy(ref.Deployment)
 }
+
+// newestRestart is the restart whose end was told last, "" before the first.
+func (d Deployment) newestRestart() string {
+	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
+}
+
+// toldRestarts is of how many restarts a deployment remembers that their ends were told: a step that is repeated tells nothing anew, unless as many others have ended
+// meanwhile.
+const toldRestarts = 20

@@ -116,6 +116,7 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	f.get(t, d.Ref) // which is remembered
 	must(f.RestartFailed(t.Context(), d.Ref, other, "START_FAILED", "It ended."))
 	must(f.Restarted(t.Context(), d.Ref, other))
+	must(f.RestartFailed(t.Context(), d.Ref, one, "INTERNAL_ERROR", "no")) // whose step is repeated after the other's end
 	want := [][4]string{
 		{"deployment.restarted", active, "", "All agents were started anew by restart " + one + "."},
 		{"deployment.restart_failed", active, "START_FAILED", "The agents serve on as they were before restart " + other + ". It ended."},
@@ -139,4 +140,22 @@ func TestTheEndOfARestartIsToldOnce(t *testing.T) {
 	must(f.Restarted(t.Context(), d.Ref, one))
 	check()
 	must(f.Restarted(t.Context(), deployment.Ref{Workspace: workspace, Deployment: one}, one)) // which is gone
+}
+
+// TestWhoAsksWhatServesIsToldOfTheNewestRestart whose end was told, however many there were.
+func TestWhoAsksWhatServesIsToldOfTheNewestRestart(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	d := f.create(t, fromGit("weather"))
+	active, want := f.promote(t, d.Ref).Revision, ""
+	for range 30 {
+		release, restart, err := f.ServingSince(t.Context(), workspace, d.Deployment, "")
+		if err != nil || release.Revision != active || restart != want {
+			t.Fatalf("got %s since %q (%v), want %s since %q", release.Revision, restart, err, active, want)
+		}
+		want = id.New(f.clock.Now())
+		if err := f.Restarted(t.Context(), d.Ref, want); err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -161,7 +161,7 @@ func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end .
 		set[attrCanary] = int64(0)
 	}
 	change := d.change(now, set)
-	change.If = table.All(change.If, d.untold(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
+	change.If = table.All(change.If, d.untold(), d.stillTries(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
 	change.Index = d.due(now)
 	return s.overtaken(s.transact(ctx, d, append(end, change)...))
 }

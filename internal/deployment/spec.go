@@ -25,7 +25,7 @@ func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
 	version, graphs, crashed := item.Int(record.Version), item.Text(attrGraphs), item.Text(attrCrashed)
 	if known, ok := s.known.Get(ref, version); ok && known.graphs == graphs && known.crashed == crashed {
 		// These change without the version, too.
-		known.event, known.restart, known.Canary = item.Text(attrEvent), item.Text(attrRestart), int(item.Int(attrCanary))
+		known.event, known.restarts, known.Canary = item.Text(attrEvent), item.Text(attrRestart), int(item.Int(attrCanary))
 		known.Stopped, known.Leftover = item.Bool(attrStopped), leftoverOf(item)
 		return known.Deployment, nil
 	}

@@ -23,7 +23,7 @@ func (d Deployment) Recoverable(now time.Time) bool {
 	return d.Status == AwaitingDelete && !d.Purging && now.Before(d.PurgeAt)
 }
 
-// Doomed tells whether a deployment was deleted for good: nothing can undo it any more, so that what it has may be erased.
+// Doomed tells whether a deployment was deleted for good: without a recovery window, or its purge has begun. Nothing can undo that, so what it has may be erased.
 func (d Deployment) Doomed() bool {
 	return d.Status == AwaitingDelete && (d.Purging || d.PurgeAt.IsZero())
 }

@@ -8,8 +8,9 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// Canary is no status but a phase of DEPLOYING, whose beginning Since tells: the release is healthy and serves a share of the threads.
-const Canary Status = "CANARY"
+// trial is where Since has the beginning of a canary, which is no status: no revision has it, and it is not in the transition table. It is a phase of DEPLOYING, in which
+// the release is healthy and serves a share of the threads.
+const trial Status = "CANARY"
 
 const (
 	// ReasonCanary: it is DEPLOYING as a canary.
@@ -22,23 +23,25 @@ const (
 // told.
 func (r Revision) Trying(now time.Time, percent int) table.Update {
 	change := r.Note(now, ReasonCanary, fmt.Sprintf("It is a canary: %d %% of the threads are served by it, the others by the active revision.", percent))
-	change.Set[attrStatus], change.Set[attrSince+string(Canary)] = string(r.Status), clock.Format(now)
+	change.Set[attrStatus], change.Set[attrSince+string(trial)] = string(r.Status), clock.Format(now)
 	return change
 }
 
 // Trial is when the revision's canary began; ok is false when it did not.
 func (r Revision) Trial() (begun time.Time, ok bool) {
-	begun, ok = r.Since[Canary]
+	begun, ok = r.Since[trial]
 	return begun, ok
 }
 
-// Doomed tells whether it was noted on the revision why it is about to fail.
+// Doomed tells of a revision in flight whether it was noted why it is about to fail: its release is not to run any more. Of one that has ended it tells nothing; the Reason
+// of one that is DEPLOYED may be that it was rolled back.
 func (r Revision) Doomed() bool { return r.Reason != "" && r.Reason != ReasonCanary }
 
-// Promoted returns the write of a revision that becomes the active one.
+// Promoted returns the write of a revision that becomes the active one. A canary does only while it is not Doomed: its release may be on its way out.
 func (r Revision) Promoted(now time.Time) table.Update {
 	change := r.Change(now, Deployed)
 	if r.Reason == ReasonCanary {
+		change.If = table.All(change.If, table.Equals(attrReason, ReasonCanary))
 		change.Set[attrReason], change.Set[attrMessage] = "", ""
 	}
 	return change

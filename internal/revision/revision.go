@@ -80,7 +80,7 @@ type Revision struct {
 	Status           Status
 	// Reason and Message say why the status is what it is; "" when there is nothing to say.
 	Reason, Message string
-	// Since tells when the revision came to each status that it had.
+	// Since tells when the revision came to each status that it had, and when its Trial began.
 	Since map[Status]time.Time
 	// CommitSHA is the commit that was built, or the digest of the tarball; "" before.
 	CommitSHA string

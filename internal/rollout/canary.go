@@ -1,6 +1,7 @@
 package rollout
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -10,22 +11,34 @@ import (
 	"github.com/slipway-run/slipway/internal/revision"
 )
 
-// afterHealth says whether a release that has become healthy is tried as a canary first: where its deployment asks for that, and has a release that serves.
-func (r *Rollout) afterHealth(ctx context.Context, at position, target compute.Target) (next, error) {
+// readyLimit is how long a canary waits for the release that serves where its deployment does not say how long one may take to become healthy.
+const readyLimit = 10 * time.Minute
+
+// afterHealth says whether a release that has become healthy is tried as a canary first: where its deployment asks for that, and has a release that serves. One that is
+// starting, as it is scaled or restarted, is waited for until wait ends, and again while the new one might have been on its way to health for as long.
+func (r *Rollout) afterHealth(wait context.Context, at position, target compute.Target) (next, error) {
 	if _, begun := at.revision.Trial(); begun {
 		return canary, nil
 	}
 	if _, ok := target.(compute.Minder); !ok || !at.deployment.WantsCanary(at.revision) {
 		return promote, nil
 	}
-	serving, err := look(ctx, target, at.deployment, at.deployment.Active)
-	if err != nil || serving.State != compute.Healthy {
-		return promote, err // there is nothing to compare it with, and it may be what mends it
+	serving, err := target.Await(wait, compute.Ref(at.deployment.Revision(at.deployment.Active)))
+	if err != nil {
+		return "", fmt.Errorf("await release that serves: %w", err)
 	}
-	return canary, nil
+	end := at.revision.Since[revision.Deploying].Add(cmp.Or(at.deployment.ReadyLimit(), readyLimit))
+	switch {
+	case serving.State == compute.Healthy:
+		return canary, nil
+	case serving.State == compute.Progressing && r.Now().Before(end):
+		return awaitHealthy, nil
+	default:
+		return promote, nil // there is nothing to compare it with, and it may be what mends it
+	}
 }
 
-// canary has the release serve a share of the threads for a while, and waits whether it stays healthy. It may be promoted by request meanwhile.
+// canary has the release serve a share of the threads for a while. It may be promoted by request meanwhile.
 func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	if at.revision.Doomed() {
 		return fail, nil // an earlier delivery of this step has noted why
@@ -33,14 +46,33 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	if at.revision.Status == revision.Deployed {
 		return promote, nil // which does what is left to do
 	}
-	begun, ok := at.revision.Trial()
+	if begun, ok := at.revision.Trial(); ok {
+		return r.mind(ctx, at, begun)
+	}
 	switch {
-	case !ok && !at.deployment.WantsCanary(at.revision): // any more
+	case !at.deployment.WantsCanary(at.revision): // any more
 		return promote, nil
-	case !ok:
+	case at.deployment.Retiring != "":
+		// A promotion by request overwrites it, and that release would be forgotten. Nothing else writes it while this revision has the slot.
+		if err := r.retire(ctx, at.deployment, at.deployment.Retiring); err != nil {
+			return "", err
+		}
+		return "", deployment.ErrOvertaken // by this step
+	default:
 		return canary, r.Deployments.BeginCanary(ctx, at.deployment, at.revision)
 	}
-	target, _ := r.target(at.deployment)
+}
+
+// mind waits whether a canary stays healthy for the rest of its time.
+func (r *Rollout) mind(ctx context.Context, at position, begun time.Time) (next, error) {
+	target, ok := r.target(at.deployment)
+	if !ok {
+		return r.cannotRun(ctx, at)
+	}
+	minder, ok := target.(compute.Minder)
+	if !ok {
+		return promote, nil // as nobody can say how it does
+	}
 	status, err := look(ctx, target, at.deployment, at.revision.Revision)
 	left := begun.Add(at.deployment.CanaryTime()).Sub(r.Now())
 	switch {
@@ -60,7 +92,7 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 		wait, cancel = context.WithTimeout(wait, left)
 		defer cancel()
 	}
-	relapse, err := target.(compute.Minder).AwaitRelapse(wait, compute.Ref(at.revision.Ref))
+	relapse, err := minder.AwaitRelapse(wait, compute.Ref(at.revision.Ref))
 	if err != nil {
 		return "", fmt.Errorf("mind canary: %w", err)
 	}

@@ -238,8 +238,12 @@ func TestWhatIsNoCanary(t *testing.T) {
 	}{
 		"nobody asked for it": {nil, nil},
 		"it is turned off":    {new(0), nil},
-		"what serves is not healthy": {new(50), func(t *testing.T, s *server, d deployment.Deployment) {
-			s.target.become(d.Active, compute.Status{State: compute.Progressing})
+		"what serves has failed": {new(50), func(t *testing.T, s *server, d deployment.Deployment) {
+			s.target.become(d.Active, compute.Status{State: compute.Failed})
+			s.patch(t, d.Ref, again("dev"))
+		}},
+		"what serves is gone": {new(50), func(t *testing.T, s *server, d deployment.Deployment) {
+			s.target.become(d.Active, compute.Status{State: compute.Absent})
 			s.patch(t, d.Ref, again("dev"))
 		}},
 		"it was deployed before": {new(50), func(t *testing.T, s *server, d deployment.Deployment) {

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-run/slipway/internal/build"
 	"github.com/slipway-run/slipway/internal/deployment"
 	"github.com/slipway-run/slipway/internal/revision"
+	"github.com/slipway-run/slipway/internal/rollout"
 	"github.com/slipway-run/slipway/internal/workflow"
 )
 
@@ -118,6 +119,49 @@ func (s *server) live(t *testing.T) deployment.Ref {
 		s.settle(t, ref)
 	}
 	return ref
+}
+
+// TestAServerThatIsKilledWhileARevisionFails kills it after each write of a rollout whose canary ends with a fault of the platform. The next server carries it to that end,
+// and leaves the first revision as it was.
+func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
+	t.Parallel()
+	for n := 1; ; n++ {
+		m := newMachine(t)
+		first := m.start(t, m.table)
+		first.minded(steady)
+		d := first.settle(t, first.create(t, tried()).Ref)
+		first.kill()
+		died := dies(t, m, n, func(t *testing.T, s *server) {
+			ctx := context.WithoutCancel(t.Context())
+			s.minded(steady)
+			s.around = failing("Canary", 1<<40, true)
+			if next, err := s.deployments.Patch(ctx, d.Ref, again("dev")); err == nil {
+				s.carried(ctx, next.Latest)
+			}
+		})
+		s := m.start(t, m.table)
+		s.minded(steady)
+		s.around = failing("Canary", 1<<40, true)
+		s.resume(t)
+		if len(s.revisions(t, d.Ref)) == 1 {
+			s.patch(t, d.Ref, again("dev"))
+		}
+		now := s.settle(t, d.Ref)
+		s.wantAtRest(t, d.Ref, revision.DeployFailed)
+		if r := s.revision(t, d.Ref, now.Latest); r.Reason != rollout.ReasonInternal || now.Active != d.Active {
+			t.Errorf("it failed with %s: %s", r.Reason, r.Message)
+		}
+		s.kill()
+		if t.Failed() {
+			t.Fatalf("after the death at write %d", n)
+		}
+		if !died {
+			if n < 10 {
+				t.Errorf("the whole rollout took %d writes only", n-1)
+			}
+			return
+		}
+	}
 }
 
 // TestATeardownThatIsKilledGoesOn kills the server after each write of a teardown, without and with a recovery window.

@@ -119,7 +119,7 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	}
 	target, ok := r.target(at.deployment)
 	if !ok {
-		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
+		return r.cannotRun(ctx, at)
 	}
 	wait, stop := r.waitForRelease(ctx, at)
 	defer stop()
@@ -134,7 +134,7 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 				return "", err
 			}
 		}
-		return r.afterHealth(ctx, at, target)
+		return r.afterHealth(wait, at, target)
 	case compute.Failed:
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), status.Reason, status.Message))
 	case compute.Absent: // lost with the process that ran it
@@ -142,6 +142,11 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 	default:
 		return awaitHealthy, nil
 	}
+}
+
+// cannotRun notes that nothing here runs releases of the revision's source.
+func (r *Rollout) cannotRun(ctx context.Context, at position) (next, error) {
+	return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
 }
 
 // noTarget says why a source's releases cannot run here.

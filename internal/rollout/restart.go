@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/deployment"
@@ -39,17 +40,24 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 	return awaitRestart, nil
 }
 
-// awaitRestart waits until the agents that serve are those that the restart has started, or others that were started since.
+// awaitRestart waits until the agents that serve are those that the restart has started, or others that were started since. A release that has no callers yet is waited
+// for, unless it came after the restart, and has what the restart brings: what becomes of it is told by its rollout.
 func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 	all, err := r.restarted(ctx, t)
 	if err != nil {
 		return "", err
+	}
+	if !slices.ContainsFunc(all, position.serves) {
+		return r.awaitFirst(ctx, t)
 	}
 	wait, end := r.untilStopping(ctx)
 	defer end()
 	wait, stop := context.WithTimeout(wait, r.Patience)
 	defer stop()
 	for _, at := range all {
+		if !at.serves() && at.revision.Revision > t.Restart { // ids sort by their time
+			continue
+		}
 		target, err := r.restarter(at.deployment)
 		if err != nil {
 			return "", err
@@ -68,6 +76,29 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 		}
 	}
 	return done, r.Deployments.Restarted(ctx, t.deployment(), t.Restart)
+}
+
+// awaitFirst waits where no agent serves: until the revision in flight, which gets the values of the restart as well, does, or until there is none in flight any more.
+func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
+	d, err := r.Deployments.Get(ctx, t.deployment())
+	var at position
+	if err == nil {
+		at, err = r.read(ctx, task{Task: deployment.Task{Workspace: t.Workspace, Deployment: t.Deployment, Revision: d.Slot}})
+	}
+	switch {
+	case fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete):
+		return done, nil
+	case err != nil:
+		return "", err
+	case at.deployment.Active != "":
+		return awaitRestart, nil
+	case !at.deployment.Busy:
+		return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, at.revision.Reason, at.revision.Message)
+	}
+	wait, stop := r.waitForRelease(ctx, at)
+	defer stop()
+	<-wait.Done()
+	return awaitRestart, nil
 }
 
 // failRestart tells of a restart whose retries ran out.

@@ -27,7 +27,7 @@ const describeLimit = 30 * time.Second
 
 // Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
-	endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
+	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
 		return graph.Description{}, err
 	}
@@ -42,26 +42,43 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 }
 
 // UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of it to take. A change that the graph refuses is a
-// fault.Invalid, an agent that does not answer a fault.Unavailable.
+// fault.Invalid, an agent that does not answer a fault.Unavailable. Where a canary says nothing before it ends, the active release is asked.
 func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
-	endpoint, done, err := a.acquire(ctx, workspace, deployment, invocation.ThreadID)
+	invocation.Operation = graph.OperationUpdateState
+	err := a.updateState(ctx, workspace, deployment, invocation.ThreadID, invocation, take)
+	if errors.Is(err, errCanary) {
+		return a.updateState(ctx, workspace, deployment, "", invocation, take)
+	}
+	return err
+}
+
+// updateState is UpdateState by the release that serves a thread, "" for the active one. The error is errCanary when that is a canary which has said nothing.
+func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
+	release, endpoint, done, err := a.acquire(ctx, workspace, deployment, thread)
 	if err != nil {
 		return err
 	}
 	defer done()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	invocation.Operation = graph.OperationUpdateState
-	stream, err := a.Graph.Invoke(ctx, endpoint, invocation)
-	if err != nil {
+	silent := func(err error) error {
+		if _, ended := errors.AsType[*graph.UnavailableError](err); ended && onTrial(ctx, a.Deployments, release, thread) {
+			return errCanary
+		}
 		return unavailable(err)
 	}
+	stream, err := a.Graph.Invoke(ctx, endpoint, invocation)
+	if err != nil {
+		return silent(err)
+	}
 	defer stream.Close()
-	for {
+	for said := false; ; said = true {
 		event, err := stream.Next()
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
+		case err != nil && !said:
+			return silent(err)
 		case err != nil:
 			return unavailable(err)
 		case event.Name == graph.EventError:
@@ -80,15 +97,14 @@ func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, 
 	}
 }
 
-// acquire returns the agent that serves a thread, or what belongs to none (""). Where a canary is not to be had, it is that of the active release.
-func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread string) (compute.Endpoint, func(), error) {
-	release, err := a.Deployments.Serving(ctx, workspace, deployment, thread)
-	if err != nil {
-		return compute.Endpoint{}, nil, err
+// acquire returns the agent that serves a thread, or what belongs to none (""). The error is errCanary when that is a canary which is not to be had.
+func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, endpoint compute.Endpoint, done func(), err error) {
+	if release, err = a.Deployments.Serving(ctx, workspace, deployment, thread); err != nil {
+		return release, endpoint, nil, err
 	}
 	target, err := a.Target(ctx)
 	if err != nil {
-		return compute.Endpoint{}, nil, fmt.Errorf("find agents: %w", err)
+		return release, endpoint, nil, fmt.Errorf("find agents: %w", err)
 	}
 	limit := a.Wait
 	if limit == 0 {
@@ -96,17 +112,17 @@ func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread stri
 	}
 	wait, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	endpoint, done, err := target.Acquire(wait, release)
-	if err != nil {
-		if ctx.Err() == nil && (wait.Err() != nil || isUnavailable(err)) {
-			if onTrial(ctx, a.Deployments, release, thread) {
-				return a.acquire(ctx, workspace, deployment, "")
-			}
-			return compute.Endpoint{}, nil, fault.New(fault.Unavailable, "The agent does not answer at the moment.")
-		}
-		return compute.Endpoint{}, nil, fmt.Errorf("acquire release: %w", err)
+	endpoint, done, err = target.Acquire(wait, release)
+	switch {
+	case err == nil:
+		return release, endpoint, done, nil
+	case ctx.Err() != nil || (wait.Err() == nil && !isUnavailable(err)):
+		return release, endpoint, nil, fmt.Errorf("acquire release: %w", err)
+	case onTrial(ctx, a.Deployments, release, thread):
+		return release, endpoint, nil, errCanary
+	default:
+		return release, endpoint, nil, fault.New(fault.Unavailable, "The agent does not answer at the moment.")
 	}
-	return endpoint, done, nil
 }
 
 func isUnavailable(err error) bool {

@@ -2,7 +2,9 @@ package runner_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/http/httptest"
 	"sync"
 	"testing"
 	"time"
@@ -62,38 +64,62 @@ func TestWhatACanaryCannotDo(t *testing.T) {
 	}
 }
 
-// TestAStateIsChangedByTheReleaseOfItsThread or by the active one, when the canary is not to be had.
+// TestAStateIsChangedByTheReleaseOfItsThread or by the active one, when the canary is not to be had, or ends before it has said anything.
 func TestAStateIsChangedByTheReleaseOfItsThread(t *testing.T) {
 	t.Parallel()
-	var mu sync.Mutex
-	asked := []string{}
-	agent := func(name string) compute.Endpoint {
-		return graphtest.Start(t, func(_ context.Context, invocation graph.Invocation, _ func(string, any)) error {
-			mu.Lock()
-			defer mu.Unlock()
-			asked = append(asked, name+" "+string(invocation.Operation))
-			return nil
+	gone := httptest.NewServer(nil)
+	gone.Close()
+	for name, c := range map[string]struct {
+		// canary answers for the canary; a nil one is not asked, as what acquiring it says.
+		canary  func(emit func(string, any)) error
+		acquire func() (compute.Endpoint, error)
+		want    []string
+		fails   bool
+	}{
+		"it answers":          {canary: func(func(string, any)) error { return nil }, want: []string{"canary"}},
+		"it is not to be had": {acquire: func() (compute.Endpoint, error) { return compute.Endpoint{}, &compute.UnavailableError{} }, want: []string{"active"}},
+		"it does not listen":  {acquire: func() (compute.Endpoint, error) { return compute.Endpoint{URL: gone.URL}, nil }, want: []string{"active"}},
+		"it ends at once":     {canary: func(func(string, any)) error { return graphtest.ErrBreak }, want: []string{"canary", "active"}},
+		"it refuses":          {canary: func(func(string, any)) error { return errors.New("no") }, want: []string{"canary"}, fails: true},
+		"it ends in the middle": {canary: func(emit func(string, any)) error {
+			emit(graph.EventUpdates, update("one", ""))
+			return graphtest.ErrBreak
+		}, want: []string{"canary"}, fails: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var mu sync.Mutex
+			asked := []string{}
+			agent := func(name string, answer func(func(string, any)) error) compute.Endpoint {
+				return graphtest.Start(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+					mu.Lock()
+					defer mu.Unlock()
+					if asked = append(asked, name); invocation.Operation != graph.OperationUpdateState {
+						t.Errorf("the %s one is asked to %s", name, invocation.Operation)
+					}
+					return answer(emit)
+				})
+			}
+			f := newFixture(t, agent("active", func(func(string, any)) error { return nil }), nil)
+			if c.acquire == nil {
+				canary := agent("canary", c.canary)
+				c.acquire = func() (compute.Endpoint, error) { return canary, nil }
+			}
+			f.tryOut(c.acquire)
+			agents := &runner.Agents{
+				Deployments: f.target, Target: func(context.Context) (compute.Target, error) { return f.target, nil }, Graph: graph.NewClient(nil), Wait: time.Second,
+			}
+			err := agents.UpdateState(t.Context(), "w", "d", graph.Invocation{Graph: "agent", ThreadID: f.newThread().Thread}, func(graph.Checkpoint) error { return nil })
+			if (err != nil) != c.fails {
+				t.Errorf("got %v", err)
+			}
+			if diff := cmp.Diff(c.want, asked); diff != "" {
+				t.Errorf("who was asked (-want +got):\n%s", diff)
+			}
+			if callers := f.target.callers.Load(); callers != 0 {
+				t.Errorf("%d callers are left", callers)
+			}
 		})
-	}
-	f, canary := newFixture(t, agent("active"), nil), agent("canary")
-	agents := &runner.Agents{
-		Deployments: f.target, Target: func(context.Context) (compute.Target, error) { return f.target, nil }, Graph: graph.NewClient(nil), Wait: time.Second,
-	}
-	there := true
-	f.tryOut(func() (compute.Endpoint, error) {
-		if there {
-			return canary, nil
-		}
-		return compute.Endpoint{}, &compute.UnavailableError{}
-	})
-	for _, there = range []bool{true, false} {
-		err := agents.UpdateState(t.Context(), "w", "d", graph.Invocation{Graph: "agent", ThreadID: f.newThread().Thread}, func(graph.Checkpoint) error { return nil })
-		if err != nil {
-			t.Error(err)
-		}
-	}
-	if diff := cmp.Diff([]string{"canary " + string(graph.OperationUpdateState), "active " + string(graph.OperationUpdateState)}, asked); diff != "" {
-		t.Errorf("who was asked (-want +got):\n%s", diff)
 	}
 }
 

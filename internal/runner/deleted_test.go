@@ -14,6 +14,11 @@ import (
 // deleted is a deployment in its recovery window.
 type deleted struct{}
 
+func (d deleted) ServingSince(ctx context.Context, workspace, deployment, thread string) (compute.Ref, string, error) {
+	release, err := d.Serving(ctx, workspace, deployment, thread)
+	return release, "", err
+}
+
 func (deleted) Serving(context.Context, string, string, string) (compute.Ref, error) {
 	return compute.Ref{}, fault.New(fault.Conflict, "It is being deleted.")
 }

@@ -28,15 +28,22 @@ type limits struct {
 	timeout time.Duration
 }
 
-// limits returns those of a release, which are read once.
-func (r *Runner) limits(ctx context.Context, release compute.Ref) (limits, error) {
+// started is a release since one of its restarts.
+type started struct {
+	compute.Ref
+
+	restart string
+}
+
+// limits returns those of a release, which are read once, and once after each restart.
+func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
 	found, ok := r.known.Get(release)
 	if ok {
 		return found, nil
 	}
 	if r.Limits != nil {
 		var err error
-		if found.seats, found.timeout, err = r.Limits(ctx, release); err != nil {
+		if found.seats, found.timeout, err = r.Limits(ctx, release.Ref); err != nil {
 			return limits{}, err
 		}
 	}

@@ -86,6 +86,30 @@ func runsBeyondTheLimitWait(t *testing.T, limit func(*runner.Config), apart bool
 	}
 }
 
+// TestLimitsAreReadAnewAfterARestart in place, as the values of secrets may bound runs.
+func TestLimitsAreReadAnewAfterARestart(t *testing.T) {
+	t.Parallel()
+	var read atomic.Int64
+	endpoint := graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error { return nil })
+	f := newFixture(t, endpoint, func(c *runner.Config) {
+		c.Limits = func(context.Context, compute.Ref) (int, time.Duration, error) {
+			read.Add(1)
+			return 0, 0, nil
+		}
+	})
+	for restarts := range 3 {
+		f.target.restarted.Store(int64(restarts))
+		for range 2 {
+			if got := f.join(f.create(f.newThread(), "hi", run.Enqueue)); got.Status != run.Success {
+				t.Errorf("a run ended as %s", got.Status)
+			}
+		}
+		if got := read.Load(); got != int64(restarts+1) {
+			t.Errorf("the limits were read %d times after %d restarts", got, restarts)
+		}
+	}
+}
+
 // TestARunThatTakesTooLongTimesOut and what it has shown is kept.
 func TestARunThatTakesTooLongTimesOut(t *testing.T) {
 	t.Parallel()

@@ -57,6 +57,8 @@ type deployed struct {
 	callers atomic.Int64
 	// promoted is how many releases have followed the first.
 	promoted atomic.Int64
+	// restarted is how often the agents were started anew.
+	restarted atomic.Int64
 	// canary is where a canary answers that serves all threads; nil while there is none.
 	canary atomic.Pointer[func() (compute.Endpoint, error)]
 }
@@ -70,6 +72,11 @@ func (d *deployed) Serving(_ context.Context, workspace, deployment, thread stri
 		revision = canaryRevision
 	}
 	return compute.Ref{Workspace: workspace, Deployment: deployment, Revision: revision}, nil
+}
+
+func (d *deployed) ServingSince(ctx context.Context, workspace, deployment, thread string) (compute.Ref, string, error) {
+	release, err := d.Serving(ctx, workspace, deployment, thread)
+	return release, fmt.Sprint("restart ", d.restarted.Load()), err
 }
 
 func (d *deployed) Acquire(ctx context.Context, ref compute.Ref) (endpoint compute.Endpoint, done func(), err error) {

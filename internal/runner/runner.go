@@ -32,6 +32,8 @@ type Deployments interface {
 	// Serving returns the revision that serves a thread, which is the active one unless another one is a canary, or what belongs to none (""): always the active one. A
 	// deployment that has none is a fault.Unavailable, one that was deleted a fault.Conflict, an unknown one a fault.NotFound.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
+	// ServingSince is Serving that names the newest restart of the agents, too, "" before the first: what a release's environment says may change with each.
+	ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error)
 }
 
 // Config is what a Runner works with.
@@ -70,8 +72,8 @@ type Runner struct {
 
 	gates gates
 	held  held
-	// known holds the limits of releases, which never change.
-	known *lru.Cache[compute.Ref, limits]
+	// known holds the limits of releases, which change with a restart only.
+	known *lru.Cache[started, limits]
 }
 
 // New returns a runner.
@@ -89,7 +91,7 @@ func New(c Config) *Runner {
 	if c.Margin == 0 {
 		c.Margin = 3 * time.Second
 	}
-	return &Runner{Config: c, held: newHeld(), known: lru.New[compute.Ref, limits](mostKnown)}
+	return &Runner{Config: c, held: newHeld(), known: lru.New[started, limits](mostKnown)}
 }
 
 // task is the input of a Task state: the step, and the run that it is about.
@@ -257,10 +259,11 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 // turn waits until this runner may work on one more run of the deployment, and returns the release that serves the thread then.
 func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found limits, leave func(), err error) {
 	for {
-		if release, err = r.Deployments.Serving(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
+		var restart string
+		if release, restart, err = r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
 			return release, found, nil, unserved(err)
 		}
-		if found, err = r.limits(ctx, release); err != nil {
+		if found, err = r.limits(ctx, started{release, restart}); err != nil {
 			return release, found, nil, err
 		}
 		if leave != nil {
