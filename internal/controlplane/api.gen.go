@@ -720,12 +720,14 @@ type Deployment struct {
 	ActiveRevisionID *string `json:"active_revision_id"`
 
 	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
-	// unless it is true.
+	// unless it is true. At a listener: when that reports it failed.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
 	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
-	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, and none of a revision that
-	// is made by `redeploy` or `rollback`. A deployment that a listener runs can have none.
+	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, or the one that does has failed,
+	// and none of a revision that is made by `redeploy` or `rollback`. A revision that serves but is only starting, as it is scaled or restarted, is waited for; when it
+	// is not healthy `readiness_timeout_seconds` (600 where that is not set) after the new one is DEPLOYING, the new one is promoted at once. A deployment that a
+	// listener runs can have none.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 
 	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
@@ -779,12 +781,14 @@ type Deployment struct {
 // DeploymentCreateRequest defines model for DeploymentCreateRequest.
 type DeploymentCreateRequest struct {
 	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
-	// unless it is true.
+	// unless it is true. At a listener: when that reports it failed.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
 	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
-	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, and none of a revision that
-	// is made by `redeploy` or `rollback`. A deployment that a listener runs can have none.
+	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, or the one that does has failed,
+	// and none of a revision that is made by `redeploy` or `rollback`. A revision that serves but is only starting, as it is scaled or restarted, is waited for; when it
+	// is not healthy `readiness_timeout_seconds` (600 where that is not set) after the new one is DEPLOYING, the new one is promoted at once. A deployment that a
+	// listener runs can have none.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 
 	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
@@ -830,13 +834,14 @@ type DeploymentNotRestarted struct {
 // DeploymentPatchRequest defines model for DeploymentPatchRequest.
 type DeploymentPatchRequest struct {
 	// AutoRollback Whether the revision that served before is deployed again, as a new revision, when one stops being healthy within minutes after it was promoted. Not
-	// unless it is true.
+	// unless it is true. At a listener: when that reports it failed.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
 
 	// CanaryPercent How many percent of the threads a revision serves as a canary when it is healthy, before it is promoted; the active revision serves the others meanwhile.
-	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, and none of a revision that
-	// is made by `redeploy` or `rollback`. A deployment that a listener runs can have none. Changing it
-	// makes no revision; it counts for canaries that begin afterwards.
+	// A thread stays with its revision until the canary ends. None unless it is above 0. There is no canary where no revision serves, or the one that does has failed,
+	// and none of a revision that is made by `redeploy` or `rollback`. A revision that serves but is only starting, as it is scaled or restarted, is waited for; when it
+	// is not healthy `readiness_timeout_seconds` (600 where that is not set) after the new one is DEPLOYING, the new one is promoted at once. A deployment that a
+	// listener runs can have none. Changing it makes no revision; it counts for canaries that begin afterwards.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 
 	// CanarySeconds How long a canary lasts; 300 where it is not set. A revision that does not stay healthy in that time is DEPLOY_FAILED with `CANARY_FAILED`, and the active
@@ -929,7 +934,8 @@ type Event struct {
 	ID        string    `json:"id"`
 	Timestamp string    `json:"timestamp"`
 
-	// Type What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on.
+	// Type What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on,
+	// where there are any.
 	// `revision.` and a status say that a revision came to it; `revision.canary` that one, which is DEPLOYING, begins to serve a share of the threads.
 	// `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
 	// started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
@@ -959,7 +965,8 @@ type EventData struct {
 	StatusReason  *string `json:"status_reason"`
 }
 
-// EventType What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on.
+// EventType What happened. `deployment.restarted`: the agents that serve were all started anew by a restart; `deployment.restart_failed`: they were not, and those before serve on,
+// where there are any.
 // `revision.` and a status say that a revision came to it; `revision.canary` that one, which is DEPLOYING, begins to serve a share of the threads.
 // `agent.crashed`: the agent that serves had been healthy and has ended, or cannot be
 // started again; the reason and its last output are in the data. It is started again, and what happens until `agent.recovered` is not told: that it is healthy and
@@ -2032,6 +2039,9 @@ type EventFrom = string
 // Force defines model for force.
 type Force = bool
 
+// GitlabDelivery defines model for gitlab_delivery.
+type GitlabDelivery = string
+
 // IntegrationID defines model for integration_id.
 type IntegrationID = string
 
@@ -2465,6 +2475,14 @@ type ReceivePushHookParams struct {
 
 	// XHubSignature256 `sha256=` and the HMAC of the body.
 	XHubSignature256 *string `json:"X-Hub-Signature-256,omitempty"`
+	XGitlabEvent     *string `json:"X-Gitlab-Event,omitempty"`
+
+	// XGitlabToken The secret itself, in place of a signature.
+	XGitlabToken     *string `json:"X-Gitlab-Token,omitempty"`
+	XGitlabEventUUID *string `json:"X-Gitlab-Event-UUID,omitempty"`
+
+	// IdempotencyKey GitLab's id of the delivery, from version 17.4. It is the same when the event is sent again.
+	IdempotencyKey *GitlabDelivery `json:"Idempotency-Key,omitempty"`
 }
 
 // AskAboutInstallationParams defines parameters for AskAboutInstallation.
@@ -6193,6 +6211,82 @@ func (siw *ServerInterfaceWrapper) ReceivePushHook(w http.ResponseWriter, r *htt
 		}
 
 		params.XHubSignature256 = &XHubSignature256
+
+	}
+
+	// ------------- Optional header parameter "X-Gitlab-Event" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Gitlab-Event")]; found {
+		var XGitlabEvent string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-Gitlab-Event", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Gitlab-Event", valueList[0], &XGitlabEvent, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-Gitlab-Event", Err: err})
+			return
+		}
+
+		params.XGitlabEvent = &XGitlabEvent
+
+	}
+
+	// ------------- Optional header parameter "X-Gitlab-Token" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Gitlab-Token")]; found {
+		var XGitlabToken string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-Gitlab-Token", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Gitlab-Token", valueList[0], &XGitlabToken, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-Gitlab-Token", Err: err})
+			return
+		}
+
+		params.XGitlabToken = &XGitlabToken
+
+	}
+
+	// ------------- Optional header parameter "X-Gitlab-Event-UUID" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("X-Gitlab-Event-UUID")]; found {
+		var XGitlabEventUUID string
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "X-Gitlab-Event-UUID", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "X-Gitlab-Event-UUID", valueList[0], &XGitlabEventUUID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "X-Gitlab-Event-UUID", Err: err})
+			return
+		}
+
+		params.XGitlabEventUUID = &XGitlabEventUUID
+
+	}
+
+	// ------------- Optional header parameter "Idempotency-Key" -------------
+	if valueList, found := headers[http.CanonicalHeaderKey("Idempotency-Key")]; found {
+		var IdempotencyKey GitlabDelivery
+		n := len(valueList)
+		if n != 1 {
+			siw.ErrorHandlerFunc(w, r, &TooManyValuesForParamError{ParamName: "Idempotency-Key", Count: n})
+			return
+		}
+
+		err = runtime.BindStyledParameterWithOptions("simple", "Idempotency-Key", valueList[0], &IdempotencyKey, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationHeader, Explode: false, Required: false, Type: "string", Format: ""})
+		if err != nil {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "Idempotency-Key", Err: err})
+			return
+		}
+
+		params.IdempotencyKey = &IdempotencyKey
 
 	}
 

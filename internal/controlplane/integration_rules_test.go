@@ -18,5 +18,6 @@ const (
 	pushOther         = "Tags, other branches, other repositories, branches that are created or deleted, and deployments whose `build_on_push` is false make no revision."
 	pushOnce          = "A delivery that comes again makes no second revision."
 	pushBurst         = "A burst of pushes collapses to the newest: those before it are SKIPPED."
-	pushHookRule      = "GET …/push-hook has the URL and secret of a webhook for one deployment, whatever the host; it is good for that deployment alone."
+	pushHookRule      = "GET …/push-hook has the URL and secret of a webhook for one deployment, at any host that signs as GitHub does, and at GitLab; it is good for that deployment alone."
+	pushGitLab        = "GitLab's webhook proves itself by the secret as `X-Gitlab-Token`. A Push Hook is held to the rules of pushes; other events are a 202 and do nothing."
 )

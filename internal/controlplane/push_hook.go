@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -26,6 +27,10 @@ func (s server) ReceiveGithubWebhook(ctx context.Context, request ReceiveGithubW
 func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequestObject) (ReceivePushHookResponseObject, error) {
 	p := request.Params
 	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
+	if token := value(p.XGitlabToken); token != "" {
+		// Only the key is the same when the event is sent again; GitLab before version 17.4 has none.
+		d = push.Delivery{Event: value(p.XGitlabEvent), ID: cmp.Or(value(p.IdempotencyKey), value(p.XGitlabEventUUID)), Token: token}
+	}
 	err := s.Push.Expects(ctx, request.WorkspaceID, request.DeploymentID, d)
 	if err == nil {
 		d.Body, err = readDelivery(request.Body)

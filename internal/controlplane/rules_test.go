@@ -108,7 +108,7 @@ var deploymentChapters = []chapter{
 	}},
 	{"Integrations and pushes", []string{
 		integrationShapes, integrationForge, installLists, installFlow, installCSRF, credentialRules, credentialUse, integrationTag, integrationOthers, integrationRoles,
-		pushSigned, pushBuilds, pushOther, pushOnce, pushBurst, pushHookRule,
+		pushSigned, pushBuilds, pushOther, pushOnce, pushBurst, pushHookRule, pushGitLab,
 	}},
 	{"Secrets of the workspace", []string{
 		secretShapes, secretRoles, secretOthers, secretMembers, secretPatched, secretUsed, secretConditions, secretListed, secretRotated, secretTooLarge, secretLogs,

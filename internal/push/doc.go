@@ -1,7 +1,8 @@
 // Package push makes a revision of a deployment with build_on_push when somebody pushes to its branch: the rules of the webhooks that tell of it.
 //
 // A webhook comes from the server's GitHub App, for all repositories of all its installations (Receiver.App), or from one repository at any host that
-// signs as GitHub does, for one deployment (Receiver.Deployment). The path of a push from the App:
+// signs as GitHub does, or at GitLab, for one deployment (Receiver.Deployment). GitLab signs nothing and sends the secret itself, and what it tells is read as if
+// GitHub had sent it. The path of a push from the App:
 //
 //  1. The signature over the body is checked, in constant time and against each secret, before anything is read from it.
 //  2. A push of a tag, and one that creates or deletes a branch, does nothing.

@@ -106,6 +106,9 @@ func (r *Receiver) appSecrets(ctx context.Context) ([]string, error) {
 type Delivery struct {
 	// Event, ID and Signature are the headers X-GitHub-Event, X-GitHub-Delivery and X-Hub-Signature-256.
 	Event, ID, Signature string
+	// Token is the header X-Gitlab-Token, which GitLab's webhooks have in place of a signature. Their Event is X-Gitlab-Event, their ID Idempotency-Key, or
+	// X-Gitlab-Event-UUID where there is no key.
+	Token string
 	// Body is the raw body.
 	Body []byte
 }
@@ -124,7 +127,7 @@ func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d 
 	if !id.Valid(workspace) || !id.Valid(deployment) {
 		return unauthorized()
 	}
-	if err := d.stated(); err != nil {
+	if err := r.stated(ctx, workspace, deployment, d); err != nil {
 		return err
 	}
 	exists, err := r.builder.Exists(ctx, workspace, deployment)
@@ -141,7 +144,7 @@ func (r *Receiver) App(ctx context.Context, d Delivery) error {
 	if err != nil {
 		return err
 	}
-	if err := d.check(secrets...); err != nil {
+	if err := d.check(signed(d.Body, d.Signature, secrets)); err != nil {
 		return err
 	}
 	switch d.Event {
@@ -182,7 +185,11 @@ func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string,
 	if err != nil {
 		return err
 	}
-	if err := d.check(secret); err != nil || d.Event != eventPush {
+	good, event, parse := signed(d.Body, d.Signature, []string{secret}), eventPush, parse
+	if d.Token != "" {
+		good, event, parse = d.bears(secret), eventGitLab, parseGitLab
+	}
+	if err := d.check(good); err != nil || d.Event != event {
 		return err
 	}
 	p, err := parse(d.Body)
@@ -196,16 +203,16 @@ func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string,
 	return r.deliver(context.WithoutCancel(ctx), target{workspace, deployment}, d, c)
 }
 
-// check refuses a delivery that is not signed with one of the secrets, or has no id.
-func (d Delivery) check(secrets ...string) error {
+// check refuses a delivery whose signature or token is not good, or that has no id.
+func (d Delivery) check(good bool) error {
 	if len(d.Body) > MaxPayload {
 		return fault.New(fault.TooLarge, "The payload is larger than %d MB.", MaxPayload>>20)
 	}
-	if !signed(d.Body, d.Signature, secrets) {
+	if !good {
 		return unauthorized()
 	}
 	if d.ID == "" || len(d.ID) > 200 {
-		return fault.New(fault.Invalid, "The header X-GitHub-Delivery is missing, or is no id.")
+		return fault.New(fault.Invalid, "The header X-GitHub-Delivery, or GitLab's Idempotency-Key or X-Gitlab-Event-UUID, is missing, or is no id.")
 	}
 	return nil
 }
