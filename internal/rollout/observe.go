@@ -54,15 +54,24 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	return done, err
 }
 
-// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended for long enough.
+// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended for long enough. One that its target does not have is started.
 func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) error {
 	target, ok := r.target(d)
 	if !ok || d.Crashed.IsZero() || d.Status == deployment.AwaitingDelete || r.Now().Sub(d.Crashed) < r.Steady {
 		return nil
 	}
 	status, err := look(ctx, target, d, d.Active)
-	if err != nil || status.State != compute.Healthy {
+	switch {
+	case err != nil:
+		return err
+	case status.State == compute.Healthy:
+		return r.Deployments.Recovered(ctx, d)
+	case status.State != compute.Absent:
+		return nil
+	}
+	_, rev, err := r.Deployments.GetRevision(ctx, d.Revision(d.Active))
+	if err != nil {
 		return err
 	}
-	return r.Deployments.Recovered(ctx, d)
+	return r.startAgain(ctx, target, d, rev)
 }

@@ -1,11 +1,13 @@
 package rollout_test
 
 import (
+	"context"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/compute"
+	"github.com/slipway-run/slipway/internal/deployment"
 )
 
 // TestAnAgentThatCrashedRecovers when it is healthy, and has not ended for a while, and not before.
@@ -41,5 +43,37 @@ func TestAnAgentThatCrashedRecovers(t *testing.T) {
 	}
 	if left := s.overdue(t); len(left) != 0 {
 		t.Errorf("%d deployments are looked after still", len(left))
+	}
+}
+
+// TestAnAgentThatCannotBeRestoredIsToldOf and started as soon as it can be, though nobody deploys anything.
+func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first := m.start(t, m.table)
+	d := first.settle(t, first.create(t, first.keep(t, fromGit("weather"))).Ref)
+	first.loseSecret(t)
+	first.kill()
+	m.target.lose()
+	s := m.start(t, m.table)
+	if err := s.rollout.Restore(t.Context()); err == nil {
+		t.Error("it was restored without its secret")
+	}
+	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
+	if err != nil || events[len(events)-1].Type != "agent.crashed" || events[len(events)-1].Reason != deployment.ReasonSecretMissing {
+		t.Errorf("got %v (%v)", events, err)
+	}
+	if _, err := s.deployments.WorkspaceSecrets().Create(context.Background(), kept, map[string]string{"api-key": "again"}); err != nil {
+		t.Fatal(err)
+	}
+	for after, crashed := range []bool{true, false} {
+		s.rollout.Now = func() time.Time { return clock.System().Add(time.Duration(after+1) * 20 * time.Minute) }
+		s.rescue(t)
+		if release, there := m.target.release(d.Active); !there || release.Env["KEY"] != "again" {
+			t.Errorf("the agent was started: %v, with %q", there, release.Env["KEY"])
+		}
+		if now := s.get(t, d.Ref); now.Crashed.IsZero() == crashed {
+			t.Errorf("at look %d it crashed at %v", after+1, now.Crashed)
+		}
 	}
 }

@@ -233,8 +233,26 @@ func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
 		return r.retire(ctx, d, ref.Revision)
 	}
 	target, ok := r.target(d)
-	if !ok {
+	switch {
+	case !ok:
+		return nil
+	case ref.Revision == d.Active:
+		return r.startAgain(ctx, target, d, rev)
+	default: // its rollout goes on, and says what becomes of it
+		return r.apply(ctx, target, d, rev)
+	}
+}
+
+// startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue tries it again.
+func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
+	err := r.apply(ctx, target, d, rev)
+	if err == nil {
 		return nil
 	}
-	return r.apply(ctx, target, d, rev)
+	status := compute.Status{State: compute.Failed, Reason: ReasonInternal, Message: internalTrouble}
+	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+		status.Reason, status.Message = unusable.Reason, unusable.Message
+	}
+	r.Deployments.Alarm(ctx, compute.Ref(rev.Ref), status)
+	return err
 }

@@ -378,7 +378,7 @@ func (s *Server) Serve(ctx context.Context) error {
 
 // start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
 func (s *Server) start(ctx context.Context) error {
-	// What cannot be brought back must not keep the rest down; the reconciler tries it again.
+	// What cannot be brought back must not keep the rest down; the reconciler tries those again that serve.
 	if err := s.rollout.Restore(ctx); err != nil {
 		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
 	}
