@@ -111,7 +111,7 @@ func (p *parameter) checkPath(r *http.Request) problems {
 	return p.checkValues([]string{value})
 }
 
-// normalize takes the last of several values where one is wanted. Where a list is wanted it takes the items of a JSON array, and leaves out empty
+// normalize takes the last of several values where one is wanted. Where a list is wanted it takes the items of JSON arrays, and leaves out empty
 // values: a client that has nothing to name may still name the parameter.
 func (p *parameter) normalize(values []string) ([]string, bool) {
 	values, changed := p.choose(values)
@@ -129,16 +129,21 @@ func (p *parameter) choose(values []string) ([]string, bool) {
 	if !p.list && len(values) > 1 {
 		return values[len(values)-1:], true
 	}
-	if p.list && len(values) == 1 && strings.HasPrefix(values[0], "[") {
+	if !p.list || !slices.ContainsFunc(values, func(value string) bool { return value == "" || value[0] == '[' }) {
+		return values, false
+	}
+	chosen := []string{}
+	for _, value := range values {
 		var items []string
-		if err := json.Unmarshal([]byte(values[0]), &items); err == nil {
-			return items, true
+		switch {
+		case value == "":
+		case value[0] == '[' && json.Unmarshal([]byte(value), &items) == nil:
+			chosen = append(chosen, items...)
+		default:
+			chosen = append(chosen, value)
 		}
 	}
-	if p.list && slices.Contains(values, "") {
-		return slices.DeleteFunc(slices.Clone(values), func(value string) bool { return value == "" }), true
-	}
-	return values, false
+	return chosen, true
 }
 
 func (p *parameter) checkValues(values []string) problems {
