@@ -175,6 +175,15 @@ func FramesSince(workspace, deployment, thread string, number int64) table.Query
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: sincePrefix(number)}
 }
 
+// FrameSinceNumber reads back from the key of what the agent kept the number of the checkpoint after which it did.
+func FrameSinceNumber(key table.Key) (int64, error) {
+	parts := strings.Split(key.SK, "#")
+	if len(parts) != 3 || parts[0] != "FS" {
+		return 0, fmt.Errorf("key %v is not that of what an agent kept", key)
+	}
+	return strconv.ParseInt(parts[1], 10, 64)
+}
+
 // CheckpointLog lists the kinds of items that are a thread's state, for copies of it: each query asks for one, oldest first.
 func CheckpointLog(workspace, deployment, thread string) []table.Query {
 	var queries []table.Query

@@ -277,6 +277,9 @@ func TestIdsAreReadBackFromKeys(t *testing.T) {
 		if got, err := keys.CheckpointNumber(keys.Checkpoint(w, d, "t", want)); err != nil || got != want {
 			t.Errorf("CheckpointNumber: got %d (%v), want %d", got, err, want)
 		}
+		if got, err := keys.FrameSinceNumber(keys.FrameSince(w, d, "t", want, 3)); err != nil || got != want {
+			t.Errorf("FrameSinceNumber: got %d (%v), want %d", got, err, want)
+		}
 	}
 }
 
@@ -298,6 +301,9 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 		}
 		if number, err := keys.CheckpointNumber(c.got); (err == nil) != (name == "Checkpoint") {
 			t.Errorf("CheckpointNumber of %s: got %v (%v)", name, number, err)
+		}
+		if number, err := keys.FrameSinceNumber(c.got); (err == nil) != (name == "FrameSince") {
+			t.Errorf("FrameSinceNumber of %s: got %v (%v)", name, number, err)
 		}
 	}
 }

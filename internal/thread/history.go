@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/slipway-run/slipway/internal/graph"
 	"github.com/slipway-run/slipway/internal/keys"
-	"github.com/slipway-run/slipway/internal/record"
-	"github.com/slipway-run/slipway/internal/state"
 	"github.com/slipway-run/slipway/internal/table"
 )
 
@@ -190,48 +187,4 @@ func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wan
 	}
 	slices.Reverse(shown)
 	return shown, nil
-}
-
-// Subgraph is a subgraph's newest checkpoint since one of the graph's own, as clients see it.
-type Subgraph struct {
-	graph.Checkpoint
-
-	Created string
-}
-
-// Subgraphs returns the subgraphs of an agent's own checkpoint by namespace. Of those that last, only what came since is known.
-func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
-	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
-	if err != nil || len(items) == 0 {
-		return nil, err
-	}
-	root, err := s.StateAt(ctx, ref, number)
-	if err != nil {
-		return nil, err
-	}
-	values, found := map[string]*state.Values{}, map[string]Subgraph{}
-	for _, item := range items {
-		var b sinceBody
-		if err := errors.Join(record.Check(item, sinceKind), record.Decode(item, &b)); err != nil {
-			return nil, err
-		}
-		if b.Shown == nil {
-			continue
-		}
-		c := unnamed(item)
-		before := new(state.Values)
-		switch {
-		case b.Shown.Self:
-			before = values[c.NS]
-		case b.Shown.Root:
-			before = root.Values.Clone()
-		}
-		if err := before.Apply(b.Shown.Patch); err != nil {
-			return nil, fmt.Errorf("item %v: %w", item.Key, err)
-		}
-		values[c.NS] = before
-		c.Values, c.Next, c.Tasks, c.Metadata = before.JSON(), b.Shown.Next, b.Shown.Tasks, b.Shown.Metadata
-		found[c.NS] = Subgraph{Checkpoint: c, Created: item.Text(record.Created)}
-	}
-	return found, nil
 }

@@ -64,6 +64,8 @@ type Lock struct {
 	Last string
 	// Overtaken is the newest of the runs that were ever overtaken by an interrupt, "" when none was: those up to it that are still pending never begin.
 	Overtaken string
+	// OvertakenWhy says why they were overtaken, the newest time that some were.
+	OvertakenWhy string
 	// Tail is the newest of the runs that were not delayed, TailAt when it was created.
 	Tail   string
 	TailAt time.Time
@@ -102,6 +104,8 @@ const (
 	AttrUnsealed   = "unsealed"
 	AttrPosition   = "position"
 	AttrCheckpoint = "checkpoint"
+
+	AttrOvertakenWhy = "overtaken_why"
 
 	attrStateUpdated = "state_updated"
 )
@@ -144,6 +148,7 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 			Checkpoint: item.Int(AttrCheckpoint),
 		},
 	}
+	t.Lock.OvertakenWhy = item.Text(AttrOvertakenWhy)
 	if b.Interrupts != nil {
 		t.Interrupts = b.Interrupts
 	}
