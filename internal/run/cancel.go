@@ -30,6 +30,18 @@ func (a Action) status() Status {
 	return Interrupted
 }
 
+// Reason says in words why a run was ended before it had come to its end. It is "" for a run that was not, and for one that was when nothing was noted of that yet.
+type Reason string
+
+const (
+	byRequest    Reason = "The run was cancelled."
+	byDisconnect Reason = "The run was cancelled, because the connection of the client that waited for it was lost."
+)
+
+func supersededBy(run string) Reason {
+	return Reason("The run was superseded by run " + run + ", whose multitask_strategy is interrupt.")
+}
+
 // NothingToCancel is the fault of a cancel that finds no unfinished run.
 func NothingToCancel() error {
 	return fault.New(fault.NotFound, "No matching runs to cancel. Those that have ended, or were cancelled before, stay as they are.")
@@ -38,11 +50,16 @@ func NothingToCancel() error {
 // Cancel ends a run that has not ended: the first cancel wins, and its worker can write nothing more. The next queued run begins. A run that has ended
 // is NothingToCancel, an unknown one a fault.NotFound.
 func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
-	return s.cancel(ctx, ref, action, Pending, Running)
+	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
+}
+
+// Abandon is Cancel of a run for whose end nobody waits any more. What it did is kept.
+func (s *Store) Abandon(ctx context.Context, ref Ref) error {
+	return s.cancel(ctx, ref, Keep, byDisconnect, Pending, Running)
 }
 
 // cancel is Cancel for a run in one of the statuses.
-func (s *Store) cancel(ctx context.Context, ref Ref, action Action, in ...Status) error {
+func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, in ...Status) error {
 	for range contention {
 		t, run, err := s.read(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
@@ -62,9 +79,9 @@ func (s *Store) cancel(ctx context.Context, ref Ref, action Action, in ...Status
 		}
 		var next *Run
 		if run.Run == t.Lock.Run {
-			next, err = s.cancelActive(ctx, t, run, action)
+			next, err = s.cancelActive(ctx, t, run, action, why)
 		} else {
-			err = s.cancelQueued(ctx, t, run, action)
+			err = s.cancelQueued(ctx, t, run, action, why)
 		}
 		if isChanged(err) {
 			continue
@@ -79,7 +96,7 @@ func (s *Store) cancel(ctx context.Context, ref Ref, action Action, in ...Status
 }
 
 // cancelActive ends the thread's active run and hands the thread on. It returns the run that has it now.
-func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, action Action) (*Run, error) {
+func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (*Run, error) {
 	q, err := s.queued(ctx, t)
 	if err != nil {
 		return nil, err
@@ -96,7 +113,7 @@ func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, acti
 			return nil, err
 		}
 	}
-	end := s.end(run.Ref, action.status(), now)
+	end := s.end(run.Ref, action.status(), why, now)
 	return q.next, s.table.Transact(ctx, append([]table.Write{end}, s.passOn(t, &change, q.next, status, asked)...)...)
 }
 
@@ -122,14 +139,14 @@ func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread
 }
 
 // cancelQueued ends a run that waits behind the active one. What it leaves is kept when its turn would have come.
-func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action) error {
+func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) error {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
 	lock := t.ChangeLock(now, table.Attrs{})
 	if action == Undo {
 		request := keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)
 		return s.table.Transact(ctx, table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: request}, lock)
 	}
-	change := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted)}, waits)
+	change := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits)
 	return s.table.Transact(ctx, change, lock)
 }
 
@@ -188,7 +205,7 @@ func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action)
 func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) ([]table.Write, error) {
 	now := s.now()
 	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
-	writes := []table.Write{s.end(active.Ref, action.status(), now)}
+	writes := []table.Write{s.end(active.Ref, action.status(), byRequest, now)}
 	status, asked := thread.StatusInterrupted, []byte(nil)
 	if active.Attempt == 0 {
 		status = thread.StatusIdle
@@ -200,7 +217,7 @@ func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, acti
 			return nil, err
 		}
 	} else {
-		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken] = t.Lock.Last, t.Lock.Last
+		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken], change.Set[thread.AttrOvertakenWhy] = t.Lock.Last, t.Lock.Last, string(byRequest)
 	}
 	return append(writes, s.passOn(t, &change, nil, status, asked)...), nil
 }
@@ -254,7 +271,7 @@ func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only Only, action 
 		return false, err
 	}
 	one := func(run string, status Status) error {
-		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, action, status)
+		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, action, byRequest, status)
 		if err == nil {
 			found = true
 		} else if fault.Is(err, fault.NotFound) {

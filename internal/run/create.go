@@ -182,7 +182,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request) (pla
 	change := t.ChangeLock(now, set)
 	switch {
 	case takes:
-		end, err := s.takeOver(t, request, set, now)
+		end, err := s.takeOver(t, p.run, set, now)
 		if err != nil {
 			return plan{}, err
 		}
@@ -201,18 +201,20 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request) (pla
 	return p, nil
 }
 
-// takeOver returns the write that ends the thread's active run, and sets in the lock what becomes of it and of those behind it.
-func (s *Store) takeOver(t thread.Thread, request Request, set table.Attrs, now time.Time) (table.Write, error) {
+// takeOver returns the write that ends the thread's active run for a new one, and sets in the lock what becomes of it and of those behind it.
+func (s *Store) takeOver(t thread.Thread, by Run, set table.Attrs, now time.Time) (table.Write, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
 	set[thread.AttrUnsealed], set[thread.AttrOvertaken] = true, t.Lock.Last
-	if request.Strategy != Rollback {
-		return s.end(active, Interrupted, now), nil
+	if by.Strategy != Rollback {
+		why := supersededBy(by.Run)
+		set[thread.AttrOvertakenWhy] = string(why)
+		return s.end(active, Interrupted, why, now), nil
 	}
-	if request.Fork != nil && request.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
-		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", request.Fork.ID)
+	if by.Fork != nil && by.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
+		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", by.Fork.ID)
 	}
 	set[thread.AttrCut], set[thread.AttrCutTo] = t.Lock.Run, t.Lock.Last
-	return s.end(active, Removed, now), nil
+	return s.end(active, Removed, "", now), nil
 }
 
 // waiting returns the thread's active run if that waits for its time, nil if it does not. What the lock says of it ends with the time; the run itself tells
@@ -310,8 +312,11 @@ func later(a, b time.Time) time.Time {
 
 // end is the write that stops a run. From then on its worker is fenced off. It keeps its lease until what it leaves behind is cleared up, so that
 // this is done in any case.
-func (s *Store) end(ref Ref, status Status, now time.Time) table.Update {
+func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(status)}, table.In(attrStatus, status.sources()...))
+	if why != "" {
+		change.Set[attrCancelReason] = string(why)
+	}
 	change.Index = s.leaseEntry(ref.Run, now)
 	return change
 }

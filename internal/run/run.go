@@ -74,6 +74,8 @@ type Run struct {
 	Status           Status
 	// Failure is nil unless the run failed.
 	Failure *Failure
+	// CancelReason is why the run is Interrupted.
+	CancelReason Reason
 	// Interrupts are the questions of a graph that paused for a person: a JSON object by task id, nil when it did not.
 	Interrupts json.RawMessage
 	// Due is when a delayed run may start, Started when a worker took the run up first; zero when neither is so.
@@ -139,6 +141,8 @@ const (
 	attrPlace      = "place"
 	attrAmended    = "amended"
 	attrSeat       = "seat"
+
+	attrCancelReason = "cancel_reason"
 )
 
 // decode reads a run; lock tells whether an interrupt overtook it while it was pending.
@@ -166,6 +170,9 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Place:      item.Int(attrPlace),
 		Amended:    item.Bool(attrAmended),
 		Seat:       item.Int(attrSeat),
+	}
+	if r.CancelReason = Reason(item.Text(attrCancelReason)); r.CancelReason == "" && r.Status == Interrupted && item.Text(attrStatus) == string(Pending) {
+		r.CancelReason = Reason(lock.OvertakenWhy)
 	}
 	if mark, ok := item.Attrs[attrMark].(int64); ok {
 		r.Mark = mark

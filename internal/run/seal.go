@@ -171,7 +171,7 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 		}
 	}
 	// What a pending status meant so far is written down now, as the lock will move on.
-	settle := b.end(run.Ref, Interrupted, b.now)
+	settle := b.end(run.Ref, Interrupted, run.CancelReason, b.now)
 	settle.Set[attrCheckpoint], settle.Set[attrBefore] = b.state.At.Number, before
 	if full != nil {
 		run.Failure = full.Failure()

@@ -48,6 +48,10 @@ func (s *Store) tell(run Run, values *state.Values, now time.Time) ([]table.Writ
 		"run_id": run.Run, "thread_id": run.Thread, "assistant_id": run.AssistantID, "status": run.Status, "metadata": metadata, "kwargs": run.Kwargs(),
 		"multitask_strategy": run.Strategy, "created_at": clock.Format(run.Created), "updated_at": clock.Format(now),
 		"run_started_at": nil, "run_ended_at": clock.Format(now), "webhook_sent_at": clock.Format(now), "values": values.JSON(), "error": run.Failure,
+		"cancel_reason": nil,
+	}
+	if run.CancelReason != "" {
+		body["cancel_reason"] = run.CancelReason
 	}
 	if !run.Started.IsZero() {
 		body["run_started_at"] = clock.Format(run.Started)
