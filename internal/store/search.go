@@ -1,9 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 
 	"golang.org/x/sync/errgroup"
@@ -13,78 +13,67 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// searchPage is how many items are in memory at a time, beside those that are found.
-const searchPage = 100
+// maxSorted is how far into its order a search may look, as it holds what is before the page.
+const maxSorted = 10_000
 
-// Search returns the items below a namespace, which may be empty, that the filter lets pass. It lets them live on when refresh is set.
-func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) ([]Item, error) {
+// Search returns a page of the items below a namespace, which may be empty, that the filter lets pass, and how many there are in all: fewer than were asked for where
+// they are large, but one at least. What was put last comes first, and what was put in one moment by namespace and key. It reads all items below the namespace, and lets
+// those that it returns live on when refresh is set.
+func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) (found []Item, total int, err error) {
 	if len(below) > 0 {
 		if err := CheckNamespace(below); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
-	found, skip := []Item{}, window.Offset
-	for item, err := range s.below(ctx, owner, below, min(window.Offset+window.Limit, searchPage)) {
-		if err != nil {
-			return nil, err
-		}
-		ok, err := filter.Matches(item.Value)
-		if err != nil {
-			return nil, err
-		}
-		if !ok {
-			continue
-		}
-		if skip > 0 {
-			skip--
-			continue
-		}
-		if found = append(found, item); len(found) == window.Limit {
-			break
-		}
+	if window.Offset+window.Limit > maxSorted {
+		return nil, 0, fault.New(fault.Invalid, "offset and limit reach beyond %d items. Search each namespace by itself, or with a filter.", maxSorted)
+	}
+	window.Room = table.PageRoom
+	// Pointers, as the order is made by insertion.
+	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
+		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, below, take) },
+		Decode: func(stored *table.Item) (*Item, bool, error) {
+			item, err := decode(stored)
+			if err != nil {
+				return nil, false, err
+			}
+			ok, err := filter.Matches(item.Value)
+			return &item, ok, err
+		},
+		Slim:    func(item **Item) { (*item).Value = nil },
+		Compare: newest,
+		Window:  window,
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("search items: %w", err)
+	}
+	found = make([]Item, len(sorted))
+	for i, item := range sorted {
+		found[i] = *item
 	}
 	if refresh {
-		return found, s.refresh(ctx, owner, found...)
+		err = s.refresh(ctx, owner, found...)
 	}
-	return found, nil
+	return found, total, err
 }
 
-// below are the items below a namespace, in the order of their names; below all namespaces, one partition after the other.
-func (s *Store) below(ctx context.Context, owner Owner, namespace []string, limit int) iter.Seq2[Item, error] {
-	return func(yield func(Item, error) bool) {
-		if len(namespace) > 0 {
-			s.items(ctx, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, namespace), limit, yield)
-			return
-		}
-		for first := ""; ; {
-			var err error
-			if first, err = s.nextLabel(ctx, owner, first); err != nil {
-				yield(Item{}, err)
-				return
-			}
-			if first == "" || !s.items(ctx, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{first}), limit, yield) {
-				return
-			}
-		}
-	}
+// newest is the order of a search.
+func newest(a, b *Item) int {
+	return cmp.Or(b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
 }
 
-func (s *Store) items(ctx context.Context, query table.Query, limit int, yield func(Item, error) bool) (more bool) {
-	query.Limit = max(limit, 1)
-	for {
-		page, err := s.table.Query(ctx, query)
-		if err != nil {
-			yield(Item{}, fmt.Errorf("query items: %w", err))
-			return false
+// each hands over the items below a namespace; below all namespaces, one partition after the other.
+func (s *Store) each(ctx context.Context, owner Owner, below []string, take func(*table.Item) error) error {
+	if len(below) > 0 {
+		return table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below))
+	}
+	for first := ""; ; {
+		var err error
+		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
+			return err
 		}
-		for _, stored := range page.Items {
-			item, err := decode(stored)
-			if !yield(item, err) || err != nil {
-				return false
-			}
-		}
-		if query.Cursor = page.Cursor; page.Cursor == "" {
-			return true
+		if err := table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{first})); err != nil {
+			return err
 		}
 	}
 }
