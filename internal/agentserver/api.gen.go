@@ -270,6 +270,7 @@ func (e PruneStrategy) Valid() bool {
 // Defines values for RunField.
 const (
 	RunFieldAssistantID       RunField = "assistant_id"
+	RunFieldCancelReason      RunField = "cancel_reason"
 	RunFieldCreatedAt         RunField = "created_at"
 	RunFieldKwargs            RunField = "kwargs"
 	RunFieldMetadata          RunField = "metadata"
@@ -284,6 +285,8 @@ const (
 func (e RunField) Valid() bool {
 	switch e {
 	case RunFieldAssistantID:
+		return true
+	case RunFieldCancelReason:
 		return true
 	case RunFieldCreatedAt:
 		return true
@@ -360,9 +363,11 @@ const (
 	StreamModeCustom        StreamMode = "custom"
 	StreamModeDebug         StreamMode = "debug"
 	StreamModeEvents        StreamMode = "events"
+	StreamModeLifecycle     StreamMode = "lifecycle"
 	StreamModeMessages      StreamMode = "messages"
 	StreamModeMessagesTuple StreamMode = "messages-tuple"
 	StreamModeTasks         StreamMode = "tasks"
+	StreamModeTools         StreamMode = "tools"
 	StreamModeUpdates       StreamMode = "updates"
 	StreamModeValues        StreamMode = "values"
 )
@@ -378,11 +383,15 @@ func (e StreamMode) Valid() bool {
 		return true
 	case StreamModeEvents:
 		return true
+	case StreamModeLifecycle:
+		return true
 	case StreamModeMessages:
 		return true
 	case StreamModeMessagesTuple:
 		return true
 	case StreamModeTasks:
+		return true
+	case StreamModeTools:
 		return true
 	case StreamModeUpdates:
 		return true
@@ -623,13 +632,19 @@ type CronCount struct {
 
 // CronCreate defines model for CronCreate.
 type CronCreate struct {
-	AssistantID string          `json:"assistant_id"`
-	Config      json.RawMessage `json:"config,omitempty"`
-	Context     json.RawMessage `json:"context,omitempty"`
-	Durability  *Durability     `json:"durability,omitempty"`
-	Enabled     *bool           `json:"enabled,omitempty"`
-	EndTime     *string         `json:"end_time,omitempty"`
-	Input       json.RawMessage `json:"input,omitempty"`
+	AssistantID string `json:"assistant_id"`
+
+	// CheckpointDuring Older form of `durability`, which goes before it: true means `async`, false `exit`.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
+	CheckpointDuring *bool           `json:"checkpoint_during,omitempty"`
+	Config           json.RawMessage `json:"config,omitempty"`
+	Context          json.RawMessage `json:"context,omitempty"`
+	Durability       *Durability     `json:"durability,omitempty"`
+	Enabled          *bool           `json:"enabled,omitempty"`
+
+	// EndTime When it fires no more. A time without a zone is in `timezone`.
+	EndTime json.RawMessage `json:"end_time,omitempty"`
+	Input   json.RawMessage `json:"input,omitempty"`
 
 	// InterruptAfter Names of nodes, or `*` for all.
 	InterruptAfter NodeSelection `json:"interrupt_after,omitempty"`
@@ -667,8 +682,10 @@ type CronPatch struct {
 	Context    json.RawMessage `json:"context,omitempty"`
 	Durability *Durability     `json:"durability,omitempty"`
 	Enabled    *bool           `json:"enabled,omitempty"`
-	EndTime    *string         `json:"end_time,omitempty"`
-	Input      json.RawMessage `json:"input,omitempty"`
+
+	// EndTime When it fires no more. A time without a zone is in `timezone`. Null takes it away; when absent it stays.
+	EndTime json.RawMessage `json:"end_time,omitempty"`
+	Input   json.RawMessage `json:"input,omitempty"`
 
 	// InterruptAfter Names of nodes, or `*` for all.
 	InterruptAfter NodeSelection `json:"interrupt_after,omitempty"`
@@ -756,8 +773,11 @@ type IfNotExists string
 
 // Interrupt defines model for Interrupt.
 type Interrupt struct {
-	ID    string          `json:"id"`
-	Value json.RawMessage `json:"value"`
+	ID string `json:"id"`
+
+	// ResponseSchema The JSON schema of the answer that the graph expects. Absent where it names none.
+	ResponseSchema json.RawMessage `json:"response_schema,omitempty"`
+	Value          json.RawMessage `json:"value"`
 }
 
 // MultitaskStrategy defines model for MultitaskStrategy.
@@ -786,7 +806,10 @@ type PruneStrategy string
 // Run defines model for Run.
 type Run struct {
 	AssistantID string `json:"assistant_id"`
-	CreatedAt   string `json:"created_at"`
+
+	// CancelReason Why the run was ended before it had come to its end, in words; null where it was not.
+	CancelReason *string `json:"cancel_reason"`
+	CreatedAt    string  `json:"created_at"`
 
 	// Kwargs What the run was created with.
 	Kwargs            json.RawMessage   `json:"kwargs"`
@@ -808,6 +831,10 @@ type RunCreate struct {
 
 	// Checkpoint The checkpoint to start from; the newest unless given.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+
+	// CheckpointDuring Older form of `durability`, which goes before it: true means `async`, false `exit`.
+	// Deprecated: this property has been marked as deprecated upstream, but no `x-deprecated-reason` was set
+	CheckpointDuring *bool `json:"checkpoint_during,omitempty"`
 
 	// CheckpointID Short for a `checkpoint` with this id only.
 	CheckpointID *string `json:"checkpoint_id,omitempty"`
@@ -911,6 +938,15 @@ type StoreItemDelete struct {
 	Namespace []string `json:"namespace,omitempty"`
 }
 
+// StoreItemOrNone defines model for StoreItemOrNone.
+type StoreItemOrNone struct {
+	CreatedAt string          `json:"created_at"`
+	Key       string          `json:"key"`
+	Namespace []string        `json:"namespace"`
+	UpdatedAt string          `json:"updated_at"`
+	Value     json.RawMessage `json:"value"`
+}
+
 // StoreItemPut defines model for StoreItemPut.
 type StoreItemPut struct {
 	// Index Accepted; there is no index to embed values in.
@@ -956,7 +992,8 @@ type StoreSearch struct {
 }
 
 // StreamMode `values` is the state after each step, `updates` what each node changed, `messages` the messages as they grow, `messages-tuple` the pieces of them, `custom` and
-// `events` what the agent sends under those names.
+// `events` what the agent sends under those names, `tools` what its tools tell of themselves. `lifecycle` is accepted and has no events of its own: every stream tells when
+// an attempt of the run begins, and why the run failed.
 // `checkpoints` is each checkpoint as the thread's state at it, with `config` and `parent_config`. `tasks` is each node: `{id, name, input, triggers, interrupts}` when it
 // begins, `{id, name, error, result, interrupts}` when it has ended. `debug` is those two once more, as `{step, timestamp, type, payload}` with the type `checkpoint`,
 // `task` or `task_result`.
@@ -1043,6 +1080,9 @@ type ThreadHistoryFind struct {
 
 	// Metadata Only states whose metadata has these members.
 	Metadata json.RawMessage `json:"metadata,omitempty"`
+
+	// Select Only these members of each state; all unless given.
+	Select ThreadStateSelection `json:"select,omitempty"`
 }
 
 // ThreadPatch defines model for ThreadPatch.
@@ -1103,11 +1143,20 @@ type ThreadState struct {
 	Values json.RawMessage `json:"values"`
 }
 
+// ThreadStateField A member of a state, or `values.` and the name of one of its values; a value that is not there is left out.
+type ThreadStateField = string
+
 // ThreadStateFind defines model for ThreadStateFind.
 type ThreadStateFind struct {
 	Checkpoint Checkpoint `json:"checkpoint"`
-	Subgraphs  *bool      `json:"subgraphs,omitempty"`
+
+	// Select Only these members of each state; all unless given.
+	Select    ThreadStateSelection `json:"select,omitempty"`
+	Subgraphs *bool                `json:"subgraphs,omitempty"`
 }
+
+// ThreadStateSelection Only these members of each state; all unless given.
+type ThreadStateSelection = []string
 
 // ThreadStateUpdate defines model for ThreadStateUpdate.
 type ThreadStateUpdate struct {
@@ -1190,6 +1239,9 @@ type Namespace = string
 
 // RunID defines model for run_id.
 type RunID = string
+
+// StateSelect defines model for state_select.
+type StateSelect = []ThreadStateField
 
 // Subgraphs defines model for subgraphs.
 type Subgraphs = bool
@@ -1293,6 +1345,9 @@ type GetThreadHistoryParams struct {
 
 	// Before The id of a checkpoint, or a checkpoint as JSON; only those before it are returned.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
+
+	// Select Only these members of each state. May be repeated.
+	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
 // ListRunsParams defines parameters for ListRuns.
@@ -1341,12 +1396,18 @@ type StreamRunParams struct {
 type GetThreadStateParams struct {
 	// Subgraphs Show the states of the subgraphs that the tasks run.
 	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
+
+	// Select Only these members of each state. May be repeated.
+	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
 // GetThreadStateAtParams defines parameters for GetThreadStateAt.
 type GetThreadStateAtParams struct {
 	// Subgraphs Show the states of the subgraphs that the tasks run.
 	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
+
+	// Select Only these members of each state. May be repeated.
+	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
 // StreamThreadParams defines parameters for StreamThread.
@@ -2720,6 +2781,19 @@ func (siw *ServerInterfaceWrapper) GetThreadHistory(w http.ResponseWriter, r *ht
 		return
 	}
 
+	// ------------- Optional query parameter "select" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "select", r.URL.Query(), &params.Select, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "select"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "select", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetThreadHistory(w, r, threadID, params)
 	}))
@@ -3243,6 +3317,19 @@ func (siw *ServerInterfaceWrapper) GetThreadState(w http.ResponseWriter, r *http
 		return
 	}
 
+	// ------------- Optional query parameter "select" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "select", r.URL.Query(), &params.Select, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "select"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "select", Err: err})
+		}
+		return
+	}
+
 	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		siw.Handler.GetThreadState(w, r, threadID, params)
 	}))
@@ -3342,6 +3429,19 @@ func (siw *ServerInterfaceWrapper) GetThreadStateAt(w http.ResponseWriter, r *ht
 			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "subgraphs"})
 		} else {
 			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "subgraphs", Err: err})
+		}
+		return
+	}
+
+	// ------------- Optional query parameter "select" -------------
+
+	err = runtime.BindQueryParameterWithOptions("form", true, false, "select", r.URL.Query(), &params.Select, runtime.BindQueryParameterOptions{Type: "array", Format: ""})
+	if err != nil {
+		var requiredError *runtime.RequiredParameterError
+		if errors.As(err, &requiredError) {
+			siw.ErrorHandlerFunc(w, r, &RequiredParamError{ParamName: "select"})
+		} else {
+			siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "select", Err: err})
 		}
 		return
 	}
@@ -4389,7 +4489,7 @@ type GetItemResponseObject interface {
 	VisitGetItemResponse(w http.ResponseWriter) error
 }
 
-type GetItem200JSONResponse StoreItem
+type GetItem200JSONResponse StoreItemOrNone
 
 func (response GetItem200JSONResponse) VisitGetItemResponse(w http.ResponseWriter) error {
 
@@ -4427,15 +4527,29 @@ type SearchItemsResponseObject interface {
 	VisitSearchItemsResponse(w http.ResponseWriter) error
 }
 
-type SearchItems200JSONResponse StoreItems
+type SearchItems200ResponseHeaders struct {
+	XPaginationNext  *string
+	XPaginationTotal *string
+}
+
+type SearchItems200JSONResponse struct {
+	Body    StoreItems
+	Headers SearchItems200ResponseHeaders
+}
 
 func (response SearchItems200JSONResponse) VisitSearchItemsResponse(w http.ResponseWriter) error {
 
 	var buf bytes.Buffer
-	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+	if err := json.NewEncoder(&buf).Encode(response.Body); err != nil {
 		return err
 	}
 	w.Header().Set("Content-Type", "application/json")
+	if response.Headers.XPaginationNext != nil {
+		w.Header().Set("X-Pagination-Next", fmt.Sprint(*response.Headers.XPaginationNext))
+	}
+	if response.Headers.XPaginationTotal != nil {
+		w.Header().Set("X-Pagination-Total", fmt.Sprint(*response.Headers.XPaginationTotal))
+	}
 	w.WriteHeader(200)
 	_, err := buf.WriteTo(w)
 	return err

@@ -85,7 +85,7 @@ func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	}
 	after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
 	defer stop()
-	if err := s.Runs.Cancel(after, ref, run.Keep); err != nil && !fault.Is(err, fault.NotFound) {
+	if err := s.Runs.Abandon(after, ref); err != nil && !fault.Is(err, fault.NotFound) {
 		slog.ErrorContext(after, "run was not cancelled when its client had gone", "run", ref.Run, "error", err)
 	}
 }

@@ -41,7 +41,7 @@ func TestOptionsThatChangeNothingAreAccepted(t *testing.T) {
 		"after_seconds": {nil, 0, 0.01}, "checkpoint": {nil}, "checkpoint_id": {nil}, "multitask_strategy": {nil, "enqueue", "reject", "interrupt", "rollback"},
 		"on_disconnect": {nil, "continue", "cancel"}, "webhook": {nil}, "feedback_keys": {nil, []any{}, []any{"liked"}}, "stream_mode": {nil, []any{}}, "if_not_exists": {nil, "reject"},
 		"command": {nil}, "config": {nil, object{}}, "context": {nil, object{}}, "metadata": {nil, object{}}, "interrupt_before": {nil}, "interrupt_after": {nil},
-		"durability": {nil, "sync", "async", "exit"}, "stream_subgraphs": {nil, false}, "stream_resumable": {nil, true, false}, "input": {nil},
+		"durability": {nil, "sync", "async", "exit"}, "stream_subgraphs": {nil, false}, "stream_resumable": {nil, true, false}, "checkpoint_during": {nil, true, false}, "input": {nil},
 		"another": {1},
 	} {
 		for _, value := range values {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"time"
 
@@ -47,7 +48,7 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 		Request: run.Request{Strategy: run.Enqueue, StreamModes: streamModes(asked.StreamMode)},
 	}
 	err = cronChange{
-		Config: asked.Config, Context: asked.Context, Durability: asked.Durability, Enabled: asked.Enabled, EndTime: asked.EndTime, Input: asked.Input,
+		Config: asked.Config, Context: asked.Context, Durability: durability(asked.Durability, asked.CheckpointDuring), Enabled: asked.Enabled, EndTime: asked.EndTime, Input: asked.Input,
 		InterruptAfter: asked.InterruptAfter, InterruptBefore: asked.InterruptBefore, Metadata: asked.Metadata, MultitaskStrategy: asked.MultitaskStrategy,
 		OnRunCompleted: asked.OnRunCompleted, StreamMode: asked.StreamMode, StreamSubgraphs: asked.StreamSubgraphs, Timezone: asked.Timezone, Webhook: asked.Webhook,
 	}.apply(s, &content)
@@ -58,22 +59,22 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 	return showCron(made), err
 }
 
-// cronChange is what a request says of a cron; what is absent or null stays as it is.
+// cronChange is what a request says of a cron; what is absent or null stays as it is, but an end that is null is taken away.
 type cronChange CronPatch
 
 func (p cronChange) apply(s server, c *cron.Content) error {
 	if err := state.CheckInput(p.Input); err != nil {
 		return fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
 	}
-	if p.EndTime != nil {
-		end, err := time.Parse(time.RFC3339, *p.EndTime)
-		if err != nil {
-			return fault.Shape(fault.Detail{Loc: []any{"body", "end_time"}, Msg: "Input should be a time with a time zone", Type: "datetime_parsing"})
-		}
-		c.End = clock.Cut(end)
-	}
 	c.Schedule = orElse(p.Schedule, c.Schedule)
 	c.Timezone = orElse(p.Timezone, c.Timezone)
+	if len(p.EndTime) > 0 {
+		end, err := endTime(p.EndTime, c.Timezone)
+		if err != nil {
+			return err
+		}
+		c.End = end
+	}
 	c.Enabled = orElse(p.Enabled, c.Enabled)
 	if p.OnRunCompleted != nil {
 		c.Keep = *p.OnRunCompleted == OnRunCompletedKeep
@@ -107,6 +108,18 @@ func (p cronChange) apply(s server, c *cron.Content) error {
 		request.Webhook = webhook
 	}
 	return nil
+}
+
+// endTime reads when a cron ends, zero for never.
+func endTime(raw json.RawMessage, timezone string) (time.Time, error) {
+	var end *string
+	if err := json.Unmarshal(raw, &end); err != nil {
+		return time.Time{}, fmt.Errorf("read end_time: %w", err)
+	}
+	if end == nil {
+		return time.Time{}, nil
+	}
+	return cron.ParseEnd(*end, timezone)
 }
 
 // GetCron reads a cron.

@@ -19,7 +19,7 @@ func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRe
 		}
 	}
 	found, err := s.history(ctx, request.ThreadID, asked, "query")
-	return shownStates(found), err
+	return shownStates{found, request.Params.Select}, err
 }
 
 // FindThreadHistory lists a thread's states, newest first, as a body says.
@@ -29,7 +29,7 @@ func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistory
 		asked = *request.Body
 	}
 	found, err := s.history(ctx, request.ThreadID, asked, "body")
-	return shownStates(found), err
+	return shownStates{found, asked.Select}, err
 }
 
 func (s server) history(ctx context.Context, threadID string, asked ThreadHistoryFind, where string) ([]ThreadState, error) {
@@ -38,7 +38,14 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	if err != nil {
 		return nil, err
 	}
-	if at.ID != "" || at.NS != "" {
+	limit := 10
+	if asked.Limit != nil {
+		limit = *asked.Limit
+	}
+	if at.NS != "" {
+		return s.subgraphStates(ctx, ref, at, asked, limit, where)
+	}
+	if at.ID != "" {
 		one, err := s.state(ctx, ref, at, false)
 		return []ThreadState{one}, err
 	}
@@ -54,10 +61,6 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 			return nil, err
 		}
 	}
-	limit := 10
-	if asked.Limit != nil {
-		limit = *asked.Limit
-	}
 	found, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, present(asked.Metadata)))
 	if err != nil {
 		return nil, err
@@ -65,6 +68,27 @@ func (s server) history(ctx context.Context, threadID string, asked ThreadHistor
 	shown := make([]ThreadState, len(found))
 	for i, c := range found {
 		shown[i] = showState(t, c, nil)
+	}
+	return shown, nil
+}
+
+// subgraphStates lists the states of a subgraph, newest first.
+func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at place, asked ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
+	before, err := beforeOf(asked.Before, where)
+	if err != nil {
+		return nil, err
+	}
+	wanted := thread.Wanted{Before: before, Limit: limit}
+	if matches := matchingText(present(asked.Metadata)); matches != nil {
+		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
+	}
+	found, err := s.subgraphHistory(ctx, ref, at, wanted)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]ThreadState, len(found))
+	for i, c := range found {
+		shown[i] = inside{ref.Thread, c.RootID, nil}.state(c)
 	}
 	return shown, nil
 }
@@ -95,13 +119,21 @@ func beforeOf(raw json.RawMessage, where string) (string, error) {
 
 // matching returns whether a checkpoint's metadata has all members of the filter; nil for all.
 func matching(threadID string, filter json.RawMessage) func(thread.Checkpoint) bool {
+	matches := matchingText(filter)
+	if matches == nil {
+		return nil
+	}
+	return func(c thread.Checkpoint) bool { return matches(record.Encode(metadataOf(threadID, c))) }
+}
+
+func matchingText(filter json.RawMessage) func(json.RawMessage) bool {
 	var wanted map[string]any
 	if filter == nil || json.Unmarshal(filter, &wanted) != nil || len(wanted) == 0 {
 		return nil
 	}
-	return func(c thread.Checkpoint) bool {
+	return func(metadata json.RawMessage) bool {
 		var has map[string]any
-		return json.Unmarshal(record.Encode(metadataOf(threadID, c)), &has) == nil && contains(has, wanted)
+		return json.Unmarshal(metadata, &has) == nil && contains(has, wanted)
 	}
 }
 

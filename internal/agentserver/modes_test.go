@@ -16,7 +16,7 @@ import (
 )
 
 // allModes are the stream modes of the interface.
-var allModes = []string{"values", "messages", "messages-tuple", "tasks", "checkpoints", "updates", "events", "debug", "custom"}
+var allModes = []string{"values", "messages", "messages-tuple", "tasks", "checkpoints", "updates", "events", "debug", "custom", "tools", "lifecycle"}
 
 // everything is an answer with an event of each kind, also from within a subgraph.
 func everything() []graphtest.Step {
@@ -24,6 +24,7 @@ func everything() []graphtest.Step {
 		say("m", "Hel"),
 		emit("tasks", object{"id": "t"}), emit("checkpoints", object{"next": []any{}}), emit("events", object{"event": "on"}),
 		emit("debug", object{"step": 1}), emit("custom", "50%"), emit("custom|sub:1", "60%"),
+		emit("tools", object{"event": "on_tool_start"}), emit("tools|sub:1", object{"event": "on_tool_end"}),
 		emit("messages|sub:1", chunk("AIMessageChunk", "s", "Sub")),
 		emit("values|sub:1", object{"x": 1}),
 		emit("updates|sub:1", object{"inner": object{"messages": []any{message("ai", "s", "Sub")}}}),
@@ -48,6 +49,7 @@ var shownIn = map[string][]string{
 	"events":      {`events {"event":"on"}`},
 	"debug":       {`debug {"step":1}`},
 	"custom":      {`custom "50%"`, `custom|sub:1 "60%"`},
+	"tools":       {`tools {"event":"on_tool_start"}`, `tools|sub:1 {"event":"on_tool_end"}`},
 	"messages-tuple": {
 		`messages [{"content":"Hel","id":"m","type":"AIMessageChunk"},` + nothing + `]`,
 		`messages|sub:1 [{"content":"Sub","id":"s","type":"AIMessageChunk"},` + nothing + `]`,

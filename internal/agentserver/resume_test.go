@@ -1,7 +1,9 @@
 package agentserver_test
 
 import (
+	"context"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"testing"
@@ -117,5 +119,50 @@ func TestAStreamIsForThisClientOnly(t *testing.T) {
 	}
 	if diff := cmp.Diff(eventsOf(t, answer), eventsOf(t, again)); diff != "" {
 		t.Errorf("events (-created +taken up again):\n%s", diff)
+	}
+}
+
+// TestAStreamIsTakenUpWithWhatItWasAskedFor by clients who go by its Location alone, and by those who say it once more.
+func TestAStreamIsTakenUpWithWhatItWasAskedFor(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	path, _ := f.stream(t, thread, with(script(everything()...), "stream_mode", allModes))
+	own := url.Values{"stream_mode": {"updates", "custom"}, "cancel_on_disconnect": {"1"}}.Encode()
+	for name, query := range map[string]string{
+		"repeated": own, "as JSON": url.Values{"stream_mode": {`["updates","custom"]`}, "cancel_on_disconnect": {"1"}}.Encode(),
+	} {
+		first := f.call(t, "GET", path+"/stream?"+query, nil)
+		all := eventsOf(t, first)
+		if got := strings.Join(names(all), " "); got != "metadata custom updates" {
+			t.Fatalf("%s: the stream shows %s", name, got)
+		}
+		location := first.Header.Get("Location")
+		if want := path + "/stream?cancel_on_disconnect=true&stream_mode=updates&stream_mode=custom"; location != want {
+			t.Errorf("%s: Location is %q, want %q", name, location, want)
+		}
+		for _, again := range []string{location, location + "&" + query} {
+			answer := f.send(t, "GET", f.path(again), nil, map[string]string{auth.HeaderKey: f.key, "Last-Event-ID": all[0].ID})
+			wantEvents(t, eventsOf(t, answer), all[1:]...)
+			if got := answer.Header.Get("Location"); got != location {
+				t.Errorf("%s: Location has become %q", name, got)
+			}
+		}
+	}
+	if got, want := f.call(t, "GET", path+"/join?cancel_on_disconnect=true", nil).Header.Get("Location"), path+"/join?cancel_on_disconnect=true"; got != want {
+		t.Errorf("Location of a join is %q, want %q", got, want)
+	}
+	opened := func(query string) string {
+		ctx, leave := context.WithCancel(t.Context())
+		defer leave()
+		answer := f.open(ctx, t, "GET", f.path(thread+"/stream"+query), nil, map[string]string{auth.HeaderKey: f.key})
+		defer answer.Body.Close()
+		return answer.Header.Get("Location")
+	}
+	if got, want := opened("?stream_mode=lifecycle&stream_modes=lifecycle"), thread+"/stream?stream_modes=lifecycle"; got != want {
+		t.Errorf("Location of the thread's stream is %q, want %q", got, want)
+	}
+	if got, want := opened(""), thread+"/stream"; got != want {
+		t.Errorf("Location of the thread's stream is %q, want %q", got, want)
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/clock"
@@ -139,16 +141,20 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		AssistantID: named.Assistant, Graph: named.Graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
 		Input: present(body.Input), Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
-		Fork: fork, Durability: durability(body), StreamSubgraphs: isTrue(body.StreamSubgraphs),
+		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
 		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body),
 	}, nil
 }
 
-func durability(body *RunCreate) string {
-	if body.Durability == nil {
-		return ""
+// durability reads when checkpoints are written, also in the form that was asked for it before; nil where the client does not say.
+func durability(asked *Durability, during *bool) *Durability {
+	if asked != nil || during == nil {
+		return asked
 	}
-	return string(*body.Durability)
+	if *during {
+		return new(DurabilityAsync)
+	}
+	return new(DurabilityExit)
 }
 
 // forkOf reads the checkpoint that a run is to go on from, which clients also send in the configuration; nil for the newest. The configuration names it to
@@ -189,7 +195,7 @@ func streamModes(asked web.OneOrMany[StreamMode]) []string {
 
 // showRun is a run as the interface has it.
 func showRun(r run.Run) Run {
-	return Run{
+	shown := Run{
 		RunID:             r.Run,
 		ThreadID:          r.Thread,
 		AssistantID:       r.AssistantID,
@@ -200,6 +206,10 @@ func showRun(r run.Run) Run {
 		CreatedAt:         clock.Format(r.Created),
 		UpdatedAt:         clock.Format(r.Updated),
 	}
+	if why := string(r.CancelReason); why != "" {
+		shown.CancelReason = &why
+	}
+	return shown
 }
 
 func orEmpty(raw json.RawMessage) json.RawMessage {
@@ -224,7 +234,34 @@ func location(ref run.Ref) string {
 // takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append to the URL at which they have the agent
 // server, as they do with all others. A whole URL would not do: some clients append it too, others refuse it when they know the server by
 // another name.
-func takeUpAt(w http.ResponseWriter, path string) { w.Header().Set("Location", path) }
+//
+// The query says again what the client has said: some clients do so on their own, and then say it twice, others do not.
+func takeUpAt(w http.ResponseWriter, path string, query url.Values) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	w.Header().Set("Location", path)
+}
+
+// leaving is a query that says what becomes of a run when the connection that waits for it is lost.
+func leaving(cancels bool) url.Values {
+	query := url.Values{}
+	if cancels {
+		query.Set("cancel_on_disconnect", "true")
+	}
+	return query
+}
+
+// distinct returns the values without those that were there before.
+func distinct[T comparable](values []T) []T {
+	var some []T
+	for _, value := range values {
+		if !slices.Contains(some, value) {
+			some = append(some, value)
+		}
+	}
+	return some
+}
 
 // finalValues is the answer of join and wait: it waits for the run's end, then writes the values that the run left behind.
 type finalValues struct {
@@ -246,7 +283,7 @@ func (f finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { r
 func (f finalValues) write(w http.ResponseWriter) error {
 	defer func() { f.leave(f.ctx, f.ref, f.cancel) }()
 	w.Header().Set("Content-Location", location(f.ref))
-	takeUpAt(w, location(f.ref)+"/join")
+	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
 	return web.Await(f.ctx, w, f.Heartbeat, func(ctx context.Context) (json.RawMessage, error) {
 		ended, err := f.end(ctx)
 		if err != nil {

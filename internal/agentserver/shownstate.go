@@ -4,29 +4,86 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/record"
 )
 
-// shownState answers with a state whose values are written as they are: they are JSON as it is stored, and may be large.
-type shownState ThreadState
+// shownState answers with a state, or the selected members of it. Values that are shown whole are written as they are: they are JSON as it is stored, and may be large.
+type shownState struct {
+	state    ThreadState
+	selected []string
+}
 
 // shownStates answers with a list of such.
-type shownStates []ThreadState
+type shownStates struct {
+	states   []ThreadState
+	selected []string
+}
+
+const memberValues = "values"
 
 // parts returns the answer's text in pieces, without a copy of the values.
 func (s shownState) parts() ([][]byte, error) {
-	values := s.Values
-	s.Values = nil
-	text, err := json.Marshal(ThreadState(s))
+	values := s.state.Values
+	s.state.Values = nil
+	text, err := json.Marshal(s.state)
 	if err != nil {
 		return nil, err
+	}
+	if len(s.selected) > 0 {
+		return s.some(text, values)
 	}
 	head, ok := bytes.CutSuffix(text, []byte(`"values":null}`))
 	if !ok {
 		return nil, errors.New("values are not the last member of a state")
 	}
 	return [][]byte{head, []byte(`"values":`), orNull(values), []byte("}")}, nil
+}
+
+// some returns the selected members of the state whose text is given without its values.
+func (s shownState) some(text []byte, values json.RawMessage) ([][]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
+		return name == memberValues || !slices.Contains(s.selected, name)
+	})
+	if slices.Contains(s.selected, memberValues) {
+		head := bytes.TrimSuffix(record.Encode(members), []byte("}"))
+		if len(members) > 0 {
+			head = append(head, ',')
+		}
+		return [][]byte{head, []byte(`"values":`), orNull(values), []byte("}")}, nil
+	}
+	if picked := s.pick(values); picked != nil {
+		members[memberValues] = record.Encode(picked)
+	}
+	return [][]byte{record.Encode(members)}, nil
+}
+
+// pick returns those of the values that are selected by their names, nil when none is named.
+func (s shownState) pick(values json.RawMessage) map[string]json.RawMessage {
+	var all, picked map[string]json.RawMessage
+	for _, field := range s.selected {
+		name, ok := strings.CutPrefix(field, memberValues+".")
+		if !ok {
+			continue
+		}
+		if picked == nil {
+			picked = map[string]json.RawMessage{}
+			_ = json.Unmarshal(values, &all) // what is no object has no names
+		}
+		if value, ok := all[name]; ok {
+			picked[name] = value
+		}
+	}
+	return picked
 }
 
 func (s shownState) write(w http.ResponseWriter) error {
@@ -39,8 +96,8 @@ func (s shownState) write(w http.ResponseWriter) error {
 
 func (s shownStates) write(w http.ResponseWriter) error {
 	all := [][]byte{[]byte("[")}
-	for i, one := range s {
-		parts, err := shownState(one).parts()
+	for i, one := range s.states {
+		parts, err := shownState{one, s.selected}.parts()
 		if err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package agentserver
 import (
 	"context"
 	"encoding/json"
-	"strings"
 
 	"github.com/slipway-run/slipway/internal/assistant"
 	"github.com/slipway-run/slipway/internal/clock"
@@ -15,13 +14,13 @@ import (
 // GetThreadState reads a thread's newest state.
 func (s server) GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error) {
 	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), place{}, isTrue(request.Params.Subgraphs))
-	return shownState(found), err
+	return shownState{found, request.Params.Select}, err
 }
 
 // GetThreadStateAt reads a thread's state at a checkpoint, given by its id.
 func (s server) GetThreadStateAt(ctx context.Context, request GetThreadStateAtRequestObject) (GetThreadStateAtResponseObject, error) {
 	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), place{ID: request.CheckpointID}, isTrue(request.Params.Subgraphs))
-	return shownState(found), err
+	return shownState{found, request.Params.Select}, err
 }
 
 // FindThreadState reads a thread's state at a checkpoint.
@@ -31,13 +30,14 @@ func (s server) FindThreadState(ctx context.Context, request FindThreadStateRequ
 		return nil, err
 	}
 	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), at, isTrue(request.Body.Subgraphs))
-	return shownState(found), err
+	return shownState{found, request.Body.Select}, err
 }
 
-// place names a checkpoint: of the graph itself, or of the subgraph NS at the graph's checkpoint ID. The empty ID is the newest.
+// place names a checkpoint: of the graph itself, or of the subgraph NS behind the graph's checkpoint ID. The empty ID is the newest; of a subgraph, the newest that it
+// has one behind.
 type place struct {
 	ID, NS string
-	// Of is the subgraph's own checkpoint, Map all that the client said of it.
+	// Of is the subgraph's own checkpoint, "" for its newest; Map is all that the client said of it.
 	Of  string
 	Map json.RawMessage
 }
@@ -62,7 +62,9 @@ func placeOf(c *Checkpoint, short *string) (place, error) {
 				Loc: []any{"body", "checkpoint", "checkpoint_map"}, Msg: "Input should be an object of checkpoint ids by namespace", Type: "value_error",
 			})
 		}
-		p.ID = ids[""]
+		if p.ID = ids[""]; p.Of == "" {
+			p.Of = ids[p.NS]
+		}
 	}
 	return p, nil
 }
@@ -76,27 +78,20 @@ func text(s *string) string {
 
 // state is a thread's state at a checkpoint as the interface has it.
 func (s server) state(ctx context.Context, ref thread.Ref, at place, subgraphs bool) (ThreadState, error) {
+	if at.NS != "" {
+		return s.subgraphState(ctx, ref, at)
+	}
 	t, found, err := s.snapshot(ctx, ref, at)
 	if err != nil {
 		return ThreadState{}, err
 	}
-	if at.NS == "" && !subgraphs {
-		return showState(t, found, nil), nil
-	}
 	var below map[string]thread.Subgraph
-	if found.Agent != nil {
+	if subgraphs && found.Agent != nil {
 		if below, err = s.Threads.Subgraphs(ctx, ref, found.Agent.Number); err != nil {
 			return ThreadState{}, err
 		}
 	}
-	if at.NS == "" {
-		return showState(t, found, below), nil
-	}
-	c, ok := below[at.NS]
-	if !ok || (at.Of != "" && c.ID != at.Of) {
-		return ThreadState{}, fault.New(fault.NotFound, "There is no checkpoint of the subgraph %s there.", at.NS)
-	}
-	return showSubgraph(t, c, below), nil
+	return showState(t, found, below), nil
 }
 
 // snapshot reads a thread and its state at a checkpoint of the graph itself.
@@ -152,19 +147,6 @@ func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgr
 	return shown
 }
 
-// showSubgraph is a subgraph's state.
-func showSubgraph(t thread.Thread, c thread.Subgraph, below map[string]thread.Subgraph) ThreadState {
-	shown := ThreadState{
-		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: orEmpty(c.Metadata), CreatedAt: &c.Created,
-		Checkpoint: checkpoint(t.Thread, c.NS, c.ID), ParentCheckpoint: checkpoint(t.Thread, c.NS, c.ParentID),
-		Tasks: showTasks(t, thread.TasksOf(c.Tasks), c.NS, below),
-	}
-	for _, task := range shown.Tasks {
-		shown.Interrupts = append(shown.Interrupts, task.Interrupts...)
-	}
-	return shown
-}
-
 // metadataOf is what is told of a checkpoint: what the agent says, and what the server knows.
 func metadataOf(threadID string, c thread.Checkpoint) map[string]any {
 	members := map[string]any{"step": c.Step, "source": c.Source, "thread_id": threadID, "parents": emptyObject}
@@ -204,7 +186,7 @@ func waits(t thread.Thread, c thread.Snapshot) bool {
 
 func tasksOf(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgraph) []ThreadTask {
 	if c.Own() {
-		tasks := showTasks(t, thread.TasksOf(c.Tasks), "", below)
+		tasks := inside{t.Thread, c.ID, below}.tasks(thread.TasksOf(c.Tasks), "")
 		if c.Newest {
 			ask(tasks, t)
 		}
@@ -240,36 +222,6 @@ func ask(tasks []ThreadTask, t thread.Thread) {
 			tasks[i].Interrupts = questions(t.Interrupts)
 		}
 	}
-}
-
-func showTasks(t thread.Thread, tasks []thread.Task, ns string, below map[string]thread.Subgraph) []ThreadTask {
-	shown := []ThreadTask{}
-	for _, task := range tasks {
-		one := ThreadTask{ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: []Interrupt{}, State: null, Result: present(task.Result), Path: present(task.Path)}
-		for _, asked := range task.Interrupts {
-			var q Interrupt
-			if json.Unmarshal(asked, &q) == nil {
-				one.Interrupts = append(one.Interrupts, q)
-			}
-		}
-		place := subgraphOf(task, ns)
-		if task.Checkpoint != nil {
-			one.Checkpoint = checkpoint(t.Thread, place, task.Checkpoint.ID)
-		}
-		if c, ok := below[place]; ok {
-			one.State = record.Encode(showSubgraph(t, c, below))
-		}
-		shown = append(shown, one)
-	}
-	return shown
-}
-
-// subgraphOf is the namespace of the subgraph that a task runs, if it runs one.
-func subgraphOf(task thread.Task, ns string) string {
-	if task.Checkpoint != nil && task.Checkpoint.NS != "" {
-		return task.Checkpoint.NS
-	}
-	return strings.TrimPrefix(ns+"|"+task.Name+":"+task.ID, "|")
 }
 
 func checkpoint(threadID, ns, checkpointID string) *Checkpoint {

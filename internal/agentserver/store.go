@@ -2,9 +2,12 @@ package agentserver
 
 import (
 	"context"
+	"net/http"
+	"strconv"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/store"
 	"github.com/slipway-run/slipway/internal/table"
 )
@@ -14,15 +17,24 @@ func storeOwner(ctx context.Context) store.Owner {
 	return store.Owner{Workspace: d.Workspace, Deployment: d.Deployment}
 }
 
-// GetItem reads an item.
+// GetItem reads an item; one that is not there is null, as clients expect.
 func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetItemResponseObject, error) {
 	var namespace []string
 	for _, labels := range request.Params.Namespace {
 		namespace = append(namespace, strings.Split(labels, ".")...)
 	}
 	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, orElse(request.Params.RefreshTTL, true))
+	if fault.Is(err, fault.NotFound) {
+		return noItem{}, nil
+	}
 	return GetItem200JSONResponse(showItem(found)), err
 }
+
+// noItem says that there is no such item.
+type noItem struct{}
+
+// VisitGetItemResponse implements GetItemResponseObject.
+func (noItem) VisitGetItemResponse(w http.ResponseWriter) error { return writeParts(w, [][]byte{null}) }
 
 // PutItem stores an item.
 func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutItemResponseObject, error) {
@@ -52,13 +64,17 @@ func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObjec
 		return nil, err
 	}
 	window := table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
-	found, err := s.Store.Search(ctx, storeOwner(ctx), asked.NamespacePrefix, filter, window, orElse(asked.RefreshTTL, true))
+	found, total, err := s.Store.Search(ctx, storeOwner(ctx), asked.NamespacePrefix, filter, window, orElse(asked.RefreshTTL, true))
 	if err != nil {
 		return nil, err
 	}
-	shown := SearchItems200JSONResponse{Items: make([]StoreItem, len(found))}
+	shown := SearchItems200JSONResponse{Body: StoreItems{Items: make([]StoreItem, len(found))}}
 	for i, item := range found {
-		shown.Items[i] = showItem(item)
+		shown.Body.Items[i] = showItem(item)
+	}
+	shown.Headers.XPaginationTotal = new(strconv.Itoa(total))
+	if next := window.Offset + len(found); next < total && len(found) > 0 {
+		shown.Headers.XPaginationNext = new(strconv.Itoa(next))
 	}
 	return shown, nil
 }

@@ -39,7 +39,8 @@ func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []S
 	}
 	stream := eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after}
 	if len(modes) > 0 {
-		stream.modes = streamModes(modes)
+		stream.chosen = distinct(streamModes(modes))
+		stream.modes = stream.chosen
 	}
 	return stream, nil
 }
@@ -64,7 +65,9 @@ type eventStream struct {
 	ctx   context.Context
 	run   run.Run
 	modes []string
-	after int64
+	// chosen are the modes that the client asked for when it took the stream up, nil when those are the run's.
+	chosen []string
+	after  int64
 	// cancel says that the run is to end when the connection is lost.
 	cancel bool
 }
@@ -78,7 +81,11 @@ func (e eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { retur
 func (e eventStream) write(w http.ResponseWriter) error {
 	defer func() { e.leave(e.ctx, e.run.Ref, e.cancel) }()
 	w.Header().Set("Content-Location", location(e.run.Ref))
-	takeUpAt(w, location(e.run.Ref)+"/stream")
+	again := leaving(e.cancel)
+	for _, mode := range e.chosen {
+		again.Add("stream_mode", mode)
+	}
+	takeUpAt(w, location(e.run.Ref)+"/stream", again)
 	out := web.NewStream(w)
 	ctx, cancel := context.WithCancel(e.ctx)
 	defer cancel()

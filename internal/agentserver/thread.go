@@ -117,7 +117,7 @@ func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessa
 	case err != nil:
 		return nil, err
 	case last.Status == run.Interrupted && last.Failure == nil:
-		return record.Encode(run.Failure{Name: "UserInterrupt", Message: "The run was cancelled."}), nil
+		return record.Encode(run.Failure{Name: "UserInterrupt", Message: cmp.Or(string(last.CancelReason), "The run was cancelled.")}), nil
 	case last.Failure == nil:
 		return null, nil
 	}
@@ -149,8 +149,7 @@ func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	for task, asked := range stored {
 		byTask[task] = []Interrupt{}
 		for _, question := range asked {
-			var q Interrupt
-			if json.Unmarshal(question, &q) == nil {
+			if q, ok := interruptOf(question); ok {
 				byTask[task] = append(byTask[task], q)
 			}
 		}

@@ -3,6 +3,7 @@ package agentserver
 import (
 	"context"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,11 +21,12 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 	if err != nil {
 		return nil, err
 	}
-	modes := slices.Concat(request.Params.StreamModes, request.Params.StreamMode)
+	chosen := distinct(slices.Concat(request.Params.StreamModes, request.Params.StreamMode))
+	modes := chosen
 	if len(modes) == 0 {
 		modes = []ThreadStreamMode{ThreadStreamModeRunModes}
 	}
-	return threadStream{server: s, ctx: ctx, ref: ref, modes: modes, from: from}, nil
+	return threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from}, nil
 }
 
 // ended follows the position in the id of a run's end, which comes after the run's last event.
@@ -55,12 +57,18 @@ type threadStream struct {
 	ctx   context.Context
 	ref   thread.Ref
 	modes []ThreadStreamMode
-	from  run.Place
+	// chosen are the modes that the client asked for.
+	chosen []ThreadStreamMode
+	from   run.Place
 }
 
 // VisitStreamThreadResponse implements StreamThreadResponseObject.
 func (s threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
-	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream")
+	again := url.Values{}
+	for _, mode := range s.chosen {
+		again.Add("stream_modes", string(mode))
+	}
+	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream", again)
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
 		var of *runEvents
 		return s.Runs.Follow(ctx, s.ref, s.from, func(part run.Part) error {

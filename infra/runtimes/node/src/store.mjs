@@ -58,12 +58,12 @@ function define({ BaseStore }) {
 
     async #get({ namespace, key }) {
       const query = new URLSearchParams({ namespace: namespace.join("."), key });
-      const found = await this.#call("GET", `/store/items?${query}`, undefined, 404);
+      const found = await this.#call("GET", `/store/items?${query}`);
       return found ? asItem(found) : null;
     }
 
     async #put({ namespace, key, value, index }) {
-      if (value === null) return this.#call("DELETE", "/store/items", { namespace, key }, 404);
+      if (value === null) return this.#call("DELETE", "/store/items", { namespace, key });
       return this.#call("PUT", "/store/items", { namespace, key, value, ...(index === undefined ? {} : { index }) });
     }
 
@@ -78,12 +78,11 @@ function define({ BaseStore }) {
       return namespaces;
     }
 
-    async #call(method, path, body, absent) {
+    async #call(method, path, body) {
       const response = await fetch(this.#url + path, {
         method, headers: this.#headers, signal: this.#signal, redirect: "error", ...(body === undefined ? {} : { body: encode(body) }),
       });
       const text = await response.text();
-      if (response.status === absent) return null;
       if (!response.ok) throw new StoreError(`the store answered ${method} ${path.split("?")[0]} with status ${response.status}: ${text.slice(0, 500)}`);
       return text === "" ? null : JSON.parse(text);
     }

@@ -95,8 +95,7 @@ async function startStore(t) {
       const found = [...items.values()].filter((item) => body.namespace_prefix.every((label, i) => item.namespace[i] === label));
       send(200, { items: found.slice(body.offset, body.offset + body.limit) });
     } else if (route === "GET /base/store/items") {
-      const found = items.get(JSON.stringify([body.namespace.split("."), body.key]));
-      send(found ? 200 : 404, found ?? { detail: "no such item" });
+      send(200, items.get(JSON.stringify([body.namespace.split("."), body.key])) ?? null);
     } else if (route === "DELETE /base/store/items") {
       items.delete(JSON.stringify([body.namespace, body.key]));
       send(204);

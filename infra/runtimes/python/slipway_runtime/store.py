@@ -7,7 +7,6 @@ from typing import Any
 
 from langgraph.store.base import BaseStore, GetOp, Item, ListNamespacesOp, Op, PutOp, Result, SearchItem, SearchOp
 from langgraph_sdk import get_client, get_sync_client
-from langgraph_sdk.errors import NotFoundError
 
 
 class ServerStore(BaseStore):
@@ -28,10 +27,7 @@ class ServerStore(BaseStore):
         for index, op in enumerate(ops):
             if not isinstance(op, PutOp):
                 name, args, options = _request(op)
-                try:
-                    results[index] = _result(op, getattr(self._sync_client, name)(*args, **options))
-                except NotFoundError:
-                    results[index] = None
+                results[index] = _result(op, getattr(self._sync_client, name)(*args, **options))
         for op in _last_puts(ops):
             name, args, options = _request(op)
             getattr(self._sync_client, name)(*args, **options)
@@ -47,10 +43,7 @@ class ServerStore(BaseStore):
         if isinstance(op, PutOp):
             return None
         name, args, options = _request(op)
-        try:
-            return _result(op, await getattr(self._client, name)(*args, **options))
-        except NotFoundError:
-            return None
+        return _result(op, await getattr(self._client, name)(*args, **options))
 
     async def _write(self, op: PutOp) -> None:
         name, args, options = _request(op)

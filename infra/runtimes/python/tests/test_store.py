@@ -35,7 +35,7 @@ class StoreServer:
                     url = urlsplit(self.path)
                     store.requests.append((self.command, url.path))
                     status, answer = store.answer(self.command, url.path, parse_qs(url.query), json.loads(body) if body else {})
-                data = b"" if answer is None else json.dumps(answer).encode()
+                data = b"" if status == 204 else json.dumps(answer).encode()
                 self.send_response(status)
                 self.send_header("Content-Type", "application/json")
                 if status != 204:
@@ -65,7 +65,7 @@ class StoreServer:
                 return 204, None
             case "GET", "/store/items":
                 item = self.items.get((tuple(query["namespace"][0].split(".")), query["key"][0]))
-                return (200, item) if item else (404, {"detail": "Not found."})
+                return 200, item
             case "DELETE", "/store/items":
                 self.items.pop((tuple(body["namespace"]), body["key"]), None)
                 return 204, None

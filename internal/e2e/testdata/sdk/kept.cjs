@@ -74,7 +74,7 @@ async function store() {
   assert.deepEqual(await namespaces({ maxDepth: 1 }), [[root]]);
   await client.store.deleteItem([root, "bob"], "tea");
   assert.deepEqual(await namespaces(), [[root, "ann"]]);
-  await assert.rejects(client.store.getItem([root, "bob"], "tea"), { status: 404 });
+  assert.equal(await client.store.getItem([root, "bob"], "tea"), null);
 }
 
 tell(assistants, described, crons, store);
