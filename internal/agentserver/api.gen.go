@@ -1127,7 +1127,7 @@ type ThreadSearch struct {
 // ThreadSortBy defines model for ThreadSortBy.
 type ThreadSortBy string
 
-// ThreadState defines model for ThreadState.
+// ThreadState It has all members, unless `select` names some.
 type ThreadState struct {
 	Checkpoint *Checkpoint     `json:"checkpoint"`
 	CreatedAt  *string         `json:"created_at"`
@@ -1241,7 +1241,7 @@ type Namespace = string
 type RunID = string
 
 // StateSelect defines model for state_select.
-type StateSelect = []ThreadStateField
+type StateSelect = []string
 
 // Subgraphs defines model for subgraphs.
 type Subgraphs = bool
@@ -1346,7 +1346,7 @@ type GetThreadHistoryParams struct {
 	// Before The id of a checkpoint, or a checkpoint as JSON; only those before it are returned.
 	Before *string `form:"before,omitempty" json:"before,omitempty"`
 
-	// Select Only these members of each state. May be repeated.
+	// Select Only these members of each state, as a `ThreadStateField` names them. May be repeated; an empty one is passed over.
 	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
@@ -1397,7 +1397,7 @@ type GetThreadStateParams struct {
 	// Subgraphs Show the states of the subgraphs that the tasks run.
 	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
 
-	// Select Only these members of each state. May be repeated.
+	// Select Only these members of each state, as a `ThreadStateField` names them. May be repeated; an empty one is passed over.
 	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
@@ -1406,7 +1406,7 @@ type GetThreadStateAtParams struct {
 	// Subgraphs Show the states of the subgraphs that the tasks run.
 	Subgraphs *Subgraphs `form:"subgraphs,omitempty" json:"subgraphs,omitempty"`
 
-	// Select Only these members of each state. May be repeated.
+	// Select Only these members of each state, as a `ThreadStateField` names them. May be repeated; an empty one is passed over.
 	Select StateSelect `form:"select,omitempty" json:"select,omitempty"`
 }
 
