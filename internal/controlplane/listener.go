@@ -11,15 +11,15 @@ import (
 
 // ListListeners lists the workspace's listeners, newest first.
 func (s server) ListListeners(ctx context.Context, request ListListenersRequestObject) (ListListenersResponseObject, error) {
-	window := listener.Window(window(request.Params.Limit, request.Params.Offset, request.Params.Cursor))
-	found, err := s.Listeners.List(ctx, auth.Workspace(ctx), window)
+	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
+	found, err := s.Listeners.List(ctx, auth.Workspace(ctx), asked)
 	if err != nil {
 		return nil, err
 	}
 	list := ListenersList{
-		Resources: make([]Listener, len(found.Listeners)), Offset: window.Offset + len(found.Listeners), Cursor: nullable(found.Cursor),
+		Resources: make([]Listener, len(found.Items)), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
 	}
-	for i, l := range found.Listeners {
+	for i, l := range found.Items {
 		list.Resources[i] = showListener(l)
 	}
 	return ListListeners200JSONResponse(list), nil

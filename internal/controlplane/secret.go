@@ -15,15 +15,15 @@ import (
 
 // ListSecrets lists the workspace's secrets, by name.
 func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObject) (ListSecretsResponseObject, error) {
-	window := workspacesecret.Window(window(request.Params.Limit, request.Params.Offset, request.Params.Cursor))
-	found, err := s.Deployments.WorkspaceSecrets().List(ctx, auth.Workspace(ctx), window)
+	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
+	found, err := s.Deployments.WorkspaceSecrets().List(ctx, auth.Workspace(ctx), asked)
 	if err != nil {
 		return nil, err
 	}
 	list := WorkspaceSecretsList{
-		Resources: make([]WorkspaceSecret, len(found.Secrets)), Offset: window.Offset + len(found.Secrets), Cursor: nullable(found.Cursor),
+		Resources: make([]WorkspaceSecret, len(found.Items)), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
 	}
-	for i, one := range found.Secrets {
+	for i, one := range found.Items {
 		list.Resources[i] = showSecret(one)
 	}
 	return ListSecrets200JSONResponse(list), nil

@@ -9,24 +9,16 @@ import (
 
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
+	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/revision"
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// Window is the part of a list that a client asks for.
-type Window struct {
-	// Limit is how many are returned at most, Offset how many are left out first.
-	Limit, Offset int
-	// Cursor goes on after the page that it came with; then the offset counts for nothing. What is created or deleted meanwhile moves no page.
-	Cursor string
-}
-
-// Page is a part of a list.
-type Page[T any] struct {
-	Items []T
-	// Cursor asks for what follows, "" at the end.
-	Cursor string
-}
+// Window and Page are how parts of lists are asked for and answered.
+type (
+	Window      = record.Window
+	Page[T any] = record.Page[T]
+)
 
 // mostMisses is how many items that a filter does not let through one request reads. There is no index by what filters ask for: lists of a workspace are short,
 // and an index would cost each write of a deployment another one. Whoever has more than that gets a short page, whose cursor goes on.

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/listener"
+	"github.com/slipway-run/slipway/internal/record"
 )
 
 func TestAListenerIsReadBack(t *testing.T) {
@@ -113,37 +114,37 @@ func TestListsArePagedNewestFirst(t *testing.T) {
 	}
 	gone := f.create(t, request("gone"))
 	must(t, f.Delete(t.Context(), gone.Ref, nil))
-	middle := f.list(t, listener.Window{Limit: 2, Offset: 1}).Cursor
+	middle := f.list(t, record.Window{Limit: 2, Offset: 1}).Cursor
 	for _, c := range []struct {
-		window listener.Window
+		window record.Window
 		want   []string
 		more   bool
 	}{
-		{listener.Window{Limit: 2}, []string{made[4], made[3]}, true},
-		{listener.Window{Offset: 2, Limit: 2}, []string{made[2], made[1]}, true},
-		{listener.Window{Offset: 3, Limit: 2}, []string{made[1], made[0]}, false},
-		{listener.Window{Offset: 4, Limit: 2}, []string{made[0]}, false},
-		{listener.Window{Offset: 5, Limit: 2}, nil, false},
-		{listener.Window{Cursor: middle, Offset: 4, Limit: 2}, []string{made[1], made[0]}, false},
-		{listener.Window{Cursor: middle, Limit: 1}, []string{made[1]}, true},
+		{record.Window{Limit: 2}, []string{made[4], made[3]}, true},
+		{record.Window{Offset: 2, Limit: 2}, []string{made[2], made[1]}, true},
+		{record.Window{Offset: 3, Limit: 2}, []string{made[1], made[0]}, false},
+		{record.Window{Offset: 4, Limit: 2}, []string{made[0]}, false},
+		{record.Window{Offset: 5, Limit: 2}, nil, false},
+		{record.Window{Cursor: middle, Offset: 4, Limit: 2}, []string{made[1], made[0]}, false},
+		{record.Window{Cursor: middle, Limit: 1}, []string{made[1]}, true},
 	} {
 		found := f.list(t, c.window)
 		var got []string
-		for _, l := range found.Listeners {
+		for _, l := range found.Items {
 			got = append(got, l.ComputeID)
 		}
-		if diff := cmp.Diff(c.want, got); diff != "" || found.Listeners == nil || (found.Cursor != "") != c.more {
+		if diff := cmp.Diff(c.want, got); diff != "" || found.Items == nil || (found.Cursor != "") != c.more {
 			t.Errorf("%+v, cursor %q (-want +got):\n%s", c.window, found.Cursor, diff)
 		}
 	}
-	if found, err := f.List(t.Context(), other, listener.Window{Limit: 9}); err != nil || len(found.Listeners) != 0 {
+	if found, err := f.List(t.Context(), other, record.Window{Limit: 9}); err != nil || len(found.Items) != 0 {
 		t.Errorf("another workspace has %v (%v)", found, err)
 	}
-	_, err := f.List(t.Context(), other, listener.Window{Limit: 2, Cursor: middle})
+	_, err := f.List(t.Context(), other, record.Window{Limit: 2, Cursor: middle})
 	wantFault(t, err, fault.Unprocessable, "")
 }
 
-func (f *fixture) list(t *testing.T, window listener.Window) listener.Page {
+func (f *fixture) list(t *testing.T, window record.Window) record.Page[listener.Listener] {
 	t.Helper()
 	found, err := f.List(t.Context(), workspace, window)
 	must(t, err)

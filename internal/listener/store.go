@@ -139,43 +139,16 @@ func notFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Listener ID %s not found.", ref.Listener)
 }
 
-// Window is the part of a list that a client asks for.
-type Window struct {
-	// Limit is how many listeners are returned at most, Offset how many are left out first.
-	Limit, Offset int
-	// Cursor is that of the page before, and counts instead of Offset when it is not "".
-	Cursor string
-}
-
-// Page is a part of a list.
-type Page struct {
-	Listeners []Listener
-	// Cursor leads to the next page, "" at the end.
-	Cursor string
-}
-
-// List returns a workspace's listeners, newest first.
-func (s *Store) List(ctx context.Context, workspace string, window Window) (Page, error) {
+// List returns a page of a workspace's listeners, newest first.
+func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Listener], error) {
 	query := keys.Listeners(workspace)
-	query.Reverse, query.Cursor = true, window.Cursor
-	if _, err := query.Place(); err != nil {
-		return Page{}, fault.Cursor()
-	}
-	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more tells whether there is a next page
-	if window.Cursor != "" {
-		wanted.Offset = 0
-	}
-	found, err := table.Collect(ctx, s.table, query, wanted, func(item *table.Item) (Listener, bool, error) {
+	query.Reverse = true
+	page, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Listener, bool, error) {
 		l, err := decode(Ref{Workspace: workspace, Listener: keys.ListenerID(item.Key)}, item)
 		return l, !l.leaving, err
-	})
+	}, Listener.Key)
 	if err != nil {
-		return Page{}, fmt.Errorf("list listeners: %w", err)
+		return record.Page[Listener]{}, fmt.Errorf("list listeners: %w", err)
 	}
-	if len(found) <= window.Limit {
-		return Page{Listeners: found}, nil
-	}
-	found = found[:window.Limit]
-	last := found[len(found)-1].Key()
-	return Page{Listeners: found, Cursor: query.CursorAfter(table.Place{Sort: last.SK, Key: last})}, nil
+	return page, nil
 }

@@ -119,19 +119,19 @@ func TestListIsPaged(t *testing.T) {
 	f.must(f.Delete(t.Context(), ref("secret-6"), nil)) // of which something is left
 	var got []string
 	for cursor := ""; ; {
-		page, err := f.List(t.Context(), workspace, workspacesecret.Window{Limit: 2, Offset: 5, Cursor: cursor})
+		page, err := f.List(t.Context(), workspace, record.Window{Limit: 2, Offset: 5, Cursor: cursor})
 		f.must(err)
-		if cursor == "" && len(page.Secrets) != 1 {
-			t.Errorf("behind the offset: %v", page.Secrets)
+		if cursor == "" && len(page.Items) != 1 {
+			t.Errorf("behind the offset: %v", page.Items)
 		}
 		if cursor = page.Cursor; cursor == "" {
 			break
 		}
 	}
 	for cursor := ""; ; {
-		page, err := f.List(t.Context(), workspace, workspacesecret.Window{Limit: 2, Cursor: cursor})
+		page, err := f.List(t.Context(), workspace, record.Window{Limit: 2, Cursor: cursor})
 		f.must(err)
-		for _, one := range page.Secrets {
+		for _, one := range page.Items {
 			got = append(got, one.Name)
 		}
 		if cursor = page.Cursor; cursor == "" {
@@ -141,11 +141,11 @@ func TestListIsPaged(t *testing.T) {
 	if diff := cmp.Diff(want[:6], got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if _, err := f.List(t.Context(), workspace, workspacesecret.Window{Limit: 2, Cursor: "bad"}); !fault.Is(err, fault.Unprocessable) {
+	if _, err := f.List(t.Context(), workspace, record.Window{Limit: 2, Cursor: "bad"}); !fault.Is(err, fault.Unprocessable) {
 		t.Errorf("another cursor: %v", err)
 	}
-	if page, err := f.List(t.Context(), "another", workspacesecret.Window{Limit: 2}); err != nil || len(page.Secrets) > 0 {
-		t.Errorf("another workspace: %v (%v)", page.Secrets, err)
+	if page, err := f.List(t.Context(), "another", record.Window{Limit: 2}); err != nil || len(page.Items) > 0 {
+		t.Errorf("another workspace: %v (%v)", page.Items, err)
 	}
 }
 

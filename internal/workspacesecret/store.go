@@ -198,43 +198,14 @@ func (s *Store) Contents(ctx context.Context, workspace string, names ...string)
 	return contents, nil
 }
 
-// Window is the part of a list that a client asks for.
-type Window struct {
-	// Limit is how many secrets are returned at most, Offset how many are left out first.
-	Limit, Offset int
-	// Cursor is that of the page before, and counts instead of Offset when it is not "".
-	Cursor string
-}
-
-// Page is a part of a list.
-type Page struct {
-	Secrets []Secret
-	// Cursor leads to the next page, "" at the end.
-	Cursor string
-}
-
-// List returns a workspace's secrets, by name.
-func (s *Store) List(ctx context.Context, workspace string, window Window) (Page, error) {
-	query := keys.WorkspaceSecrets(workspace)
-	query.Cursor = window.Cursor
-	if _, err := query.Place(); err != nil {
-		return Page{}, fault.Cursor()
-	}
-	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more tells whether there is a next page
-	if window.Cursor != "" {
-		wanted.Offset = 0
-	}
-	found, err := table.Collect(ctx, s.table, query, wanted, func(item *table.Item) (Secret, bool, error) {
+// List returns a page of a workspace's secrets, by name.
+func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Secret], error) {
+	page, err := record.List(ctx, s.table, keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
 		one, err := decode(Ref{Workspace: workspace, Name: item.Key.SK}, item)
 		return one, !one.gone, err
-	})
+	}, Secret.Key)
 	if err != nil {
-		return Page{}, fmt.Errorf("list secrets: %w", err)
+		return record.Page[Secret]{}, fmt.Errorf("list secrets: %w", err)
 	}
-	if len(found) <= window.Limit {
-		return Page{Secrets: found}, nil
-	}
-	found = found[:window.Limit]
-	last := found[len(found)-1].Key()
-	return Page{Secrets: found, Cursor: query.CursorAfter(table.Place{Sort: last.SK, Key: last})}, nil
+	return page, nil
 }
