@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/keys"
 	"github.com/slipway-run/slipway/internal/record"
@@ -53,25 +55,42 @@ type uses struct {
 	stray []table.Write
 }
 
+// asksAtOnce is how many deployments are asked side by side what they refer to.
+const asksAtOnce = 16
+
 func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
-	found := uses{users: []User{}}
+	var noted []string
 	err := s.EachNoted(ctx, ref, func(deployment string) error {
-		referred, err := s.referred(ctx, ref.Workspace, deployment, ref.Name)
-		if fault.Is(err, fault.NotFound) {
-			found.stray = append(found.stray, table.Delete{Key: keys.SecretUse(ref.Workspace, ref.Name, deployment)})
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		found.ever = true
-		if len(referred) > 0 {
-			found.users = append(found.users, User{deployment, referred})
-		}
+		noted = append(noted, deployment)
 		return nil
 	})
 	if err != nil {
 		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
+	}
+	referred, there := make([][]string, len(noted)), make([]bool, len(noted))
+	asks, ctx := errgroup.WithContext(ctx)
+	asks.SetLimit(asksAtOnce)
+	for i, deployment := range noted {
+		asks.Go(func() (err error) {
+			if referred[i], err = s.referred(ctx, ref.Workspace, deployment, ref.Name); fault.Is(err, fault.NotFound) {
+				return nil
+			}
+			there[i] = true
+			return err
+		})
+	}
+	if err := asks.Wait(); err != nil {
+		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
+	}
+	found := uses{users: []User{}}
+	for i, deployment := range noted {
+		switch {
+		case !there[i]:
+			found.stray = append(found.stray, table.Delete{Key: keys.SecretUse(ref.Workspace, ref.Name, deployment)})
+		case len(referred[i]) > 0:
+			found.users = append(found.users, User{deployment, referred[i]})
+		}
+		found.ever = found.ever || there[i]
 	}
 	return found, nil
 }
