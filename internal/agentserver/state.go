@@ -79,7 +79,7 @@ func text(s *string) string {
 // state is a thread's state at a checkpoint as the interface has it.
 func (s server) state(ctx context.Context, ref thread.Ref, at place, subgraphs bool) (ThreadState, error) {
 	if at.NS != "" {
-		return s.subgraphState(ctx, ref, at)
+		return s.subgraphState(ctx, ref, at, subgraphs)
 	}
 	t, found, err := s.snapshot(ctx, ref, at)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/thread"
 )
 
-// subgraphState is the state of a subgraph at a checkpoint, or its newest.
-func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place) (ThreadState, error) {
+// subgraphState is the state of a subgraph at a checkpoint, or its newest; with below also those of the subgraphs that its tasks run.
+func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, below bool) (ThreadState, error) {
 	found, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
 	if err != nil {
 		return ThreadState{}, err
@@ -19,8 +19,11 @@ func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place) (Th
 	if len(found) == 0 {
 		return ThreadState{}, fault.New(fault.NotFound, "There is no checkpoint of the subgraph %s there.", at.NS)
 	}
-	below, err := s.Threads.Subgraphs(ctx, ref, found[0].Root)
-	return inside{ref.Thread, found[0].RootID, below}.state(found[0]), err
+	shown := inside{thread: ref.Thread, root: found[0].RootID}
+	if below {
+		shown.below, err = s.Threads.Subgraphs(ctx, ref, found[0].Root)
+	}
+	return shown.state(found[0]), err
 }
 
 // subgraphHistory reads checkpoints of a subgraph, newest first: those behind the graph's own that the client names, or those of the whole thread.

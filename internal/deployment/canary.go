@@ -110,7 +110,7 @@ func (s *Store) PromoteCanary(ctx context.Context, ref revision.Ref) (revision.R
 	return revision.Revision{}, busy(ref.Deployment)
 }
 
-// canary checks that there can be one. A listener does not say how a release is that it has made healthy.
+// canary checks that there can be one. At a listener there is none: it reports when it likes, which may be long after the canary is over.
 func (r *rules) canary(spec Spec) {
 	if spec.CanaryPercent != nil && *spec.CanaryPercent > 0 && spec.SourceConfig.ListenerID != nil {
 		r.breaks("canary_percent must be 0 where a listener runs the deployment (source_config.listener_id).")
