@@ -13,7 +13,7 @@ import (
 
 // knownTexts is how many deployments a process keeps as text, and knownText how large one may be, in bytes.
 const (
-	knownTexts = 2_000
+	knownTexts = 20_000
 	knownText  = 2 << 10
 )
 

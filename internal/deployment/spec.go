@@ -7,7 +7,7 @@ import (
 
 const (
 	// knownDeployments is how many deployments a process keeps decoded, and knownSize how large the body of one may be.
-	knownDeployments = 10_000
+	knownDeployments = 20_000
 	knownSize        = 2 << 10
 )
 

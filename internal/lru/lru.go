@@ -60,6 +60,15 @@ func (c *Cache[K, V]) Drop(key K) {
 	c.drop(c.of[key])
 }
 
+// Clear forgets everything.
+func (c *Cache[K, V]) Clear() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.of)
+	c.used.Init()
+	c.size = 0
+}
+
 func (c *Cache[K, V]) drop(e *list.Element) {
 	if e == nil {
 		return

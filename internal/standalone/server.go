@@ -177,7 +177,7 @@ func (s *Server) assemble() error {
 	if err := ownFile(s.path(DatabaseFile)); err != nil {
 		return err
 	}
-	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log)); err != nil {
+	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log), sqlite.WithMemory()); err != nil {
 		return err
 	}
 	if s.logs, err = files.Open(s.path("logs"), now); err != nil {

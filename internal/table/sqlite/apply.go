@@ -120,6 +120,7 @@ func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 			return nil, fmt.Errorf("read item: %w", err)
 		}
 		if !holdsOn(tx.writes[i].Write, item) {
+			w.memory.drop(tx.writes[i].key)
 			return &table.ConditionFailed{Write: i, Item: item}, nil
 		}
 	}

@@ -5,13 +5,16 @@
 // SQLite transaction, and commits them as a group. One fsync makes the whole group durable, so throughput grows with the number
 // of concurrent writers, and a transaction returns only once it would survive a power failure.
 //
+// With a memory, Get answers from rows that this process has read before (memory.go), which takes a tenth of the time: what it writes is forgotten before it is
+// committed. It is for a server, whose file others hardly ever write to.
+//
 // Items live in one table, in the order in which they came; their key and both secondary indexes are columns of it. The latter are
 // partial indexes, which hold only the items that have such a key (schema.go). Attributes are encoded as one blob (attrs.go),
 // apart from the body, so that conditions and updates do not read bodies. Large bodies have a table of their own: an update
 // writes its row anew, and would copy what it does not change.
 //
 // Several processes may use one file at a time: each group takes SQLite's write lock and waits for it up to ten seconds. But
-// Watch sees only what this process writes; a reader that must learn of another process's writes has to look now and then.
+// Watch sees only what this process writes; a reader that must learn of another process's writes has to look now and then. A memory learns of them within Lag.
 //
 // A transaction whose context ends before its group took it up is not applied and returns the context's error. From then on
 // Transact waits for the outcome, a few milliseconds as a rule. Any other error than these and *table.ConditionFailed

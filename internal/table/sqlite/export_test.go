@@ -20,3 +20,6 @@ func Statements() []string {
 
 // SchemaVersion is the version of files this package makes.
 const SchemaVersion = schemaVersion
+
+// Looks returns when the table was last known to have all that other processes wrote, in Unix nanoseconds.
+func (t *Table) Looks() int64 { return t.memory.looked.Load() }

@@ -58,6 +58,19 @@ func TestConformance(t *testing.T) {
 	})
 }
 
+func TestConformanceWithMemory(t *testing.T) {
+	t.Parallel()
+	tabletest.Run(t, func(t *testing.T, dir string, now clock.Clock) (table.Table, func() error) {
+		t.Helper()
+		tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(now), sqlite.WithMemory())
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitLook(t, tb, 0)
+		return tb, tb.Close
+	})
+}
+
 // child is another process that plays a role on a file; it is killed at the test's end at the latest.
 type child struct {
 	cmd   *exec.Cmd

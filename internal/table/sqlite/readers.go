@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -109,19 +110,39 @@ func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	if err := table.ValidateKey(key); err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
-	rd, err := t.readers.take(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	now := t.now()
+	item, err := t.memory.get(key, now)
+	if err == nil && item == nil {
+		item, err = t.read(ctx, key, now)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
-	defer t.readers.give(rd)
-	item, err := rd.get(key, t.now().Unix())
-	if err != nil {
-		return nil, fmt.Errorf("get item: %w", err)
-	}
-	if item == nil {
+	if item == nil || ended(item, now) {
 		return nil, table.ErrNotFound
 	}
 	return item, nil
+}
+
+// ended reports whether the item has ceased to exist.
+func ended(item *table.Item, now time.Time) bool {
+	return !item.Expires.IsZero() && item.Expires.Unix() <= now.Unix()
+}
+
+// read reads an item from the file, and remembers it; nil when it is absent or has expired.
+func (t *Table) read(ctx context.Context, key table.Key, now time.Time) (*table.Item, error) {
+	rd, err := t.readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer t.readers.give(rd)
+	place := t.memory.reserve(key)
+	item, err := rd.get(key, now.Unix())
+	t.memory.keep(key, place, item, rd.scratch)
+	return item, err
 }
 
 // GetBatch returns the items as they all were at one moment.

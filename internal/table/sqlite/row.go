@@ -3,6 +3,7 @@ package sqlite
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -27,6 +28,21 @@ func newIndexKeys(of map[table.Index]table.Key) indexKeys {
 	return keys
 }
 
+// byName is nil where there are no keys.
+func (k indexKeys) byName() map[table.Index]table.Key {
+	var of map[table.Index]table.Key
+	for i, key := range k {
+		if key.PK == "" {
+			continue
+		}
+		if of == nil {
+			of = make(map[table.Index]table.Key, len(k))
+		}
+		of[indexes[i]] = key
+	}
+	return of
+}
+
 // row is an item in the form its columns have.
 type row struct {
 	expires int64 // Unix seconds, 0 for never
@@ -41,6 +57,19 @@ const (
 	rowColumns  = headColumns + `, body, body_id`
 	bodySQL     = `SELECT body FROM bodies WHERE id = ?1`
 )
+
+// item makes an item of a row.
+func (r *row) item(key table.Key) (*table.Item, error) {
+	attrs, err := parseAttrs(r.attrs)
+	if err != nil {
+		return nil, fmt.Errorf("read item %q: %w", key, err)
+	}
+	item := &table.Item{Key: key, Attrs: attrs, Body: slices.Clone(r.body), Index: r.index.byName()}
+	if r.expires != 0 {
+		item.Expires = time.Unix(r.expires, 0).UTC()
+	}
+	return item, nil
+}
 
 // maxInline is how large a body may be to be kept in its item's row.
 const maxInline = 1024
@@ -103,18 +132,13 @@ func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
 }
 
 func readIndex(stmt *sqlite.Stmt) map[table.Index]table.Key {
-	var keys map[table.Index]table.Key
-	for i, index := range indexes {
-		column := columnIndex + 2*i
-		if stmt.ColumnLen(column) == 0 {
-			continue
+	var keys indexKeys
+	for i := range indexes {
+		if column := columnIndex + 2*i; stmt.ColumnLen(column) > 0 {
+			keys[i] = table.Key{PK: stmt.ColumnText(column), SK: stmt.ColumnText(column + 1)}
 		}
-		if keys == nil {
-			keys = make(map[table.Index]table.Key, len(indexes))
-		}
-		keys[index] = table.Key{PK: stmt.ColumnText(column), SK: stmt.ColumnText(column + 1)}
 	}
-	return keys
+	return keys.byName()
 }
 
 // readBytes copies a column into buf, which grows as needed.

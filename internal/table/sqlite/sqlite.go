@@ -20,6 +20,7 @@ type Table struct {
 	queue    *queue
 	writer   *writer
 	watchers *table.Watchers
+	memory   *memory
 
 	closing  sync.Once
 	closeErr error
@@ -31,8 +32,9 @@ var _ table.Table = (*Table)(nil)
 type Option func(*options)
 
 type options struct {
-	now clock.Clock
-	log *slog.Logger
+	now    clock.Clock
+	log    *slog.Logger
+	memory *memory
 }
 
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
@@ -40,6 +42,10 @@ func WithClock(now clock.Clock) Option { return func(o *options) { o.now = now }
 
 // WithLogger sets where is told what no caller is: that a file of an earlier version is rewritten, and trouble with erasing expired items. The default is slog's.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
+
+// WithMemory makes Get remember rows, for the one server of a file. What this process writes counts at once; what another one writes is seen by Get after Lag at the latest,
+// by everything else at once.
+func WithMemory() Option { return func(o *options) { o.memory = newMemory() } }
 
 // Open opens the table in the file at path, which is created if need be; its folder must exist. Beside it SQLite keeps two more
 // files, with "-wal" and "-shm" added to the name. A file of a newer version of this package is refused.
@@ -57,8 +63,9 @@ func Open(path string, opts ...Option) (*Table, error) {
 		readers:  newReaders(path),
 		queue:    newQueue(),
 		watchers: table.NewWatchers(nil),
+		memory:   o.memory,
 	}
-	t.writer = newWriter(conn, t.queue, t.watchers, o.now, o.log)
+	t.writer = newWriter(conn, t.queue, t.watchers, t.memory, o.now, o.log)
 	go t.writer.run()
 	return t, nil
 }
@@ -68,6 +75,7 @@ func (t *Table) Close() error {
 	t.closing.Do(func() {
 		t.queue.close()
 		<-t.writer.done
+		t.memory.close()
 		// The writer's connection goes last, as only it may fold the write-ahead log into the file.
 		t.closeErr = errors.Join(t.readers.close(), t.writer.conn.Close())
 	})

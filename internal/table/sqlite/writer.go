@@ -26,6 +26,7 @@ type writer struct {
 	conn     *sqlite.Conn
 	queue    *queue
 	watchers *table.Watchers
+	memory   *memory
 	now      clock.Clock
 	log      *slog.Logger
 	done     chan struct{}
@@ -34,10 +35,11 @@ type writer struct {
 	verdicts []error // the outcome of each transaction of the group, should it be committed
 	scratch  []byte
 	erasedAt int64 // when expired items were last looked for, in Unix seconds
+	version  int64 // of what other processes have written, as of the last look
 }
 
-func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, now clock.Clock, log *slog.Logger) *writer {
-	return &writer{conn: conn, queue: q, watchers: w, now: now, log: log, done: make(chan struct{})}
+func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, m *memory, now clock.Clock, log *slog.Logger) *writer {
+	return &writer{conn: conn, queue: q, watchers: w, memory: m, now: now, log: log, done: make(chan struct{}), version: unknownVersion}
 }
 
 // run commits groups until the queue is closed and empty.
@@ -49,6 +51,8 @@ func (w *writer) run() {
 		select {
 		case <-w.queue.filled:
 			w.commitWaiting()
+		case <-w.memory.wanted():
+			w.look()
 		case <-idle.C:
 			w.eraseExpired()
 		}
@@ -64,6 +68,11 @@ func (w *writer) commitWaiting() {
 		w.commitGroup()
 		w.answer()
 		w.eraseExpired()
+		select {
+		case <-w.memory.wanted():
+			w.look()
+		default:
+		}
 	}
 }
 
@@ -80,7 +89,7 @@ func (w *writer) commitGroup() {
 		return
 	}
 	if err = w.applyGroup(); err == nil {
-		err = w.commit()
+		err = w.commit(w.group...)
 	}
 	if err == nil {
 		return
@@ -120,7 +129,7 @@ func (w *writer) commitAlone(tx *transaction) error {
 	}
 	verdict, err := w.apply(tx, w.now().Unix())
 	if err == nil {
-		err = w.commit()
+		err = w.commit(tx)
 	}
 	if err != nil {
 		return errors.Join(err, w.rollback())
@@ -174,7 +183,9 @@ func (w *writer) begin() error {
 	return nil
 }
 
-func (w *writer) commit() error {
+func (w *writer) commit(group ...*transaction) error {
+	w.memory.begin(group)
+	defer w.memory.end()
 	if err := exec(w.conn, commitSQL); err != nil {
 		return fmt.Errorf("commit group: %w", err)
 	}
