@@ -7,8 +7,6 @@
 // The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one that is found under an older is moved to the newest
 // when it is used.
 //
-// A server that goes on may remember for a moment what it read of a key: see [NewRecallingStore].
-//
 // Keys of earlier versions have no record. They are an admin's, and get their record when they are next used.
 package apikey
 
@@ -28,7 +26,6 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
-	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/secret"
 	"github.com/slipway-run/slipway/internal/table"
@@ -102,8 +99,6 @@ const (
 	remembered = 30 * 24 * time.Hour
 	// longestName is how long a key's name may be, in bytes.
 	longestName = 200
-	// recalled is how many keys a process remembers.
-	recalled = 1000
 	// attempts is how often a change is tried that another one overtakes.
 	attempts = 5
 )
@@ -114,21 +109,11 @@ type Store struct {
 	hasher secret.Hasher
 	now    clock.Clock
 	uses   uses
-	// recall is nil where nothing is remembered.
-	recall *recall.Memory[stored]
 }
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
 	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
-}
-
-// NewRecallingStore returns a store for the one server of a table: it remembers for a moment what it read of keys. What is written through the same table counts at
-// once. A key that another process revokes is good for up to a tenth of a second longer, for which that one's Revoke waits.
-func NewRecallingStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
-	s := NewStore(t, hasher, now)
-	s.recall = recall.New[stored](t, now, recalled)
-	return s
 }
 
 // Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be read again.
@@ -287,7 +272,6 @@ func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ..
 		}
 		err = s.table.Transact(ctx, writes...)
 		if err == nil {
-			s.outlast(ctx)
 			return nil
 		}
 		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {

@@ -49,7 +49,7 @@ func setUp(t *testing.T) *fixture {
 		}
 	})
 	f.table = tb
-	f.Store = apikey.NewRecallingStore(tb, hasher, f.now)
+	f.Store = apikey.NewStore(tb, hasher, f.now)
 	for _, w := range []string{"one", "two"} {
 		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}); err != nil {
 			t.Fatal(err)

@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/keys"
-	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/workspace"
@@ -32,7 +31,7 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 	if !strings.HasPrefix(key, Prefix) {
 		return Principal{}, unauthorized()
 	}
-	found, err := s.known(ctx, key)
+	found, err := s.read(ctx, key)
 	if err != nil {
 		return Principal{}, err
 	}
@@ -43,29 +42,11 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 	return found.Principal, nil
 }
 
-// known returns what is stored of a key, or was a moment ago. Only good keys are remembered, and nothing that is secret. The item that is watched is the one under the
-// newest MAC, which most often is the one that is found.
-func (s *Store) known(ctx context.Context, key string) (stored, error) {
-	macs, _ := s.macs(key)
-	mac := macs[0]
-	return s.recall.Get(keys.APIKey(mac), func() (stored, bool, error) {
-		found, err := s.read(ctx, key)
-		return found, found.Key != "" && found.mac == mac, err
-	})
-}
-
 // stored is what is stored of a key.
 type stored struct {
 	use
 
 	expires time.Time
-}
-
-// outlast waits until no other process remembers what was just revoked. One that remembers keys itself is the only one that does, and knows.
-func (s *Store) outlast(ctx context.Context) {
-	if s.recall == nil {
-		clock.Sleep(context.WithoutCancel(ctx), recall.Limit)
-	}
 }
 
 // read reads a key.

@@ -29,7 +29,7 @@ var layers = map[layer][]string{
 	base:     {"internal/clock", "internal/fault", "internal/id", "internal/lru", "internal/match", "internal/sse", "internal/template"},
 	contract: {"infra/openapi", "infra/runtimes", "infra/statemachines"},
 	seam:     {"internal/build", "internal/compute", "internal/graph", "internal/registry", "internal/revisionlog", "internal/secret", "internal/table", "internal/upload", "internal/workflow"},
-	storage:  {"internal/keys", "internal/recall", "internal/record"},
+	storage:  {"internal/keys", "internal/record"},
 	domain: {
 		"internal/apikey", "internal/assistant", "internal/audit", "internal/authservice", "internal/cron", "internal/deployment", "internal/event", "internal/idempotency", "internal/integration", "internal/listener", "internal/oauthstate",
 		"internal/outbound", "internal/push", "internal/reconcile", "internal/reseal", "internal/revision", "internal/rollout", "internal/run", "internal/runner", "internal/state", "internal/store", "internal/thread", "internal/trust",

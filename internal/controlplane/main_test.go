@@ -116,7 +116,7 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	if config.BaseURL == nil {
 		config.BaseURL = func(context.Context) string { return callbackBase }
 	}
-	apiKeys, workspaces := apikey.NewRecallingStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
+	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
 	mux := web.NewMux(store.Log)
 	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
 	config.Tenancy = controlplane.Tenancy{

@@ -15,7 +15,6 @@ import (
 	"github.com/slipway-run/slipway/internal/fault"
 	"github.com/slipway-run/slipway/internal/id"
 	"github.com/slipway-run/slipway/internal/listener"
-	"github.com/slipway-run/slipway/internal/recall"
 	"github.com/slipway-run/slipway/internal/record"
 	"github.com/slipway-run/slipway/internal/registry"
 	"github.com/slipway-run/slipway/internal/revision"
@@ -45,8 +44,6 @@ type Config struct {
 	Uploads upload.Store
 	// Subscribers are sent the events of deployments; nil when nobody is.
 	Subscribers event.Subscribers
-	// Recalls is for the one server of a table: what Head has read is remembered for a moment.
-	Recalls bool
 	// Version is that of the agent server that revisions are made for: the interface's image_version. "" when it is not known.
 	Version string
 	// Log gets trouble that no request fails for; the default is slog's.
@@ -69,7 +66,6 @@ type Store struct {
 	events       *event.Log
 	secrets      *workspacesecret.Store
 	known        *Known[knownDeployment]
-	heads        *recall.Memory[Deployment]
 }
 
 // NewStore returns a store.
@@ -80,14 +76,8 @@ func NewStore(c Config) *Store {
 		known: NewKnown[knownDeployment](knownDeployments),
 	}
 	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
-	if c.Recalls {
-		s.heads = recall.New[Deployment](c.Table, c.Now, recalledHeads)
-	}
 	return s
 }
-
-// recalledHeads is how many deployments' heads a process remembers.
-const recalledHeads = 1000
 
 // contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
 const contention = 1000
@@ -201,14 +191,11 @@ func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
 
 // Head returns a deployment without its Spec: what every request to its agent server needs, and nobody changes.
 func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
-	return s.heads.Get(ref.Key(), func() (Deployment, bool, error) {
-		item, err := s.item(ctx, ref)
-		if err != nil {
-			return Deployment{}, false, err
-		}
-		d, err := decodeHead(ref, item)
-		return d, err == nil, err
-	})
+	item, err := s.item(ctx, ref)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return decodeHead(ref, item)
 }
 
 func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {

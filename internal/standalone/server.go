@@ -225,7 +225,7 @@ func (s *Server) assemble() error {
 		return err
 	}
 	s.workspaces = workspace.NewStore(s.table, now)
-	s.keys = apikey.NewRecallingStore(s.table, key, now)
+	s.keys = apikey.NewStore(s.table, key, now)
 	threads := thread.NewStore(s.table, now)
 	s.webhooks = webhook.NewStore(webhook.Config{
 		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
@@ -247,7 +247,6 @@ func (s *Server) assemble() error {
 		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
 		Unsupported: docker.Unsupported,
 		Uploads:     s.uploads,
-		Recalls:     true,
 	})
 	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}

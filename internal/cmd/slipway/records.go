@@ -133,7 +133,11 @@ func (p *place) openData(ctx context.Context) (*records, error) {
 	}
 	file := filepath.Join(p.data, standalone.KeyFile)
 	r := &records{
-		table: tb, close: tb.Close,
+		table: tb,
+		close: func() error {
+			tb.Settle() // a key that was revoked is good no longer when the command ends
+			return tb.Close()
+		},
 		hasher: func(context.Context) (secret.Hasher, error) { return keyfile.Load(file) },
 		rotate: func(context.Context) error {
 			_, err := keyfile.Rotate(file)

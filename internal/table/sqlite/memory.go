@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/table"
 )
 
-// Lag is how long a table with a memory may take to see by Get what another process wrote. One that must be sure of it, as when it has revoked something, can wait.
+// Lag is how long a table with a memory may take to see by Get what another process wrote. One that must be sure of it, as when it has revoked something, calls Settle.
 const Lag = 100 * time.Millisecond
 
 const (

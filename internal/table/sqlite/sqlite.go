@@ -1,10 +1,12 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/clock"
 	"github.com/slipway-run/slipway/internal/table"
@@ -68,6 +70,13 @@ func Open(path string, opts ...Option) (*Table, error) {
 	t.writer = newWriter(conn, t.queue, t.watchers, t.memory, o.now, o.log)
 	go t.writer.run()
 	return t, nil
+}
+
+// Settle returns when what was written through this table is seen by whoever reads, a server with a memory included.
+func (t *Table) Settle() {
+	if last := t.writer.committed.Load(); last != 0 {
+		clock.Sleep(context.Background(), Lag-time.Since(time.Unix(0, last)))
+	}
 }
 
 // Close refuses new calls, finishes the transactions and reads that were accepted, and closes the file. It may be called again.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -31,11 +32,12 @@ type writer struct {
 	log      *slog.Logger
 	done     chan struct{}
 
-	group    []*transaction
-	verdicts []error // the outcome of each transaction of the group, should it be committed
-	scratch  []byte
-	erasedAt int64 // when expired items were last looked for, in Unix seconds
-	version  int64 // of what other processes have written, as of the last look
+	group     []*transaction
+	verdicts  []error // the outcome of each transaction of the group, should it be committed
+	scratch   []byte
+	committed atomic.Int64 // when there was last a commit, in Unix nanoseconds of the machine's clock
+	erasedAt  int64        // when expired items were last looked for, in Unix seconds
+	version   int64        // of what other processes have written, as of the last look
 }
 
 func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, m *memory, now clock.Clock, log *slog.Logger) *writer {
@@ -189,6 +191,7 @@ func (w *writer) commit(group ...*transaction) error {
 	if err := exec(w.conn, commitSQL); err != nil {
 		return fmt.Errorf("commit group: %w", err)
 	}
+	w.committed.Store(time.Now().UnixNano())
 	return nil
 }
 
