@@ -95,7 +95,7 @@ func (wr *write) compute(update table.Update, item *table.Item) error {
 			after[i] = key
 		}
 	}
-	wr.row = row{index: after, attrs: attrs, body: update.Body}
+	wr.row = row{expires: expiresAt(item.Expires), index: after, attrs: attrs, body: update.Body}
 	wr.moved = after != before
 	return nil
 }

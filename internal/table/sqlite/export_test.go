@@ -1,6 +1,10 @@
 package sqlite
 
-import "maps"
+import (
+	"maps"
+
+	"github.com/slipway-run/slipway/internal/table"
+)
 
 // Waiting returns how many transactions the writer has not taken yet.
 func (t *Table) Waiting() int {
@@ -23,3 +27,9 @@ const SchemaVersion = schemaVersion
 
 // Looks returns when the table was last known to have all that other processes wrote, in Unix nanoseconds.
 func (t *Table) Looks() int64 { return t.memory.looked.Load() }
+
+// Remembers tells whether a row is remembered.
+func (t *Table) Remembers(key table.Key) bool {
+	row, ok := t.memory.rows.Get(key)
+	return ok && row.read
+}

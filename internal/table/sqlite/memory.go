@@ -23,7 +23,8 @@ const (
 )
 
 // memory remembers rows that were read by their keys, as they are stored: to find one in SQLite takes ten times as long. A row is forgotten before a group that
-// writes to it is committed, and not remembered until that has ended, so that nobody reads the row of before who could have seen another part of the group.
+// writes to it is committed, and not remembered until that has ended, so that nobody reads the row of before who could have seen another part of the group. It
+// is then remembered as it was written, if the write says all of it.
 // What another process wrote is noticed by the writer, which is asked to look when it has not for as long as Lag.
 //
 // A nil memory remembers nothing.
@@ -36,8 +37,8 @@ type memory struct {
 
 	// mu makes what is asked of rows and done to them one step. Finding a row does not need it.
 	mu sync.Mutex
-	// writing are the keys of the group that is being committed.
-	writing map[table.Key]struct{}
+	// writing are the keys of the group that is being committed, with what is to be remembered when it is; nil for nothing.
+	writing map[table.Key]*remembered
 }
 
 // remembered is a row as it is stored, or the place of one that is being read: whatever may change the row takes its place away.
@@ -49,7 +50,7 @@ type remembered struct {
 
 func newMemory() *memory {
 	return &memory{
-		rows: lru.New[table.Key, *remembered](memoryBytes), look: make(chan struct{}, 1), writing: map[table.Key]struct{}{},
+		rows: lru.New[table.Key, *remembered](memoryBytes), look: make(chan struct{}, 1), writing: map[table.Key]*remembered{},
 	}
 }
 
@@ -97,31 +98,68 @@ func (m *memory) keep(key table.Key, place *remembered, item *table.Item, attrs 
 	if now, ok := m.rows.Get(key); !ok || now != place {
 		return
 	}
-	if item == nil || len(attrs)+len(item.Body) > largestRemembered {
+	if item == nil {
 		m.rows.Drop(key)
 		return
 	}
-	m.rows.Put(key, &remembered{read: true, row: row{
-		expires: expiresAt(item.Expires), index: newIndexKeys(item.Index), attrs: slices.Clone(attrs), body: slices.Clone(item.Body),
-	}}, memoryOverhead+len(attrs)+len(item.Body))
+	m.put(key, newRemembered(row{expires: expiresAt(item.Expires), index: newIndexKeys(item.Index), attrs: attrs, body: item.Body}))
 }
 
-// begin forgets the rows that a group is about to change, until end.
-func (m *memory) begin(group []*transaction) {
+// newRemembered remembers a row, of which it makes a copy; it is nil for one that is too large.
+func newRemembered(r row) *remembered {
+	if len(r.attrs)+len(r.body) > largestRemembered {
+		return nil
+	}
+	r.attrs, r.body = slices.Clone(r.attrs), slices.Clone(r.body)
+	return &remembered{row: r, read: true}
+}
+
+func (m *memory) put(key table.Key, r *remembered) {
+	if r == nil {
+		m.rows.Drop(key)
+		return
+	}
+	m.rows.Put(key, r, memoryOverhead+len(r.attrs)+len(r.body))
+}
+
+// begin forgets the rows that a group is about to change, until end. A verdict that is not nil is of a transaction that changes nothing.
+func (m *memory) begin(group []*transaction, verdicts []error) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, tx := range group {
-		for i := range tx.writes {
-			if _, reads := tx.writes[i].Write.(table.Check); reads {
-				continue
-			}
-			m.writing[tx.writes[i].key] = struct{}{}
-			m.rows.Drop(tx.writes[i].key)
+	for i, tx := range group {
+		if verdicts[i] != nil {
+			continue
+		}
+		for w := range tx.writes {
+			m.write(&tx.writes[w])
 		}
 	}
+}
+
+// write forgets the row of one write. One that was remembered is likely to be read again.
+func (m *memory) write(wr *write) {
+	before, written := m.writing[wr.key]
+	if !written {
+		before, _ = m.rows.Get(wr.key)
+	}
+	var after *remembered
+	switch w := wr.Write.(type) {
+	case table.Check:
+		return
+	case table.Put:
+		if before != nil && before.read {
+			after = newRemembered(wr.row)
+		}
+	case table.Update:
+		if before != nil && before.read && w.Body != nil {
+			after = newRemembered(wr.row)
+		}
+	}
+	m.writing[wr.key] = after
+	m.rows.Drop(wr.key)
 }
 
 // forget forgets all rows, those that are being read among them.
@@ -135,12 +173,17 @@ func (m *memory) drop(key table.Key) {
 }
 
 // end says that the group is committed, or was not and never will be.
-func (m *memory) end() {
+func (m *memory) end(committed bool) {
 	if m == nil {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	for key, after := range m.writing {
+		if committed && after != nil {
+			m.put(key, after)
+		}
+	}
 	clear(m.writing)
 }
 

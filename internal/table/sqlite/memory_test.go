@@ -4,10 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/table"
 	"github.com/slipway-run/slipway/internal/table/sqlite"
@@ -146,4 +149,88 @@ func TestWhatIsRememberedNeverGoesBack(t *testing.T) {
 	writers.Wait()
 	written.Store(true)
 	readers.Wait()
+}
+
+// TestWhatWasWrittenIsRemembered has one group of transactions, some of which are refused, on a row that is remembered: then it is as the last one left it.
+func TestWhatWasWrittenIsRemembered(t *testing.T) {
+	t.Parallel()
+	k := key("p", "a")
+	update := func(n int64, body string, onlyAfter int64) table.Write {
+		u := table.Update{Key: k, Set: table.Attrs{"n": n}, If: table.Equals("n", onlyAfter)}
+		if body != "" {
+			u.Body = []byte(body)
+		}
+		return u
+	}
+	type transaction = []table.Write
+	refused := table.Check{Key: key("nobody", "wrote this"), If: table.Present()}
+	large := strings.Repeat("large", 10_000)
+	for name, c := range map[string]struct {
+		group []transaction
+		// n and body are those at the end, "" where there is no item.
+		n          int64
+		body       string
+		remembered bool
+	}{
+		"two changes":              {[]transaction{{update(1, "1", 0)}, {update(2, "2", 1)}}, 2, "2", true},
+		"of a condition of it":     {[]transaction{{update(1, "1", 0)}, {update(2, "2", 7)}}, 1, "1", false},
+		"of another condition":     {[]transaction{{update(1, "1", 0)}, {update(2, "2", 1), refused}}, 1, "1", true},
+		"only refused":             {[]transaction{{update(2, "2", 0), refused}}, 0, "0", true},
+		"not all of it":            {[]transaction{{update(1, "1", 0)}, {update(2, "", 1)}}, 2, "1", false},
+		"another item":             {[]transaction{{table.Put{Item: table.Item{Key: k, Attrs: table.Attrs{"n": int64(4)}, Body: []byte("4")}}}}, 4, "4", true},
+		"deleted":                  {[]transaction{{update(1, "1", 0)}, {table.Delete{Key: k}}}, 0, "", false},
+		"only looked at":           {[]transaction{{table.Check{Key: k, If: table.Present()}}}, 0, "0", true},
+		"too large to remember it": {[]transaction{{update(1, large, 0)}}, 1, large, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			gate := newGate()
+			tb := openTable(t, newPath(t), sqlite.WithClock(gate.now), sqlite.WithMemory())
+			if err := tb.Transact(t.Context(), table.Put{Item: table.Item{
+				Key: k, Attrs: table.Attrs{"n": int64(0), "other": "stays"}, Body: []byte("0"), Expires: gate.now().Add(time.Hour),
+				Index: map[table.Index]table.Key{table.ByList: key("list", "a")},
+			}}); err != nil {
+				t.Fatal(err)
+			}
+			awaitLook(t, tb, 0)
+			wantStored(t, tb, k, true)
+			if !tb.Remembers(k) {
+				t.Error("what is read is not remembered")
+			}
+			first := gate.stopWriter(t, tb, put("other", "a"))
+			var results []<-chan error
+			for i, writes := range c.group {
+				results = append(results, transact(t, tb, writes...))
+				awaitWaiting(tb, i+1)
+			}
+			close(gate.open)
+			wantError(t, <-first, nil)
+			for _, result := range results {
+				var failed *table.ConditionFailed
+				if err := <-result; err != nil && !errors.As(err, &failed) {
+					t.Error(err)
+				}
+			}
+			if got := tb.Remembers(k); got != c.remembered {
+				t.Errorf("remembered: got %v, want %v", got, c.remembered)
+			}
+			got, err := tb.Get(t.Context(), k)
+			if c.body == "" {
+				if !errors.Is(err, table.ErrNotFound) {
+					t.Errorf("got %+v (%v), want none", got, err)
+				}
+				return
+			}
+			if err != nil || got.Int("n") != c.n || string(got.Body) != c.body {
+				t.Errorf("got %+v (%v), want %d", got, err, c.n)
+			}
+			inFile, err := tb.GetBatch(t.Context(), k)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(inFile[0], got); diff != "" {
+				t.Errorf("what is remembered (+) is not what is in the file (-):\n%s", diff)
+			}
+		})
+	}
 }

@@ -91,7 +91,7 @@ func (w *writer) commitGroup() {
 		return
 	}
 	if err = w.applyGroup(); err == nil {
-		err = w.commit(w.group...)
+		err = w.commit(w.group, w.verdicts)
 	}
 	if err == nil {
 		return
@@ -131,7 +131,7 @@ func (w *writer) commitAlone(tx *transaction) error {
 	}
 	verdict, err := w.apply(tx, w.now().Unix())
 	if err == nil {
-		err = w.commit(tx)
+		err = w.commit([]*transaction{tx}, []error{verdict})
 	}
 	if err != nil {
 		return errors.Join(err, w.rollback())
@@ -185,9 +185,9 @@ func (w *writer) begin() error {
 	return nil
 }
 
-func (w *writer) commit(group ...*transaction) error {
-	w.memory.begin(group)
-	defer w.memory.end()
+func (w *writer) commit(group []*transaction, verdicts []error) (err error) {
+	w.memory.begin(group, verdicts)
+	defer func() { w.memory.end(err == nil) }()
 	if err := exec(w.conn, commitSQL); err != nil {
 		return fmt.Errorf("commit group: %w", err)
 	}
