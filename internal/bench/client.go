@@ -17,28 +17,34 @@ import (
 
 // client calls a server.
 type client struct {
-	http *http.Client
+	transport *transport
 	*server
 }
 
 func newClient(s *server) *client {
-	return &client{http: &http.Client{Transport: &transport{}}, server: s}
+	return &client{transport: &transport{}, server: s}
 }
 
-// send makes a request and returns the response if its status is good.
+// send makes a request, with a body if there is one, and returns the response if its status is good.
 func (c *client) send(ctx context.Context, method, url string, body any) (*http.Response, error) {
-	encoded, err := json.Marshal(body)
+	content := io.Reader(http.NoBody)
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, url, content)
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, method, url, bytes.NewReader(encoded))
-	if err != nil {
-		return nil, err
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
-	request.Header.Set("Content-Type", "application/json")
 	request.Header.Set("X-Api-Key", c.APIKey)
 	request.Header.Set("X-Tenant-Id", c.TenantID)
-	response, err := c.http.Do(request)
+	response, err := c.transport.RoundTrip(request)
 	if err != nil {
 		return nil, err
 	}

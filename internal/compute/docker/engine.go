@@ -1,6 +1,7 @@
 package docker
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,17 +42,33 @@ type size struct {
 // network is the name of the network that the server's containers are in, where they do not reach each other.
 func (e *engine) network() string { return "slipway-" + e.server }
 
-// meet makes sure that the engine answers, has the server's network, and has nothing of an earlier server of this name.
+// meet makes sure that the engine answers, has the server's network, and has nothing of an earlier server of this name. All who want that at one time wait together.
 func (e *engine) meet(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, e.cfg.EngineLimit+sweepLimit)
+	for giveUp := time.Now().Add(e.cfg.EngineLimit); ; {
+		met := e.meetings.DoChan("", func() (any, error) { return nil, e.greet() })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case outcome := <-met:
+			// Another release may have waited for so long already that this one waited too little.
+			if outcome.Err == nil || e.closing.Err() != nil || time.Now().After(giveUp) {
+				return outcome.Err
+			}
+		}
+	}
+}
+
+// greet is meet for all who wait.
+func (e *engine) greet() error {
+	ctx, cancel := context.WithTimeout(e.closing, e.cfg.EngineLimit+sweepLimit)
 	defer cancel()
-	e.mu.Lock()
-	defer e.mu.Unlock()
 	info, err := e.client.Info(ctx, client.InfoOptions{})
 	for giveUp := time.Now().Add(e.cfg.EngineLimit); err != nil && time.Now().Before(giveUp) && clock.Sleep(ctx, engineRetry); {
 		info, err = e.client.Info(ctx, client.InfoOptions{})
 	}
-	if err != nil || e.size != nil {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err = cmp.Or(err, ctx.Err()); err != nil || e.size != nil {
 		return err
 	}
 	if err := errors.Join(e.keepName(), e.sweepAll(ctx)); err != nil {
@@ -71,8 +88,9 @@ func (e *engine) meet(ctx context.Context) error {
 	return nil
 }
 
-// leave removes all that the server has at the engine, if it ever met it.
+// leave removes all that the server has at the engine, if it ever met it, and never meets it again.
 func (e *engine) leave() error {
+	e.close()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.size == nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/moby/moby/client"
+	"golang.org/x/sync/singleflight"
 
 	"github.com/slipway-run/slipway/internal/compute"
 	"github.com/slipway-run/slipway/internal/compute/replica"
@@ -57,6 +58,10 @@ type engine struct {
 	client *client.Client
 	// server is the value of labelServer on all that this target has made.
 	server string
+	// meetings are those who wait for the engine; closing ends when it is left, by close.
+	meetings singleflight.Group
+	closing  context.Context
+	close    context.CancelFunc
 
 	mu sync.Mutex
 	// size is what the engine has; nil until it has answered and what an earlier server left there was removed.
@@ -75,7 +80,9 @@ func New(cfg Config) (*Target, error) {
 		return nil, fmt.Errorf("open docker target: %w", err)
 	}
 	e := &engine{cfg: cfg, client: api}
+	e.closing, e.close = context.WithCancel(context.Background())
 	if err := e.remember(); err != nil {
+		e.close()
 		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
 	}
 	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log), e}, nil

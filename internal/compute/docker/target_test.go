@@ -4,8 +4,11 @@ package docker_test
 
 import (
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -65,6 +68,34 @@ func TestNoEngine(t *testing.T) {
 	m.apply(t, r)
 	if got := m.want(t, r, compute.Failed, compute.ReasonNoContainerEngine); !strings.Contains(got.Message, "no container engine") {
 		t.Errorf("got %q", got.Message)
+	}
+}
+
+// TestReleasesWaitForAnEngineTogether has many that are to run where an engine is starting, but never answers.
+func TestReleasesWaitForAnEngineTogether(t *testing.T) {
+	t.Parallel()
+	const releases = 20
+	var asked atomic.Int64
+	starting := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if strings.HasSuffix(r.URL.Path, "/info") {
+			asked.Add(1)
+		}
+		http.Error(w, "it is starting", http.StatusServiceUnavailable)
+	}))
+	defer starting.Close()
+	m := newMachine(t, func(c *docker.Config) {
+		c.Host, c.EngineLimit = "tcp://"+starting.Listener.Addr().String(), 500*time.Millisecond
+	})
+	all := make([]compute.Release, releases)
+	for i := range all {
+		all[i] = computetest.NewRelease(computetest.Serve)
+		m.apply(t, all[i])
+	}
+	for _, r := range all {
+		m.want(t, r, compute.Failed, compute.ReasonNoContainerEngine)
+	}
+	if got := asked.Load(); got >= releases {
+		t.Errorf("the engine was asked %d times for %d releases", got, releases)
 	}
 }
 

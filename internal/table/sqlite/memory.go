@@ -16,7 +16,7 @@ const Lag = 100 * time.Millisecond
 
 const (
 	// memoryBytes bounds what the remembered rows take, largestRemembered how much of that one may: there are small ones that every request needs.
-	memoryBytes       = 16 << 20
+	memoryBytes       = 32 << 20
 	largestRemembered = 32 << 10
 	// memoryOverhead is about what is held of a row beside its attributes and its body, its keys among that.
 	memoryOverhead = 512
