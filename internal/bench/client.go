@@ -25,6 +25,20 @@ func newClient(s *server) *client {
 	return &client{transport: &transport{}, server: s}
 }
 
+// restart stops the server and starts it anew on what it has stored.
+func (c *client) restart(ctx context.Context) error {
+	if err := c.stop(); err != nil {
+		return err
+	}
+	c.transport.CloseIdleConnections()
+	next, err := c.again(ctx)
+	if err != nil {
+		return err
+	}
+	*c.server = *next
+	return nil
+}
+
 // send makes a request, with a body if there is one, and returns the response if its status is good.
 func (c *client) send(ctx context.Context, method, url string, body any) (*http.Response, error) {
 	content := io.Reader(http.NoBody)
@@ -72,13 +86,21 @@ func (c *client) call(ctx context.Context, method, url string, body, answer any)
 
 // discard makes a request and reads its answer without looking at it, as a proxy would: what decoding costs is not the server's.
 func (c *client) discard(ctx context.Context, method, url string, body any) error {
-	response, err := c.send(ctx, method, url, body)
-	if err != nil {
-		return err
+	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
+	request := fmt.Appendf(nil, "%s /%s HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\nX-Tenant-Id: %s\r\n", method, path, host, c.APIKey, c.TenantID)
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return err
+		}
+		request = fmt.Appendf(request, "Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(encoded), encoded)
+	} else {
+		request = append(request, "\r\n"...)
 	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return err
+	if err := c.transport.pass(ctx, host, request); err != nil {
+		return fmt.Errorf("%s %s: %w", method, url, err)
+	}
+	return nil
 }
 
 // deploy makes a repository of the agent and deploys it; it returns the URL of the agent server.

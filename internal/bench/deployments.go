@@ -20,8 +20,8 @@ type rolledOut struct {
 	LatestRevision string `json:"latest_revision_id"`
 }
 
-// measureDeployments fills the control plane and measures its reads and writes. What it deploys is an image that nobody has, so that rollouts end soon, and
-// the requests measured are the only work.
+// measureDeployments fills the control plane and measures the reads and writes of a server that is then started on it. What it deploys is an image that nobody has, so
+// that rollouts end soon, and the requests measured are the only work.
 func measureDeployments(ctx context.Context, c *client, duration time.Duration) error {
 	ids := make(chan rolledOut, stored)
 	begun := time.Now()
@@ -57,6 +57,11 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 		return err
 	}
 	fmt.Printf("rollouts of %d deployments over     %8.1f s\n", stored, time.Since(begun).Seconds())
+	fmt.Printf("memory, after that                  %8.1f MiB\n", c.residentMiB())
+	if err := c.restart(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("start with %d deployments        %8.1f ms\n", stored, ms(c.ready))
 	if err := c.awaitIdle(ctx); err != nil {
 		return err
 	}

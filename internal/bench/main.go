@@ -22,7 +22,7 @@ func main() {
 	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
 	functions := flag.String("functions", "build", "directory of the built functions")
 	only := flag.String("only", "", "make only these measurements of the one-machine server, as names with commas: threads, runs, interrupts, state, long, history, streams, endurance, deployments")
-	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time is written to")
+	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time since its last start is written to")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,6 +20,8 @@ import (
 type server struct {
 	cmd *exec.Cmd
 	standalone.Credentials
+	// again starts it once more.
+	again func(context.Context) (*server, error)
 	// ready is how long it took from the start of the process to the first answer.
 	ready time.Duration
 }
@@ -36,7 +39,10 @@ func startServer(ctx context.Context, binary, data string, args ...string) (*ser
 		return nil, err
 	}
 	defer log.Close()
-	s := &server{cmd: exec.CommandContext(ctx, binary, append(args, "--listen", address, "--data", data)...)}
+	s := &server{
+		cmd:   exec.CommandContext(ctx, binary, slices.Concat(args, []string{"--listen", address, "--data", data})...),
+		again: func(ctx context.Context) (*server, error) { return startServer(ctx, binary, data, args...) },
+	}
 	s.cmd.Stderr = log
 	begun := time.Now()
 	if err := s.cmd.Start(); err != nil {
