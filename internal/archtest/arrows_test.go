@@ -158,7 +158,7 @@ var modules = map[string][]string{
 	"github.com/standard-webhooks/standard-webhooks": {"internal/webhook"},
 	"github.com/spf13/cobra":                         {"internal/cmd/slipway", "internal/cmd/slipway-local"},
 	"golang.org/x/oauth2":                            {"internal/authservice", "internal/integration"},
-	"golang.org/x/sync":                              {"internal/agentserver", "internal/authservice", "internal/bench", "internal/demo", "internal/integration", "internal/push", "internal/runner", "internal/store", "internal/workspacesecret"},
+	"golang.org/x/sync":                              {"internal/agentserver", "internal/authservice", "internal/bench", "internal/compute/docker", "internal/demo", "internal/integration", "internal/push", "internal/runner", "internal/store", "internal/workspacesecret"},
 	"golang.org/x/time":                              {"internal/web"},
 	"golang.org/x/term":                              {"internal/cmd/slipway"},
 	"github.com/containerd/errdefs":                  {"internal/build/docker", "internal/compute/docker"},
