@@ -58,7 +58,7 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 		return nil, err
 	}
 	web.ShowVersion(ctx, d.Version())
-	shown, err := s.appendShown(ctx, nil, d)
+	shown, err := s.appendShown(ctx, nil, &d)
 	return encoded(shown), err
 }
 

@@ -34,12 +34,12 @@ type text struct {
 var noSecrets = []byte(`"secrets":[]`)
 
 // appendShown adds a deployment that was read to a list or an answer, as show has it encoded.
-func (s server) appendShown(ctx context.Context, to []byte, d deployment.Deployment) ([]byte, error) {
+func (s server) appendShown(ctx context.Context, to []byte, d *deployment.Deployment) ([]byte, error) {
 	url := s.AgentURL(ctx, d.Deployment)
 	known, ok := s.texts.Get(d.Ref, d.Version())
 	if !ok || known.url != url {
 		var err error
-		if known, err = newText(s.showBare(ctx, d), url); err != nil {
+		if known, err = newText(s.showBare(ctx, *d), url); err != nil {
 			return nil, err
 		}
 		if len(known.whole) <= knownText {
@@ -49,7 +49,7 @@ func (s server) appendShown(ctx context.Context, to []byte, d deployment.Deploym
 	if len(d.Secrets) == 0 {
 		return append(to, known.whole...), nil
 	}
-	secrets, err := s.showSecrets(ctx, d)
+	secrets, err := s.showSecrets(ctx, *d)
 	if err != nil {
 		return nil, err
 	}
@@ -81,11 +81,11 @@ func (s server) appendList(ctx context.Context, to []byte, offset int, page depl
 	}
 	end := len(empty) - len(`]}`) // the resources are the last member
 	to = append(to, empty[:end]...)
-	for i, d := range page.Items {
+	for i := range page.Items {
 		if i > 0 {
 			to = append(to, ',')
 		}
-		if to, err = s.appendShown(ctx, to, d); err != nil {
+		if to, err = s.appendShown(ctx, to, &page.Items[i]); err != nil {
 			return nil, err
 		}
 		if i == 0 {

@@ -40,8 +40,8 @@ type Filter struct {
 	Tagged, Agent bool
 }
 
-func (f Filter) match(d Deployment) bool {
-	c := d.SourceConfig
+func (f Filter) match(d *Deployment) bool {
+	c := &d.SourceConfig
 	return d.Status != AwaitingDelete && !f.Tagged && !f.Agent && (f.Name == "" || f.Name == d.Name) &&
 		strings.Contains(strings.ToLower(d.Name), strings.ToLower(f.NameContains)) &&
 		(len(f.Statuses) == 0 || slices.Contains(f.Statuses, d.Status)) &&
@@ -60,7 +60,7 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 	}
 	found, err := collect(ctx, source, query, window, func(item *table.Item) (Deployment, bool, error) {
 		d, err := s.decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
-		return d, err == nil && filter.match(d), err
+		return d, err == nil && filter.match(&d), err
 	})
 	if err != nil {
 		return Page[Deployment]{}, fmt.Errorf("list deployments: %w", err)

@@ -24,10 +24,11 @@ type knownDeployment struct {
 func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
 	version, graphs, crashed := item.Int(record.Version), item.Text(attrGraphs), item.Text(attrCrashed)
 	if known, ok := s.known.Get(ref, version); ok && known.graphs == graphs && known.crashed == crashed {
+		d := known.Deployment
 		// These change without the version, too.
-		known.event, known.restarts, known.Canary = item.Text(attrEvent), item.Text(attrRestart), int(item.Int(attrCanary))
-		known.Stopped, known.Leftover = item.Bool(attrStopped), leftoverOf(item)
-		return known.Deployment, nil
+		d.event, d.restarts, d.Canary = item.Text(attrEvent), item.Text(attrRestart), int(item.Int(attrCanary))
+		d.Stopped, d.Leftover = item.Bool(attrStopped), leftoverOf(item)
+		return d, nil
 	}
 	d, err := decodeHead(ref, item)
 	if err != nil {
@@ -38,7 +39,7 @@ func (s *Store) decode(ref Ref, item *table.Item) (Deployment, error) {
 	}
 	d.watched, d.referred = d.watch(), d.SecretReferences
 	if len(item.Body) <= knownSize {
-		s.known.Keep(ref, version, knownDeployment{d, graphs, crashed})
+		s.known.Keep(ref, version, &knownDeployment{d, graphs, crashed})
 	}
 	return d, nil
 }

@@ -65,7 +65,7 @@ type Store struct {
 	log          *slog.Logger
 	events       *event.Log
 	secrets      *workspacesecret.Store
-	known        *Known[knownDeployment]
+	known        *Known[*knownDeployment]
 }
 
 // NewStore returns a store.
@@ -73,7 +73,7 @@ func NewStore(c Config) *Store {
 	s := &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, images: c.Images, unsupported: c.Unsupported,
 		uploads: c.Uploads, version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
-		known: NewKnown[knownDeployment](knownDeployments),
+		known: NewKnown[*knownDeployment](knownDeployments),
 	}
 	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
 	return s
