@@ -30,8 +30,11 @@ func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequ
 	if err != nil {
 		return nil, err
 	}
-	list, err := s.appendList(ctx, nil, window.Offset+len(found.Items), found)
-	return encoded(list), err
+	buffer := lists.Get().(*[]byte)
+	if *buffer, err = s.appendList(ctx, (*buffer)[:0], window.Offset+len(found.Items), found); err != nil {
+		return nil, err
+	}
+	return encodedList{buffer}, nil
 }
 
 // CountFreeDeployments counts the deployments that cost nothing.
