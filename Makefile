@@ -7,7 +7,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
-STAMP = -X github.com/slipway-run/slipway/internal/build.stamped=$(VERSION)
+STAMP = -X github.com/slipway-run/slipway/internal/seam/build.stamped=$(VERSION)
 EXAMPLE := infra/examples/weather
 
 GOLANGCI := go run github.com/golangci/golangci-lint/v2/cmd/golangci-lint@v2.15.0
@@ -65,77 +65,77 @@ test: ## vet and test everything, with the race detector where there is a C comp
 	for module in . $(EXAMPLE); do (cd "$$module"; set -x; go vet "$${race[@]}" ./...; go test -timeout 20m "$${race[@]}" ./...); done
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
-	sh internal/e2e/testdata/sdk/setup.sh
-	go test -tags sdk -run 'SDK|Script' ./internal/e2e
+	sh internal/test/e2e/testdata/sdk/setup.sh
+	go test -tags sdk -run 'SDK|Script' ./internal/test/e2e
 
 test-cli: ## deploy with the public service's own command line client; needs Python 3
-	sh internal/e2e/testdata/cli/setup.sh
-	go test -timeout 10m -tags cli -run TestTheCommand ./internal/e2e
+	sh internal/test/e2e/testdata/cli/setup.sh
+	go test -timeout 10m -tags cli -run TestTheCommand ./internal/test/e2e
 
 test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
-	go test -tags dynamo ./internal/table/dynamo ./internal/emulator/dynamodb
+	go test -tags dynamo ./internal/seam/table/dynamo ./internal/test/emulator/dynamodb
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
 
 test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and Maven
-	go run ./internal/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook,workspacesecret}
+	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook,workspacesecret}
 
 test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17, Maven, Python 3 and Node
-	sh internal/emulator/dynamodb/setup.sh
-	sh internal/e2e/testdata/sdk/setup.sh
-	go test -timeout 20m -tags lambda ./internal/e2e -server lambda
-	go test -timeout 10m -tags 'sdk lambda' -run 'TestSDKs$$/(Python|JavaScript)_(edges|interrupt)' ./internal/e2e -server lambda
+	sh internal/test/emulator/dynamodb/setup.sh
+	sh internal/test/e2e/testdata/sdk/setup.sh
+	go test -timeout 20m -tags lambda ./internal/test/e2e -server lambda
+	go test -timeout 10m -tags 'sdk lambda' -run 'TestSDKs$$/(Python|JavaScript)_(edges|interrupt)' ./internal/test/e2e -server lambda
 
 test-sam: functions ## run their buffered part against `sam local start-api`; needs Docker, Python 3, Java 17 and Maven
-	sh internal/emulator/dynamodb/setup.sh
-	sh internal/emulator/sam/setup.sh
-	go test -timeout 10m ./internal/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
+	sh internal/test/emulator/dynamodb/setup.sh
+	sh internal/test/emulator/sam/setup.sh
+	go test -timeout 10m ./internal/test/e2e -server sam -run 'Test(BadInput|Interrupt|TwentyInterruptsAtOnce|AgentIsKilledDuringARun)$$'
 	go test -timeout 15m -tags sam -run TestSAM ./internal/cmd/slipway-local
 
 test-browser: ## have users give their consent in a real browser; needs Node and Chromium
-	sh internal/e2e/testdata/browser/setup.sh
-	go test -tags browser -run Browser ./internal/e2e
+	sh internal/test/e2e/testdata/browser/setup.sh
+	go test -tags browser -run Browser ./internal/test/e2e
 
 test-docker: ## build agents as images and run them in containers; needs Docker, Python 3 and Node
-	sh internal/e2e/testdata/cli/setup.sh
-	go test -timeout 20m -tags docker ./internal/compute/docker ./internal/build/docker
-	go test -timeout 20m -tags docker -run 'TestAnImageIsDeployed|TestTheCommandPushesAnImage' ./internal/e2e
+	sh internal/test/e2e/testdata/cli/setup.sh
+	go test -timeout 20m -tags docker ./internal/seam/compute/docker ./internal/seam/build/docker
+	go test -timeout 20m -tags docker -run 'TestAnImageIsDeployed|TestTheCommandPushesAnImage' ./internal/test/e2e
 
 test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
-	sh internal/e2e/testdata/sdk/setup.sh
-	go test -timeout 20m -tags agents -run '^TestAgents' ./internal/e2e
+	sh internal/test/e2e/testdata/sdk/setup.sh
+	go test -timeout 20m -tags agents -run '^TestAgents' ./internal/test/e2e
 
 test-devserver: ## compare the examples with the framework's own development servers; needs Python 3 and Node
-	sh internal/e2e/testdata/sdk/setup.sh
-	sh internal/e2e/testdata/devserver/setup.sh
-	go test -timeout 15m -tags agents,devserver -run TestFrameworksServer ./internal/e2e
+	sh internal/test/e2e/testdata/sdk/setup.sh
+	sh internal/test/e2e/testdata/devserver/setup.sh
+	go test -timeout 15m -tags agents,devserver -run TestFrameworksServer ./internal/test/e2e
 
 test-schema: ## make requests from the served OpenAPI documents; needs Python 3
-	sh internal/e2e/testdata/schemathesis/setup.sh
-	go test -timeout 10m -tags schemathesis ./internal/e2e -run Schemathesis
+	sh internal/test/e2e/testdata/schemathesis/setup.sh
+	go test -timeout 10m -tags schemathesis ./internal/test/e2e -run Schemathesis
 
 test-runtimes: ## test the Python and Node runtimes with the frameworks, and build agents with them; needs Python 3 and Node
 	sh infra/runtimes/python/test.sh
 	sh infra/runtimes/node/test.sh
-	go test -timeout 15m -tags runtimes -run Runtimes ./internal/build/local
+	go test -timeout 15m -tags runtimes -run Runtimes ./internal/seam/build/local
 
 test-referee: ## compare the workflow engine with moto's interpreter; needs Python 3
-	sh internal/workflow/local/testdata/referee/setup.sh
-	go test -tags referee -run Referee ./internal/workflow/local
+	sh internal/seam/workflow/local/testdata/referee/setup.sh
+	go test -tags referee -run Referee ./internal/seam/workflow/local
 
 test-moto: ## test the AWS adapters on moto, and the script that CodeBuild runs; needs Python 3, bash and jq
-	sh internal/mototest/setup.sh
-	go test -tags moto ./internal/compute/ecs ./internal/build/codebuild ./internal/registry/ecr ./internal/revisionlog/cloudwatch ./internal/upload/...
+	sh internal/test/mototest/setup.sh
+	go test -tags moto ./internal/seam/compute/ecs ./internal/seam/build/codebuild ./internal/seam/registry/ecr ./internal/seam/revisionlog/cloudwatch ./internal/seam/upload/...
 
-test-cost: functions ## compare what a stack consumes with internal/table/dynamo/COST.md, or write it with UPDATE=1
+test-cost: functions ## compare what a stack consumes with internal/seam/table/dynamo/COST.md, or write it with UPDATE=1
 	$(BUILD_LOCAL)
-	go test -timeout 15m -tags cost ./internal/table/dynamo/cost $(if $(UPDATE),-update)
+	go test -timeout 15m -tags cost ./internal/seam/table/dynamo/cost $(if $(UPDATE),-update)
 
 bench: build ## measure this machine: requests, runs, interrupts, start, memory
-	go run ./internal/bench
+	go run ./internal/cmd/bench
 
 bench-lambda: build functions ## measure the functions, and the stack that they are: sizes, starts, overhead, first token
 	$(BUILD_LOCAL)
-	go run ./internal/bench -lambda
+	go run ./internal/cmd/bench -lambda
 
 lint: ## check style, state machines and interface documents
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "make lint: not gofmt'ed:" $$unformatted >&2; exit 1; fi

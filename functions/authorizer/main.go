@@ -6,10 +6,10 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/issuers"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/issuers"
 )
 
 func main() { lambdahost.Start(open) }

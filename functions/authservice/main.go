@@ -7,10 +7,10 @@ import (
 	"os"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/controlplane"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
 )
 
 // waitLimit is how long a request waits for a user's consent: API Gateway gives an answer up after 29 s.

@@ -5,13 +5,13 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/controlplane"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/images"
-	"github.com/slipway-run/slipway/internal/stack/logs"
-	"github.com/slipway-run/slipway/internal/stack/uploads"
-	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/images"
+	"github.com/slipway-run/slipway/internal/host/stack/logs"
+	"github.com/slipway-run/slipway/internal/host/stack/uploads"
 )
 
 func main() { lambdahost.Start(open) }

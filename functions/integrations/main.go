@@ -6,13 +6,13 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/controlplane"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/repositories"
-	"github.com/slipway-run/slipway/internal/web"
-	"github.com/slipway-run/slipway/internal/workspace"
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/repositories"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 func main() { lambdahost.Start(open) }

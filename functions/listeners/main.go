@@ -7,12 +7,12 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/compute"
-	"github.com/slipway-run/slipway/internal/controlplane"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/logs"
-	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/logs"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
 func main() { lambdahost.Start(open) }

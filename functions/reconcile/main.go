@@ -10,12 +10,12 @@ import (
 	"os"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/compute/ecs"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/reconcile"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/rollouts"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/rollouts"
+	"github.com/slipway-run/slipway/internal/jobs/reconcile"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
 // sweepAge is how long ago a transaction must have begun to be taken for dead.

@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/rollouts"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/rollouts"
 )
 
 func main() { lambdahost.Start(open) }

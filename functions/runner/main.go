@@ -9,11 +9,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/graph"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/runner"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/stack/agents"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/stack/agents"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // flushInterval bounds what a run's events cost: each write is a transaction, whatever its size.

@@ -5,10 +5,10 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/agentserver"
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
 )
 
 func main() { lambdahost.Start(open) }

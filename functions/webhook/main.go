@@ -5,8 +5,8 @@ import (
 	"log/slog"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/lambdahost"
-	"github.com/slipway-run/slipway/internal/stack"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/host/stack"
 )
 
 func main() { lambdahost.Start(open) }

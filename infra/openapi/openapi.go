@@ -1,7 +1,7 @@
 // Package openapi holds Slipway's two contracts as OpenAPI 3.1 documents: the control plane and the agent server.
 //
 // The documents are the one place where the interface is written down. Handlers and models are generated from them (`go generate
-// ./internal/controlplane ./internal/agentserver`), requests are validated against them (package web), and both servers publish
+// ./internal/api/controlplane ./internal/api/agentserver`), requests are validated against them (package web), and both servers publish
 // them at /openapi.json. Members whose names begin with "x-" speak to the generator; they are not published.
 //
 // They are written in YAML and become part of every binary as JSON, which a function that starts reads many times faster. After a

@@ -3,7 +3,7 @@
 set -eu
 cd "$(dirname "$0")/../.."
 if command -v uv; then exit; fi
-version=$(sed -n 's/^const UVVersion = "\(.*\)"$/\1/p' internal/build/framework/python.go)
+version=$(sed -n 's/^const UVVersion = "\(.*\)"$/\1/p' internal/seam/build/framework/python.go)
 uv=$PWD/.tools/uv-$version/uv
 if [ ! -x "$uv" ]; then
 	mkdir -p "$(dirname "$uv")"

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/emulator/apigateway"
-	"github.com/slipway-run/slipway/internal/template"
+	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
+	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 // echo answers with its name and with what has reached it.

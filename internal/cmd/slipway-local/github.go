@@ -7,10 +7,10 @@ import (
 	"net/http"
 	"os"
 
-	"github.com/slipway-run/slipway/internal/emulator/secretsmanager"
-	"github.com/slipway-run/slipway/internal/integration"
-	"github.com/slipway-run/slipway/internal/push"
-	"github.com/slipway-run/slipway/internal/template"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/push"
+	"github.com/slipway-run/slipway/internal/test/emulator/secretsmanager"
+	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 // What an operator would have made in Secrets Manager: the GitHub App, and its webhook secrets.

@@ -15,14 +15,14 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/slipway-run/slipway/internal/emulator/lambda"
-	"github.com/slipway-run/slipway/internal/standalone"
-	"github.com/slipway-run/slipway/internal/template"
-	"github.com/slipway-run/slipway/internal/workflow"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
+	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/child.runStartThread"))
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
 }
 
 func must(t *testing.T, err error) {

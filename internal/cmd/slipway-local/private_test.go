@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/build"
-	"github.com/slipway-run/slipway/internal/build/buildtest"
-	"github.com/slipway-run/slipway/internal/child"
-	"github.com/slipway-run/slipway/internal/compute"
-	"github.com/slipway-run/slipway/internal/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 // TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that say what they can read of the server's files. What they print last is told with

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/build"
+	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
 // Exit codes; they are those of the command slipway.

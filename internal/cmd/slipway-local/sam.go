@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/emulator/sam"
+	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
 const samLong = `Serve template.yaml on this machine: the built functions (make functions) run in containers of "sam local start-api", and of "sam local

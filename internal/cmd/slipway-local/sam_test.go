@@ -13,10 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/client"
-	"github.com/slipway-run/slipway/internal/demo"
-	"github.com/slipway-run/slipway/internal/emulator/sam"
-	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
 // TestSAM shows the main job under SAM, and that nothing is left of it: neither when the server is asked to end nor, after the next start, when it was

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
 // TestServer serves the project's template with its functions; it needs Java and Maven for DynamoDB Local. What a client does with such a server is in

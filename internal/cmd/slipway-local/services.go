@@ -11,14 +11,14 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/apikey"
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/emulator/lambda"
-	"github.com/slipway-run/slipway/internal/fault"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/standalone"
-	"github.com/slipway-run/slipway/internal/workflow"
-	"github.com/slipway-run/slipway/internal/workspace"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
 
 // service is a server that only the functions of this machine, and what runs in its containers, talk to.

@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/child"
-	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
 const patience = 3 * time.Minute

@@ -14,10 +14,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/build"
-	"github.com/slipway-run/slipway/internal/build/archive"
-	"github.com/slipway-run/slipway/internal/build/dockerfile"
-	"github.com/slipway-run/slipway/internal/build/framework"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/archive"
+	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
 // answer is what is printed.

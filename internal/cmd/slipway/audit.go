@@ -7,8 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/audit"
-	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
 func newAudit() *cobra.Command {

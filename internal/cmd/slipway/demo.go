@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
-	"github.com/slipway-run/slipway/internal/demo"
+	"github.com/slipway-run/slipway/internal/cmd/demo"
 )
 
 // exampleAgent is where a checkout has the example.

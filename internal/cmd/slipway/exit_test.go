@@ -8,9 +8,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
-	"github.com/slipway-run/slipway/internal/client"
-	"github.com/slipway-run/slipway/internal/demo"
-	"github.com/slipway-run/slipway/internal/fault"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/demo"
 )
 
 func TestExitCode(t *testing.T) {

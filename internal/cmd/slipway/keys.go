@@ -10,10 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/apikey"
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/fault"
-	"github.com/slipway-run/slipway/internal/workspace"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 func newKeys() *cobra.Command {

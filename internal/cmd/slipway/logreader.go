@@ -11,9 +11,9 @@ import (
 	"net/url"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/client"
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/id"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/client"
-	"github.com/slipway-run/slipway/internal/demo"
-	"github.com/slipway-run/slipway/internal/id"
-	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
 const logsLong = `Print what the agent of a deployment prints, or with --kind build what its build has printed: on stdout, each

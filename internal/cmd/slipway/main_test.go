@@ -21,8 +21,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/slipway-run/slipway/internal/client"
-	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
 // readyLimit bounds the wait for a file; it is generous because other tests may take all of the machine.

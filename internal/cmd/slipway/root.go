@@ -7,9 +7,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/build"
-	"github.com/slipway-run/slipway/internal/client"
-	"github.com/slipway-run/slipway/internal/demo"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
 // Exit codes; scripts rely on them.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/reseal"
-	"github.com/slipway-run/slipway/internal/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/standalone"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/jobs/reseal"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
 func newSecrets() *cobra.Command {

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	builddocker "github.com/slipway-run/slipway/internal/build/docker"
-	"github.com/slipway-run/slipway/internal/oidc"
-	"github.com/slipway-run/slipway/internal/standalone"
-	"github.com/slipway-run/slipway/internal/web"
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 )
 
 func newServe() *cobra.Command {

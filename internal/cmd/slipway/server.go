@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/client"
+	"github.com/slipway-run/slipway/internal/cmd/client"
 )
 
 // serverFlags are those that say which server a command talks to.

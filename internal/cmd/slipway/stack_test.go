@@ -16,12 +16,12 @@ import (
 	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/slipway-run/slipway/internal/child"
-	"github.com/slipway-run/slipway/internal/emulator/dynamodb"
-	"github.com/slipway-run/slipway/internal/emulator/kms"
-	"github.com/slipway-run/slipway/internal/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/stack"
-	"github.com/slipway-run/slipway/internal/template"
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
+	"github.com/slipway-run/slipway/internal/test/emulator/kms"
+	"github.com/slipway-run/slipway/internal/test/template"
 )
 
 const keyARN = "arn:aws:kms:us-east-1:000000000000:key/7f3c1c1e-0000-4000-8000-000000000000"

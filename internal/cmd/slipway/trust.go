@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/clock"
-	"github.com/slipway-run/slipway/internal/trust"
-	"github.com/slipway-run/slipway/internal/workspace"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/tenant/trust"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 func newTrust() *cobra.Command {

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-run/slipway/internal/clock"
+	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
 // group is a command that only holds others.

@@ -1,0 +1,142 @@
+package assistant
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Ref names an assistant. Every read and write begins with the workspace.
+type Ref struct {
+	Workspace, Deployment, Assistant string
+}
+
+// Content is what a version of an assistant holds. Config, Context and Metadata are JSON objects.
+type Content struct {
+	Graph       string          `json:"graph"`
+	Name        string          `json:"name"`
+	Description *string         `json:"description,omitempty"`
+	Config      json.RawMessage `json:"config"`
+	Context     json.RawMessage `json:"context"`
+	Metadata    json.RawMessage `json:"metadata"`
+}
+
+// Assistant is a graph with a configuration of its own.
+type Assistant struct {
+	Ref
+	Content
+	// Version is that of the content; versions count from 1.
+	Version          int64
+	Created, Updated time.Time
+	// newest is the highest version; stored says whether there is an item, and change how often that has changed.
+	newest, change int64
+	stored         bool
+}
+
+// namespace is the UUID namespace of default assistants, which clients of the public service know (RFC 9562: that of OIDs, with a
+// version nibble that the service has always used).
+var namespace = uuid.MustParse("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
+
+// DefaultID is the id of a graph's default assistant.
+func DefaultID(graph string) string { return uuid.NewSHA1(namespace, []byte(graph)).String() }
+
+var emptyObject = json.RawMessage("{}")
+
+// systemMetadata marks the assistants that nobody has made.
+var systemMetadata = json.RawMessage(`{"created_by":"system"}`)
+
+// Default is the assistant that a graph has without being asked for one.
+func Default(workspace, deployment, graph string, created time.Time) Assistant {
+	return Assistant{
+		Ref:     Ref{workspace, deployment, DefaultID(graph)},
+		Content: Content{Graph: graph, Name: graph, Config: emptyObject, Context: emptyObject, Metadata: systemMetadata},
+		Version: 1, Created: created, Updated: created, newest: 1,
+	}
+}
+
+const (
+	kind        = "assistant"
+	versionKind = "assistant-version"
+)
+
+// Names of the assistant item's attributes: the version that it shows, and the highest that there is.
+const (
+	attrCurrent = "current"
+	attrNewest  = "newest"
+)
+
+func decode(ref Ref, item *table.Item) (Assistant, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Assistant{}, err
+	}
+	a := Assistant{Ref: ref, Version: item.Int(attrCurrent), newest: item.Int(attrNewest), change: item.Int(record.Version), stored: true}
+	var err error
+	if a.Created, a.Updated, err = record.Times(item); err != nil {
+		return Assistant{}, err
+	}
+	return a, record.Decode(item, &a.Content)
+}
+
+// decodeVersion reads a version, as the assistant that it would be.
+func decodeVersion(ref Ref, number int64, item *table.Item) (Assistant, error) {
+	if err := record.Check(item, versionKind); err != nil {
+		return Assistant{}, err
+	}
+	a := Assistant{Ref: ref, Version: number}
+	var err error
+	if a.Created, a.Updated, err = record.Times(item); err != nil {
+		return Assistant{}, err
+	}
+	return a, record.Decode(item, &a.Content)
+}
+
+// put is the item of an assistant.
+func (a Assistant) put(now time.Time, condition table.Cond) table.Put {
+	return table.Put{If: condition, Item: table.Item{
+		Key:   keys.Assistant(a.Workspace, a.Deployment, a.Assistant),
+		Attrs: record.Attrs(kind, now, table.Attrs{attrCurrent: a.Version, attrNewest: a.newest}),
+		Body:  record.Encode(a.Content),
+	}}
+}
+
+// putVersion is the item of a version. One that a deleted assistant of the same id has left is replaced.
+func (a Assistant) putVersion(now time.Time) table.Put {
+	return table.Put{Item: table.Item{
+		Key:   keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, a.Version),
+		Attrs: record.Attrs(versionKind, now, nil),
+		Body:  record.Encode(a.Content),
+	}}
+}
+
+// NotFound is the fault of an assistant that does not exist.
+func NotFound(assistant string) error {
+	return fault.New(fault.NotFound, "Assistant %s not found.", assistant)
+}
+
+// maxContent is how many bytes the configuration, context and metadata of an assistant may hold together: each run carries them.
+const maxContent = 256 << 10
+
+// check fills in what is missing and refuses what no run could take.
+func (c *Content) check() error {
+	size := 0
+	for _, member := range []struct {
+		name  string
+		value *json.RawMessage
+	}{{"config", &c.Config}, {"context", &c.Context}, {"metadata", &c.Metadata}} {
+		if text := bytes.TrimSpace(*member.value); len(text) == 0 || string(text) == "null" {
+			*member.value = emptyObject
+		}
+		size += len(*member.value)
+	}
+	if size > maxContent {
+		return fault.New(fault.Invalid, "config, context and metadata hold %d bytes together: the limit is %d.", size, maxContent)
+	}
+	return nil
+}

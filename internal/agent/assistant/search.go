@@ -1,0 +1,118 @@
+package assistant
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Search says which assistants are wanted, and in which order.
+type Search struct {
+	// Graph and Name are exact and part of the name, "" for all; Metadata is contained in theirs.
+	Graph, Name string
+	Metadata    match.Filter
+	// SortBy is a field of the interface: assistant_id, graph_id, name, created_at or updated_at; created_at by default.
+	SortBy string
+	// Ascending: oldest or smallest first.
+	Ascending     bool
+	Limit, Offset int
+}
+
+// orders compare assistants by a field.
+var orders = map[string]func(a, b Assistant) int{
+	"assistant_id": func(a, b Assistant) int { return cmp.Compare(a.Assistant, b.Assistant) },
+	"graph_id":     func(a, b Assistant) int { return cmp.Compare(a.Graph, b.Graph) },
+	"name":         func(a, b Assistant) int { return cmp.Compare(a.Name, b.Name) },
+	"created_at":   func(a, b Assistant) int { return a.Created.Compare(b.Created) },
+	"updated_at":   func(a, b Assistant) int { return a.Updated.Compare(b.Updated) },
+}
+
+// Search returns a page of the assistants of a deployment, its default ones among them, and how many there are in all: fewer than were asked for where they are large,
+// but one at least. It reads all assistants of the deployment, of which there are Most.
+func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
+	order := orders[cmp.Or(search.SortBy, "created_at")]
+	if order == nil {
+		return nil, 0, fmt.Errorf("search assistants: there is no order by %q", search.SortBy)
+	}
+	return table.Sorted(ctx, s.table, table.Sorting[Assistant]{
+		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, take) },
+		Read: func(ctx context.Context, keys ...table.Key) ([]*table.Item, error) { return s.read(ctx, owner, keys) },
+		Decode: func(item *table.Item) (Assistant, bool, error) {
+			a, err := decode(owner.ref(keys.AssistantID(item.Key)), item)
+			if err != nil {
+				return a, false, err
+			}
+			ok, err := search.match(a)
+			return a, ok, err
+		},
+		Slim: func(a *Assistant) { a.Config, a.Context, a.Metadata = nil, nil, nil },
+		Compare: func(a, b Assistant) int {
+			if search.Ascending {
+				return cmp.Or(order(a, b), cmp.Compare(a.Assistant, b.Assistant))
+			}
+			return cmp.Or(order(b, a), cmp.Compare(b.Assistant, a.Assistant))
+		},
+		Window: search.window(),
+	})
+}
+
+func (w Search) window() table.Window {
+	return table.Window{Limit: w.Limit, Offset: w.Offset, Room: table.PageRoom}
+}
+
+// each hands over the assistants of a deployment, its default ones as if they were stored.
+func (s *Store) each(ctx context.Context, owner Owner, take func(*table.Item) error) error {
+	stored := map[string]bool{}
+	err := table.Each(ctx, s.table, func(item *table.Item) error {
+		stored[keys.AssistantID(item.Key)] = true
+		return take(item)
+	}, keys.Assistants(owner.Workspace, owner.Deployment))
+	for _, graph := range owner.Graphs {
+		if err == nil && !stored[DefaultID(graph)] {
+			err = take(owner.item(graph))
+		}
+	}
+	return err
+}
+
+// read reads assistants, default ones among them.
+func (s *Store) read(ctx context.Context, owner Owner, of []table.Key) ([]*table.Item, error) {
+	items, err := s.table.GetBatch(ctx, of...)
+	if err != nil {
+		return nil, fmt.Errorf("get assistants: %w", err)
+	}
+	for i, key := range of {
+		standing, ok := owner.byDefault(keys.AssistantID(key))
+		if items[i] == nil && ok {
+			items[i] = owner.item(standing.Graph)
+		}
+	}
+	return items, nil
+}
+
+// item is the default assistant of a graph as it would be stored.
+func (o Owner) item(graph string) *table.Item {
+	put := Default(o.Workspace, o.Deployment, graph, o.Created).put(o.Created, table.Absent())
+	return &put.Item
+}
+
+func (w Search) match(a Assistant) (bool, error) {
+	if (w.Graph != "" && a.Graph != w.Graph) || !containsFold(a.Name, w.Name) {
+		return false, nil
+	}
+	ok, err := w.Metadata.Matches(a.Metadata)
+	if err != nil {
+		return false, fmt.Errorf("match assistant %s: %w", a.Assistant, err)
+	}
+	return ok, nil
+}
+
+// containsFold reports whether a name has the part, in whatever case.
+func containsFold(name, part string) bool {
+	return strings.Contains(strings.ToLower(name), strings.ToLower(part))
+}

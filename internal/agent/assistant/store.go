@@ -1,0 +1,339 @@
+package assistant
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Owner is the deployment that assistants belong to.
+type Owner struct {
+	Workspace, Deployment string
+	// Graphs are those that it serves; Created is when it was made.
+	Graphs  []string
+	Created time.Time
+}
+
+// Store reads and writes assistants.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+// contention is how often a change is tried again because another has come first.
+const contention = 50
+
+func (o Owner) ref(assistant string) Ref { return Ref{o.Workspace, o.Deployment, assistant} }
+
+// byDefault returns the default assistant with the id.
+func (o Owner) byDefault(assistant string) (Assistant, bool) {
+	for _, graph := range o.Graphs {
+		if DefaultID(graph) == assistant {
+			return Default(o.Workspace, o.Deployment, graph, o.Created), true
+		}
+	}
+	return Assistant{}, false
+}
+
+// checkGraph wants a graph that the deployment serves.
+func (o Owner) checkGraph(graph string) error {
+	if slices.Contains(o.Graphs, graph) {
+		return nil
+	}
+	return fault.New(fault.NotFound, "Graph %q not found. The deployment's graphs are: %q.", graph, o.Graphs)
+}
+
+// Create makes an assistant with version 1; id may be "". One that exists already is a fault.Conflict, or is returned as it is when keep is set.
+func (s *Store) Create(ctx context.Context, owner Owner, assistant string, content Content, keep bool) (Assistant, error) {
+	if err := owner.checkGraph(content.Graph); err != nil {
+		return Assistant{}, err
+	}
+	if err := content.check(); err != nil {
+		return Assistant{}, err
+	}
+	now := s.now()
+	if assistant == "" {
+		assistant = id.New(now)
+	}
+	made := Assistant{Ref: owner.ref(assistant), Content: content, Version: 1, Created: now, Updated: now, newest: 1, change: 1, stored: true}
+	standing, exists := owner.byDefault(assistant)
+	var err error
+	if !exists {
+		if standing, exists, err = s.insert(ctx, owner, made, now); err != nil {
+			return Assistant{}, err
+		}
+	}
+	if exists && !keep {
+		err = fault.New(fault.Conflict, "Assistant with ID %s already exists.", assistant)
+	}
+	return standing, err
+}
+
+// Most is how many assistants a deployment may have beside the default ones, as searches read them all. Some more may be created in the same moment.
+const Most = 1000
+
+// MostVersions is how many versions an assistant may have, as they stay for as long as it does.
+const MostVersions = 1000
+
+func count(workspace, deployment string) record.Count {
+	return record.Count{Key: keys.AssistantCount(workspace, deployment), Items: keys.Assistants(workspace, deployment)}
+}
+
+// insert stores a new assistant, or returns the one that exists under its id.
+func (s *Store) insert(ctx context.Context, owner Owner, made Assistant, now time.Time) (standing Assistant, exists bool, err error) {
+	for range contention {
+		there, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, now, 1)
+		if err != nil {
+			return Assistant{}, false, err
+		}
+		if there >= Most {
+			standing, err := s.Get(ctx, owner, made.Assistant)
+			if fault.Is(err, fault.NotFound) {
+				err = fault.New(fault.Conflict, "A deployment has at most %d assistants. Delete one first.", Most)
+			}
+			return standing, true, err
+		}
+		err = s.table.Transact(ctx, made.put(now, table.Absent()), made.putVersion(now), counted)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return made, false, nil
+		case !ok:
+			return Assistant{}, false, fmt.Errorf("create assistant: %w", err)
+		case failed.Write == 0:
+			standing, err := decode(made.Ref, failed.Item)
+			return standing, true, err
+		}
+	}
+	return Assistant{}, false, fault.New(fault.Unavailable, "The assistants of deployment %s are changed by too many requests at once.", owner.Deployment)
+}
+
+// Get returns an assistant by its id. An unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, owner Owner, assistant string) (Assistant, error) {
+	ref := owner.ref(assistant)
+	item, err := s.table.Get(ctx, keys.Assistant(ref.Workspace, ref.Deployment, assistant))
+	if err == nil {
+		return decode(ref, item)
+	}
+	if !errors.Is(err, table.ErrNotFound) {
+		return Assistant{}, fmt.Errorf("get assistant: %w", err)
+	}
+	if standing, ok := owner.byDefault(assistant); ok {
+		return standing, nil
+	}
+	return Assistant{}, NotFound(assistant)
+}
+
+// Named returns the assistant that runs name: by its id, or the default one of a graph by the graph's name. An unknown one is a fault.NotFound.
+func (s *Store) Named(ctx context.Context, owner Owner, name string) (Assistant, error) {
+	if slices.Contains(owner.Graphs, name) {
+		return s.Get(ctx, owner, DefaultID(name))
+	}
+	if !id.Valid(name) {
+		return Assistant{}, fault.New(fault.NotFound, "Assistant %s not found. The deployment's graphs are: %q.", name, owner.Graphs)
+	}
+	return s.Get(ctx, owner, name)
+}
+
+// Patch is a change of an assistant; what is nil stays as it is. Metadata is merged, everything else replaced.
+type Patch struct {
+	Graph, Name, Description  *string
+	Config, Context, Metadata json.RawMessage
+}
+
+func (p Patch) apply(c Content) (Content, error) {
+	if p.Graph != nil {
+		c.Graph = *p.Graph
+	}
+	if p.Name != nil {
+		c.Name = *p.Name
+	}
+	if p.Description != nil {
+		c.Description = p.Description
+	}
+	if p.Config != nil {
+		c.Config = p.Config
+	}
+	if p.Context != nil {
+		c.Context = p.Context
+	}
+	if p.Metadata != nil {
+		merged, err := record.Merge(c.Metadata, p.Metadata)
+		if err != nil {
+			return c, err
+		}
+		c.Metadata = merged
+	}
+	return c, c.check()
+}
+
+// Update makes a new version, which is the current one from then on.
+func (s *Store) Update(ctx context.Context, owner Owner, assistant string, patch Patch) (Assistant, error) {
+	if patch.Graph != nil {
+		if err := owner.checkGraph(*patch.Graph); err != nil {
+			return Assistant{}, err
+		}
+	}
+	return s.change(ctx, owner, assistant, func(a Assistant, now time.Time) (Assistant, []table.Write, error) {
+		if a.newest >= MostVersions {
+			return a, nil, fault.New(fault.Conflict, "An assistant has at most %d versions. Create another one.", MostVersions)
+		}
+		var writes []table.Write
+		if !a.stored {
+			writes = append(writes, a.putVersion(a.Created))
+		}
+		content, err := patch.apply(a.Content)
+		if err != nil {
+			return a, nil, err
+		}
+		a.Content, a.newest = content, a.newest+1
+		a.Version = a.newest
+		return a, append(writes, a.putVersion(now)), nil
+	})
+}
+
+// SetLatest makes a version the current one, with everything that it holds.
+func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, version int64) (Assistant, error) {
+	return s.change(ctx, owner, assistant, func(a Assistant, _ time.Time) (Assistant, []table.Write, error) {
+		if version == a.Version {
+			return a, nil, nil
+		}
+		item, err := s.table.Get(ctx, keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, version))
+		if errors.Is(err, table.ErrNotFound) {
+			return a, nil, fault.New(fault.NotFound, "Assistant %s has no version %d.", assistant, version)
+		}
+		if err != nil {
+			return a, nil, fmt.Errorf("get version of assistant: %w", err)
+		}
+		chosen, err := decodeVersion(a.Ref, version, item)
+		a.Content, a.Version = chosen.Content, version
+		return a, nil, err
+	})
+}
+
+// change reads an assistant, lets decide say what becomes of it, and writes that unless another change came first: then it begins anew.
+func (s *Store) change(ctx context.Context, owner Owner, assistant string, decide func(Assistant, time.Time) (Assistant, []table.Write, error)) (Assistant, error) {
+	for range contention {
+		found, err := s.Get(ctx, owner, assistant)
+		if err != nil {
+			return Assistant{}, err
+		}
+		now := s.now()
+		next, writes, err := decide(found, now)
+		if err != nil {
+			return Assistant{}, err
+		}
+		next.Updated = now
+		err = s.table.Transact(ctx, append(writes, next.replace(now))...)
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return Assistant{}, fmt.Errorf("change assistant: %w", err)
+		}
+		return next, nil
+	}
+	return Assistant{}, fault.New(fault.Unavailable, "Assistant %s is changed by too many requests at once.", assistant)
+}
+
+// replace is the write that stores a changed assistant, under the condition that it is still as it was read.
+func (a Assistant) replace(now time.Time) table.Put {
+	condition := table.Absent()
+	if a.stored {
+		condition = table.Equals(record.Version, a.change)
+	}
+	put := a.put(a.Created, condition)
+	put.Item.Attrs[record.Version] = a.change + 1
+	put.Item.Attrs[record.Updated] = clock.Format(now)
+	return put
+}
+
+// Versions returns the versions of an assistant, newest first, that match: fewer than were asked for where they are large, but one at least.
+func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, search Search) ([]Assistant, error) {
+	current, err := s.Get(ctx, owner, assistant)
+	if err != nil {
+		return nil, err
+	}
+	if !current.stored {
+		if ok, err := search.match(current); err != nil || !ok || search.Offset > 0 {
+			return nil, err
+		}
+		return []Assistant{current}, nil
+	}
+	query := keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant)
+	found, err := table.Collect(ctx, s.table, query, search.window(), func(item *table.Item) (Assistant, bool, error) {
+		number, err := keys.AssistantVersionNumber(item.Key)
+		if err != nil {
+			return Assistant{}, false, err
+		}
+		version, err := decodeVersion(current.Ref, number, item)
+		if err != nil {
+			return version, false, err
+		}
+		ok, err := search.match(version)
+		return version, ok, err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list versions of assistant: %w", err)
+	}
+	return found, nil
+}
+
+// Delete removes an assistant with its versions. A default assistant goes back to what it is without being asked for.
+func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error {
+	found, err := s.Get(ctx, owner, assistant)
+	if err != nil {
+		return err
+	}
+	if _, standing := owner.byDefault(assistant); standing && !found.stored {
+		return fault.New(fault.Conflict, "Assistant %s is the default one of graph %q and cannot be deleted.", assistant, found.Graph)
+	}
+	// The assistant goes first: from then on nobody finds its versions.
+	if err := s.remove(ctx, owner, assistant); err != nil {
+		return err
+	}
+	return table.Erase(ctx, s.table, keys.AssistantVersions(owner.Workspace, owner.Deployment, assistant), nil)
+}
+
+// remove deletes the item of an assistant, and counts that, unless it is a default one.
+func (s *Store) remove(ctx context.Context, owner Owner, assistant string) error {
+	for range contention {
+		writes := []table.Write{table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}}
+		if _, standing := owner.byDefault(assistant); !standing {
+			_, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, s.now(), -1)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, counted)
+		}
+		err := s.table.Transact(ctx, writes...)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !ok:
+			return fmt.Errorf("delete assistant: %w", err)
+		case failed.Write == 0:
+			return NotFound(assistant)
+		}
+	}
+	return fault.New(fault.Unavailable, "The assistants of deployment %s are changed by too many requests at once.", owner.Deployment)
+}
+
+// Erase removes all assistants of a deployment.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	return table.Erase(ctx, s.table, keys.AssistantPartition(workspace, deployment), nil)
+}

@@ -1,0 +1,137 @@
+package cron
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Ref names a cron. Every read and write begins with the workspace.
+type Ref struct{ Workspace, Deployment, Cron string }
+
+// Content is what a cron was asked for.
+type Content struct {
+	// Graph and AssistantID are what is run. The assistant's configuration is that of the moment.
+	Graph       string `json:"graph"`
+	AssistantID string `json:"assistant_id"`
+	// Thread is that of all runs; "" gives each one of its own, which goes with the run unless Keep is set.
+	Thread string `json:"thread,omitempty"`
+	Keep   bool   `json:"keep,omitempty"`
+	// Schedule is a cron expression, Timezone a name of the IANA database, "" for UTC.
+	Schedule string `json:"schedule"`
+	Timezone string `json:"timezone,omitempty"`
+	// End is when the cron fires no more, zero for never.
+	End      time.Time       `json:"end"`
+	Enabled  bool            `json:"enabled"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	// Request is what each run is created with.
+	Request run.Request `json:"request"`
+}
+
+// Cron is a run that begins at given times.
+type Cron struct {
+	Ref
+	Content
+	Created, Updated time.Time
+	// Next is when it fires next, zero when it does not.
+	Next time.Time
+	// serving is the due time that is being served, zero for none; due is when a timer is to look at the cron, for either, zero for never.
+	serving, due time.Time
+	version      int64
+}
+
+const kind = "cron"
+
+const (
+	attrNext    = "next"
+	attrServing = "serving"
+)
+
+// maxContent is how large the stored form of a cron may be: lists read it.
+const maxContent = 256 << 10
+
+// lease is how long the creation of a run may take before another timer looks after it.
+const lease = time.Minute
+
+func decode(item *table.Item) (Cron, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Cron{}, err
+	}
+	parts, err := keys.ParseCron(item.Key)
+	if err != nil {
+		return Cron{}, err
+	}
+	c := Cron{Ref: Ref(parts), version: item.Int(record.Version)}
+	if c.Created, c.Updated, err = record.Times(item); err != nil {
+		return Cron{}, err
+	}
+	for name, to := range map[string]*time.Time{attrNext: &c.Next, attrServing: &c.serving} {
+		if *to, err = record.Time(item, name); err != nil {
+			return Cron{}, err
+		}
+	}
+	if entry := item.Index[table.ByDue]; entry != (table.Key{}) {
+		if c.due, err = keys.DueCronTime(entry); err != nil {
+			return Cron{}, fmt.Errorf("item %v: %w", item.Key, err)
+		}
+	}
+	return c, record.Decode(item, &c.Content)
+}
+
+func (r Ref) key() table.Key { return keys.Cron(r.Workspace, r.Deployment, r.Cron) }
+
+// entry is where a timer finds the cron: at its next time, or, while one is being served, when that takes too long.
+func (c Cron) entry(now time.Time) map[table.Index]table.Key {
+	switch {
+	case !c.serving.IsZero():
+		return map[table.Index]table.Key{table.ByDue: keys.DueCron(c.Cron, now.Add(lease))}
+	case c.Next.IsZero():
+		return map[table.Index]table.Key{table.ByDue: {}}
+	default:
+		return map[table.Index]table.Key{table.ByDue: keys.DueCron(c.Cron, c.Next)}
+	}
+}
+
+// put stores a new cron.
+func (c Cron) put() (table.Put, error) {
+	item := table.Item{
+		Key: c.key(), Attrs: record.Attrs(kind, c.Created, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: ""}), Body: record.Encode(c.Content),
+	}
+	if !c.Next.IsZero() {
+		item.Index = c.entry(c.Created)
+	}
+	return table.Put{Item: item, If: table.Absent()}, c.checkSize(item.Body)
+}
+
+func (c Cron) checkSize(body []byte) error {
+	if len(body) > maxContent {
+		return fault.New(fault.Invalid, "The cron holds %d bytes: the limit is %d.", len(body), maxContent)
+	}
+	return nil
+}
+
+// change is the write that stores what became of the cron, unless it has changed since it was read. The time of a change by a client is shown.
+func (c Cron) change(now time.Time, body []byte) table.Update {
+	update := record.Change(c.key(), now, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: clock.FormatOptional(c.serving)}, table.Equals(record.Version, c.version))
+	if update.Body = body; body == nil {
+		update.Set[record.Updated] = clock.Format(c.Updated)
+	}
+	update.Index = c.entry(now)
+	return update
+}
+
+// plan sets the next time after a moment.
+func (c *Cron) plan(after time.Time) error {
+	next, err := c.next(after)
+	if c.Next = next; !c.Enabled {
+		c.Next = time.Time{}
+	}
+	return err
+}

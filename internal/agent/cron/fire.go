@@ -1,0 +1,187 @@
+package cron
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	// firePage is how many crons of a shard are in memory at a time, fireLimit how many of a shard one pass fires.
+	firePage, fireLimit = 20, 1000
+	// idle is how long Run sleeps when no cron is due before.
+	idle = time.Minute
+)
+
+// Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to the next pass, which is no error.
+func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
+	return table.Pass{Shards: keys.DueCrons(dueBy), Page: firePage, Limit: fireLimit}.Serve(ctx, s.Table, s.fire)
+}
+
+// fire serves a cron's due time: it moves the cron on, creates the run, and takes the note away.
+func (s *Store) fire(ctx context.Context, item *table.Item) error {
+	parts, err := keys.ParseCron(item.Key)
+	if err != nil {
+		return err
+	}
+	c, err := s.Get(ctx, Ref(parts))
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	now := s.Now()
+	if c.due.IsZero() || c.due.After(now) {
+		return nil // the index lagged behind: another timer serves it, or has
+	}
+	again := !c.serving.IsZero()
+	if !again {
+		c.serving = c.Next
+		if err := c.plan(now); err != nil {
+			return err
+		}
+	}
+	// The note is renewed by who looks after a run that another was to create.
+	err = s.Table.Transact(ctx, c.change(now, nil))
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return nil // another timer serves it, or somebody has changed it: the next look finds it if it is still due
+	}
+	if err != nil {
+		return fmt.Errorf("move cron on: %w", err)
+	}
+	due := c.serving
+	if err := s.begin(ctx, c, due, again); err != nil {
+		if _, refused := errors.AsType[*fault.Error](err); !refused || fault.Is(err, fault.Unavailable) {
+			return err // the note stays, and the next timer tries again
+		}
+		s.Log.WarnContext(ctx, "a cron's run was not created", "cron", c.Cron, "due", clock.Format(due), "error", err)
+	}
+	_, err = s.update(ctx, c.Ref, func(c *Cron, _ time.Time) ([]byte, error) {
+		if c.serving.Equal(due) {
+			c.serving = time.Time{}
+		}
+		return nil, nil
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil // deleted meanwhile
+	}
+	return err
+}
+
+// Members of the metadata of a cron's run.
+const (
+	metadataCron = "cron_id"
+	metadataDue  = "cron_due"
+)
+
+// recent is how many runs of a thread are looked at for one that a dead timer has created.
+const recent = 50
+
+// begin creates the run of a due time, unless a timer that died has. The times of a deployment that was deleted pass; those of one that has nothing deployed are kept until it has.
+func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
+	if _, err := s.Deployments.Serving(ctx, c.Workspace, c.Deployment, ""); err != nil {
+		return err
+	}
+	ref := thread.Ref{Workspace: c.Workspace, Deployment: c.Deployment, Thread: c.Thread}
+	if c.Thread == "" {
+		ref.Thread = id.Of("cron", c.Cron, clock.Format(due))
+		if _, err := s.Threads.Create(ctx, ref, record.Encode(map[string]string{metadataCron: c.Cron}), true); err != nil {
+			return err
+		}
+	}
+	if again {
+		if done, err := s.hasRun(ctx, ref, c, due); err != nil || done {
+			return err
+		}
+	}
+	owner := assistant.Owner{Workspace: c.Workspace, Deployment: c.Deployment, Graphs: []string{c.Graph}, Created: c.Created}
+	a, err := s.Assistants.Get(ctx, owner, c.AssistantID)
+	if err != nil {
+		return err
+	}
+	request := c.Request
+	request.AssistantID, request.Graph = a.Assistant, a.Graph
+	request.Temporary = c.Thread == "" && !c.Keep
+	noted, err := c.noted(due)
+	if err != nil {
+		return err
+	}
+	if request.Config, request.Context, request.Metadata, err = a.Apply(request.Config, request.Context, noted); err != nil {
+		return err
+	}
+	_, err = s.Runs.Create(ctx, ref, request)
+	return err
+}
+
+// noted is the metadata of a run: the cron's, and which time it is for.
+func (c Cron) noted(due time.Time) (json.RawMessage, error) {
+	return record.Merge(c.Metadata, record.Encode(map[string]string{metadataCron: c.Cron, metadataDue: clock.Format(due)}))
+}
+
+func (s *Store) hasRun(ctx context.Context, ref thread.Ref, c Cron, due time.Time) (bool, error) {
+	runs, _, err := s.Runs.List(ctx, ref, run.Filter{Window: table.Window{Limit: recent}})
+	if err != nil {
+		return false, err
+	}
+	for _, r := range runs {
+		var noted map[string]json.RawMessage
+		if json.Unmarshal(r.Metadata, &noted) == nil &&
+			string(noted[metadataCron]) == string(record.Encode(c.Cron)) && string(noted[metadataDue]) == string(record.Encode(clock.Format(due))) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// Run fires crons when they are due until ctx ends. It sleeps until the next one, and is woken when a cron is made or changed in this process.
+func (s *Store) Run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := s.Fire(ctx, s.Now()); err != nil && ctx.Err() == nil {
+			s.Log.ErrorContext(ctx, "fire crons", "error", err)
+		}
+		timer := time.NewTimer(s.untilNext(ctx))
+		select {
+		case <-ctx.Done():
+		case <-s.changed:
+		case <-timer.C:
+		}
+		timer.Stop()
+	}
+}
+
+// untilNext is how long nothing is due, at least a moment, so that trouble with one cron keeps no processor busy.
+func (s *Store) untilNext(ctx context.Context) time.Duration {
+	const moment = 10 * time.Millisecond
+	wait, now := idle, s.Now()
+	for _, query := range keys.DueCrons(time.Time{}) {
+		query.Limit = 1
+		page, err := s.Table.Query(ctx, query)
+		if err != nil || len(page.Items) == 0 {
+			continue // Fire has told of trouble
+		}
+		due, err := keys.DueCronTime(page.Items[0].Index[table.ByDue])
+		if err != nil {
+			continue
+		}
+		if until := due.Sub(now); until < wait {
+			wait = until
+		}
+		if wait <= 0 {
+			return max(wait, time.Second) // it was tried a moment ago
+		}
+	}
+	return max(wait, moment)
+}

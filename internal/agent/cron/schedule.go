@@ -1,0 +1,63 @@
+package cron
+
+import (
+	"strings"
+	"time"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+var parser = cron.NewParser(cron.Minute | cron.Hour | cron.Dom | cron.Month | cron.Dow | cron.Descriptor)
+
+// zoneOf returns a time zone by its name; "" is UTC.
+func zoneOf(name string) (*time.Location, error) {
+	zone, err := time.LoadLocation(name)
+	if err != nil || name == "Local" {
+		return nil, fault.Shape(fault.Detail{Loc: []any{"body", "timezone"}, Msg: "Value error, the time zone is not known", Type: "value_error"})
+	}
+	return zone, nil
+}
+
+// ParseEnd reads when a cron fires no more; a time that has no zone is one of the cron's.
+func ParseEnd(text, timezone string) (time.Time, error) {
+	zone, err := zoneOf(timezone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	end, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		end, err = time.ParseInLocation("2006-01-02T15:04:05", text, zone)
+	}
+	// In UTC it may be in a year that has no four digits, in which nobody could write it.
+	if end = clock.Cut(end); err != nil || end.Year() < 1 || end.Year() > 9999 {
+		return time.Time{}, fault.Shape(fault.Detail{
+			Loc: []any{"body", "end_time"}, Type: "datetime_parsing",
+			Msg: "Input should be a valid datetime, as 2030-01-31T08:00:00Z, or without a zone in that of the cron",
+		})
+	}
+	return end, nil
+}
+
+// next returns the first time of a schedule after a moment, zero when there is none before its end.
+func (c Content) next(after time.Time) (time.Time, error) {
+	schedule, err := parser.Parse(c.Schedule)
+	// A time zone has a field of its own, and intervals begin anew with each process.
+	if err != nil || strings.Contains(c.Schedule, "=") || strings.HasPrefix(c.Schedule, "@every") {
+		return time.Time{}, fault.Shape(fault.Detail{
+			Loc: []any{"body", "schedule"}, Type: "value_error",
+			Msg: "Value error, a schedule is minute, hour, day of the month, month and day of the week, or one of @hourly, @daily, @weekly, @monthly and @yearly",
+		})
+	}
+	zone, err := zoneOf(c.Timezone)
+	if err != nil {
+		return time.Time{}, err
+	}
+	at := schedule.Next(after.In(zone))
+	if at.IsZero() || (!c.End.IsZero() && at.After(c.End)) {
+		return time.Time{}, nil
+	}
+	return clock.Cut(at), nil
+}

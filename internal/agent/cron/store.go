@@ -1,0 +1,250 @@
+package cron
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Config is what a Store works with.
+type Config struct {
+	Table      table.Table
+	Assistants *assistant.Store
+	Threads    *thread.Store
+	Runs       *run.Store
+	// Deployments tells whether a deployment has a release that serves.
+	Deployments Deployments
+	Now         clock.Clock
+	// Log gets what becomes of runs that cannot be created; the default is slog's.
+	Log *slog.Logger
+}
+
+// Deployments tells which release of a deployment serves; *deployment.Store is one.
+type Deployments interface {
+	// Serving returns the release that serves what belongs to no thread (""). A deployment that has none yet is a fault.Unavailable, one that was deleted any other fault.
+	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
+}
+
+// Store keeps crons and fires them.
+type Store struct {
+	Config
+
+	// changed wakes Run when a cron of this process was made or changed.
+	changed chan struct{}
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	c.Log = cmp.Or(c.Log, slog.Default())
+	return &Store{Config: c, changed: make(chan struct{}, 1)}
+}
+
+func (s *Store) wake() {
+	select {
+	case s.changed <- struct{}{}:
+	default: // it is to wake already
+	}
+}
+
+// Create makes a cron.
+func (s *Store) Create(ctx context.Context, workspace, deployment string, content Content) (Cron, error) {
+	now := s.Now()
+	c := Cron{Ref: Ref{workspace, deployment, id.New(now)}, Content: content, Created: now, Updated: now}
+	if err := c.plan(now); err != nil {
+		return Cron{}, err
+	}
+	put, err := c.put()
+	if err != nil {
+		return Cron{}, err
+	}
+	for range contention {
+		there, counted, err := count(workspace, deployment).Change(ctx, s.Table, now, 1)
+		if err != nil {
+			return Cron{}, err
+		}
+		if there >= Most {
+			return Cron{}, fault.New(fault.Conflict, "A deployment has at most %d crons. Delete one first.", Most)
+		}
+		err = s.Table.Transact(ctx, put, counted)
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return Cron{}, fmt.Errorf("create cron: %w", err)
+		}
+		s.wake()
+		return c, nil
+	}
+	return Cron{}, tooOften(deployment)
+}
+
+// Most is how many crons a deployment may have, as searches read them all. Some more may be created in the same moment.
+const Most = 1000
+
+func count(workspace, deployment string) record.Count {
+	return record.Count{Key: keys.CronCount(workspace, deployment), Items: keys.Crons(workspace, deployment)}
+}
+
+func tooOften(deployment string) error {
+	return fault.New(fault.Unavailable, "The crons of deployment %s are changed by too many requests at once.", deployment)
+}
+
+// Get returns a cron; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
+	item, err := s.Table.Get(ctx, ref.key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Cron{}, fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+	}
+	if err != nil {
+		return Cron{}, fmt.Errorf("get cron: %w", err)
+	}
+	return decode(item)
+}
+
+// contention is how often a change is tried again because another came first.
+const contention = 100
+
+// Update changes what a cron was asked for, and plans it anew.
+func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
+	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
+		change(&c.Content)
+		c.Updated = now
+		body := record.Encode(c.Content)
+		return body, errors.Join(c.checkSize(body), c.plan(now))
+	})
+}
+
+// update reads a cron, lets decide say what becomes of it, and writes that unless another change came first: then it begins anew.
+func (s *Store) update(ctx context.Context, ref Ref, decide func(c *Cron, now time.Time) (body []byte, err error)) (Cron, error) {
+	for range contention {
+		c, err := s.Get(ctx, ref)
+		if err != nil {
+			return Cron{}, err
+		}
+		now := s.Now()
+		body, err := decide(&c, now)
+		if err != nil {
+			return Cron{}, err
+		}
+		err = s.Table.Transact(ctx, c.change(now, body))
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err != nil {
+			return Cron{}, fmt.Errorf("change cron: %w", err)
+		}
+		c.version++
+		s.wake()
+		return c, nil
+	}
+	return Cron{}, fault.New(fault.Unavailable, "Cron %s is changed by too many requests at once.", ref.Cron)
+}
+
+// Delete removes a cron.
+func (s *Store) Delete(ctx context.Context, ref Ref) error {
+	for range contention {
+		_, counted, err := count(ref.Workspace, ref.Deployment).Change(ctx, s.Table, s.Now(), -1)
+		if err != nil {
+			return err
+		}
+		err = s.Table.Transact(ctx, table.Delete{Key: ref.key(), If: table.Present()}, counted)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !ok:
+			return fmt.Errorf("delete cron: %w", err)
+		case failed.Write == 0:
+			return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
+		}
+	}
+	return tooOften(ref.Deployment)
+}
+
+// Search says which crons are wanted, and in which order.
+type Search struct {
+	// AssistantID and Thread are "" for all, Enabled is nil for all.
+	AssistantID, Thread string
+	Enabled             *bool
+	Metadata            match.Filter
+	// SortBy is a field of the interface; created_at by default.
+	SortBy    string
+	Ascending bool
+	table.Window
+}
+
+func (w Search) match(c Cron) (bool, error) {
+	if (w.AssistantID != "" && c.AssistantID != w.AssistantID) || (w.Thread != "" && c.Thread != w.Thread) || (w.Enabled != nil && c.Enabled != *w.Enabled) {
+		return false, nil
+	}
+	return w.Metadata.Matches(c.Metadata)
+}
+
+// orders compare crons by a field.
+var orders = map[string]func(a, b Cron) int{
+	"cron_id":       func(a, b Cron) int { return cmp.Compare(a.Cron, b.Cron) },
+	"assistant_id":  func(a, b Cron) int { return cmp.Compare(a.AssistantID, b.AssistantID) },
+	"thread_id":     func(a, b Cron) int { return cmp.Compare(a.Thread, b.Thread) },
+	"next_run_date": func(a, b Cron) int { return a.Next.Compare(b.Next) },
+	"end_time":      func(a, b Cron) int { return a.End.Compare(b.End) },
+	"created_at":    func(a, b Cron) int { return a.Created.Compare(b.Created) },
+	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
+}
+
+// Search returns a page of the crons of a deployment, and how many there are in all: fewer than were asked for where they are large, but one at least. It reads all
+// crons of the deployment, of which there are Most.
+func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
+	order := orders[cmp.Or(search.SortBy, "created_at")]
+	if order == nil {
+		return nil, 0, fmt.Errorf("search crons: there is no order by %q", search.SortBy)
+	}
+	search.Room = table.PageRoom
+	return table.Sorted(ctx, s.Table, table.Sorting[Cron]{
+		Each: func(ctx context.Context, take func(*table.Item) error) error {
+			return table.Each(ctx, s.Table, take, keys.Crons(workspace, deployment))
+		},
+		Decode: func(item *table.Item) (Cron, bool, error) {
+			c, err := decode(item)
+			if err != nil {
+				return c, false, err
+			}
+			ok, err := search.match(c)
+			return c, ok, err
+		},
+		Slim: func(c *Cron) { c.Metadata, c.Request = nil, run.Request{} },
+		Compare: func(a, b Cron) int {
+			result := cmp.Or(order(a, b), cmp.Compare(a.Cron, b.Cron))
+			if search.Ascending {
+				return result
+			}
+			return -result
+		},
+		Window: search.Window,
+	})
+}
+
+// Erase removes all crons of a deployment.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	if err := table.Erase(ctx, s.Table, keys.Crons(workspace, deployment), nil); err != nil {
+		return err
+	}
+	if err := s.Table.Transact(ctx, table.Delete{Key: keys.CronCount(workspace, deployment)}); err != nil {
+		return fmt.Errorf("erase count of crons: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,461 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// MaxAttempts is how many attempts at a run may fail before it ends as Error: its workers died, or its agent did. Slices do not count.
+const MaxAttempts = 3
+
+// MaxIdleSlices is how many slices in a row may pass without a step of the run before it ends as Timeout: the next one would do the same again.
+const MaxIdleSlices = 3
+
+// ErrFenced is returned to a worker that no longer owns its attempt. It stops; it cannot write any more.
+var ErrFenced = errors.New("the run was taken from this worker")
+
+// ErrNothingToDo is returned by Claim for a run that needs no worker: it is over, was superseded, or waits for its turn.
+var ErrNothingToDo = errors.New("the run needs no worker")
+
+// ErrAttemptsExhausted is returned by Claim for a run of which MaxAttempts attempts have failed.
+var ErrAttemptsExhausted = errors.New("the run has no attempt left")
+
+// ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
+var ErrNoProgress = errors.New("the run makes no progress")
+
+// TooLargeError says that a state, or what an agent keeps of it, is larger than a table can hold. Who gets it stops at what was written before and ends the run with Fail, as
+// the attempt's own state is past that.
+type TooLargeError struct{ Size int }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, table.MaxBody)
+}
+
+// Failure is what a run says that could not be kept.
+func (e *TooLargeError) Failure() *Failure {
+	return &Failure{Name: "StateTooLarge", Message: e.Error() + " What the run had not finished is not in it."}
+}
+
+// fits returns a TooLargeError for what a table cannot hold.
+func fits(put table.Put) error {
+	if size := len(put.Item.Body); size > table.MaxBody {
+		return &TooLargeError{Size: size}
+	}
+	return nil
+}
+
+// NotDueError is returned by Claim for a run that waits for its time.
+type NotDueError struct{ Due time.Time }
+
+func (e *NotDueError) Error() string { return "the run is not due before " + clock.Format(e.Due) }
+
+// Attempt is a worker's claim on a run. It belongs to one goroutine.
+type Attempt struct {
+	store *Store
+	Run   Run
+	// thread is as it was read when the run was taken up.
+	thread thread.Thread
+	// State is the thread's state as this attempt has written it.
+	State *thread.State
+	// Pending are the updates that the agent's own checkpoint lacked when the attempt began.
+	Pending []graph.StateUpdate
+	// frame is what an agent that keeps checkpoints goes on from.
+	frame *thread.Frame
+	// shown are the values that readers saw last, nil before the first.
+	shown *state.Values
+	// updates are what nodes of an agent that keeps checkpoints have returned since its newest one.
+	updates []json.RawMessage
+	// unshown says that readers have not seen the values with the run's input.
+	unshown bool
+	// amended says that the agent has said anew what became of the tasks of its checkpoint.
+	amended bool
+	// events and writes wait for the next flush; size is what they hold, in bytes.
+	events []Event
+	writes []table.Write
+	size   int
+	// opened holds the position before the first chunk of each message of this attempt that is not finished.
+	opened  map[string]int64
+	renewed time.Time
+	// lossy says that what the run has left unfinished is not kept, as the state cannot hold it.
+	lossy bool
+	// stepped says that this attempt has made a step.
+	stepped bool
+	// fence is the condition of the next write.
+	fence table.Cond
+	// unsure is the error of a write that may have been applied or not. Nothing can follow it: who goes on must read the run anew.
+	unsure error
+}
+
+// Claim makes the caller the owner of the next attempt at a run: whoever had it before is fenced off. It seals what came before, and the first
+// attempt folds the run's input into the state, and takes one of the seats of its deployment's runs, 0 for no bound; ErrWaits says that none is free.
+func (s *Store) Claim(ctx context.Context, ref Ref, seats int) (*Attempt, error) {
+	for range contention {
+		a, err := s.take(ctx, ref)
+		if err != nil {
+			return nil, err
+		}
+		if err := a.count(); err != nil {
+			return nil, err
+		}
+		if err = a.sit(ctx, seats); err == nil {
+			err = a.prepare(ctx)
+		}
+		if err == nil {
+			err = a.begin(ctx)
+		}
+		if err == nil {
+			return a, nil
+		}
+		if !errors.Is(err, ErrFenced) {
+			return nil, err
+		}
+		// Another worker, or another request, changed the run meanwhile: look again.
+	}
+	return nil, fmt.Errorf("claim run %s: others kept changing it", ref.Run)
+}
+
+// count notes how the attempt before this one ended, and whether the run may have another one.
+func (a *Attempt) count() error {
+	a.Run.Handed = max(a.Run.Handed, 0)
+	if a.Run.Attempt > a.Run.Handed {
+		a.Run.Failures++
+	}
+	if a.Run.Failures >= MaxAttempts {
+		return ErrAttemptsExhausted
+	}
+	if a.Run.Idle >= MaxIdleSlices {
+		return ErrNoProgress
+	}
+	return nil
+}
+
+// take reads an unfinished active run with its thread's state, everything before it sealed. The attempt that it returns is the present one; its
+// fence holds until somebody changes the run.
+func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
+	t, run, err := s.read(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil, ErrNothingToDo // it was removed
+	}
+	if err != nil {
+		return nil, err
+	}
+	if run.Status.Final() || run.Run != t.Lock.Run {
+		return nil, ErrNothingToDo
+	}
+	if err := s.load(ctx, &run); err != nil {
+		return nil, err
+	}
+	var left *thread.State
+	if t.Lock.Unsealed {
+		if t, left, err = s.seal(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	if run.Attempt == 0 && run.Due.After(s.now()) {
+		return nil, &NotDueError{Due: run.Due}
+	}
+	if left == nil {
+		if left, err = s.stateBefore(ctx, t, run); err != nil {
+			return nil, err
+		}
+	}
+	return s.attempt(t, run, left), nil
+}
+
+// stateBefore is the state that a run's next attempt goes on from. The first run of a thread needs no look.
+func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (*thread.State, error) {
+	if run.Attempt == 0 && t.Lock.Checkpoint < 0 {
+		return thread.Empty(), nil
+	}
+	return s.threads.State(ctx, t.Ref)
+}
+
+// attempt is the present attempt at a run, on what was read.
+func (s *Store) attempt(t thread.Thread, run Run, from *thread.State) *Attempt {
+	a := &Attempt{store: s, Run: run, thread: t, State: from, opened: map[string]int64{}, fence: fence(run)}
+	if run.Attempt == 0 {
+		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
+	}
+	// Of a run whose attempts have shown nothing but that they began, readers have not seen the input either.
+	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.State.At.Number >= 0
+	a.Run.Checkpoint = a.State.At.Number
+	return a
+}
+
+// prepare reads what the agent goes on from. The first attempt of a run that goes on from an earlier checkpoint takes the state from there.
+func (a *Attempt) prepare(ctx context.Context) (err error) {
+	threads, own := a.store.threads, a.Run.Run
+	branch := a.Run.Attempt == 0 && a.Run.Fork != nil && a.Run.Fork.Number != a.thread.Lock.Checkpoint
+	if branch {
+		if a.State, err = threads.StateAt(ctx, a.Run.Ref.Ref, a.Run.Fork.Number); err != nil {
+			return err
+		}
+		if a.Run.Fork.Number >= 0 && a.State.At.ID != a.Run.Fork.ID {
+			return fmt.Errorf("checkpoint %s of run %s is gone", a.Run.Fork.ID, own)
+		}
+	}
+	if a.Pending, err = threads.Pending(ctx, a.Run.Ref.Ref, a.State.At, own); err != nil {
+		return err
+	}
+	if a.frame, err = threads.Frame(ctx, a.Run.Ref.Ref, a.State.At.Agent); err != nil {
+		return err
+	}
+	if branch {
+		a.State.Fork(a.thread.Lock.Checkpoint, a.Pending)
+	}
+	return nil
+}
+
+// Checkpoints is what an agent that keeps checkpoints goes on from, nil before its first.
+func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.frame.Checkpoints() }
+
+// keeps reports whether the agent's own checkpoints make the state, and not its updates.
+func (a *Attempt) keeps() bool { return a.State.At.Agent != nil }
+
+// fence is the condition that nobody has changed a run since it was read.
+func fence(run Run) table.Cond {
+	unchanged := table.All(
+		table.Equals(attrStatus, string(run.Status)),
+		table.Equals(attrAttempt, run.Attempt),
+		table.Equals(attrPosition, run.Position),
+	)
+	if run.Handed < 0 {
+		return unchanged
+	}
+	return table.All(unchanged, table.Equals(attrHanded, run.Handed))
+}
+
+// begin writes the claim. A delayed run may have given way since its thread was read, and may even have the thread back, on which others have then written. So its
+// claim counts only with the lock as it was read; any other run cannot lose the lock without a write to its own item.
+func (a *Attempt) begin(ctx context.Context) error {
+	now := a.store.now()
+	a.Run.Attempt++
+	a.Run.Status = Running
+	a.append(Event{Name: EventMetadata, Data: record.Encode(map[string]any{"run_id": a.Run.Run, "attempt": a.Run.Attempt})})
+	if a.Run.Attempt == 1 {
+		if err := a.foldInput(); err != nil {
+			return err
+		}
+	}
+	a.renewed = now
+	if a.Run.Attempt == 1 && !a.Run.Due.IsZero() {
+		a.writes = append(a.writes, table.Check{Key: a.thread.Key(), If: table.Equals(thread.AttrEpoch, a.thread.Lock.Epoch)})
+	}
+	set := table.Attrs{attrStatus: string(Running), attrAttempt: a.Run.Attempt, attrHanded: a.Run.Handed, attrFailures: a.Run.Failures}
+	if a.Run.Attempt == 1 {
+		a.Run.Started = now
+		a.Run.Mark, a.Run.Place = a.frame.Place()
+		set[attrStarted], set[attrMark], set[attrPlace] = clock.Format(now), a.Run.Mark, a.Run.Place
+		if a.Run.Seat != 0 {
+			set[attrSeat] = a.Run.Seat
+		}
+	}
+	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
+}
+
+// foldInput folds what the client wants in the state. An agent that keeps checkpoints makes the update of a command itself.
+func (a *Attempt) foldInput() error {
+	input := a.Run.Input
+	if !state.IsObject(input) && !a.keeps() {
+		input = commandUpdate(a.Run.Command)
+	}
+	if state.IsObject(input) {
+		return a.foldAs(input, thread.SourceInput, nodeInput)
+	}
+	if a.State.Forks() {
+		return a.checkpoint(state.Patch{}, thread.SourceFork, nil)
+	}
+	if a.State.At.Number >= 0 && commandUpdate(a.Run.Command) == nil {
+		a.showValues() // what it goes on from
+	}
+	return nil
+}
+
+// nodeInput stands for a run's input among the nodes.
+const nodeInput = "__input__"
+
+// commandUpdate returns the update of a command as an object, which may also be a list of pairs; nil when it has none.
+func commandUpdate(command json.RawMessage) json.RawMessage {
+	var c struct{ Update json.RawMessage }
+	if len(command) == 0 || json.Unmarshal(command, &c) != nil || state.IsObject(c.Update) {
+		return c.Update
+	}
+	var pairs [][]json.RawMessage
+	if json.Unmarshal(c.Update, &pairs) != nil {
+		return nil
+	}
+	object := map[string]json.RawMessage{}
+	for _, pair := range pairs {
+		var name string
+		if len(pair) != 2 || json.Unmarshal(pair[0], &name) != nil {
+			return nil
+		}
+		object[name] = pair[1]
+	}
+	return record.Encode(object)
+}
+
+// Update shows the updates of nodes and folds them into the state, in their order, unless the agent's own checkpoints make it.
+func (a *Attempt) Update(name string, data json.RawMessage) error {
+	a.reveal()
+	position := a.append(Event{Name: name, Data: data})
+	updates, err := state.Members(data)
+	if err != nil {
+		return fmt.Errorf("updates are not an object by node: %.40s", data)
+	}
+	if a.keeps() {
+		if a.Run.Unfolded == 0 {
+			a.Run.Unfolded = position - 1
+		}
+		for _, update := range updates {
+			a.updates = append(a.updates, update.Value)
+		}
+		return nil
+	}
+	if len(updates) > maxNodes {
+		return fmt.Errorf("an event updates %d nodes: the limit is %d", len(updates), maxNodes)
+	}
+	for _, update := range updates {
+		if !state.IsObject(update.Value) {
+			continue // a node that changed nothing reports null
+		}
+		if err := a.foldAs(update.Value, thread.SourceLoop, update.Name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Values makes the state what the agent says it is, unless its own checkpoints do.
+func (a *Attempt) Values(data json.RawMessage) error {
+	if a.keeps() {
+		return nil
+	}
+	a.reveal()
+	patch, err := a.State.Values.Replace(data)
+	if err != nil {
+		return err
+	}
+	return a.checkpoint(patch, thread.SourceLoop, nil)
+}
+
+// Show takes any other event. Chunks of messages are remembered until their message is in the state.
+func (a *Attempt) Show(name string, data json.RawMessage) {
+	a.reveal()
+	position := a.append(Event{Name: name, Data: data})
+	if name != EventMessages {
+		return
+	}
+	message := state.ChunkOf(data)
+	if _, known := a.opened[message]; !known && message != "" {
+		a.opened[message] = position - 1
+	}
+}
+
+// foldAs folds an update in as a node's.
+func (a *Attempt) foldAs(update json.RawMessage, source thread.Source, node string) error {
+	newID := func() string { return id.New(a.store.now()) }
+	var pending []graph.StateUpdate
+	if source == thread.SourceInput { // which an agent that keeps checkpoints may have to be given again, as the same messages
+		var err error
+		if update, err = state.Coerce(update, newID); err != nil {
+			return err
+		}
+		pending = []graph.StateUpdate{{Values: update, AsNode: node}}
+	}
+	patch, err := a.State.Values.Reduce(update, newID)
+	if err != nil {
+		return err
+	}
+	return a.checkpoint(patch, source, pending)
+}
+
+// checkpoint records a change of the state, and shows it to readers of values.
+func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []graph.StateUpdate) error {
+	if !patch.Empty() || a.State.Forks() || (a.keeps() && len(pending) > 0) {
+		put := a.State.Advance(a.Run.Ref.Ref, a.store.now(), thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch, Pending: pending})
+		if err := a.keep(put); err != nil {
+			return err
+		}
+		a.passed(source, patch)
+	}
+	if source == thread.SourceInput && (a.keeps() || !a.State.At.Folded) {
+		a.unshown = true
+		return nil
+	}
+	a.showValues()
+	return nil
+}
+
+// reveal shows the values with the run's input unless the agent does: one that keeps checkpoints says first what its graph makes of the input, be it only other ids of
+// the messages. Of one that has said nothing on this thread its first event tells which it is.
+func (a *Attempt) reveal() {
+	if a.unshown && !a.keeps() {
+		a.showValues()
+	}
+}
+
+// passed notes that the state has gone on.
+func (a *Attempt) passed(source thread.Source, patch state.Patch) {
+	a.Run.Checkpoint = a.State.At.Number
+	if source == thread.SourceLoop {
+		a.stepped, a.Run.Idle = true, 0
+	}
+	a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
+}
+
+// Ask shows the questions of a graph that pauses, an object, where clients look for them: as an update, and beside the values.
+func (a *Attempt) Ask(questions json.RawMessage) {
+	a.reveal()
+	a.append(Event{Name: EventUpdates, Data: questions})
+	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number, Data: questions})
+}
+
+func (a *Attempt) showValues() {
+	a.append(Event{Name: EventValues, Checkpoint: a.State.At.Number})
+	a.shown, a.unshown = a.State.Values.Clone(), false
+}
+
+// closeMessages forgets the shown messages that the state holds now, and, once this attempt has written a message in their place, those
+// of earlier attempts.
+func (a *Attempt) closeMessages(wrote bool) {
+	for message := range a.opened {
+		if a.State.Values.Has(message) {
+			delete(a.opened, message)
+		}
+	}
+	if wrote {
+		a.Run.Open = 0
+	}
+}
+
+// WatchAttempt wakes a worker when its run may have been taken from it. Who does that changes the thread's lock too, which the worker's own flushes do not; another
+// worker at the same run is noticed with the next write.
+func (s *Store) WatchAttempt(a *Attempt) table.Watcher { return s.table.Watch(a.Run.Ref.Ref.Key()) }
+
+// Owned returns ErrFenced when the attempt no longer is its worker's.
+func (s *Store) Owned(ctx context.Context, a *Attempt) error {
+	item, err := s.table.Get(ctx, a.Run.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return ErrFenced
+	}
+	if err != nil {
+		return fmt.Errorf("get run: %w", err)
+	}
+	if Status(item.Text(attrStatus)) != Running || item.Int(attrAttempt) != a.Run.Attempt || item.Int(attrHanded) == a.Run.Attempt {
+		return ErrFenced
+	}
+	return nil
+}

@@ -1,0 +1,302 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Action is what a cancel does to a run.
+type Action string
+
+const (
+	// Keep ends a run as Interrupted: what it has shown, and its input, stay in the state.
+	Keep Action = "interrupt"
+	// Undo removes a run with everything that it wrote.
+	Undo Action = "rollback"
+)
+
+// status is what a run becomes.
+func (a Action) status() Status {
+	if a == Undo {
+		return Removed
+	}
+	return Interrupted
+}
+
+// Reason says in words why a run was ended before it had come to its end. It is "" for a run that was not, and for one that was when nothing was noted of that yet.
+type Reason string
+
+const (
+	byRequest    Reason = "The run was cancelled."
+	byDisconnect Reason = "The run was cancelled, because the connection of the client that waited for it was lost."
+)
+
+func supersededBy(run string) Reason {
+	return Reason("The run was superseded by run " + run + ", whose multitask_strategy is interrupt.")
+}
+
+// NothingToCancel is the fault of a cancel that finds no unfinished run.
+func NothingToCancel() error {
+	return fault.New(fault.NotFound, "No matching runs to cancel. Those that have ended, or were cancelled before, stay as they are.")
+}
+
+// Cancel ends a run that has not ended: the first cancel wins, and its worker can write nothing more. The next queued run begins. A run that has ended
+// is NothingToCancel, an unknown one a fault.NotFound.
+func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
+	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
+}
+
+// Abandon is Cancel of a run for whose end nobody waits any more. What it did is kept.
+func (s *Store) Abandon(ctx context.Context, ref Ref) error {
+	return s.cancel(ctx, ref, Keep, byDisconnect, Pending, Running)
+}
+
+// cancel is Cancel for a run in one of the statuses.
+func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, in ...Status) error {
+	for range contention {
+		t, run, err := s.read(ctx, ref)
+		if fault.Is(err, fault.NotFound) {
+			return notFound(ref)
+		}
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(in, run.Status) {
+			return NothingToCancel()
+		}
+		if action == Undo && t.Lock.Cut != "" {
+			if _, err := s.Seal(ctx, ref.Ref); err != nil { // what is being removed goes first
+				return err
+			}
+			continue
+		}
+		var next *Run
+		if run.Run == t.Lock.Run {
+			next, err = s.cancelActive(ctx, t, run, action, why)
+		} else {
+			err = s.cancelQueued(ctx, t, run, action, why)
+		}
+		if isChanged(err) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("cancel run: %w", err)
+		}
+		s.cancelled(ctx, run, next)
+		return nil
+	}
+	return fault.New(fault.Unavailable, "Thread %s is too busy to cancel a run.", ref.Thread)
+}
+
+// cancelActive ends the thread's active run and hands the thread on. It returns the run that has it now.
+func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (*Run, error) {
+	q, err := s.queued(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	now := s.now()
+	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
+	status, asked := thread.StatusInterrupted, []byte(nil)
+	if run.Attempt == 0 {
+		status = thread.StatusIdle
+	}
+	if action == Undo {
+		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = run.Run, run.Run
+		if status, asked, err = s.before(ctx, t, run); err != nil {
+			return nil, err
+		}
+	}
+	end := s.end(run.Ref, action.status(), why, now)
+	return q.next, s.table.Transact(ctx, append([]table.Write{end}, s.passOn(t, &change, q.next, status, asked)...)...)
+}
+
+// before is what a thread showed before its active run: what its newest sealed checkpoint says of the graph.
+func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread.Status, []byte, error) {
+	if t.Lock.Checkpoint < 0 || t.Lock.Unsealed {
+		return thread.StatusIdle, nil, nil
+	}
+	st, err := s.threads.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
+	if err != nil {
+		return "", nil, err
+	}
+	at := st.At
+	if active.Amended {
+		if at, err = s.threads.ReadOriginal(ctx, amended(active.Ref)); err != nil {
+			return "", nil, err
+		}
+	}
+	if !at.Own() || len(at.Next) == 0 {
+		return thread.StatusIdle, nil, nil
+	}
+	return thread.StatusInterrupted, thread.InterruptsOf(at), nil
+}
+
+// cancelQueued ends a run that waits behind the active one. What it leaves is kept when its turn would have come.
+func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) error {
+	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
+	lock := t.ChangeLock(now, table.Attrs{})
+	if action == Undo {
+		request := keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)
+		return s.table.Transact(ctx, table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: request}, lock)
+	}
+	change := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits)
+	return s.table.Transact(ctx, change, lock)
+}
+
+// cancelled does what follows from a cancel. What is left undone of it is found by Rescue.
+func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
+	ctx = context.WithoutCancel(ctx)
+	if !run.Due.IsZero() && run.Attempt == 0 {
+		s.stop(ctx, run, "the run was cancelled")
+	}
+	if next != nil {
+		s.start(ctx, *next) // it clears up before it begins
+		return
+	}
+	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
+		s.log.ErrorContext(ctx, "thread was not sealed, reconcile will", "thread", run.Thread, "error", err)
+	}
+}
+
+// CancelThread ends all unfinished runs of a thread at once, however many there are, and reports whether there were any.
+func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action) (bool, error) {
+	for range contention {
+		t, err := s.threads.Get(ctx, ref)
+		if err != nil || !t.Lock.Busy {
+			return false, err
+		}
+		if action == Undo && t.Lock.Cut != "" {
+			if _, err := s.Seal(ctx, ref); err != nil {
+				return false, err
+			}
+			continue
+		}
+		active, err := s.get(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)
+		if fault.Is(err, fault.NotFound) {
+			continue // it was rolled back meanwhile, and another run may have the thread
+		}
+		if err != nil {
+			return false, err
+		}
+		writes, err := s.cancelAll(ctx, t, active, action)
+		if err == nil {
+			err = s.table.Transact(ctx, writes...)
+		}
+		if isChanged(err) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("cancel runs: %w", err)
+		}
+		s.cancelled(ctx, active, nil)
+		return true, nil
+	}
+	return false, fault.New(fault.Unavailable, "Thread %s is too busy to cancel its runs.", ref.Thread)
+}
+
+// cancelAll returns the writes that end the active run and all that wait behind it. Kept ones are passed by: the last of them is where the lock is left.
+func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) ([]table.Write, error) {
+	now := s.now()
+	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
+	writes := []table.Write{s.end(active.Ref, action.status(), byRequest, now)}
+	status, asked := thread.StatusInterrupted, []byte(nil)
+	if active.Attempt == 0 {
+		status = thread.StatusIdle
+	}
+	if action == Undo {
+		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = active.Run, t.Lock.Last
+		var err error
+		if status, asked, err = s.before(ctx, t, active); err != nil {
+			return nil, err
+		}
+	} else {
+		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken], change.Set[thread.AttrOvertakenWhy] = t.Lock.Last, t.Lock.Last, string(byRequest)
+	}
+	return append(writes, s.passOn(t, &change, nil, status, asked)...), nil
+}
+
+// Only is which runs of a deployment are cancelled.
+type Only string
+
+// What CancelDeployment may be asked for.
+const (
+	OnlyPending Only = "pending"
+	OnlyRunning Only = "running"
+	All         Only = "all"
+)
+
+// cancelPage is how many runs or threads are looked at at a time.
+const cancelPage = 64
+
+// CancelDeployment ends the unfinished runs of a deployment, on all its threads, and reports whether there were any. It looks at the busy threads only.
+func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only Only, action Action) (found bool, err error) {
+	for _, query := range keys.BusyThreads(workspace, deployment) {
+		query.Limit = cancelPage
+		for {
+			page, err := s.table.Query(ctx, query)
+			if err != nil {
+				return found, fmt.Errorf("query busy threads: %w", err)
+			}
+			for _, item := range page.Items {
+				ref := thread.Ref{Workspace: workspace, Deployment: deployment, Thread: keys.ThreadID(item.Index[table.ByDue])}
+				some, err := s.cancelOn(ctx, ref, only, action)
+				if err != nil && !fault.Is(err, fault.NotFound) {
+					return found, err
+				}
+				found = found || some
+			}
+			if page.Cursor == "" {
+				break
+			}
+			query.Cursor = page.Cursor
+		}
+	}
+	return found, nil
+}
+
+// cancelOn ends the runs of a thread that are asked for.
+func (s *Store) cancelOn(ctx context.Context, ref thread.Ref, only Only, action Action) (found bool, err error) {
+	if only == All {
+		return s.CancelThread(ctx, ref, action)
+	}
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil || !t.Lock.Busy {
+		return false, err
+	}
+	one := func(run string, status Status) error {
+		err := s.cancel(ctx, Ref{Ref: ref, Run: run}, action, byRequest, status)
+		if err == nil {
+			found = true
+		} else if fault.Is(err, fault.NotFound) {
+			err = nil // it has gone on meanwhile
+		}
+		return err
+	}
+	if only == OnlyRunning {
+		return found, one(t.Lock.Run, Running)
+	}
+	query := keys.RunsBetween(ref.Workspace, ref.Deployment, ref.Thread, t.Lock.Run, t.Lock.Last)
+	query.Limit, query.Reverse = cancelPage, true // so that none of them begins because those before it are cancelled
+	for {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return found, fmt.Errorf("query queued runs: %w", err)
+		}
+		for _, item := range page.Items {
+			if err := one(keys.RunID(item.Key), Pending); err != nil {
+				return found, err
+			}
+		}
+		if page.Cursor == "" {
+			return found, nil
+		}
+		query.Cursor = page.Cursor
+	}
+}

@@ -1,0 +1,136 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Checkpoint takes a checkpoint of an agent that keeps its own. From its first of the graph itself on they are the truth about the state; what the agent says once more
+// of its newest tells what became of the tasks.
+func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
+	if err := thread.CheckTasks(c.Tasks); err != nil {
+		return err
+	}
+	now := a.store.now()
+	if c.NS != "" {
+		write, err := a.frame.Subgraph(now, a.State, c)
+		return errors.Join(err, a.keep(write))
+	}
+	a.unshown = false
+	if err := a.keepOriginal(c); err != nil {
+		return err
+	}
+	if put, same := a.State.Amend(a.Run.Ref.Ref, c); same {
+		a.amended = true
+		return a.keep(put)
+	}
+	if agent := a.State.At.Agent; agent != nil && agent.ID == c.ID {
+		return nil // the server's own checkpoints lie behind it: there it stays as it was
+	}
+	source := sourceOf(c)
+	values := c.Values
+	if len(values) == 0 {
+		values = json.RawMessage("{}")
+	}
+	patch, err := a.State.Values.Replace(values)
+	if err != nil {
+		return err
+	}
+	change := thread.Change{Run: a.Run.Run, Graph: a.Run.Graph, Source: source, Patch: patch}
+	writes, err := a.State.Follow(a.frame, now, change, c)
+	if err != nil {
+		return err
+	}
+	for _, write := range writes {
+		if err := a.keep(write); err != nil {
+			return err
+		}
+	}
+	a.Run.Unfolded = 0
+	a.passed(source, patch)
+	a.showChanged(source)
+	return nil
+}
+
+// keepOriginal keeps an earlier run's checkpoint as it is before this one says anew what became of its tasks, in case that is rolled back.
+func (a *Attempt) keepOriginal(c graph.Checkpoint) error {
+	at := a.State.At
+	if a.Run.Amended || at.Number > a.Run.Before || !at.Own() || at.ID != c.ID || a.State.Forks() {
+		return nil
+	}
+	a.Run.Amended = true
+	return a.keep(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
+}
+
+// Writes takes what a task of such an agent has returned.
+func (a *Attempt) Writes(w graph.Writes) error {
+	write, err := a.frame.Writes(a.store.now(), w)
+	return errors.Join(err, a.keep(write))
+}
+
+// keep takes a write, in place of one that waits for the same key: an agent may say a name twice. Nil is none.
+func (a *Attempt) keep(write table.Write) error {
+	put, ok := write.(table.Put)
+	if !ok {
+		return nil
+	}
+	if err := fits(put); err != nil {
+		return err
+	}
+	a.writes = thread.Replace(a.writes, put)
+	a.size += len(put.Item.Body)
+	return nil
+}
+
+// sourceOf is what the agent says made its checkpoint.
+func sourceOf(c graph.Checkpoint) thread.Source {
+	var said struct{ Source thread.Source }
+	if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &said) == nil && said.Source != "" {
+		return said.Source
+	}
+	return thread.SourceLoop
+}
+
+// showChanged shows the values to readers if they have not seen the same before, or if a node has written what they are again. The first checkpoint of a run, which has
+// its input only beside the values, would show them as they were without.
+func (a *Attempt) showChanged(source thread.Source) {
+	if source == thread.SourceInput {
+		return
+	}
+	if a.shown == nil || !a.shown.Equal(a.State.Values) || slices.ContainsFunc(a.updates, a.isOfValues) {
+		a.showValues()
+	}
+	a.updates = nil
+}
+
+// isOfValues tells whether a node's update is one of what readers see: not of what only nodes do.
+func (a *Attempt) isOfValues(update json.RawMessage) bool {
+	if !state.IsObject(update) {
+		return string(update) != "null"
+	}
+	members, err := state.Members(update)
+	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return a.State.Values.Holds(m.Name) })
+}
+
+// asked are the questions of a graph that paused, by task where the agent's checkpoint says which task asks them. A graph that has ended before nodes that
+// it would run next has paused too.
+func (a *Attempt) asked(outcome Outcome) json.RawMessage {
+	at := a.State.At
+	if outcome.Status != Success || !at.Own() || len(at.Next) == 0 {
+		return outcome.Interrupts
+	}
+	if byTask := thread.InterruptsOf(at); byTask != nil {
+		return byTask
+	}
+	if outcome.Interrupts == nil {
+		return record.Encode(struct{}{})
+	}
+	return outcome.Interrupts
+}

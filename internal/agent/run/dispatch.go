@@ -1,0 +1,128 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// Task is the input of the run machine: ids only.
+type Task struct {
+	Workspace  string `json:"workspace_id"`
+	Deployment string `json:"deployment_id"`
+	Thread     string `json:"thread_id"`
+	Run        string `json:"run_id"`
+}
+
+// Ref returns the run that the task is about.
+func (t Task) Ref() Ref {
+	return Ref{Ref: thread.Ref{Workspace: t.Workspace, Deployment: t.Deployment, Thread: t.Thread}, Run: t.Run}
+}
+
+// Due returns when a run that is to be taken up may begin, and true if that is not yet. Only the id of a delayed run is ahead of the clock, so that others cost
+// no read.
+func (s *Store) Due(ctx context.Context, ref Ref) (time.Time, bool, error) {
+	now := s.now()
+	if !id.Time(ref.Run).After(now) {
+		return time.Time{}, false, nil
+	}
+	t, run, err := s.read(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return time.Time{}, false, nil
+	}
+	waits := err == nil && run.Status == Pending && run.Run == t.Lock.Run && run.Due.After(now)
+	return run.Due, waits, err
+}
+
+// Elapsed is how long ago a run was taken up first.
+func (s *Store) Elapsed(run Run) time.Duration {
+	if run.Started.IsZero() {
+		return 0
+	}
+	return s.now().Sub(run.Started)
+}
+
+// Dispatch starts the workflow that carries an active run to its end. It is idempotent. As the run is there already, it is started also
+// when whoever asked for it has gone.
+func (s *Store) Dispatch(ctx context.Context, run Run) error {
+	input := record.Encode(Task{Workspace: run.Workspace, Deployment: run.Deployment, Thread: run.Thread, Run: run.Run})
+	if err := s.workflow.Start(context.WithoutCancel(ctx), workflow.Run, execution(run), input); err != nil {
+		return fmt.Errorf("start workflow of run %s: %w", run.Run, err)
+	}
+	return nil
+}
+
+// execution is the name of a run's workflow execution: its id, for later ones followed by their number, as a name can be used once only.
+func execution(run Run) string {
+	if run.Dispatches <= 1 {
+		return run.Run
+	}
+	return run.Run + "-" + strconv.FormatInt(run.Dispatches, 10)
+}
+
+const (
+	// rescuePage is how many runs of a shard are in memory at a time.
+	rescuePage = 8
+	// rescueLimit is how long the rescue of one run may take.
+	rescueLimit = 5 * time.Second
+)
+
+// Rescue sends another worker to each run whose lease is over. A run whose workflow was never started, as the process died in between, gets its
+// own; one whose workflow has ended without ending the run gets another. The shards are looked at side by side, each with the oldest lease
+// first. When ctx ends, Rescue ends what it has begun and leaves the rest to the next one, which is no error.
+func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
+	return table.Pass{Shards: keys.Leases(dueBy), Page: rescuePage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+		parts, err := keys.ParseRun(item.Key)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rescueLimit)
+		defer cancel()
+		return s.rescue(ctx, Task(parts).Ref())
+	})
+}
+
+func (s *Store) rescue(ctx context.Context, ref Ref) error {
+	t, run, err := s.read(ctx, ref)
+	if run.Run != "" && run.Status.Final() {
+		return s.clear(ctx, t, run)
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil // an index may lag behind
+	}
+	if err != nil {
+		return err
+	}
+	if run.Run != t.Lock.Run {
+		return nil
+	}
+	execution, err := s.workflow.Describe(ctx, workflow.Run, execution(run))
+	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+		return fmt.Errorf("describe workflow of run %s: %w", run.Run, err)
+	}
+	next := run
+	if err == nil && execution.Status != workflow.Running {
+		next.Dispatches++
+	}
+	change := record.Change(ref.Key(), s.now(), table.Attrs{attrDispatches: next.Dispatches}, table.All(
+		table.Equals(attrStatus, string(run.Status)), table.Equals(attrAttempt, run.Attempt), table.Equals(attrDispatches, run.Dispatches)))
+	change.Index = s.leaseEntry(ref.Run, later(s.now(), run.Due))
+	err = s.table.Transact(ctx, change)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return nil // the run has moved on by itself
+	}
+	if err != nil {
+		return fmt.Errorf("renew lease of run %s: %w", run.Run, err)
+	}
+	return s.Dispatch(ctx, next)
+}

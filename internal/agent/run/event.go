@@ -1,0 +1,70 @@
+package run
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Event is one event of a run, durable when a reader sees it.
+type Event struct {
+	// Position increases along the thread.
+	Position int64 `json:"p"`
+	// Name is the kind of event: "metadata", "values", "updates", "messages", "custom", "error", ...
+	Name string          `json:"e"`
+	Data json.RawMessage `json:"d,omitempty"`
+	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state itself is not stored again. Data are members that clients see
+	// beside it.
+	Checkpoint int64 `json:"c,omitempty"`
+	// At is when it was written, as text; of events that were read.
+	At string `json:"-"`
+}
+
+// Names of the events that readers of a run see; an agent may stream others, which are passed on as they are.
+const (
+	EventMetadata = "metadata" // {run_id, attempt}: a worker took the run up
+	EventValues   = "values"   // the state after a step
+	EventUpdates  = "updates"  // {node: delta}
+	EventMessages = "messages" // [chunk, metadata]
+	EventError    = "error"    // {error, message}: the run failed
+)
+
+const eventKind = "events"
+
+// attrEventAttempt is the attempt that wrote a batch of events.
+const attrEventAttempt = "attempt"
+
+// putEvents stores a batch, which is never empty; its key is the position of its last event.
+func putEvents(ref thread.Ref, now time.Time, attempt int64, events []Event) table.Write {
+	last := events[len(events)-1].Position
+	return table.Put{
+		Item: table.Item{
+			Key:   keys.Event(ref.Workspace, ref.Deployment, ref.Thread, last),
+			Attrs: record.Attrs(eventKind, now, table.Attrs{attrEventAttempt: attempt}),
+			Body:  record.Encode(events),
+		},
+		If: table.Absent(),
+	}
+}
+
+// batch is a stored batch of events.
+type batch struct {
+	events  []Event
+	attempt int64
+	at      string
+}
+
+func decodeEvents(item *table.Item) (batch, error) {
+	if err := record.Check(item, eventKind); err != nil {
+		return batch{}, err
+	}
+	b := batch{attempt: item.Int(attrEventAttempt), at: item.Text(record.Created)}
+	if err := record.Decode(item, &b.events); err != nil {
+		return batch{}, err
+	}
+	return b, nil
+}

@@ -1,0 +1,121 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Waiting reports whether anything waits for the next flush.
+func (a *Attempt) Waiting() bool { return len(a.events) > 0 || len(a.writes) > 0 }
+
+// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of a run needs five and one for the
+// message that it leaves unfinished: together they are within table.MaxWrites.
+const (
+	fullEvents = 256
+	fullWrites = 60
+	fullBytes  = 1 << 20
+	maxNodes   = 32
+)
+
+// Full reports whether so much waits that it must be flushed before anything is added.
+func (a *Attempt) Full() bool {
+	return len(a.events) >= fullEvents || len(a.writes) >= fullWrites || a.size >= fullBytes
+}
+
+func (a *Attempt) append(event Event) int64 {
+	a.Run.Position++
+	event.Position = a.Run.Position
+	a.events = append(a.events, event)
+	a.size += len(event.Data)
+	return event.Position
+}
+
+// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt is over. An agent that was silent until now does not keep its
+// readers waiting for the values with their input.
+func (a *Attempt) Flush(ctx context.Context) error {
+	if !a.Waiting() {
+		a.reveal()
+	}
+	now := a.store.now()
+	var lease map[table.Index]table.Key
+	if now.Sub(a.renewed) > a.store.lease/3 {
+		lease = a.store.leaseEntry(a.Run.Run, now)
+	}
+	if !a.Waiting() && lease == nil {
+		return nil
+	}
+	if err := a.write(ctx, now, table.Attrs{}, lease); err != nil {
+		return err
+	}
+	if lease != nil {
+		a.renewed = now
+	}
+	return nil
+}
+
+// HandOver ends the attempt and leaves the run to the next one, which goes on from the last checkpoint as if this worker had died, but not
+// for a failure. It makes everything since the last flush durable, and is the attempt's last write: it is fenced off by it, too.
+func (a *Attempt) HandOver(ctx context.Context) error {
+	if !a.stepped {
+		a.Run.Idle++
+	}
+	now := a.store.now()
+	return a.write(ctx, now, table.Attrs{attrHanded: a.Run.Attempt}, a.store.leaseEntry(a.Run.Run, now))
+}
+
+// change returns the write that moves the run to what was shown so far.
+func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
+	set[attrStart], set[attrPosition], set[attrCheckpoint], set[attrOpen] = a.Run.Start, a.Run.Position, a.Run.Checkpoint, a.open()
+	set[attrIdle], set[attrUnfolded], set[attrBefore] = a.Run.Idle, a.Run.Unfolded, a.Run.Before
+	if a.Run.Amended {
+		set[attrAmended] = true
+	}
+	change := record.Change(a.Run.Key(), now, set, a.fence)
+	change.Index = index
+	return change
+}
+
+// open is the position before everything that was shown but is not in the state.
+func (a *Attempt) open() int64 {
+	open := a.Run.Open // of earlier attempts
+	for _, position := range a.opened {
+		if open == 0 || position < open {
+			open = position
+		}
+	}
+	return open
+}
+
+// waiting takes the writes that wait, with the batch of events among them.
+func (a *Attempt) waiting(now time.Time) []table.Write {
+	writes := a.writes
+	if len(a.events) > 0 {
+		writes = append(writes, putEvents(a.Run.Ref.Ref, now, a.Run.Attempt, a.events))
+	}
+	a.events, a.writes, a.size = nil, nil, 0
+	return writes
+}
+
+func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, index map[table.Index]table.Key) error {
+	if a.unsure != nil {
+		return a.unsure
+	}
+	events := a.events
+	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
+	err := a.store.table.Transact(ctx, writes...)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return ErrFenced
+	}
+	if err != nil {
+		a.unsure = fmt.Errorf("write run: %w", err)
+		return a.unsure
+	}
+	a.fence = fence(a.Run)
+	a.store.tail.keep(a.Run.Ref, events, now)
+	return nil
+}

@@ -1,0 +1,69 @@
+package run_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// large is a text of which a state holds one.
+var large = strings.Repeat("x", table.MaxBody*2/3)
+
+// fill puts it into the thread's state.
+func (f *fixture) fill() {
+	f.t.Helper()
+	_, a := f.started("ask")
+	f.must(a.Update(run.EventUpdates, json.RawMessage(`{"agent":{"messages":[{"type":"ai","id":"large","content":"`+large+`"}]}}`)))
+	f.finish(a)
+}
+
+// wantLost wants the words of a run of which something could not be kept, and a thread that takes the next run.
+func (f *fixture) wantLost(r run.Run, status run.Status) {
+	f.t.Helper()
+	_, err := f.runs.Seal(f.t.Context(), f.ref)
+	f.must(err)
+	got := f.get(r)
+	if got.Status != status || got.Failure == nil || got.Failure.Name != "StateTooLarge" {
+		f.t.Errorf("the run is %s: %v", got.Status, got.Failure)
+	}
+	next := f.thread().Lock.Run
+	if !f.thread().Lock.Busy {
+		next = f.create("next", run.Enqueue).Run
+	}
+	a := f.claim(run.Run{Ref: run.Ref{Ref: f.ref, Run: next}})
+	f.answer(a, "answer", "fine")
+	f.finish(a)
+	if got := f.get(a.Run).Status; got != run.Success {
+		f.t.Errorf("the next run ended as %s", got)
+	}
+}
+
+// TestAnInputThatTheStateCannotHold is lost in words, when its run never starts: it does not keep the thread from going on.
+func TestAnInputThatTheStateCannotHold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.fill()
+	before := f.create("kept", run.Enqueue)
+	full, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Enqueue, Input: json.RawMessage(`{"more":"` + large + `x"}`)})
+	f.must(err)
+	f.create("next", run.Interrupt)
+	f.wantLost(full, run.Interrupted)
+	if got := f.get(before); got.Status != run.Interrupted || got.Failure != nil {
+		t.Errorf("the run before is %s: %v", got.Status, got.Failure)
+	}
+}
+
+// TestLeftoversThatTheStateCannotHold are lost in words when their run is given up.
+func TestLeftoversThatTheStateCannotHold(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.fill()
+	r, a := f.started("shows")
+	a.Show(run.EventMessages, json.RawMessage(`[{"id":"m","type":"AIMessageChunk","content":"`+large+`x"},{}]`))
+	f.flush(a)
+	f.must(f.runs.Fail(t.Context(), r.Ref, run.Failure{Name: "StateTooLarge"}))
+	f.wantLost(r, run.Error)
+}

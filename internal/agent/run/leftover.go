@@ -1,0 +1,190 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// leftover is what a run has shown that is not in the state: updates of nodes since the agent's own newest checkpoint, and messages that were not finished.
+type leftover struct {
+	// input is the run's own where its agent has taken it, and made no step of it that has it in its values; nil otherwise.
+	input    json.RawMessage
+	partials state.Partials
+	updates  []state.Member
+}
+
+// collect takes an event that readers have seen.
+func (l *leftover) collect(run Run, event Event, attempt int64) {
+	switch {
+	case event.Name == EventMessages && run.Open != 0 && event.Position > run.Open:
+		l.partials.Add(event.Data, attempt)
+	case event.Name == EventUpdates && run.Unfolded != 0 && event.Position > run.Unfolded:
+		if updates, err := state.Members(event.Data); err == nil {
+			l.updates = append(l.updates, updates...)
+		}
+	}
+}
+
+// waits reports whether a state is the one in which an agent has taken a run's input but not made a step of it: its values are as they were before.
+func waits(s *thread.State, run Run) bool {
+	return s.At.Own() && s.At.Source == thread.SourceInput && s.At.Run == run.Run
+}
+
+// leftovers reads what a run has shown and not finished.
+func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
+	l := new(leftover)
+	from := run.Open
+	if from == 0 || (run.Unfolded != 0 && run.Unfolded < from) {
+		from = run.Unfolded
+	}
+	if from == 0 {
+		return l, nil
+	}
+	query := keys.Events(run.Workspace, run.Deployment, run.Thread, from, run.Position)
+	items, err := table.AllItems(ctx, s.table, query)
+	if err != nil {
+		return nil, fmt.Errorf("query events of run %s: %w", run.Run, err)
+	}
+	for _, item := range items {
+		b, err := decodeEvents(item)
+		if err != nil {
+			return nil, err
+		}
+		for _, event := range b.events {
+			l.collect(run, event, b.attempt)
+		}
+	}
+	return l, nil
+}
+
+// keeping is how leftovers come into the state.
+type keeping struct {
+	state *thread.State
+	newID func() string
+	// stored says which tasks have their results at the agent's checkpoint already; the agent has those.
+	stored map[string]bool
+	// whole folds updates of nodes as those of an agent that keeps no checkpoints.
+	whole bool
+
+	pending []graph.StateUpdate
+	patches []state.Patch
+}
+
+// fold puts the leftovers into the state and returns the change, and the updates that the agent has to make itself.
+func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
+	before := k.state.Values.Clone()
+	if state.IsObject(l.input) {
+		if err := k.take(state.Member{Name: nodeInput, Value: l.input}, true, true); err != nil {
+			return state.Patch{}, nil, err
+		}
+	}
+	done := map[string]int{}
+	for _, task := range thread.TasksOf(k.state.At.Tasks) {
+		if k.stored[task.ID] {
+			done[task.Name]++
+		}
+	}
+	for _, update := range l.updates {
+		if !state.IsObject(update.Value) {
+			continue
+		}
+		has := done[update.Name] > 0
+		done[update.Name]--
+		if err := k.take(update, !has, k.whole); err != nil {
+			return state.Patch{}, nil, err
+		}
+	}
+	l.partials.Close(k.state.Values)
+	for _, update := range l.partials.Updates() {
+		k.pending = append(k.pending, graph.StateUpdate{Values: update.Update, AsNode: update.Node})
+		if err := k.reduce(update.Update); err != nil {
+			return state.Patch{}, nil, err
+		}
+	}
+	switch len(k.patches) { // almost always there is one at most, which costs what it adds
+	case 0:
+		return state.Patch{}, k.pending, nil
+	case 1:
+		return k.patches[0], k.pending, nil
+	}
+	patch, err := before.Replace(k.state.Values.JSON())
+	return patch, k.pending, err
+}
+
+func (k *keeping) reduce(update json.RawMessage) error {
+	patch, err := k.state.Values.Reduce(update, k.newID)
+	if err == nil && !patch.Empty() {
+		k.patches = append(k.patches, patch)
+	}
+	return err
+}
+
+// take folds in what a node has returned. What its graph's own reducers would make of it only the graph knows, where that is not plain.
+func (k *keeping) take(update state.Member, pending, whole bool) error {
+	value, err := state.Coerce(update.Value, k.newID)
+	if err != nil {
+		return err
+	}
+	if pending {
+		k.pending = append(k.pending, graph.StateUpdate{Values: value, AsNode: update.Name})
+	}
+	if !whole {
+		value = k.state.Values.Plain(value)
+	}
+	return k.reduce(value)
+}
+
+// left returns the keeping of leftovers of a run in a state.
+func (s *Store) left(ctx context.Context, ref thread.Ref, st *thread.State, l *leftover) (*keeping, error) {
+	k := &keeping{state: st, newID: func() string { return id.New(s.now()) }, whole: st.At.Agent == nil}
+	if len(l.updates) == 0 || !st.At.Own() {
+		return k, nil
+	}
+	var err error
+	k.stored, err = s.threads.Written(ctx, ref, st.At.Number)
+	return k, err
+}
+
+// keepLeftovers folds what a run of this attempt has shown but not finished into the state. What was not flushed yet was never shown, but it is about to be.
+func (a *Attempt) keepLeftovers(ctx context.Context) error {
+	a.Run.Open = a.open()
+	l, err := a.store.leftovers(ctx, a.Run)
+	if err != nil {
+		return err
+	}
+	for _, event := range a.events {
+		l.collect(a.Run, event, a.Run.Attempt)
+	}
+	if waits(a.State, a.Run) {
+		l.input = a.Run.Input
+	}
+	k, err := a.store.left(ctx, a.Run.Ref.Ref, a.State, l)
+	if err != nil {
+		return err
+	}
+	if a.frame != nil && k.stored != nil {
+		k.stored = a.frame.Tasks() // with what waits for the next flush
+	}
+	k.whole = k.whole || !a.followed()
+	patch, pending, err := k.fold(l)
+	if err != nil {
+		return err
+	}
+	if patch.Empty() && len(pending) == 0 {
+		return nil
+	}
+	return a.checkpoint(patch, thread.SourceUpdate, pending)
+}
+
+// followed reports whether the agent has made a checkpoint of its own in this run.
+func (a *Attempt) followed() bool {
+	return a.amended || (a.keeps() && a.State.At.Agent.Number > a.Run.Before)
+}

@@ -1,0 +1,402 @@
+package run_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+)
+
+// model plays clients, workers and readers of one thread in an order that its seed decides: also between what a request read and
+// what it writes, another one may come. It remembers what the protocol owes to whom.
+type model struct {
+	*fixture
+	t   *testing.T
+	rng *rand.Rand
+	// runs are those that were accepted, in the order in which they were; ended is the final status that was seen of a run.
+	runs  []run.Run
+	ended map[string]run.Status
+	// removed are the runs that a rollback took away, mayGo those that one could.
+	removed, mayGo map[string]bool
+	// workers are the live ones: each believes that it owns its run.
+	workers []*worker
+	readers []*follower
+	// claims, handed and idle count, for each run, the attempts, those of them that were handed over, and the slices since the last step.
+	claims, handed, idle map[string]int
+	// depth bounds how deep requests interleave.
+	depth, messages int
+}
+
+// worker is one attempt with the message it is writing.
+type worker struct {
+	*run.Attempt
+	message string
+	text    string
+	// made says that it finished a message that is not written, stepped that it has written one.
+	made, stepped bool
+	// acts says that it is in the midst of something.
+	acts bool
+}
+
+// follower is a reader that began at some time after some position.
+type follower struct {
+	*reader
+	run   run.Run
+	after int64
+}
+
+// TestRandomHistories keeps every promise of the protocol. A failure names its seed: run it alone with -run 'TestRandomHistories/seed_7$'.
+func TestRandomHistories(t *testing.T) {
+	t.Parallel()
+	tb := testtable.Open(t, clock.System)
+	for seed := range uint64(60) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			t.Parallel()
+			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}}
+			m.ref.Deployment = fmt.Sprint("d", seed) // whose one seat is this thread's
+			_, err := m.threads.Create(t.Context(), m.ref, nil, false)
+			m.must(err)
+			m.claims, m.handed, m.idle = map[string]int{}, map[string]int{}, map[string]int{}
+			for range 120 {
+				m.act()
+				m.look()
+			}
+			m.drain()
+			m.check()
+		})
+	}
+}
+
+// act does one random thing, in whose midst another may happen.
+func (m *model) act() {
+	if m.depth < 2 && m.rng.IntN(3) == 0 {
+		m.table.beforeNext(func() {
+			m.depth++
+			defer func() { m.depth-- }()
+			m.act()
+		})
+	}
+	defer m.table.beforeNext(nil)
+	switch m.rng.IntN(31) {
+	case 0, 1, 2:
+		m.request(run.Enqueue)
+	case 3:
+		m.request(run.Interrupt)
+	case 4:
+		m.request(run.Reject)
+	case 5, 6, 7:
+		m.takeUp()
+	case 8, 9, 10, 11:
+		m.work((*model).speak)
+	case 12, 13:
+		m.work((*model).finishMessage)
+	case 14, 15:
+		m.work(func(m *model, w *worker) error { return m.written(w, w.Flush(m.t.Context())) })
+	case 16:
+		m.work(func(m *model, w *worker) error { return m.end(w, run.Success) })
+	case 17:
+		if m.rng.IntN(3) == 0 {
+			m.work(func(m *model, w *worker) error { return m.end(w, run.Error) })
+		}
+	case 18:
+		m.fixture.messages() // which seals
+	case 19:
+		m.read()
+	case 20, 21, 22:
+		m.work((*model).handOver)
+	case 23:
+		m.request(run.Rollback)
+	case 24:
+		m.delayed([]run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt, run.Rollback}[m.pick(4)])
+	case 25, 26:
+		m.cancel(run.Keep)
+	case 27:
+		m.cancel(run.Undo)
+	case 28:
+		m.cancelThread()
+	case 29, 30:
+		m.hand.move(time.Duration(m.pick(40)) * time.Second)
+	}
+}
+
+// delayed asks for a run that is to begin some time later.
+func (m *model) delayed(strategy run.Strategy) {
+	request := say(m.next("input"), strategy)
+	request.After = time.Duration(1+m.pick(60)) * time.Second
+	m.create(request)
+}
+
+// cancel ends some run, most often one in flight, if it can be.
+func (m *model) cancel(action run.Action) {
+	if len(m.runs) == 0 {
+		return
+	}
+	r := m.runs[m.pick(len(m.runs))]
+	if m.pick(2) > 0 {
+		r.Run = m.thread().Lock.Run
+	}
+	err := m.fixture.runs.Cancel(m.t.Context(), r.Ref, action)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		m.t.Fatal(err)
+	}
+	if err == nil && action == run.Undo {
+		m.mayGo[r.Run] = true
+		m.wantRemoved(r)
+	}
+}
+
+// cancelThread ends all runs in flight.
+func (m *model) cancelThread() {
+	action := []run.Action{run.Keep, run.Undo}[m.pick(2)]
+	_, err := m.fixture.runs.CancelThread(m.t.Context(), m.ref, action)
+	m.must(err)
+	if action == run.Undo {
+		m.rollBack()
+	}
+}
+
+// rollBack notes that the runs that have not ended may be gone.
+func (m *model) rollBack() {
+	for _, r := range m.runs {
+		m.mayGo[r.Run] = true
+	}
+}
+
+// wantRemoved checks that a run is gone for good.
+func (m *model) wantRemoved(r run.Run) {
+	if _, err := m.fixture.runs.Get(m.t.Context(), r.Ref); !fault.Is(err, fault.NotFound) {
+		m.t.Fatalf("run %s was rolled back: Get says %v", r.Run, err)
+	}
+	m.removed[r.Run] = true
+}
+
+// next returns a new message id.
+func (m *model) next(kind string) string {
+	m.messages++
+	return fmt.Sprint(kind, " ", m.messages)
+}
+
+func (m *model) pick(n int) int { return m.rng.IntN(n) }
+
+func (m *model) request(strategy run.Strategy) {
+	m.create(say(m.next("input"), strategy))
+}
+
+// create has a request accepted. The runs are in the order of their turns, which a delayed one has later.
+func (m *model) create(request run.Request) {
+	created, err := m.fixture.runs.Create(m.t.Context(), m.ref, request)
+	if err == nil {
+		if request.Strategy == run.Rollback {
+			m.rollBack()
+		}
+		m.runs = append(m.runs, created)
+		slices.SortFunc(m.runs, func(a, b run.Run) int { return strings.Compare(a.Run, b.Run) })
+	} else if request.Strategy != run.Reject || !fault.Is(err, fault.Conflict) {
+		m.t.Fatal(err)
+	}
+}
+
+// takeUp has another worker try some run, most often the active one.
+func (m *model) takeUp() {
+	if len(m.runs) == 0 {
+		return
+	}
+	ref := m.runs[m.pick(len(m.runs))].Ref
+	if m.pick(4) > 0 {
+		ref.Run = m.thread().Lock.Run
+	}
+	if a := m.claim(ref); a != nil {
+		m.workers = append(m.workers, &worker{Attempt: a})
+	}
+}
+
+// claim takes a run up, or ends it when it had all its attempts. In its midst others may do the same.
+func (m *model) claim(ref run.Ref) *run.Attempt {
+	failed, idle := m.failed(ref), m.idle[ref.Run]
+	a, err := m.fixture.runs.Claim(m.t.Context(), ref, 1)
+	switch {
+	case err == nil:
+		m.claims[ref.Run]++
+		if m.failed(ref) > run.MaxAttempts || m.idle[ref.Run] >= run.MaxIdleSlices {
+			m.t.Fatalf("run %s is taken up after %d attempts that were not handed over and %d slices without a step", ref.Run, m.failed(ref)-1, m.idle[ref.Run])
+		}
+		if a.Run.Attempt != int64(m.claims[ref.Run]) {
+			m.t.Fatalf("run %s is taken up as attempt %d, want %d", ref.Run, a.Run.Attempt, m.claims[ref.Run])
+		}
+	case errors.Is(err, run.ErrAttemptsExhausted):
+		if max(failed, m.failed(ref)) < run.MaxAttempts {
+			m.t.Fatalf("run %s has no attempt left after %d", ref.Run, failed)
+		}
+		m.must(m.fixture.runs.Fail(m.t.Context(), ref, run.Failure{Name: "exhausted"}))
+	case errors.Is(err, run.ErrNoProgress):
+		if max(idle, m.idle[ref.Run]) < run.MaxIdleSlices {
+			m.t.Fatalf("run %s makes no progress after %d slices", ref.Run, idle)
+		}
+		m.must(m.fixture.runs.TimeOut(m.t.Context(), ref, run.Failure{Name: "no progress"}))
+	case isEarly(err):
+	case !errors.Is(err, run.ErrNothingToDo):
+		m.t.Fatal(err)
+	}
+	return a
+}
+
+// isEarly reports whether a run waits for its time.
+func isEarly(err error) bool {
+	_, early := errors.AsType[*run.NotDueError](err)
+	return early
+}
+
+// failed is how many attempts at a run were not handed over.
+func (m *model) failed(ref run.Ref) int { return m.claims[ref.Run] - m.handed[ref.Run] }
+
+// written notes the step that a worker wrote.
+func (m *model) written(w *worker, err error) error {
+	if err == nil && w.made {
+		w.made, w.stepped, m.idle[w.Run.Run] = false, true, 0
+	}
+	return err
+}
+
+// handOver ends a slice: the worker goes, and the run is there for the next one.
+func (m *model) handOver(w *worker) error {
+	err := m.written(w, w.HandOver(m.t.Context()))
+	if err != nil {
+		return err
+	}
+	m.handed[w.Run.Run]++
+	if !w.stepped {
+		m.idle[w.Run.Run]++
+	}
+	m.workers = slices.DeleteFunc(m.workers, func(other *worker) bool { return other == w })
+	return nil
+}
+
+// work lets some worker go on. One that is fenced off stops, a few die on their own.
+func (m *model) work(step func(*model, *worker) error) {
+	if len(m.workers) == 0 {
+		return
+	}
+	w := m.workers[m.pick(len(m.workers))]
+	if w.acts {
+		return
+	}
+	w.acts = true
+	err := step(m, w)
+	w.acts = false
+	if err != nil && !errors.Is(err, run.ErrFenced) {
+		m.t.Fatal(err)
+	}
+	if err != nil || m.pick(15) == 0 {
+		m.workers = slices.DeleteFunc(m.workers, func(other *worker) bool { return other == w })
+	}
+}
+
+func (m *model) speak(w *worker) error {
+	if w.message == "" {
+		w.message, w.text = m.next("message"), ""
+	}
+	piece := fmt.Sprintf("%s piece %d;", w.message, len(w.text))
+	w.text += piece
+	show(w.Attempt, w.message, piece)
+	return nil
+}
+
+func (m *model) finishMessage(w *worker) error {
+	if w.message != "" {
+		m.answer(w.Attempt, w.message, w.text)
+		w.message, w.made = "", true
+	}
+	return nil
+}
+
+func (m *model) end(w *worker, status run.Status) error {
+	err := finishAs(status)(m.fixture, run.Run{}, w.Attempt)
+	if err == nil {
+		m.ended[w.Run.Run] = status
+		m.workers = slices.DeleteFunc(m.workers, func(other *worker) bool { return other == w })
+	}
+	return err
+}
+
+func (m *model) read() {
+	if len(m.runs) == 0 {
+		return
+	}
+	r := m.runs[m.pick(len(m.runs))]
+	after := int64(m.pick(20))
+	m.readers = append(m.readers, &follower{reader: m.follow(r, after), run: r, after: after})
+}
+
+// look checks what must hold at every moment.
+func (m *model) look() {
+	listed, _, err := m.fixture.runs.List(m.t.Context(), m.ref, run.Filter{Window: windowOf(1000)})
+	m.must(err)
+	m.forget(listed)
+	if len(listed) != len(m.runs) {
+		m.t.Fatalf("%d runs are listed, %d were accepted", len(listed), len(m.runs))
+	}
+	lock := m.thread().Lock
+	for i, r := range listed {
+		if accepted := m.runs[len(m.runs)-1-i].Run; r.Run != accepted {
+			m.t.Fatalf("run %d from the end is %s, %s was accepted", i, r.Run, accepted)
+		}
+		if m.removed[r.Run] {
+			m.t.Fatalf("run %s was rolled back and is listed", r.Run)
+		}
+		if before, seen := m.ended[r.Run]; seen && r.Status != before {
+			m.t.Fatalf("run %s ended as %s and is %s now", r.Run, before, r.Status)
+		}
+		switch {
+		case r.Status.Final():
+			m.ended[r.Run] = r.Status
+		case r.Status == run.Running && r.Run != lock.Run, !lock.Busy, r.Run < lock.Run:
+			m.t.Fatalf("run %s is %s, and the lock %+v", r.Run, r.Status, lock)
+		}
+	}
+}
+
+// forget takes out the runs that were rolled back, which only runs that had not ended may be.
+func (m *model) forget(listed []run.Run) {
+	there := map[string]bool{}
+	for _, r := range listed {
+		there[r.Run] = true
+	}
+	m.runs = slices.DeleteFunc(m.runs, func(r run.Run) bool {
+		if there[r.Run] {
+			return false
+		}
+		if before, seen := m.ended[r.Run]; seen {
+			m.t.Fatalf("run %s ended as %s and is gone", r.Run, before)
+		}
+		if !m.mayGo[r.Run] {
+			m.t.Fatalf("run %s is gone, and nobody rolled it back", r.Run)
+		}
+		m.wantRemoved(r)
+		return true
+	})
+}
+
+// drain brings every run to its end.
+func (m *model) drain() {
+	for m.thread().Lock.Busy {
+		ref := run.Ref{Ref: m.ref, Run: m.thread().Lock.Run}
+		if a := m.claim(ref); a != nil {
+			m.finish(a)
+		} else {
+			m.hand.move(10 * time.Second)
+		}
+		m.look()
+	}
+	m.look()
+	if len(m.ended) != len(m.runs) {
+		m.t.Fatalf("%d of %d runs have ended", len(m.ended), len(m.runs))
+	}
+}

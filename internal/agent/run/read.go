@@ -1,0 +1,219 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func notFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Run with ID %s not found.", ref.Run)
+}
+
+// Get returns a run; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Run, error) {
+	run, err := s.head(ctx, ref)
+	if err != nil {
+		return run, err
+	}
+	return run, s.load(ctx, &run)
+}
+
+// head returns a run without the large part of its request.
+func (s *Store) head(ctx context.Context, ref Ref) (Run, error) {
+	run, err := s.get(ctx, ref, thread.Lock{})
+	if err != nil || run.Status != Pending {
+		return run, err
+	}
+	// Only of a pending run does the thread's lock say more.
+	_, run, err = s.read(ctx, ref)
+	return run, err
+}
+
+// read returns a run and its thread. The thread is read first: a run that is still pending when its thread has passed it by stays so.
+func (s *Store) read(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
+	t, err := s.threads.Get(ctx, ref.Ref)
+	if err != nil {
+		return thread.Thread{}, Run{}, err
+	}
+	run, err := s.get(ctx, ref, t.Lock)
+	return t, run, err
+}
+
+func (s *Store) get(ctx context.Context, ref Ref, lock thread.Lock) (Run, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Run{}, notFound(ref)
+	}
+	if err != nil {
+		return Run{}, fmt.Errorf("get run: %w", err)
+	}
+	run, err := decode(ref, item, lock)
+	if err == nil && run.Status == Removed {
+		err = notFound(ref)
+	}
+	return run, err
+}
+
+// Filter narrows a list of runs.
+type Filter struct {
+	// Status keeps only runs with the status; "" keeps all.
+	Status Status
+	table.Window
+}
+
+// listRoom is how many bytes the requests of the runs hold that one list returns.
+const listRoom = 64 << 20
+
+// List returns a thread's runs, newest first, and whether there are others behind them: fewer than were asked for where their requests are large, but one at least.
+func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil {
+		return nil, false, err
+	}
+	query := keys.Runs(ref.Workspace, ref.Deployment, ref.Thread)
+	query.Reverse = true
+	window := filter.Window
+	window.Limit++ // one more tells whether there are more
+	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Run, bool, error) {
+		run, err := decode(Ref{Ref: ref, Run: keys.RunID(item.Key)}, item, t.Lock)
+		return run, run.Status != Removed && (filter.Status == "" || run.Status == filter.Status), err
+	})
+	if err != nil {
+		return nil, false, fmt.Errorf("list runs: %w", err)
+	}
+	var all []*Run
+	room := int64(listRoom)
+	for i := range found[:min(len(found), filter.Limit)] {
+		if room -= found[i].Bulk; room < 0 && i > 0 {
+			break
+		}
+		all = append(all, &found[i])
+	}
+	return found[:len(all)], len(all) < len(found), s.load(ctx, all...)
+}
+
+// Await waits until the run has a final status, or ctx ends, and returns it as it is then; one that is rolled back meanwhile has the status Removed. An unknown one is a
+// fault.NotFound.
+func (s *Store) Await(ctx context.Context, ref Ref) (Run, error) {
+	w, err := s.Waiting(ctx, ref)
+	if err != nil {
+		return Run{}, err
+	}
+	return w.End(ctx)
+}
+
+// Waiting is a run, as it was read, whose end somebody waits for.
+type Waiting struct {
+	store *Store
+	run   Run
+	watch *watch
+	// stay takes back that the watch ends with the context.
+	stay func() bool
+}
+
+// Waiting begins to wait for the end of a run; what that takes is given back when ctx ends at the latest. An unknown run is a fault.NotFound.
+func (s *Store) Waiting(ctx context.Context, ref Ref) (*Waiting, error) {
+	w := &Waiting{store: s, watch: s.watch(ref)}
+	var err error
+	if w.run, err = s.head(ctx, ref); err != nil {
+		w.watch.Stop()
+		return nil, err
+	}
+	w.stay = context.AfterFunc(ctx, w.watch.Stop)
+	return w, nil
+}
+
+// End waits as Await does. It is called once.
+func (w *Waiting) End(ctx context.Context) (Run, error) {
+	defer w.watch.Stop()
+	defer w.stay()
+	for !w.run.Status.Final() {
+		if err := w.watch.wait(ctx, w.run); err != nil {
+			return w.run, err
+		}
+		next, err := w.store.head(ctx, w.run.Ref)
+		if fault.Is(err, fault.NotFound) {
+			next, err = Run{Ref: w.run.Ref, Status: Removed}, nil
+		}
+		if err != nil {
+			return w.run, err
+		}
+		w.run = next
+	}
+	return w.run, nil
+}
+
+// watch wakes for everything that can change what a run shows: the run itself, and the lock, which may overtake it as long as it is pending.
+func (s *Store) watch(ref Ref) *watch {
+	return &watch{run: s.table.Watch(ref.Key()), thread: s.table.Watch(ref.Ref.Key())}
+}
+
+type watch struct{ run, thread table.Watcher }
+
+// wait returns when the run may no longer be as it was found.
+func (w *watch) wait(ctx context.Context, found Run) error {
+	if found.Status != Pending {
+		w.thread.Stop()
+	}
+	select {
+	case <-w.run.C():
+		return nil
+	case <-w.thread.C():
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (w *watch) Stop() {
+	w.run.Stop()
+	w.thread.Stop()
+}
+
+// State returns the thread's state, with everything in it that earlier runs leave behind.
+func (s *Store) State(ctx context.Context, ref thread.Ref) (thread.Thread, *thread.State, error) {
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil {
+		return t, nil, err
+	}
+	return s.StateOf(ctx, t)
+}
+
+// StateOf is State for a thread that was read.
+func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, *thread.State, error) {
+	t, st, err := s.seal(ctx, t)
+	switch {
+	case err != nil || st != nil:
+		return t, st, err
+	case t.Lock.Run == "" && t.Lock.Checkpoint < 0:
+		return t, thread.Empty(), nil
+	}
+	st, err = s.threads.State(ctx, t.Ref)
+	return t, st, err
+}
+
+// Settled returns a run that has ended as it is for good: an interrupted one with what became of what it had left behind.
+func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
+	if run.Status != Interrupted {
+		return run, nil
+	}
+	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
+		return run, err
+	}
+	return s.head(ctx, run.Ref)
+}
+
+// Result returns the state that a finished run left behind: its last checkpoint, for an interrupted run with what it had shown.
+func (s *Store) Result(ctx context.Context, run Run) (*thread.State, error) {
+	run, err := s.Settled(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return s.threads.StateAt(ctx, run.Ref.Ref, run.Checkpoint)
+}

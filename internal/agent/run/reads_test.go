@@ -1,0 +1,130 @@
+package run_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+)
+
+// wantReads checks how often the table is read by what a function does.
+func (f *fixture) wantReads(what string, want int64, do func()) {
+	f.t.Helper()
+	f.table.reads.Store(0)
+	do()
+	if got := f.table.reads.Load(); got != want {
+		f.t.Errorf("%s: got %d reads, want %d", what, got, want)
+	}
+}
+
+// TestARunThatHasEndedIsReadOnce by who waits for its end, and not again by who has read it.
+func TestARunThatHasEndedIsReadOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	f.finish(a)
+	f.wantReads("wait for the end", 1, func() {
+		if ended, err := f.runs.Await(t.Context(), r.Ref); err != nil || ended.Status != run.Success {
+			t.Errorf("got %s, %v", ended.Status, err)
+		}
+	})
+	ended := f.get(r)
+	f.wantReads("stream, of which the events", 1, func() {
+		f.must(f.otherProcess().Stream(t.Context(), ended, 0, func([]run.Event) error { return nil }))
+	})
+}
+
+// TestWhoFollowsARunHereReadsNoEvents as they were written in this process. Of a run that nobody follows none are remembered.
+func TestWhoFollowsARunHereReadsNoEvents(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	first, goOn, done := make(chan int64), make(chan struct{}), make(chan error)
+	go func() { // one that follows all the time, and is slow
+		done <- f.runs.Stream(t.Context(), r, 0, func(events []run.Event) error {
+			if events[0].Name == run.EventMetadata {
+				first <- events[len(events)-1].Position
+			}
+			<-goOn
+			return nil
+		})
+	}()
+	begun := <-first // what came before was written while nobody followed
+	for range 3 {
+		a.Show("custom", json.RawMessage(`{"text": "Hello"}`))
+		f.flush(a)
+	}
+	f.answer(a, "m", "Hello")
+	f.finish(a)
+	ended := f.get(r)
+	stream := func(runs *run.Store, after int64) func() {
+		return func() { f.must(runs.Stream(t.Context(), ended, after, func([]run.Event) error { return nil })) }
+	}
+	f.wantReads("nothing of what was followed", 0, stream(f.runs, begun))
+	f.wantReads("what came before, and all behind it", 1, stream(f.runs, 0))
+	f.wantReads("all events, of another process", 1, stream(f.otherProcess(), 0))
+	close(goOn)
+	f.must(<-done)
+	_, b := f.started("2")
+	b.Show("custom", json.RawMessage(`1`))
+	f.finish(b)
+	ended = f.get(b.Run)
+	f.wantReads("events that nobody followed", 1, stream(f.runs, 0))
+}
+
+// TestWhoSealsReadsEverythingOnce, as each read of it comes before the answer to who interrupts.
+func TestWhoSealsReadsEverythingOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("1")
+	show(a, "m", "Hel")
+	f.flush(a)
+	second := f.create("2", run.Interrupt)
+	f.wantReads("thread, run, state, runs to seal, events, pending updates", 6, func() { f.claim(second) })
+	f.create("3", run.Interrupt)
+	f.wantReads("thread, state, runs to seal", 3, func() {
+		if _, _, err := f.runs.State(t.Context(), f.ref); err != nil {
+			t.Error(err)
+		}
+	})
+	f.wantReads("thread, state", 2, func() {
+		if _, _, err := f.runs.State(t.Context(), f.ref); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestAReaderOfARunThatWasTakenUp is not woken by the lock of its thread, which others change.
+func TestAReaderOfARunThatWasTakenUp(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	ended := make(chan run.Status, 1)
+	live := f.follow(r, 0)
+	live.until(run.EventMetadata)
+	show(a, "m", "x")
+	f.flush(a)
+	live.until(run.EventMessages)
+	waiting, err := f.runs.Waiting(t.Context(), r.Ref)
+	f.must(err)
+	go func() {
+		found, err := waiting.End(t.Context())
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- found.Status
+	}()
+	f.table.reads.Store(0)
+	const others = 20
+	for range others {
+		f.create("more", run.Enqueue) // each of which reads the thread once
+	}
+	if got := f.table.reads.Load(); got > others+2 { // each reader may not have come to its wait yet
+		t.Errorf("%d changes of the lock made %d reads", others, got)
+	}
+	f.finish(a)
+	live.wait(t)
+	if got := <-ended; got != run.Success {
+		t.Errorf("got status %s", got)
+	}
+}

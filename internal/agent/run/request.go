@@ -1,0 +1,94 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// inlineRequest is how large a request may be, in bytes, that is kept in its run's item. Each flush of the run writes that item anew, and pays for all
+// that is in it; a larger request has an item of its own, which is written once.
+const inlineRequest = 512
+
+const requestKind = "run_request"
+
+// bulk is the part of a request that clients make as large as they like.
+type bulk struct {
+	Input           json.RawMessage `json:"input,omitempty"`
+	Command         json.RawMessage `json:"command,omitempty"`
+	Config          json.RawMessage `json:"config,omitempty"`
+	Context         json.RawMessage `json:"context,omitempty"`
+	Metadata        json.RawMessage `json:"metadata,omitempty"`
+	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
+	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
+}
+
+// bulk takes out the large part.
+func (r *Request) bulk() bulk {
+	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter}
+	r.setBulk(bulk{})
+	return b
+}
+
+func (r *Request) setBulk(b bulk) {
+	r.Input, r.Command, r.Config, r.Context, r.Metadata = b.Input, b.Command, b.Config, b.Context, b.Metadata
+	r.InterruptBefore, r.InterruptAfter = b.InterruptBefore, b.InterruptAfter
+}
+
+// store returns the request as the body of the run's item, and the write of the rest when that is too large for it.
+func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
+	if body = record.Encode(r); len(body) <= inlineRequest {
+		return body, nil
+	}
+	b := r.bulk()
+	return record.Encode(r), &table.Put{
+		Item: table.Item{
+			Key:   keys.RunRequest(ref.Workspace, ref.Deployment, ref.Thread, ref.Run),
+			Attrs: record.Attrs(requestKind, now, nil),
+			Body:  record.Encode(b),
+		},
+		If: table.Absent(),
+	}
+}
+
+// load completes the requests of runs.
+func (s *Store) load(ctx context.Context, runs ...*Run) error {
+	var detached []*Run
+	for _, run := range runs {
+		if run.Detached {
+			detached = append(detached, run)
+		}
+	}
+	for len(detached) > 0 {
+		some := detached[:min(len(detached), table.MaxWrites)]
+		detached = detached[len(some):]
+		wanted := make([]table.Key, len(some))
+		for i, run := range some {
+			wanted[i] = keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)
+		}
+		items, err := s.table.GetBatch(ctx, wanted...)
+		if err != nil {
+			return fmt.Errorf("get requests: %w", err)
+		}
+		for i, item := range items {
+			if item == nil {
+				return fmt.Errorf("run %s has lost its request", some[i].Run)
+			}
+			var b bulk
+			if err := record.Check(item, requestKind); err != nil {
+				return err
+			}
+			if err := record.Decode(item, &b); err != nil {
+				return err
+			}
+			some[i].setBulk(b)
+			some[i].Detached, some[i].Bulk = false, 0
+		}
+	}
+	return nil
+}

@@ -1,0 +1,104 @@
+package run_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// TestALargeInputIsWrittenOnce in an item of its own, and read with the run, in lists, by its worker and by who seals it.
+func TestALargeInputIsWrittenOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	large := func(id string) run.Request {
+		request := say(id, run.Enqueue)
+		request.Config = json.RawMessage(`{"configurable":{"k":"` + strings.Repeat("x", 6<<10) + `"}}`)
+		return request
+	}
+	first, err := f.runs.Create(t.Context(), f.ref, large("one"))
+	f.must(err)
+	item, err := f.table.Get(t.Context(), first.Key())
+	f.must(err)
+	if len(item.Body) > 512 {
+		t.Errorf("the run's item has a body of %d bytes", len(item.Body))
+	}
+	a := f.claim(first)
+	written := 0
+	f.table.committed = func(writes []table.Write) {
+		for _, write := range writes {
+			if write.Target() == keys.RunRequest(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, first.Run) {
+				written++
+			}
+		}
+	}
+	show(a, "m", "Hel")
+	f.flush(a)
+	second, err := f.runs.Create(t.Context(), f.ref, large("two"))
+	f.must(err)
+	if written > 0 {
+		t.Errorf("the request was written %d times more", written)
+	}
+	if diff := cmp.Diff([]json.RawMessage{first.Config, first.Config, first.Input}, []json.RawMessage{a.Run.Config, f.get(first).Config, f.get(first).Input}); diff != "" {
+		t.Errorf("the request (-as created +as read):\n%s", diff)
+	}
+	listed, _, err := f.runs.List(t.Context(), f.ref, run.Filter{Window: windowOf(10)})
+	f.must(err)
+	if len(listed) != 2 || !slices.Equal(listed[0].Input, second.Input) || !slices.Equal(listed[1].Config, first.Config) {
+		t.Errorf("the runs are listed as %+v", listed)
+	}
+	f.create("three", run.Interrupt)
+	if diff := cmp.Diff([]string{"human one", "ai Hel...", "human two"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestAWorkerIsNotWokenByItsOwnWrites but by who takes its run.
+func TestAWorkerIsNotWokenByItsOwnWrites(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("one")
+	watcher := f.runs.WatchAttempt(a)
+	defer watcher.Stop()
+	for range 3 {
+		show(a, "m", "x")
+		f.flush(a)
+	}
+	select {
+	case <-watcher.C():
+		t.Error("it is woken by its own write")
+	default:
+	}
+	f.create("two", run.Interrupt)
+	<-watcher.C()
+	f.wantFenced(f.runs.Owned(t.Context(), a))
+}
+
+// TestARunKnowsTheStateBeforeIt also when it began elsewhere, or never did.
+func TestARunKnowsTheStateBeforeIt(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, a := f.started("one")
+	f.answer(a, "m", "A")
+	f.finish(a)
+	second, b := f.started("two")
+	f.answer(b, "n", "B")
+	f.flush(b)
+	third := f.create("three", run.Enqueue)
+	f.create("four", run.Interrupt)
+	f.messages() // which seals
+	if diff := cmp.Diff([]int64{-1, 1, 3}, []int64{f.get(first).Before, f.get(second).Before, f.get(third).Before}); diff != "" {
+		t.Errorf("the checkpoint before each run (-want +got):\n%s", diff)
+	}
+	st, err := f.threads.StateAt(t.Context(), f.ref, f.get(second).Before)
+	f.must(err)
+	if diff := cmp.Diff([]string{"human one", "ai A"}, f.read(st)); diff != "" {
+		t.Errorf("the state before the second run (-want +got):\n%s", diff)
+	}
+}

@@ -1,0 +1,276 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// rescue looks for lost runs after some time.
+func (f *fixture) rescue(later time.Duration) {
+	f.t.Helper()
+	f.hand.move(later)
+	f.must(f.runs.Rescue(f.t.Context(), f.hand.now()))
+}
+
+// lost forgets what the engine was asked for, as if the process had died right before.
+func (f *fixture) lost() {
+	f.engine.mu.Lock()
+	defer f.engine.mu.Unlock()
+	f.engine.started = nil
+}
+
+func TestRescueStartsAWorkflowThatWasNeverStarted(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r := f.create("1", run.Enqueue)
+	f.lost()
+	f.rescue(29 * time.Second)
+	if got := f.engine.names(); len(got) > 0 {
+		t.Errorf("within the lease, %v was started", got)
+	}
+	f.rescue(2 * time.Second)
+	if diff := cmp.Diff([]string{r.Run}, f.engine.names()); diff != "" {
+		t.Errorf("started workflows (-want +got):\n%s", diff)
+	}
+	f.finish(f.claim(r))
+}
+
+func TestRescueStartsThePromotedRun(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("1")
+	second := f.create("2", run.Enqueue)
+	f.finish(a)
+	f.lost()
+	f.rescue(time.Minute)
+	if diff := cmp.Diff([]string{second.Run}, f.engine.names()); diff != "" {
+		t.Errorf("started workflows (-want +got):\n%s", diff)
+	}
+}
+
+// TestRescueStartsAnotherWorkflow when one has ended and left its run as it was.
+func TestRescueStartsAnotherWorkflow(t *testing.T) {
+	t.Parallel()
+	for _, status := range []workflow.Status{workflow.Succeeded, workflow.Failed, workflow.TimedOut, workflow.Aborted} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			r, _ := f.started("1")
+			f.engine.end(r.Run, status)
+			f.rescue(time.Minute)
+			if diff := cmp.Diff([]string{r.Run, r.Run + "-2"}, f.engine.names()); diff != "" {
+				t.Errorf("started workflows (-want +got):\n%s", diff)
+			}
+			f.engine.end(r.Run+"-2", status)
+			f.rescue(time.Minute)
+			f.finish(f.claim(r))
+			f.rescue(time.Minute)
+			if diff := cmp.Diff([]string{r.Run, r.Run + "-2", r.Run + "-3"}, f.engine.names()); diff != "" {
+				t.Errorf("started workflows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestRescueLeavesARunningWorkflowAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	f.rescue(time.Minute)
+	f.rescue(time.Minute)
+	if diff := cmp.Diff([]string{r.Run}, f.engine.names()); diff != "" {
+		t.Errorf("started workflows (-want +got):\n%s", diff)
+	}
+	if got := f.get(r).Dispatches; got != 1 {
+		t.Errorf("got %d dispatches, want 1", got)
+	}
+	f.finish(a) // the worker still owns its attempt
+}
+
+func TestRescueLeavesOtherRunsAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("1")
+	f.create("2", run.Enqueue)
+	f.create("3", run.Interrupt)
+	f.create("4", run.Enqueue)
+	f.finish(f.claim(run.Run{Ref: run.Ref{Ref: f.ref, Run: f.thread().Lock.Run}}))
+	f.wantFenced(finishAs(run.Success)(f, run.Run{}, a))
+	f.must(f.runs.Fail(t.Context(), run.Ref{Ref: f.ref, Run: f.thread().Lock.Run}, run.Failure{Name: "F"}))
+	f.lost()
+	f.rescue(time.Hour)
+	if got := f.engine.names(); len(got) > 0 {
+		t.Errorf("%v was started, though all runs are over", got)
+	}
+	for _, query := range keys.Leases(f.hand.now().Add(time.Hour)) {
+		leases, err := table.AllItems(t.Context(), f.table, query)
+		f.must(err)
+		for _, lease := range leases {
+			t.Errorf("%s still has a lease, though it is over", lease.Key.SK)
+		}
+	}
+}
+
+// TestASilentWorkerKeepsItsLease with flushes that have nothing to write but that.
+func TestASilentWorkerKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("1")
+	f.engine.end(r.Run, workflow.Failed) // so that a rescue would show
+	f.flush(a)                           // the values with its input
+	f.table.transactions.Store(0)
+	for range 12 {
+		f.hand.move(5 * time.Second)
+		f.flush(a)
+		f.rescue(0)
+	}
+	if diff := cmp.Diff([]string{r.Run}, f.engine.names()); diff != "" {
+		t.Errorf("started workflows (-want +got):\n%s", diff)
+	}
+	if got := f.table.transactions.Load(); got > 6 {
+		t.Errorf("a minute of silence took %d transactions, want at most 6", got)
+	}
+	f.rescue(31 * time.Second)
+	if got := len(f.engine.names()); got != 2 {
+		t.Errorf("%d workflows were started, want 2 once the worker is gone", got)
+	}
+}
+
+// TestRescueAndAClaim has the run move on between the reading and the writing of a rescue.
+func TestRescueAndAClaim(t *testing.T) {
+	t.Parallel()
+	for _, status := range []run.Status{run.Pending, run.Running} {
+		t.Run(string(status), func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			r, _ := f.in(status)
+			f.engine.end(r.Run, workflow.Failed)
+			f.table.beforeNext(func() { f.claim(r) })
+			f.rescue(time.Minute)
+			if diff := cmp.Diff([]string{r.Run}, f.engine.names()); diff != "" {
+				t.Errorf("started workflows (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// paged is a table that remembers how much a query of an index asked for.
+type paged struct {
+	table.Table
+	largest atomic.Int64
+	fails   bool
+}
+
+var errPaged = errors.New("no queries")
+
+func (p *paged) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	if query.Index != "" && p.fails {
+		return table.Page{}, errPaged
+	}
+	page, err := p.Table.Query(ctx, query)
+	if query.Index != "" {
+		p.largest.Store(max(p.largest.Load(), int64(len(page.Items))))
+	}
+	return page, err
+}
+
+// overdue makes runs whose workflows were never started, each on a thread of its own.
+func overdue(t *testing.T, n int) (*fixture, *paged) {
+	t.Helper()
+	tb := testtable.Open(t, clock.System)
+	p := &paged{Table: tb}
+	f := newFixtureOn(t, p)
+	for range n {
+		created, err := f.threads.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+		f.must(err)
+		_, err = f.runs.Create(t.Context(), created.Ref, say("x", run.Enqueue))
+		f.must(err)
+	}
+	f.lost()
+	f.hand.move(time.Minute)
+	return f, p
+}
+
+// TestRescueReadsManyRunsInPages and none is left out, though each moves to another place when it is rescued.
+func TestRescueReadsManyRunsInPages(t *testing.T) {
+	t.Parallel()
+	const n = 300
+	f, p := overdue(t, n)
+	f.rescue(0)
+	if got := len(f.engine.names()); got != n {
+		t.Errorf("%d workflows were started, want %d", got, n)
+	}
+	if got := p.largest.Load(); got > 8 {
+		t.Errorf("a page held %d runs", got)
+	}
+	f.table.transactions.Store(0)
+	f.rescue(0)
+	if got := f.table.transactions.Load(); got > 0 {
+		t.Errorf("a second rescue wrote %d times", got)
+	}
+}
+
+// TestRescueStopsWhenItsTimeIsUp, without an error, and the next one goes on.
+func TestRescueStopsWhenItsTimeIsUp(t *testing.T) {
+	t.Parallel()
+	const n = 200
+	f, _ := overdue(t, n)
+	ctx, stop := context.WithCancel(t.Context())
+	started := 0
+	f.engine.onStart = func(run.Task) {
+		if started++; started == 20 {
+			stop()
+		}
+	}
+	f.must(f.runs.Rescue(ctx, f.hand.now()))
+	// Each of the 16 shards may end what it has begun.
+	if got := len(f.engine.names()); got < 20 || got > 20+16 {
+		t.Errorf("%d workflows were started, want hardly more than 20", got)
+	}
+	f.must(f.runs.Rescue(ctx, f.hand.now()))
+	f.rescue(0)
+	if got := len(f.engine.names()); got != n {
+		t.Errorf("%d workflows were started in the end, want %d", got, n)
+	}
+}
+
+// TestRescueTellsEachTroubleOnce, and runs whose rescue fails keep nobody behind them from theirs.
+func TestRescueTellsEachTroubleOnce(t *testing.T) {
+	t.Parallel()
+	f, p := overdue(t, 100)
+	f.engine.fails = errors.New("no engine")
+	err := f.runs.Rescue(t.Context(), f.hand.now())
+	if !errors.Is(err, f.engine.fails) || f.table.transactions.Load() < 100 {
+		t.Errorf("got %v after %d transactions, want trouble with all the runs", err, f.table.transactions.Load())
+	}
+	p.fails = true
+	if err := f.runs.Rescue(t.Context(), f.hand.now()); err == nil || err.Error() != "query what is due: no queries" {
+		t.Errorf("got %v, want the trouble of the table once", err)
+	}
+}
+
+// TestRescueLeavesErasedRunsAlone as an index may show them for a while.
+func TestRescueLeavesErasedRunsAlone(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("1", run.Enqueue)
+	f.lost()
+	f.must(f.table.Transact(t.Context(), table.Delete{Key: f.ref.Key()}))
+	f.rescue(time.Minute)
+	if got := f.engine.names(); len(got) > 0 {
+		t.Errorf("%v was started", got)
+	}
+}

@@ -1,0 +1,230 @@
+package run_test
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+)
+
+func TestWhatAnInterruptedRunShowedIsKept(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		work func(f *fixture, a *run.Attempt)
+		want []string // between the two inputs
+	}{
+		"nothing": {func(*fixture, *run.Attempt) {}, nil},
+		"text": {func(_ *fixture, a *run.Attempt) {
+			show(a, "m", "Hel")
+			show(a, "m", "lo")
+		}, []string{"ai Hello..."}},
+		"finished and unfinished messages": {func(f *fixture, a *run.Attempt) {
+			show(a, "m", "Hello")
+			f.answer(a, "m", "Hello!")
+			show(a, "n", "How a")
+		}, []string{"ai Hello!", "ai How a..."}},
+		"several messages at once": {func(_ *fixture, a *run.Attempt) {
+			show(a, "m", "A")
+			show(a, "n", "B")
+			show(a, "m", "a")
+		}, []string{"ai Aa...", "ai B..."}},
+		"one of several finished": {func(f *fixture, a *run.Attempt) {
+			show(a, "m", "A")
+			show(a, "n", "B")
+			f.answer(a, "m", "A!")
+			show(a, "n", "b")
+		}, []string{"ai A!", "ai Bb..."}},
+		"a finished message": {func(f *fixture, a *run.Attempt) {
+			show(a, "m", "Hello")
+			f.answer(a, "m", "Hello!")
+		}, []string{"ai Hello!"}},
+		"only a tool call": {func(_ *fixture, a *run.Attempt) {
+			a.Show(run.EventMessages, json.RawMessage(`[{"id":"m","type":"AIMessageChunk","content":"","tool_call_chunks":[{"name":"f","args":"{"}]},{}]`))
+		}, nil},
+		"blocks, with odd metadata": {func(_ *fixture, a *run.Attempt) {
+			a.Show(run.EventMessages, json.RawMessage(`[{"id":"m","content":[{"type":"text","text":"Hi"}]},{"id":7}]`))
+		}, []string{"ai Hi..."}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			first, a := f.started("one")
+			test.work(f, a)
+			f.flush(a)
+			second := f.create("two", run.Interrupt)
+			kept := append([]string{"human one"}, test.want...)
+			// Before the successor begins, for those who ask.
+			if diff := cmp.Diff(kept, f.messages()); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+			b := f.claim(second)
+			f.answer(b, "b", "two!")
+			f.finish(b)
+			if diff := cmp.Diff(append(slices.Clip(kept), "human two", "ai two!"), f.messages()); diff != "" {
+				t.Errorf("messages at the end (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(kept, f.result(first)); diff != "" {
+				t.Errorf("what the first run left behind (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestWhatWasNotShownIsNotKept has a worker die with a chunk that nobody has seen.
+func TestWhatWasNotShownIsNotKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("one")
+	show(a, "m", "seen")
+	f.flush(a)
+	show(a, "m", ", unseen")
+	f.create("two", run.Interrupt)
+	if diff := cmp.Diff([]string{"human one", "ai seen..."}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+func TestInputsOfRunsThatNeverStartedAreKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first := f.create("1", run.Enqueue) // no worker came yet
+	second := f.create("2", run.Enqueue)
+	third := f.create("3", run.Interrupt)
+	fourth := f.create("4", run.Enqueue)
+	if diff := cmp.Diff([]string{"human 1", "human 2"}, f.messages()); diff != "" {
+		t.Errorf("messages after the interrupt (-want +got):\n%s", diff)
+	}
+	f.finish(f.claim(third))
+	f.create("5", run.Interrupt)
+	if diff := cmp.Diff([]string{"human 1", "human 2", "human 3", "human 4"}, f.messages()); diff != "" {
+		t.Errorf("messages after the next interrupt (-want +got):\n%s", diff)
+	}
+	want := []run.Status{run.Interrupted, run.Interrupted, run.Success, run.Interrupted}
+	if diff := cmp.Diff(want, f.statuses(first, second, third, fourth)); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"human 1"}, f.result(first)); diff != "" {
+		t.Errorf("what the first run left behind (-want +got):\n%s", diff)
+	}
+}
+
+// TestInputThatIsNoObjectIsTheGraphsOwnMatter also when its run never started.
+func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for _, input := range []string{`"text"`, `null`, `[1]`, ``} {
+		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: run.Interrupt, Input: json.RawMessage(input)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.finish(f.claim(f.create("1", run.Interrupt)))
+	if diff := cmp.Diff([]string{"human 1"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestARemovalThatWaitedTooLongStopsNobody interrupts a queued run that would have removed what another one removed.
+func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("1")
+	f.finish(a)
+	remove := run.Request{Strategy: run.Enqueue, Input: json.RawMessage(`{"messages":[{"type":"remove","id":"1"}]}`)}
+	for range 2 {
+		if _, err := f.runs.Create(t.Context(), f.ref, remove); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.finish(f.claim(f.create("2", run.Interrupt)))
+	if diff := cmp.Diff([]string{"human 2"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestSealingTwiceFoldsOnce lets a second sealer go through while the first has read but not written.
+func TestSealingTwiceFoldsOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("1")
+	show(a, "m", "partial")
+	f.flush(a)
+	f.create("2", run.Enqueue)
+	f.create("3", run.Interrupt)
+	f.table.beforeNext(func() {
+		if _, err := f.runs.Seal(t.Context(), f.ref); err != nil {
+			t.Error(err)
+		}
+	})
+	want := []string{"human 1", "ai partial...", "human 2"}
+	if diff := cmp.Diff(want, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+	f.table.transactions.Store(0)
+	if diff := cmp.Diff(want, f.messages()); diff != "" {
+		t.Errorf("messages when read again (-want +got):\n%s", diff)
+	}
+	if got := f.table.transactions.Load(); got != 0 {
+		t.Errorf("reading a sealed thread wrote %d times", got)
+	}
+}
+
+// TestAnInterruptWhileSealing makes the thread have more to seal than the sealer knew.
+func TestAnInterruptWhileSealing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("1", run.Enqueue)
+	second := f.create("2", run.Interrupt)
+	f.table.beforeNext(func() { f.create("3", run.Interrupt) })
+	if _, err := f.runs.Claim(t.Context(), second.Ref, 0); err != run.ErrNothingToDo {
+		t.Errorf("claim of the run that was superseded meanwhile: got %v, want ErrNothingToDo", err)
+	}
+	if diff := cmp.Diff([]string{"human 1", "human 2"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestLargeInputsAreSealedInSmallTransactions as no store takes much more than a megabyte at a time.
+func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	large := json.RawMessage(`{"document":"` + strings.Repeat("x", 1<<20) + `"}`)
+	for _, strategy := range []run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt} {
+		if _, err := f.runs.Create(t.Context(), f.ref, run.Request{Strategy: strategy, Input: large}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.table.transactions.Store(0)
+	if _, err := f.runs.Seal(t.Context(), f.ref); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.table.transactions.Load(); got != 2 {
+		t.Errorf("two large inputs were sealed in %d transactions, want 2", got)
+	}
+}
+
+// TestASealerThatWasOvertaken between two batches does not go by the state that it knew: the rest was sealed, and a run came and went.
+func TestASealerThatWasOvertaken(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("first", run.Enqueue)
+	f.enqueueMany(45)
+	second := f.create("second", run.Interrupt)
+	f.table.afterNext(func() {
+		a := f.claim(second)
+		f.answer(a, "m", "answer")
+		f.flush(a)
+		f.create("third", run.Interrupt)
+	})
+	if _, err := f.runs.Seal(t.Context(), f.ref); err != nil {
+		t.Fatal(err)
+	}
+	got := f.result(second)
+	if diff := cmp.Diff([]string{"human 44", "human second", "ai answer"}, got[len(got)-3:]); diff != "" {
+		t.Errorf("what the overtaking run left behind (-want +got):\n%s", diff)
+	}
+}

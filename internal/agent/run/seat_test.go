@@ -1,0 +1,310 @@
+package run_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// seats are the items of the seats of a deployment that are taken, or waited for.
+func (f *fixture) seats() []string {
+	f.t.Helper()
+	var found []string
+	for row := range keys.SeatRows {
+		items, err := table.AllItems(f.t.Context(), f.table, keys.Seats(f.ref.Workspace, f.ref.Deployment, row))
+		f.must(err)
+		for _, item := range items {
+			found = append(found, fmt.Sprintf("%s of %s", item.Key.SK, item.Text("run")))
+		}
+	}
+	return found
+}
+
+func (f *fixture) wantNoSeats() {
+	f.t.Helper()
+	if left := f.seats(); len(left) > 0 {
+		f.t.Errorf("seats are left: %v", left)
+	}
+}
+
+// elsewhere creates a run on a thread of its own.
+func (f *fixture) elsewhere(text string) run.Run {
+	f.t.Helper()
+	ref := f.ref
+	ref.Thread = id.New(clock.System())
+	_, err := f.threads.Create(f.t.Context(), ref, nil, false)
+	f.must(err)
+	r, err := f.runs.Create(f.t.Context(), ref, say(text, run.Enqueue))
+	f.must(err)
+	return r
+}
+
+// sit takes a run up that finds one of some seats.
+func (f *fixture) sit(r run.Run, seats int) *run.Attempt {
+	f.t.Helper()
+	a, err := f.runs.Claim(f.t.Context(), r.Ref, seats)
+	if err != nil {
+		f.t.Fatalf("claim: %v", err)
+	}
+	return a
+}
+
+// wait has a run wait for one of some seats. Its workflow ends.
+func (f *fixture) wait(r run.Run, seats int) {
+	f.t.Helper()
+	if _, err := f.runs.Claim(f.t.Context(), r.Ref, seats); !errors.Is(err, run.ErrWaits) {
+		f.t.Fatalf("got %v, want ErrWaits", err)
+	}
+	f.engine.end(r.Run, workflow.Succeeded)
+}
+
+// sent are the runs that were sent another worker.
+func (f *fixture) sent(runs ...run.Run) []string {
+	f.t.Helper()
+	var sent []string
+	for _, r := range runs {
+		if slices.Contains(f.engine.names(), r.Run+"-2") {
+			sent = append(sent, inputOf(r))
+		}
+	}
+	return sent
+}
+
+// TestRunsWaitForSeatsInOrder of their creation, and a newcomer does not go before them.
+func TestRunsWaitForSeatsInOrder(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	var runs []run.Run
+	for i := range 6 {
+		runs = append(runs, f.elsewhere(fmt.Sprint(i)))
+	}
+	first, second := f.sit(runs[0], 2), f.sit(runs[1], 2)
+	for _, i := range []int{4, 2, 3} { // in which order they were looked at does not matter
+		f.wait(runs[i], 2)
+	}
+	f.wait(runs[2], 2) // nor how often
+	var left []string
+	for i, a := range []*run.Attempt{first, second} {
+		f.finish(a)
+		left = append(left, fmt.Sprint(2+i))
+		if diff := cmp.Diff(left, f.sent(runs...)); diff != "" {
+			t.Errorf("runs that were sent a worker (-want +got):\n%s", diff)
+		}
+	}
+	f.wait(runs[5], 2)
+	for _, i := range []int{2, 3, 4, 5} {
+		f.finish(f.sit(runs[i], 2))
+	}
+	if diff := cmp.Diff([]string{"2", "3", "4", "5"}, f.sent(runs...)); diff != "" {
+		t.Errorf("runs that were sent a worker (-want +got):\n%s", diff)
+	}
+	f.wantNoSeats()
+}
+
+// TestASeatIsLeftInEveryWay in which a run can end, and whoever waits has it then.
+func TestASeatIsLeftInEveryWay(t *testing.T) {
+	t.Parallel()
+	ctx := context.Background()
+	for name, end := range map[string]func(f *fixture, a *run.Attempt) error{
+		"it succeeds": func(_ *fixture, a *run.Attempt) error { return a.Finish(ctx, run.Outcome{Status: run.Success}) },
+		"its worker gives up": func(f *fixture, a *run.Attempt) error {
+			return f.runs.Fail(ctx, a.Run.Ref, run.Failure{Name: "E"})
+		},
+		"it is cancelled":   func(f *fixture, a *run.Attempt) error { return f.runs.Cancel(ctx, a.Run.Ref, run.Keep) },
+		"it is rolled back": func(f *fixture, a *run.Attempt) error { return f.runs.Cancel(ctx, a.Run.Ref, run.Undo) },
+		"its thread is cancelled": func(f *fixture, _ *run.Attempt) error {
+			_, err := f.runs.CancelThread(ctx, f.ref, run.Undo)
+			return err
+		},
+		"it is interrupted": func(f *fixture, _ *run.Attempt) error {
+			next := f.create("next", run.Interrupt)
+			_, err := f.runs.Claim(ctx, next.Ref, 1)
+			if errors.Is(err, run.ErrWaits) {
+				err = f.runs.Cancel(ctx, next.Ref, run.Undo)
+			}
+			return err
+		},
+		"its thread is deleted": func(f *fixture, a *run.Attempt) error {
+			if err := f.threads.Delete(ctx, f.ref); err != nil {
+				return err
+			}
+			return a.Abandon(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			a := f.sit(f.create("1", run.Enqueue), 1)
+			f.flush(a)
+			waiting := f.elsewhere("2")
+			f.wait(waiting, 1)
+			f.must(end(f, a))
+			f.finish(f.sit(waiting, 1))
+			f.wantNoSeats()
+		})
+	}
+}
+
+// TestASeatIsFoundFree by who waits for it when nobody has told him: the run that had it is gone with its thread and its worker, or its worker has died with the last
+// word on his lips.
+func TestASeatIsFoundFree(t *testing.T) {
+	t.Parallel()
+	for name, leave := range map[string]func(f *fixture, a *run.Attempt) error{
+		"the thread is gone": func(f *fixture, _ *run.Attempt) error { return f.threads.Delete(context.Background(), f.ref) },
+		"the worker is gone": func(f *fixture, a *run.Attempt) error {
+			f.table.afterNext(func() { f.table.dead.Store(true) })
+			defer f.table.dead.Store(false)
+			return a.Finish(context.Background(), run.Outcome{Status: run.Success})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			a := f.sit(f.create("1", run.Enqueue), 1)
+			waiting := f.elsewhere("2")
+			f.wait(waiting, 1)
+			f.must(leave(f, a))
+			f.rescue(4 * time.Minute)
+			if sent := f.sent(waiting); len(sent) > 0 {
+				t.Fatalf("a worker was sent to %v: who waits costs one now and then only", sent)
+			}
+			f.rescue(2 * time.Minute)
+			f.wait(waiting, 1) // the seat is given to the first who waits, with the next worker
+			f.finish(f.sit(waiting, 1))
+			f.wantNoSeats()
+		})
+	}
+}
+
+// TestASeatThatIsLeftInTheSameMoment is seen by the run that decides to wait, or by who leaves it.
+func TestASeatThatIsLeftInTheSameMoment(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.sit(f.create("1", run.Enqueue), 1)
+	waiting := f.elsewhere("2")
+	f.table.beforeNext(func() { f.finish(a) })
+	f.wait(waiting, 1)
+	if diff := cmp.Diff([]string{"2"}, f.sent(waiting)); diff != "" {
+		t.Errorf("runs that were sent a worker (-want +got):\n%s", diff)
+	}
+	f.finish(f.sit(waiting, 1))
+	f.wantNoSeats()
+}
+
+// TestASeatIsTakenOnce by the first of two runs that find it free: the other one waits.
+func TestASeatIsTakenOnce(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	first, second := f.create("1", run.Enqueue), f.elsewhere("2")
+	var a *run.Attempt
+	f.table.beforeNext(func() { a = f.sit(second, 1) })
+	f.wait(first, 1)
+	f.finish(a)
+	f.finish(f.sit(first, 1))
+	f.wantNoSeats()
+}
+
+// TestManySeatsLieInRows: no more runs than there are seats, and few that wait for one in a row that is full while another is not.
+func TestManySeatsLieInRows(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	const seats, all = 130, 160
+	var sitting []*run.Attempt
+	for i := range all {
+		a, err := f.runs.Claim(t.Context(), f.elsewhere(fmt.Sprint(i)).Ref, seats)
+		if err == nil {
+			sitting = append(sitting, a)
+		} else if !errors.Is(err, run.ErrWaits) {
+			t.Fatal(err)
+		}
+	}
+	if n := len(sitting); n > seats || n < seats*9/10 {
+		t.Errorf("%d runs sit on %d seats", n, seats)
+	}
+}
+
+// crowd are workers in several processes at more runs than there are seats, some of which die.
+type crowd struct {
+	*fixture
+	seats int
+	tasks chan run.Task
+	// working are the runs that somebody works on.
+	mu      sync.Mutex
+	working map[string]bool
+	most    int
+	died    atomic.Int64
+}
+
+func (c *crowd) work(runs *run.Store, rng *rand.Rand) {
+	for task := range c.tasks {
+		a, err := runs.Claim(c.t.Context(), task.Ref(), c.seats)
+		if errors.Is(err, run.ErrWaits) || errors.Is(err, run.ErrNothingToDo) {
+			continue
+		}
+		if err != nil {
+			c.t.Error(err)
+			continue
+		}
+		c.mu.Lock()
+		c.working[task.Run] = true // also while a dead worker's run waits for the next
+		c.most = max(c.most, len(c.working))
+		c.mu.Unlock()
+		if rng.IntN(4) == 0 && a.Run.Attempt < run.MaxAttempts {
+			c.died.Add(1)
+			c.tasks <- task // as reconcile would
+			continue
+		}
+		c.mu.Lock()
+		delete(c.working, task.Run)
+		c.mu.Unlock()
+		if err := a.Finish(c.t.Context(), run.Outcome{Status: run.Success}); err != nil && !errors.Is(err, run.ErrFenced) {
+			c.t.Error(err)
+		}
+	}
+}
+
+// TestNoMoreRunsThanSeats work at a time, in whichever processes, and all come to their end.
+func TestNoMoreRunsThanSeats(t *testing.T) {
+	t.Parallel()
+	const all, processes = 60, 6
+	c := &crowd{fixture: newFixture(t), seats: 3, tasks: make(chan run.Task, 100*all), working: map[string]bool{}}
+	tb := c.table.Table
+	c.engine.onStart = func(task run.Task) { c.tasks <- task }
+	var done sync.WaitGroup
+	for n := range processes {
+		threads := thread.NewStore(tb, c.hand.now)
+		runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: c.engine, Now: c.hand.now})
+		done.Go(func() { c.work(runs, rand.New(rand.NewPCG(uint64(n), 7))) })
+	}
+	var runs []run.Run
+	for i := range all {
+		runs = append(runs, c.elsewhere(fmt.Sprint(i)))
+	}
+	for _, r := range runs {
+		if got, err := c.runs.Await(t.Context(), r.Ref); err != nil || got.Status != run.Success {
+			t.Errorf("run ended as %s: %v", got.Status, err)
+		}
+	}
+	close(c.tasks)
+	done.Wait()
+	if c.most > c.seats || c.died.Load() == 0 {
+		t.Errorf("%d runs were worked on at a time, of %d seats, and %d workers died", c.most, c.seats, c.died.Load())
+	}
+	c.wantNoSeats()
+}

@@ -1,0 +1,94 @@
+package run
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// streamPage is how many batches of events a reader takes at a time, so that a long run is never in memory as a whole.
+const streamPage = 64
+
+// Stream hands the events of a run, as it was read or created, after a position to emit, in order, batch by batch, and waits for more until the run is over and all is
+// read. "values" events name a checkpoint, whose state the reader fetches if it wants it (Values). Errors of emit end the stream and are returned as they are.
+func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Event) error) error {
+	if run.Status.Final() {
+		_, err := s.replay(ctx, run, max(after, run.Start), emit)
+		return err
+	}
+	ref := run.Ref
+	w := s.watch(ref)
+	defer w.Stop()
+	defer s.tail.follow(ref)()
+	for read := false; ; {
+		run, err := s.head(ctx, ref)
+		if read && fault.Is(err, fault.NotFound) {
+			return nil // it was removed meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		read = true
+		if after, err = s.replay(ctx, run, max(after, run.Start), emit); err != nil {
+			return err
+		}
+		if run.Status.Final() {
+			return nil
+		}
+		if err := w.wait(ctx, run); err != nil {
+			return err
+		}
+	}
+}
+
+// replay emits the events after a position that the run had when it was read, and returns the position reached.
+func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Event) error) (int64, error) {
+	after, err := s.tail.emit(run.Ref, after, run.Position, emit)
+	if err != nil || after >= run.Position {
+		return after, err
+	}
+	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
+	query.Limit = streamPage
+	for {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return after, fmt.Errorf("query events: %w", err)
+		}
+		for _, item := range page.Items {
+			if after, err = emitBatch(item, after, emit); err != nil {
+				return after, err
+			}
+		}
+		if page.Cursor == "" {
+			return after, nil
+		}
+		query.Cursor = page.Cursor
+	}
+}
+
+func emitBatch(item *table.Item, after int64, emit func([]Event) error) (int64, error) {
+	b, err := decodeEvents(item)
+	if err != nil {
+		return after, err
+	}
+	events := b.events[:0]
+	for _, event := range b.events {
+		if event.Position > after {
+			event.At = b.at
+			events = append(events, event)
+		}
+	}
+	if len(events) == 0 {
+		return after, nil
+	}
+	return events[len(events)-1].Position, emit(events)
+}
+
+// Values returns the state that a "values" event means.
+func (s *Store) Values(ctx context.Context, ref thread.Ref, event Event) (*thread.State, error) {
+	return s.threads.StateAt(ctx, ref, event.Checkpoint)
+}

@@ -1,0 +1,97 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/lru"
+)
+
+// tailBytes bounds what the batches of events take that a store remembers.
+const tailBytes = 4 << 20
+
+// tail remembers the batches of events that were written last in this process, of runs that somebody follows here, so that readers do not each read and parse them
+// again. Only who owns a run writes its events, each position once: a batch that is durable is what stands behind its place, for as long as there is the run.
+type tail struct {
+	batches *lru.Cache[place, []Event]
+
+	mu sync.Mutex
+	// readers counts those who follow a run.
+	readers map[Ref]int
+}
+
+// place is a position of a run.
+type place struct {
+	ref      Ref
+	position int64
+}
+
+func newTail() *tail {
+	return &tail{batches: lru.New[place, []Event](tailBytes), readers: map[Ref]int{}}
+}
+
+// follow has batches of a run remembered until stop is called.
+func (t *tail) follow(ref Ref) (stop func()) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.readers[ref]++
+	return func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.readers[ref]--; t.readers[ref] == 0 {
+			delete(t.readers, ref)
+		}
+	}
+}
+
+func (t *tail) isFollowed(ref Ref) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.readers[ref] > 0
+}
+
+// eventOverhead is about what an event takes beside its data, in bytes.
+const eventOverhead = 160
+
+// keep remembers a batch that is durable, and that nobody changes any more, if anybody follows the run.
+func (t *tail) keep(ref Ref, events []Event, written time.Time) {
+	if len(events) == 0 || !t.isFollowed(ref) {
+		return
+	}
+	size, at := len(events)*eventOverhead, clock.Format(written)
+	for i := range events {
+		events[i].At, events[i].Data = at, compacted(events[i].Data)
+		size += len(events[i].Data)
+	}
+	t.batches.Put(place{ref, events[0].Position - 1}, events, size)
+}
+
+// compacted is a text as it is stored: without the space between its tokens, so that who reads it later gets the same.
+func compacted(data json.RawMessage) json.RawMessage {
+	if len(data) == 0 {
+		return data
+	}
+	out := bytes.NewBuffer(make([]byte, 0, len(data)))
+	if err := json.Compact(out, data); err != nil {
+		return data // it was stored, so it is valid
+	}
+	return out.Bytes()
+}
+
+// emit hands on what is remembered between two positions, up to where something is missing, and returns the position reached.
+func (t *tail) emit(ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
+	for after < upTo {
+		events, ok := t.batches.Get(place{ref, after})
+		if !ok {
+			break
+		}
+		after = events[len(events)-1].Position
+		if err := emit(events); err != nil {
+			return after, err
+		}
+	}
+	return after, nil
+}

@@ -1,0 +1,78 @@
+package run
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+)
+
+// Kwargs shows what the run was created with.
+func (r Run) Kwargs() json.RawMessage {
+	orEmpty := func(raw json.RawMessage) json.RawMessage {
+		if raw == nil {
+			return json.RawMessage("{}")
+		}
+		return raw
+	}
+	kwargs := map[string]any{
+		"input": r.Input, "command": r.Command, "config": orEmpty(r.Config), "context": orEmpty(r.Context), "stream_mode": r.StreamModes,
+		"interrupt_before": r.InterruptBefore, "interrupt_after": r.InterruptAfter, "subgraphs": r.StreamSubgraphs, "temporary": r.Temporary,
+		"feedback_keys": r.FeedbackKeys, "webhook": nil,
+	}
+	if r.Webhook != "" {
+		kwargs["webhook"] = r.Webhook
+	}
+	return record.Encode(kwargs)
+}
+
+// maxTold is how much an address is told of a run, in bytes: it is kept in base64 until it has arrived.
+const maxTold = 8 << 20
+
+// tell returns the write that tells a run's address of its end, for the transaction that ends it, and what begins the sending after that. Without an address both do
+// nothing. Of a run with more than maxTold to tell, values and input are left out, for nobody could end it otherwise.
+func (s *Store) tell(run Run, values *state.Values, now time.Time) ([]table.Write, func(context.Context)) {
+	if run.Webhook == "" || s.webhooks == nil {
+		return nil, func(context.Context) {}
+	}
+	metadata := run.Metadata
+	if metadata == nil {
+		metadata = json.RawMessage("{}")
+	}
+	body := map[string]any{
+		"run_id": run.Run, "thread_id": run.Thread, "assistant_id": run.AssistantID, "status": run.Status, "metadata": metadata, "kwargs": run.Kwargs(),
+		"multitask_strategy": run.Strategy, "created_at": clock.Format(run.Created), "updated_at": clock.Format(now),
+		"run_started_at": nil, "run_ended_at": clock.Format(now), "webhook_sent_at": clock.Format(now), "values": values.JSON(), "error": run.Failure,
+		"cancel_reason": nil,
+	}
+	if run.CancelReason != "" {
+		body["cancel_reason"] = run.CancelReason
+	}
+	if !run.Started.IsZero() {
+		body["run_started_at"] = clock.Format(run.Started)
+	}
+	write, begin, _ := s.webhooks.Send(webhook.Message{
+		Workspace: run.Workspace, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
+	})
+	return []table.Write{write}, begin
+}
+
+// short encodes what is told of a run without what makes it too long.
+func short(body map[string]any, run Run) []byte {
+	encoded := record.Encode(body)
+	if len(encoded) > maxTold {
+		run.Input = nil
+		body["values"], body["kwargs"] = nil, run.Kwargs()
+		encoded = record.Encode(body)
+	}
+	if len(encoded) > maxTold {
+		body["kwargs"], body["metadata"] = nil, json.RawMessage("{}")
+		encoded = record.Encode(body)
+	}
+	return encoded
+}

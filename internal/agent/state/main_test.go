@@ -1,0 +1,62 @@
+package state_test
+
+import (
+	"encoding/json"
+	"strconv"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+)
+
+// parse reads a state.
+func parse(t testing.TB, raw string) *state.Values {
+	t.Helper()
+	v, err := state.Parse(json.RawMessage(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// reduce folds an update in; messages without an id get new-1, new-2, ...
+func reduce(t testing.TB, v *state.Values, update string) state.Patch {
+	t.Helper()
+	p, err := v.Reduce(json.RawMessage(update), counter())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// counter returns a source of ids.
+func counter() func() string {
+	n := 0
+	return func() string {
+		n++
+		return "new-" + strconv.Itoa(n)
+	}
+}
+
+// stored is the patch as it is after a turn through storage.
+func stored(t testing.TB, p state.Patch) state.Patch {
+	t.Helper()
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back state.Patch
+	if err := json.Unmarshal(raw, &back); err != nil {
+		t.Fatal(err)
+	}
+	return back
+}
+
+// size is how many bytes a patch takes in storage.
+func size(t testing.TB, p state.Patch) int {
+	t.Helper()
+	raw, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(raw)
+}

@@ -1,0 +1,161 @@
+package store
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// Filter is a parsed filter of a search. A member is compared with that of the value: for equality, or by operators ({"$gt": 3}), of which all must hold; other
+// objects are filters of the member.
+type Filter struct{ members map[string]any }
+
+// ParseFilter reads a filter: a JSON object, or nothing. An unknown operator is a fault.Invalid.
+func ParseFilter(text json.RawMessage) (Filter, error) {
+	if len(text) == 0 || string(text) == "null" {
+		return Filter{}, nil
+	}
+	parsed, err := parse(text)
+	if err != nil {
+		return Filter{}, fmt.Errorf("read filter: %w", err)
+	}
+	members, ok := parsed.(map[string]any)
+	if !ok {
+		return Filter{}, fault.New(fault.Invalid, "filter must be an object.")
+	}
+	return Filter{members}, check(members, "filter")
+}
+
+func check(value any, at string) error {
+	members, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	isOperation := hasOperator(members)
+	for name, member := range members {
+		if isOperation && operators[name] == nil {
+			return fault.New(fault.Invalid, "%.200s: %.100q is no operator: $eq, $ne, $gt, $gte, $lt and $lte are.", at, name)
+		}
+		if !isOperation {
+			if err := check(member, at+"."+name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func hasOperator(members map[string]any) bool {
+	for name := range members {
+		if strings.HasPrefix(name, "$") {
+			return true
+		}
+	}
+	return false
+}
+
+func parse(text []byte) (value any, err error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	err = decoder.Decode(&value)
+	return value, err
+}
+
+// Matches reports whether a value, which must be a JSON object, passes the filter.
+func (f Filter) Matches(value json.RawMessage) (bool, error) {
+	if len(f.members) == 0 {
+		return true, nil
+	}
+	found, err := parse(value)
+	if err != nil {
+		return false, fmt.Errorf("read value: %w", err)
+	}
+	return matches(found, f.members), nil
+}
+
+func matches(found, wanted any) bool {
+	switch wanted := wanted.(type) {
+	case map[string]any:
+		if hasOperator(wanted) {
+			for name, operand := range wanted {
+				if !operators[name](found, operand) {
+					return false
+				}
+			}
+			return true
+		}
+		members, ok := found.(map[string]any)
+		if !ok {
+			return false
+		}
+		for name, member := range wanted {
+			// An absent member is null, as in the framework's own store.
+			if !matches(members[name], member) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		elements, ok := found.([]any)
+		if !ok || len(elements) != len(wanted) {
+			return false
+		}
+		for i, element := range wanted {
+			if !matches(elements[i], element) {
+				return false
+			}
+		}
+		return true
+	default:
+		return same(found, wanted)
+	}
+}
+
+// operators compare a member of a value with an operand. What cannot be ordered is neither more nor less.
+var operators = map[string]func(found, operand any) bool{
+	"$eq":  same,
+	"$ne":  func(found, operand any) bool { return !same(found, operand) },
+	"$gt":  func(found, operand any) bool { order, ok := compare(found, operand); return ok && order > 0 },
+	"$gte": func(found, operand any) bool { order, ok := compare(found, operand); return ok && order >= 0 },
+	"$lt":  func(found, operand any) bool { order, ok := compare(found, operand); return ok && order < 0 },
+	"$lte": func(found, operand any) bool { order, ok := compare(found, operand); return ok && order <= 0 },
+}
+
+func same(a, b any) bool {
+	if order, ok := compare(a, b); ok {
+		return order == 0
+	}
+	return reflect.DeepEqual(a, b)
+}
+
+// compare orders two numbers, or two texts.
+func compare(a, b any) (order int, ok bool) {
+	switch a := a.(type) {
+	case string:
+		b, ok := b.(string)
+		return strings.Compare(a, b), ok
+	case json.Number:
+		b, ok := b.(json.Number)
+		if !ok {
+			return 0, false
+		}
+		if a == b {
+			return 0, true
+		}
+		if x, err := a.Int64(); err == nil {
+			if y, err := b.Int64(); err == nil {
+				return cmp.Compare(x, y), true
+			}
+		}
+		x, errX := a.Float64()
+		y, errY := b.Float64()
+		return cmp.Compare(x, y), errX == nil && errY == nil
+	default:
+		return 0, false
+	}
+}

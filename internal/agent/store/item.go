@@ -1,0 +1,125 @@
+package store
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Owner is the deployment whose store it is. Every read and write begins with the workspace.
+type Owner struct{ Workspace, Deployment string }
+
+// Item is what the store holds under a key.
+type Item struct {
+	Namespace []string
+	Key       string
+	// Value is a JSON object.
+	Value            json.RawMessage
+	Created, Updated time.Time
+	// TTL is how long the item lives after it was last written, or read by who refreshes it; 0 for ever.
+	TTL time.Duration
+	// version counts the changes, expires is when the item ceases to exist.
+	version int64
+	expires time.Time
+}
+
+const (
+	itemKind   = "store-item"
+	markerKind = "store-namespace"
+	// attrTTL is the item's time to live in milliseconds.
+	attrTTL = "ttl_ms"
+	// attrOpen says that the namespace of a marker takes items without writing the marker.
+	attrOpen = "open"
+	// attrFades says that items of the namespace of a marker may expire. A marker that an earlier version made does not say.
+	attrFades = "fades"
+)
+
+// fades reports whether items of the namespace of a marker may expire, for all that it says.
+func fades(marker *table.Item) bool {
+	said, ok := marker.Attrs[attrFades].(bool)
+	return said || !ok
+}
+
+// maxName is how long a namespace and a key may be together, escaped as they are stored.
+const maxName = 960
+
+// maxTTL is the longest time to live, a hundred years.
+const maxTTL = 100 * 365 * 24 * time.Hour
+
+// CheckNamespace wants labels that can be told apart in the forms that clients send.
+func CheckNamespace(namespace []string) error {
+	if len(namespace) == 0 {
+		return fault.New(fault.Invalid, "namespace needs at least one label.")
+	}
+	for _, label := range namespace {
+		switch {
+		case label == "":
+			return fault.New(fault.Invalid, "A label of the namespace is empty.")
+		case strings.Contains(label, "."):
+			return fault.New(fault.Invalid, "The label %.100q of the namespace has a period, which separates labels.", label)
+		}
+	}
+	return nil
+}
+
+func checkName(owner Owner, namespace []string, key string) error {
+	if err := CheckNamespace(namespace); err != nil {
+		return err
+	}
+	if key == "" {
+		return fault.New(fault.Invalid, "key is empty.")
+	}
+	place := keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)
+	if len(place.SK) > maxName {
+		return fault.New(fault.Invalid, "namespace and key are %d bytes long together: the limit is %d, where most other than ASCII letters and digits count three times.",
+			len(place.SK), maxName)
+	}
+	return nil
+}
+
+// Minutes reads a time to live as clients send it; nil is none.
+func Minutes(ttl *float64) (time.Duration, error) {
+	if ttl == nil {
+		return 0, nil
+	}
+	// The comparison is made so that what is no number fails it.
+	if minutes := *ttl; !(minutes > 0 && minutes <= maxTTL.Minutes()) {
+		return 0, fault.New(fault.Invalid, "ttl is %v minutes: it must be more than 0 and at most %v.", minutes, maxTTL.Minutes())
+	}
+	return time.Duration(math.Ceil(*ttl*60_000)) * time.Millisecond, nil
+}
+
+func decode(item *table.Item) (Item, error) {
+	if err := record.Check(item, itemKind); err != nil {
+		return Item{}, err
+	}
+	i := Item{
+		Value: json.RawMessage(item.Body), TTL: time.Duration(item.Int(attrTTL)) * time.Millisecond,
+		version: item.Int(record.Version), expires: item.Expires,
+	}
+	var err error
+	if i.Created, i.Updated, err = record.Times(item); err != nil {
+		return Item{}, err
+	}
+	i.Namespace, i.Key, err = keys.ParseStoreItem(item.Key)
+	return i, err
+}
+
+// put stores the item; now is when it was written or, by a refresh, read.
+func (i Item) put(owner Owner, now time.Time, condition table.Cond) table.Put {
+	attrs := record.Attrs(itemKind, i.Updated, table.Attrs{attrTTL: i.TTL.Milliseconds()})
+	attrs[record.Version] = i.version + 1
+	attrs[record.Created] = record.Attrs(itemKind, i.Created, nil)[record.Created]
+	item := table.Item{Key: keys.StoreItem(owner.Workspace, owner.Deployment, i.Namespace, i.Key), Attrs: attrs, Body: i.Value}
+	if i.TTL > 0 {
+		// Cut to seconds, an item must not live shorter than was asked for.
+		item.Expires = now.Add(i.TTL + time.Second - 1).Truncate(time.Second)
+	}
+	return table.Put{Item: item, If: condition}
+}

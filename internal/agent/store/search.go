@@ -1,0 +1,222 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// maxSorted is how far into its order a search may look, as it holds what is before the page.
+const maxSorted = 10_000
+
+// Search returns a page of the items below a namespace, which may be empty, that the filter lets pass, and how many there are in all: fewer than were asked for where
+// they are large, but one at least. What was put last comes first, and what was put in one moment by namespace and key. It reads all items below the namespace, and lets
+// those that it returns live on when refresh is set.
+func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) (found []Item, total int, err error) {
+	if len(below) > 0 {
+		if err := CheckNamespace(below); err != nil {
+			return nil, 0, err
+		}
+	}
+	if window.Offset+window.Limit > maxSorted {
+		return nil, 0, fault.New(fault.Invalid, "offset and limit reach beyond %d items. Search each namespace by itself, or with a filter.", maxSorted)
+	}
+	window.Room = table.PageRoom
+	// Pointers, as the order is made by insertion.
+	sorted, total, err := table.Sorted(ctx, s.table, table.Sorting[*Item]{
+		Each: func(ctx context.Context, take func(*table.Item) error) error { return s.each(ctx, owner, below, take) },
+		Decode: func(stored *table.Item) (*Item, bool, error) {
+			item, err := decode(stored)
+			if err != nil {
+				return nil, false, err
+			}
+			ok, err := filter.Matches(item.Value)
+			return &item, ok, err
+		},
+		Slim:    func(item **Item) { (*item).Value = nil },
+		Compare: newest,
+		Window:  window,
+	})
+	if err != nil {
+		return nil, 0, fmt.Errorf("search items: %w", err)
+	}
+	found = make([]Item, len(sorted))
+	for i, item := range sorted {
+		found[i] = *item
+	}
+	if refresh {
+		err = s.refresh(ctx, owner, found...)
+	}
+	return found, total, err
+}
+
+// newest is the order of a search.
+func newest(a, b *Item) int {
+	return cmp.Or(b.Updated.Compare(a.Updated), slices.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Key, b.Key))
+}
+
+// each hands over the items below a namespace; below all namespaces, one partition after the other.
+func (s *Store) each(ctx context.Context, owner Owner, below []string, take func(*table.Item) error) error {
+	if len(below) > 0 {
+		return table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, below))
+	}
+	for first := ""; ; {
+		var err error
+		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
+			return err
+		}
+		if err := table.Each(ctx, s.table, take, keys.StoreItemsBelow(owner.Workspace, owner.Deployment, []string{first})); err != nil {
+			return err
+		}
+	}
+}
+
+// nextLabel returns the first label of the namespaces behind those of another, "" when there is none.
+func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (string, error) {
+	query := keys.StoreNamespacesAfter(owner.Workspace, owner.Deployment, after)
+	query.Limit = 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return "", fmt.Errorf("query namespaces: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return "", nil
+	}
+	path, err := keys.ParseStorePath(page.Items[0].Index[table.ByList].SK)
+	if err != nil {
+		return "", err
+	}
+	return path[0], nil
+}
+
+// Namespaces says which namespaces are wanted. In Prefix and Suffix the label "*" stands for any.
+type Namespaces struct {
+	Prefix, Suffix []string
+	// MaxDepth cuts namespaces to so many labels; 0 does not.
+	MaxDepth int
+	table.Window
+}
+
+// looksAtOnce is how many namespaces are looked into side by side, of those whose items may expire.
+const looksAtOnce = 16
+
+// Namespaces lists the namespaces that have items, by name, each once. Those whose items have all expired are cleared up on the way.
+func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) ([][]string, error) {
+	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, wanted.fixed())
+	if len(query.Prefix) > table.MaxKey {
+		return nil, fault.New(fault.Invalid, "prefix is longer than a namespace can be.")
+	}
+	found, skip, last := [][]string{}, wanted.Offset, []string(nil)
+	for {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("query namespaces: %w", err)
+		}
+		namespaces, err := wanted.of(page.Items)
+		if err != nil {
+			return nil, err
+		}
+		for some := range slices.Chunk(namespaces, looksAtOnce) {
+			live, err := s.live(ctx, owner, some)
+			if err != nil {
+				return nil, err
+			}
+			for _, namespace := range live {
+				if wanted.MaxDepth > 0 {
+					namespace = namespace[:min(len(namespace), wanted.MaxDepth)]
+				}
+				// What begins alike lies together.
+				if last != nil && slices.Equal(last, namespace) {
+					continue
+				}
+				if last = namespace; skip > 0 {
+					skip--
+					continue
+				}
+				if found = append(found, namespace); len(found) == wanted.Limit {
+					return found, nil
+				}
+			}
+		}
+		if query.Cursor = page.Cursor; page.Cursor == "" {
+			return found, nil
+		}
+	}
+}
+
+// fixed is what all wanted namespaces begin with.
+func (n Namespaces) fixed() []string {
+	if at := slices.Index(n.Prefix, "*"); at >= 0 {
+		return n.Prefix[:at]
+	}
+	return n.Prefix
+}
+
+// marked is a namespace as its marker tells of it.
+type marked struct {
+	namespace []string
+	// fades says that its items may have expired.
+	fades bool
+}
+
+// of returns those namespaces that are wanted.
+func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
+	for _, item := range markers {
+		namespace, err := keys.ParseStorePath(item.Index[table.ByList].SK)
+		if err != nil {
+			return nil, err
+		}
+		if n.match(namespace) {
+			namespaces = append(namespaces, marked{namespace, fades(item)})
+		}
+	}
+	return namespaces, nil
+}
+
+// live returns those namespaces that have items, and clears the others up. Only those are looked into whose items may expire: of another one the last that is
+// deleted takes the marker along.
+func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (live [][]string, err error) {
+	empty := make([]bool, len(namespaces))
+	looks, ctx := errgroup.WithContext(ctx)
+	for i, n := range namespaces {
+		if !n.fades {
+			continue
+		}
+		looks.Go(func() (err error) {
+			if empty[i], err = s.isEmpty(ctx, owner, n.namespace); err == nil && empty[i] {
+				err = s.tidy(ctx, owner, n.namespace)
+			}
+			return err
+		})
+	}
+	if err := looks.Wait(); err != nil {
+		return nil, err
+	}
+	for i, n := range namespaces {
+		if !empty[i] {
+			live = append(live, n.namespace)
+		}
+	}
+	return live, nil
+}
+
+func (n Namespaces) match(namespace []string) bool {
+	return len(namespace) >= max(len(n.Prefix), len(n.Suffix)) &&
+		like(namespace[:len(n.Prefix)], n.Prefix) && like(namespace[len(namespace)-len(n.Suffix):], n.Suffix)
+}
+
+func like(labels, pattern []string) bool {
+	for i, label := range pattern {
+		if label != "*" && label != labels[i] {
+			return false
+		}
+	}
+	return true
+}

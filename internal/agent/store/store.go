@@ -1,0 +1,199 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Store reads and writes items.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// New returns a store over a table.
+func New(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+// contention is how often a put is tried again because another came first: each failure means that another one succeeded.
+const contention = 100
+
+// Put stores a value under a key, in place of what was there. It keeps when the item was created. A ttl of 0 is for ever.
+func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration) error {
+	if err := checkName(owner, namespace, key); err != nil {
+		return err
+	}
+	now := s.now()
+	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now}
+	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
+	for range contention {
+		err := s.table.Transact(ctx, next.put(owner, now, condition), marker)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !ok:
+			return fmt.Errorf("put item: %w", err)
+		case failed.Write == 1:
+			marker = s.opened(owner, namespace, now, ttl > 0, failed.Item)
+		case failed.Item == nil: // it was deleted meanwhile
+			next.version, next.Created, condition = 0, now, table.Absent()
+		default:
+			standing, err := decode(failed.Item)
+			if err != nil {
+				return err
+			}
+			next.version, next.Created, condition = standing.version, standing.Created, table.Equals(record.Version, standing.version)
+		}
+	}
+	return fault.New(fault.Unavailable, "The item %.100q is written by too many requests at once.", key)
+}
+
+// isOpen checks that the namespace has a marker that nobody is about to delete, and that says so if items may expire there.
+func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Write {
+	open := table.Equals(attrOpen, true)
+	if expires {
+		open = table.All(open, table.Equals(attrFades, true))
+	}
+	return table.Check{Key: keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace), If: open}
+}
+
+// opened is a new marker in place of one that stands, if any does.
+func (s *Store) opened(owner Owner, namespace []string, now time.Time, expires bool, standing *table.Item) table.Write {
+	put := table.Put{
+		Item: table.Item{
+			Key:   keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace),
+			Attrs: record.Attrs(markerKind, now, table.Attrs{attrOpen: true, attrFades: expires}),
+			Index: map[table.Index]table.Key{table.ByList: keys.StoreNamespaceEntry(owner.Workspace, owner.Deployment, namespace)},
+		},
+		If: table.Absent(),
+	}
+	if standing != nil {
+		put.If = unchanged(standing)
+		put.Item.Attrs[attrFades] = expires || fades(standing)
+		put.Item.Attrs[record.Version] = standing.Int(record.Version) + 1
+	}
+	return put
+}
+
+// unchanged is the condition that a marker is the one that was read.
+func unchanged(marker *table.Item) table.Cond {
+	return table.All(table.Equals(record.Version, marker.Int(record.Version)), table.Equals(record.Created, marker.Text(record.Created)))
+}
+
+// Get returns an item, and lets it live on as if it had been written now when refresh is set. An unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key string, refresh bool) (Item, error) {
+	if err := checkName(owner, namespace, key); err != nil {
+		return Item{}, err
+	}
+	stored, err := s.table.Get(ctx, keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key))
+	if errors.Is(err, table.ErrNotFound) {
+		return Item{}, fault.New(fault.NotFound, "There is no item with the key %.100q in the namespace.", key)
+	}
+	if err != nil {
+		return Item{}, fmt.Errorf("get item: %w", err)
+	}
+	item, err := decode(stored)
+	if err == nil && refresh {
+		err = s.refresh(ctx, owner, item)
+	}
+	return item, err
+}
+
+// refreshGrain is how much of its time an item may lose before a read writes it anew: not each read is a write.
+const refreshGrain = 20
+
+// refresh lets items live on. One that was written meanwhile has been already.
+func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
+	now := s.now()
+	for _, item := range items {
+		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
+			continue
+		}
+		err := s.table.Transact(ctx, item.put(owner, now, table.Equals(record.Version, item.version)))
+		if _, ok := errors.AsType[*table.ConditionFailed](err); err != nil && !ok {
+			return fmt.Errorf("refresh item: %w", err)
+		}
+	}
+	return nil
+}
+
+// Delete removes an item, and the namespace with its last one. An item that is not there is none, which is no error.
+func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key string) error {
+	if err := checkName(owner, namespace, key); err != nil {
+		return err
+	}
+	if err := s.table.Transact(ctx, table.Delete{Key: keys.StoreItem(owner.Workspace, owner.Deployment, namespace, key)}); err != nil {
+		return fmt.Errorf("delete item: %w", err)
+	}
+	return s.tidy(ctx, owner, namespace)
+}
+
+// tidy deletes the marker of a namespace that has no items.
+func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error {
+	if empty, err := s.isEmpty(ctx, owner, namespace); err != nil || !empty {
+		return err
+	}
+	marker := keys.StoreNamespace(owner.Workspace, owner.Deployment, namespace)
+	item, err := s.table.Get(ctx, marker)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("get namespace: %w", err)
+	}
+	closed, made := item.Int(record.Version)+1, item.Text(record.Created)
+	err = s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, unchanged(item)))
+	if err != nil {
+		return unlessOvertaken(err)
+	}
+	empty, err := s.isEmpty(ctx, owner, namespace)
+	if err != nil {
+		return err
+	}
+	still := table.All(table.Equals(record.Version, closed), table.Equals(record.Created, made), table.Equals(attrOpen, false))
+	if !empty {
+		return unlessOvertaken(s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: true}, still)))
+	}
+	return unlessOvertaken(s.table.Transact(ctx, table.Delete{Key: marker, If: still}))
+}
+
+// unlessOvertaken is the error of a change of a marker, but not that another came first.
+func unlessOvertaken(err error) error {
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok || err == nil {
+		return nil
+	}
+	return fmt.Errorf("change namespace: %w", err)
+}
+
+func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (bool, error) {
+	query := keys.StoreItemsOf(owner.Workspace, owner.Deployment, namespace)
+	query.Limit = 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return false, fmt.Errorf("query items: %w", err)
+	}
+	return len(page.Items) == 0, nil
+}
+
+// Erase removes everything that a deployment has stored.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
+	owner := Owner{workspace, deployment}
+	for first := ""; ; {
+		var err error
+		if first, err = s.nextLabel(ctx, owner, first); err != nil || first == "" {
+			return err
+		}
+		if err := table.Erase(ctx, s.table, keys.StorePartition(workspace, deployment, first), nil); err != nil {
+			return err
+		}
+	}
+}

@@ -1,0 +1,448 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/maphash"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Source says what made a checkpoint.
+type Source string
+
+const (
+	// SourceInput: the input of a run.
+	SourceInput Source = "input"
+	// SourceLoop: a step of a graph.
+	SourceLoop Source = "loop"
+	// SourceUpdate: a client, or the server itself, which kept what an unfinished run had shown.
+	SourceUpdate Source = "update"
+	// SourceFork: a run that goes on from an earlier checkpoint, without an input.
+	SourceFork Source = "fork"
+)
+
+// Checkpoint is one step of a thread's state. Either the server made it, from an input or from what a node updated, or the agent did, which then names it.
+type Checkpoint struct {
+	ID, ParentID string
+	// Number counts along the thread from 0, Step along the branch from -1, as clients see it.
+	Number, Step int64
+	Run, Graph   string
+	Source       Source
+	Created      time.Time
+	// Next, Tasks and Metadata are what the agent said of its checkpoint; nil of one that the server made.
+	Next            []string
+	Tasks, Metadata json.RawMessage
+	// Agent is the agent's newest checkpoint on this branch, this one included; nil before its first.
+	Agent *Mark
+	// First is the number of the first of the server's own checkpoints since Agent, which lie in one piece. The agent does not have them yet; one of its
+	// own has all before it.
+	First int64
+	// Folded says that the server has folded a node's update into the state: the agent keeps no checkpoints.
+	Folded bool
+}
+
+// Mark is an agent's own checkpoint.
+type Mark struct {
+	Number int64  `json:"number"`
+	ID     string `json:"id"`
+	// Keep lists the lasting subgraphs, each with the number of the agent's checkpoint at which it was kept last.
+	Keep []Kept `json:"keep,omitempty"`
+}
+
+// Kept is the place of a lasting subgraph's checkpoint.
+type Kept struct {
+	NS     string `json:"ns"`
+	Number int64  `json:"number"`
+}
+
+// Own reports whether the agent made the checkpoint.
+func (c Checkpoint) Own() bool { return c.Agent != nil && c.Agent.Number == c.Number }
+
+// State is a thread's state at a checkpoint. It belongs to one goroutine.
+type State struct {
+	Values *state.Values
+	// At is the checkpoint, the zero Checkpoint with Number -1 when the thread has none.
+	At Checkpoint
+	// last is the number of the thread's newest checkpoint: that of At, unless the state is to become a fork.
+	last int64
+	// base is the number of the last snapshot, size that one's size; grown is how many bytes of changes lie behind it.
+	base, size, grown int64
+	// forked are the updates that the agent's checkpoint lacks where the fork begins.
+	forked []graph.StateUpdate
+	// body is what is stored of At, sum that of what it is stored as.
+	body checkpointBody
+	sum  uint64
+}
+
+// Empty is the state of a thread without checkpoints.
+func Empty() *State {
+	return &State{Values: new(state.Values), At: Checkpoint{Number: -1, Step: -2}, last: -1}
+}
+
+// Fork makes the next checkpoint follow At although the thread's newest one has the number last. Pending is what Store.Pending says of At.
+func (s *State) Fork(last int64, pending []graph.StateUpdate) { s.last, s.forked = last, pending }
+
+// Forks reports whether the next checkpoint begins a branch.
+func (s *State) Forks() bool { return s.last != s.At.Number }
+
+// branches reports whether the agent's next checkpoint follows one that others lie behind.
+func (s *State) branches() bool {
+	return s.Forks() || (s.At.Agent != nil && !s.At.Own() && s.At.First != s.At.Agent.Number+1)
+}
+
+const checkpointKind = "checkpoint"
+
+// attrBase is the number of the snapshot that a checkpoint builds on; a snapshot has its own.
+const attrBase = "base"
+
+// snapshotFloor is how many bytes of changes are read rather than saved by a snapshot, however small the state is.
+const snapshotFloor = 64 << 10
+
+// checkpointBody holds either Patch or, in a snapshot, Values.
+type checkpointBody struct {
+	ID       string          `json:"id"`
+	ParentID string          `json:"parent_id,omitempty"`
+	Step     int64           `json:"step"`
+	Run      string          `json:"run"`
+	Graph    string          `json:"graph,omitempty"`
+	Source   Source          `json:"source"`
+	Patch    *state.Patch    `json:"patch,omitempty"`
+	Values   json.RawMessage `json:"values,omitempty"`
+	Next     []string        `json:"next,omitempty"`
+	Tasks    json.RawMessage `json:"tasks,omitempty"`
+	Metadata json.RawMessage `json:"metadata,omitempty"`
+	Agent    *Mark           `json:"agent,omitempty"`
+	First    int64           `json:"first"`
+	Folded   bool            `json:"folded,omitempty"`
+	// Pending are the updates that led here. One without values is the state itself, which was empty before.
+	Pending []graph.StateUpdate `json:"pending,omitempty"`
+}
+
+// Change is what a checkpoint of the server's own records. It was made to the state already.
+type Change struct {
+	Run, Graph string
+	Source     Source
+	Patch      state.Patch
+	// Pending are the updates that the agent has to make itself, if it keeps checkpoints.
+	Pending []graph.StateUpdate
+}
+
+// Advance records a change as the next checkpoint, and returns the write that stores it. The write must be part of a transaction that also proves the
+// right to write (the run's fence, or the lock's epoch).
+func (s *State) Advance(ref Ref, now time.Time, change Change) table.Put {
+	number := s.last + 1
+	next := Checkpoint{
+		ID: numbered(now, number), ParentID: s.At.ID, Number: number, Step: s.At.Step + 1, Run: change.Run, Graph: change.Graph, Source: change.Source,
+		Created: now, Agent: s.At.Agent, First: s.At.First, Folded: s.At.Folded || change.Source == SourceLoop,
+	}
+	if s.At.Own() || s.Forks() {
+		next.First = number
+	}
+	b := next.body(change.Patch)
+	if next.Agent != nil || !next.Folded {
+		b.Pending = append(slices.Clip(s.forked), change.Pending...)
+	}
+	return s.store(ref, next, b)
+}
+
+// body is what is stored of a checkpoint that changed the state by a patch.
+func (c Checkpoint) body(patch state.Patch) checkpointBody {
+	return checkpointBody{
+		ID: c.ID, ParentID: c.ParentID, Step: c.Step, Run: c.Run, Graph: c.Graph, Source: c.Source, Patch: &patch, Next: c.Next, Tasks: c.Tasks,
+		Metadata: c.Metadata, Agent: c.Agent, First: c.First, Folded: c.Folded,
+	}
+}
+
+// store writes the next checkpoint as a change, or as a snapshot when there is no state that the change is one of or when one is due.
+func (s *State) store(ref Ref, next Checkpoint, b checkpointBody) table.Put {
+	var encoded []byte
+	if !s.Forks() && next.Number > 0 {
+		encoded = record.Encode(b)
+		s.grown += int64(len(encoded))
+	}
+	if encoded == nil || s.grown > max(s.size, snapshotFloor) {
+		b.Patch, b.Values = nil, s.Values.JSON()
+		if next.Number == 0 && len(b.Pending) == 1 {
+			b.Pending = []graph.StateUpdate{{AsNode: b.Pending[0].AsNode}}
+		}
+		encoded = record.Encode(b)
+		s.base, s.size, s.grown = next.Number, int64(len(encoded)), 0
+	}
+	s.At, s.last, s.forked, s.body = next, next.Number, nil, b
+	return table.Put{Item: s.item(ref, encoded), If: table.Absent()}
+}
+
+func keyOf(ref Ref, number int64) table.Key {
+	return keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, number)
+}
+
+func (s *State) item(ref Ref, encoded []byte) table.Item {
+	s.sum = maphash.Bytes(sums, encoded)
+	return table.Item{
+		Key:   keyOf(ref, s.At.Number),
+		Attrs: record.Attrs(checkpointKind, s.At.Created, table.Attrs{attrBase: s.base}),
+		Body:  encoded,
+	}
+}
+
+// Amend returns the write that stores what an agent says anew of its newest checkpoint: what became of the tasks. It reports false when the state has gone on
+// from there.
+func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
+	if !s.At.Own() || s.At.ID != c.ID || s.Forks() {
+		return put, false
+	}
+	s.At.Next, s.At.Tasks = c.Next, present(c.Tasks)
+	s.body.Next, s.body.Tasks = s.At.Next, s.At.Tasks
+	return table.Put{Item: s.item(ref, record.Encode(s.body))}, true
+}
+
+// numberDigits is how many digits at the end of an id that the server made are its checkpoint's number.
+const numberDigits = 8
+
+func digits(number int64) string { return fmt.Sprintf("%0*x", numberDigits, uint32(number)) }
+
+// numbered returns an id that tells where its checkpoint is.
+func numbered(now time.Time, number int64) string {
+	full := id.New(now)
+	return full[:len(full)-numberDigits] + digits(number)
+}
+
+// numberOf reads the number from an id that the server may have made.
+func numberOf(checkpointID string) (number int64, ok bool) {
+	if !id.Valid(checkpointID) {
+		return 0, false
+	}
+	number, err := strconv.ParseInt(checkpointID[len(checkpointID)-numberDigits:], 16, 64)
+	return number, err == nil
+}
+
+// Newest stands for the number of a thread's newest checkpoint.
+const Newest = math.MaxInt32
+
+// State returns the thread's newest stored state.
+func (s *Store) State(ctx context.Context, ref Ref) (*State, error) {
+	return s.StateAt(ctx, ref, Newest)
+}
+
+// StateAt returns the state at a checkpoint, or at the newest before it.
+func (s *Store) StateAt(ctx context.Context, ref Ref, number int64) (*State, error) {
+	if number < 0 {
+		return Empty(), nil
+	}
+	place := func(base int64) string { return keyOf(ref, base).SK }
+	c := chained{Store: s, query: keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, number), place: place}
+	newest, err := c.look(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("query checkpoints: %w", err)
+	}
+	st, items := s.recent.find(ref, newest)
+	if st == nil {
+		if items, err = c.rest(ctx); err != nil {
+			return nil, fmt.Errorf("query checkpoints: %w", err)
+		}
+		st = Empty()
+	}
+	if err := st.replay(items); err != nil {
+		return nil, err
+	}
+	s.Remember(ref, st)
+	return st, nil
+}
+
+// Find returns the number of a checkpoint, given by its id; an unknown one is a fault.NotFound.
+func (s *Store) Find(ctx context.Context, ref Ref, checkpointID string) (int64, error) {
+	if checkpointID == "" || len(checkpointID) > maxName {
+		return 0, checkpointNotFound(checkpointID)
+	}
+	if checkpointID == ref.Root() {
+		return -1, nil
+	}
+	look := []table.Key{keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, checkpointID)}
+	guess, ours := numberOf(checkpointID)
+	if ours {
+		look = append(look, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, guess))
+	}
+	found, err := s.table.GetBatch(ctx, look...)
+	if err != nil {
+		return 0, fmt.Errorf("get checkpoint: %w", err)
+	}
+	if found[0] != nil {
+		return found[0].Int(attrNumber), nil
+	}
+	if ours && found[1] != nil {
+		b, err := decodeCheckpoint(found[1])
+		if err != nil || b.ID == checkpointID {
+			return guess, err
+		}
+	}
+	return 0, checkpointNotFound(checkpointID)
+}
+
+func checkpointNotFound(checkpointID string) error {
+	if len(checkpointID) > maxName {
+		checkpointID = checkpointID[:maxName] + " ..."
+	}
+	return fault.New(fault.NotFound, "Checkpoint with ID %s not found.", checkpointID)
+}
+
+// firstLook is how many checkpoints are read before it is known where the snapshot is.
+const firstLook = 8
+
+// chained reads items, newest first, from the first that a query finds back to the one that it builds on.
+type chained struct {
+	*Store
+	query table.Query
+	// place is where the item with a number is.
+	place func(number int64) string
+	page  table.Page
+}
+
+// look reads the first few.
+func (c *chained) look(ctx context.Context) ([]*table.Item, error) {
+	c.query.Limit = firstLook
+	var err error
+	c.page, err = c.table.Query(ctx, c.query)
+	return c.page.Items, err
+}
+
+// rest returns all, those of the first look among them.
+func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
+	page, query := c.page, c.query
+	if len(page.Items) == 0 {
+		return nil, nil
+	}
+	base := c.place(page.Items[0].Int(attrBase))
+	for i, item := range page.Items {
+		if item.Key.SK <= base {
+			return page.Items[:i+1], nil
+		}
+	}
+	if page.Cursor == "" {
+		return page.Items, nil // the first one is missing, as the caller will find
+	}
+	// What is left lies before the last one that was read.
+	query.From, query.To, query.Limit = base, page.Items[len(page.Items)-1].Key.SK, 0
+	rest, err := table.AllItems(ctx, c.table, query)
+	if err != nil || len(rest) == 0 {
+		return nil, err
+	}
+	return append(page.Items, rest[1:]...), nil
+}
+
+// replay applies stored checkpoints that follow, newest first. To a state without one, the first of them must be a snapshot.
+func (s *State) replay(items []*table.Item) error {
+	for _, item := range slices.Backward(items) {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
+			return err
+		}
+		if s.At.Number < 0 && b.Values == nil {
+			return fmt.Errorf("checkpoint %v is no snapshot", item.Key)
+		}
+		if err := s.apply(item, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// apply makes the state the one at the next stored checkpoint.
+func (s *State) apply(item *table.Item, b checkpointBody) (err error) {
+	switch {
+	case b.Values != nil:
+		if s.Values, err = state.Read(b.Values); err != nil {
+			return fmt.Errorf("snapshot %v: %w", item.Key, err)
+		}
+		s.base, s.size, s.grown = item.Int(attrBase), int64(len(item.Body)), 0
+	case b.Patch != nil:
+		if err := s.Values.Apply(*b.Patch); err != nil {
+			return fmt.Errorf("checkpoint %v: %w", item.Key, err)
+		}
+		s.grown += int64(len(item.Body))
+	default:
+		return fmt.Errorf("checkpoint %v is neither a change nor a snapshot", item.Key)
+	}
+	s.At, err = checkpoint(item, b)
+	s.last, s.body, s.sum = s.At.Number, b, maphash.Bytes(sums, item.Body)
+	return err
+}
+
+func checkpoint(item *table.Item, b checkpointBody) (Checkpoint, error) {
+	number, err := keys.CheckpointNumber(item.Key)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	created, err := clock.Parse(item.Text(record.Created))
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("checkpoint %v: %w", item.Key, err)
+	}
+	return Checkpoint{
+		ID: b.ID, ParentID: b.ParentID, Number: number, Step: b.Step, Run: b.Run, Graph: b.Graph, Source: b.Source, Created: created,
+		Next: b.Next, Tasks: b.Tasks, Metadata: b.Metadata, Agent: b.Agent, First: b.First, Folded: b.Folded,
+	}, nil
+}
+
+func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
+	var b checkpointBody
+	if err := record.Check(item, checkpointKind); err != nil {
+		return b, err
+	}
+	large, rest, err := state.Cut(item.Body, "values")
+	if err != nil {
+		return b, fmt.Errorf("item %v: %w", item.Key, err)
+	}
+	if err := json.Unmarshal(rest, &b); err != nil {
+		return b, fmt.Errorf("decode item %v: %w", item.Key, err)
+	}
+	b.Values = large[0]
+	return b, nil
+}
+
+// Pending returns, in order, the updates that are in the state at a checkpoint but not in the agent's own one that it builds on. The input of the run is left
+// out: it gets that itself.
+func (s *Store) Pending(ctx context.Context, ref Ref, at Checkpoint, run string) ([]graph.StateUpdate, error) {
+	pending := []graph.StateUpdate{}
+	if at.Own() || at.Number < at.First || (at.Agent == nil && at.Folded) {
+		return pending, nil
+	}
+	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, at.Number)
+	query.From, query.Reverse = keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, at.First).SK, false
+	items, err := table.AllItems(ctx, s.table, query)
+	if err != nil {
+		return nil, fmt.Errorf("query pending updates: %w", err)
+	}
+	for _, item := range items {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
+			return nil, err
+		}
+		if b.Source == SourceInput && b.Run == run && len(b.Pending) > 0 {
+			b.Pending = b.Pending[:len(b.Pending)-1] // what is before it came with a fork
+		}
+		for _, update := range b.Pending {
+			if update.Values == nil {
+				update.Values = b.Values
+			}
+			pending = append(pending, update)
+		}
+	}
+	return pending, nil
+}
+
+// BusyFault is the fault of a request that a thread's run in flight does not allow.
+func BusyFault(ref Ref) error {
+	return fault.New(fault.Conflict, "Thread %s is already running a task. Wait for it to finish or choose a different multitask strategy.", ref.Thread)
+}

@@ -1,0 +1,64 @@
+package thread_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// TestAReadOfAFrameCostsAsMuchAsItsData although a part of it is written anew at each of many checkpoints.
+func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
+	t.Parallel()
+	s, m := newStore(t)
+	ref := newRef()
+	st, frame := thread.Empty(), thread.NewFrame(ref)
+	data := make([]byte, 32<<10)
+	for i := range 120 {
+		for at := range data[:4<<10] {
+			data[at] = byte(rand.Uint32())
+		}
+		c := graph.Checkpoint{ID: fmt.Sprint("c", i), Values: json.RawMessage(`{}`), Data: bytes.Clone(data)}
+		writes, err := st.Follow(frame, start, thread.Change{Run: "run", Source: thread.SourceLoop}, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Transact(t.Context(), writes...); err != nil {
+			t.Fatal(err)
+		}
+		m.reset()
+		read, err := s.Frame(t.Context(), ref, st.At.Agent)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := read.Checkpoints().Checkpoints[0].Data; !bytes.Equal(got, data) {
+			t.Fatalf("checkpoint %d: the data is not what was stored", i)
+		}
+		if got := m.readBytes.Load(); got > 5*int64(len(data)) {
+			t.Fatalf("checkpoint %d: a read of %d bytes took %d", i, len(data), got)
+		}
+		if got := m.queries.Load(); got > 3 {
+			t.Fatalf("checkpoint %d: a read took %d queries", i, got)
+		}
+	}
+}
+
+func TestNamesThatCannotBeStoredAreRefused(t *testing.T) {
+	t.Parallel()
+	long := string(bytes.Repeat([]byte("x"), 600))
+	for name, c := range map[string]graph.Checkpoint{"no id": {}, "a long id": {ID: long}, "a long parent": {ID: "a", ParentID: long}} {
+		if _, err := thread.Empty().Follow(thread.NewFrame(newRef()), start, thread.Change{}, c); err == nil {
+			t.Errorf("%s: got no error", name)
+		}
+	}
+	if _, err := thread.NewFrame(newRef()).Subgraph(start, thread.Empty(), graph.Checkpoint{ID: "a", NS: long}); err == nil {
+		t.Error("a long namespace: got no error")
+	}
+	if _, err := thread.NewFrame(newRef()).Writes(start, graph.Writes{TaskID: long}); err == nil {
+		t.Error("a long task: got no error")
+	}
+}

@@ -1,0 +1,190 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Snapshot is a checkpoint with its values.
+type Snapshot struct {
+	Checkpoint
+
+	Values json.RawMessage
+	// Newest says that it is the thread's newest.
+	Newest bool
+}
+
+// Snapshot shows the state as it is now.
+func (s *State) Snapshot() Snapshot {
+	return Snapshot{Checkpoint: s.At, Values: s.Values.JSON(), Newest: true}
+}
+
+// A long or large thread is never in memory as a whole: historyPage is how many checkpoints are read at a time, historyBytes how many bytes of them, and historyRoom how
+// many bytes the values hold that one call returns.
+const (
+	historyPage  = 64
+	historyBytes = 8 << 20
+	historyRoom  = 64 << 20
+)
+
+// History returns up to limit checkpoints before one, newest first, or the Newest ones. Checkpoints that the server made and the agent then followed
+// with its own are not among them, nor those that match refuses. There are fewer where their values are large, but one at least.
+func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
+	h, err := s.historyBefore(ctx, ref, before)
+	if err != nil {
+		return nil, err
+	}
+	found, room := []Snapshot{}, historyRoom
+	for len(found) < limit && h.upTo >= 0 && room > 0 {
+		items, err := s.page(ctx, ref, h.upTo, min(historyPage, limit-len(found)+firstLook))
+		if err != nil || len(items) == 0 {
+			return found, err
+		}
+		wanted, err := h.choose(items, limit-len(found), match)
+		if err != nil {
+			return nil, err
+		}
+		some, err := s.snapshots(ctx, ref, items, wanted, room)
+		if err != nil {
+			return nil, err
+		}
+		for i := range some {
+			some[i].Newest = h.newest && some[i].Number == h.top
+			room -= len(some[i].Values)
+		}
+		if found = append(found, some...); len(some) < len(wanted) {
+			break
+		}
+	}
+	return found, nil
+}
+
+// historyBefore begins a reading before a checkpoint, or with the newest.
+func (s *Store) historyBefore(ctx context.Context, ref Ref, before int64) (history, error) {
+	h := history{newest: before == Newest, upTo: before - 1}
+	if h.newest || before < 0 {
+		return h, nil
+	}
+	at, err := s.table.Get(ctx, keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, before))
+	if errors.Is(err, table.ErrNotFound) {
+		return h, nil
+	}
+	if err != nil {
+		return h, fmt.Errorf("get checkpoint: %w", err)
+	}
+	return h, h.begin(at)
+}
+
+func (s *Store) page(ctx context.Context, ref Ref, upTo int64, limit int) ([]*table.Item, error) {
+	query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, upTo)
+	query.Limit, query.Bytes = limit, historyBytes
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query history: %w", err)
+	}
+	return page.Items, nil
+}
+
+// history is where a reading of it is.
+type history struct {
+	newest bool
+	// top is the number of the first checkpoint that was read.
+	top int64
+	// upTo is the next number to look at; what is from followed to the one before the last of the agent's own is not shown.
+	upTo, followed int64
+	hides          bool
+	begun          bool
+}
+
+func (h *history) begin(item *table.Item) error {
+	b, err := decodeCheckpoint(item)
+	if err != nil {
+		return err
+	}
+	at, err := checkpoint(item, b)
+	h.pass(at)
+	return err
+}
+
+// pass notes which checkpoints an agent's own one stands for.
+func (h *history) pass(at Checkpoint) {
+	if at.Own() {
+		h.hides, h.followed = at.First < at.Number, at.First
+	}
+}
+
+// choose returns the numbers of the checkpoints to show, newest first, and goes on behind the last item.
+func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) bool) ([]int64, error) {
+	var wanted []int64
+	for _, item := range items {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
+			return nil, err
+		}
+		at, err := checkpoint(item, b)
+		if err != nil {
+			return nil, err
+		}
+		if !h.begun {
+			h.begun, h.top = true, at.Number
+		}
+		h.upTo = at.Number - 1
+		hidden := h.hides && at.Number >= h.followed && !at.Own()
+		h.pass(at)
+		if hidden || (match != nil && !match(at)) {
+			continue
+		}
+		if wanted = append(wanted, at.Number); len(wanted) == limit {
+			break
+		}
+	}
+	return wanted, nil
+}
+
+// snapshots returns the states at numbers, newest first, which are among items: as many as there is room for in bytes, but the newest in any case.
+func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64, room int) ([]Snapshot, error) {
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	newest, oldest := wanted[0], wanted[len(wanted)-1]
+	within := slices.DeleteFunc(slices.Clone(items), func(item *table.Item) bool {
+		number, err := keys.CheckpointNumber(item.Key)
+		return err != nil || number > newest || number < oldest
+	})
+	last := within[len(within)-1]
+	if base := last.Int(attrBase); base < oldest {
+		query := keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, oldest-1)
+		query.From = keys.Checkpoint(ref.Workspace, ref.Deployment, ref.Thread, base).SK
+		rest, err := table.AllItems(ctx, s.table, query)
+		if err != nil {
+			return nil, fmt.Errorf("query history: %w", err)
+		}
+		within = append(within, rest...)
+	}
+	at := Empty()
+	shown := make([]Snapshot, 0, len(wanted))
+	for _, item := range slices.Backward(within) {
+		b, err := decodeCheckpoint(item)
+		if err == nil {
+			err = at.apply(item, b)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if slices.Contains(wanted, at.At.Number) {
+			shown = append(shown, Snapshot{Checkpoint: at.At, Values: at.Values.JSON()})
+			for room -= len(at.Values.JSON()); room < 0 && len(shown) > 1; shown = shown[1:] {
+				room += len(shown[0].Values)
+				shown[0] = Snapshot{}
+			}
+		}
+	}
+	slices.Reverse(shown)
+	return shown, nil
+}

@@ -1,0 +1,121 @@
+package thread_test
+
+import (
+	"context"
+	"encoding/json"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+)
+
+var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
+
+// meter counts what is read through it and written.
+type meter struct {
+	table.Table
+	queries, items, readBytes, writtenBytes atomic.Int64
+	// largestPage is how many bytes the largest page of a query has held.
+	largestPage int
+	// committed, when not nil, is told the writes of each transaction that was applied.
+	committed func([]table.Write)
+}
+
+func (m *meter) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	page, err := m.Table.Query(ctx, query)
+	m.queries.Add(1)
+	m.items.Add(int64(len(page.Items)))
+	size := 0
+	for _, item := range page.Items {
+		size += len(item.Body)
+	}
+	m.readBytes.Add(int64(size))
+	if m.committed != nil { // nothing else goes on meanwhile
+		m.largestPage = max(m.largestPage, size)
+	}
+	return page, err
+}
+
+func (m *meter) Transact(ctx context.Context, writes ...table.Write) error {
+	for _, write := range writes {
+		if put, ok := write.(table.Put); ok {
+			m.writtenBytes.Add(int64(len(put.Item.Body)))
+		}
+	}
+	err := m.Table.Transact(ctx, writes...)
+	if err == nil && m.committed != nil {
+		m.committed(writes)
+	}
+	return err
+}
+
+// reset forgets what was counted.
+func (m *meter) reset() {
+	for _, n := range []*atomic.Int64{&m.queries, &m.items, &m.readBytes, &m.writtenBytes} {
+		n.Store(0)
+	}
+}
+
+// openTable opens a table that tests open again.
+func openTable(t testing.TB, path string) *sqlite.Table {
+	t.Helper()
+	tb, err := sqlite.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return tb
+}
+
+func newStore(t testing.TB) (*thread.Store, *meter) {
+	t.Helper()
+	m := &meter{Table: testtable.Open(t, clock.System)}
+	return thread.NewStore(m, ticking()), m
+}
+
+// ticking returns a clock on which each reading is a microsecond later.
+func ticking() clock.Clock {
+	var micros atomic.Int64
+	return func() time.Time { return start.Add(time.Duration(micros.Add(1)) * time.Microsecond) }
+}
+
+func newRef() thread.Ref {
+	return thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
+}
+
+// advance makes the change of an update and stores it.
+func advance(t testing.TB, m table.Table, st *thread.State, ref thread.Ref, update string) {
+	t.Helper()
+	patch, err := st.Values.Reduce(json.RawMessage(update), func() string { return id.New(clock.System()) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	store(t, m, st, ref, patch)
+}
+
+func store(t testing.TB, m table.Table, st *thread.State, ref thread.Ref, patch state.Patch) {
+	t.Helper()
+	if err := m.Transact(t.Context(), st.Advance(ref, start, thread.Change{Run: "run", Source: thread.SourceLoop, Patch: patch})); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func stateAt(t testing.TB, s *thread.Store, ref thread.Ref, number int64) *thread.State {
+	t.Helper()
+	st, err := s.StateAt(t.Context(), ref, number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return st
+}

@@ -1,0 +1,76 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Prune removes the history of a thread and keeps its newest state, with what an agent needs to go on from it. A thread whose run is in flight is a
+// fault.Conflict. What earlier runs leave behind must be in the state already.
+//
+// The oldest checkpoint that is kept becomes a snapshot under the lock's epoch, so that no run begins meanwhile; only then what is before it is erased, names
+// first, so that nobody finds the place of a checkpoint that is going.
+func (s *Store) Prune(ctx context.Context, t Thread) error {
+	if t.Lock.Busy || t.Lock.Unsealed {
+		return BusyFault(t.Ref)
+	}
+	newest, err := s.StateAt(ctx, t.Ref, t.Lock.Checkpoint)
+	if err != nil || newest.At.Number < 0 {
+		return err
+	}
+	keep := newest.At.Number
+	// The agent still has to make the updates since its own checkpoint.
+	if at := newest.At; !at.Own() && (at.Agent != nil || !at.Folded) {
+		keep = min(keep, max(at.First, 0))
+	}
+	oldest, err := s.StateAt(ctx, t.Ref, keep)
+	if err != nil {
+		return err
+	}
+	b := oldest.body
+	b.Patch, b.Values, b.ParentID = nil, oldest.Values.JSON(), ""
+	oldest.base = keep
+	item := oldest.item(t.Ref, record.Encode(b))
+	err = s.table.Transact(ctx, t.ChangeLock(t.Updated, nil), table.Put{Item: item, If: table.Present()})
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return changedFault(t.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("prune thread: %w", err)
+	}
+	return s.forget(ctx, t.Ref, keep, newest.At.Agent)
+}
+
+// forget erases what is before a checkpoint, and before the agent's own one, nil when it has none.
+func (s *Store) forget(ctx context.Context, ref Ref, keep int64, mark *Mark) error {
+	if err := table.Erase(ctx, s.table, keys.CheckpointNames(ref.Workspace, ref.Deployment, ref.Thread), func(item *table.Item) bool {
+		return item.Int(attrNumber) < keep
+	}); err != nil {
+		return err
+	}
+	var queries []table.Query
+	if keep > 0 {
+		queries = append(queries, keys.Checkpoints(ref.Workspace, ref.Deployment, ref.Thread, keep-1))
+	}
+	if mark != nil {
+		frame, err := s.table.Get(ctx, keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
+		if err != nil {
+			return fmt.Errorf("get frame: %w", err)
+		}
+		if base := frame.Int(attrBase); base > 0 {
+			queries = append(queries, keys.Frames(ref.Workspace, ref.Deployment, ref.Thread, base-1))
+		}
+		queries = append(queries, keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, mark.Number))
+	}
+	for _, query := range queries {
+		if err := table.Erase(ctx, s.table, query, nil); err != nil {
+			return err
+		}
+	}
+	return nil
+}

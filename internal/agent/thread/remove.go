@@ -1,0 +1,96 @@
+package thread
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// AttrNumber is where a checkpoint is that was kept as it had been.
+const AttrNumber = attrNumber
+
+// Behind returns the keys of some checkpoints behind one, at most limit, with those of everything that was kept with them. The keys of a checkpoint are together;
+// what is kept behind it comes first.
+func (s *Store) Behind(ctx context.Context, ref Ref, number int64, limit int) ([]table.Key, error) {
+	query := keys.CheckpointsAfter(ref.Workspace, ref.Deployment, ref.Thread, number)
+	query.Limit = max(limit/(maxKept+3), 1)
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query checkpoints to erase: %w", err)
+	}
+	var found []table.Key
+	for _, item := range page.Items {
+		b, err := decodeCheckpoint(item)
+		if err != nil {
+			return nil, err
+		}
+		at, err := checkpoint(item, b)
+		if err != nil {
+			return nil, err
+		}
+		own := []table.Key{item.Key}
+		if at.Own() {
+			kept, err := s.KeptBehind(ctx, ref, at.Number, 0, limit)
+			if err != nil {
+				return nil, err
+			}
+			if len(kept) > 0 {
+				if len(found) > 0 {
+					return found, nil
+				}
+				return kept, nil
+			}
+			own = append(own, keys.CheckpointName(ref.Workspace, ref.Deployment, ref.Thread, at.ID),
+				keys.Frame(ref.Workspace, ref.Deployment, ref.Thread, at.Number))
+			for _, kept := range at.Agent.Keep {
+				if kept.Number == at.Number {
+					own = append(own, keys.KeptFrame(ref.Workspace, ref.Deployment, ref.Thread, kept.NS, kept.Number))
+				}
+			}
+		}
+		found = append(found, own...)
+	}
+	return found, nil
+}
+
+// KeptBehind returns the keys of what was kept behind an agent's checkpoint after a place, at most limit.
+func (s *Store) KeptBehind(ctx context.Context, ref Ref, mark, place int64, limit int) ([]table.Key, error) {
+	query := keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark)
+	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, place+1).SK
+	query.To = keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, 99_999_999).SK
+	query.Limit = limit
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query what the agent kept: %w", err)
+	}
+	found := make([]table.Key, len(page.Items))
+	for i, item := range page.Items {
+		found[i] = item.Key
+	}
+	return found, nil
+}
+
+// Original returns the write that keeps the newest checkpoint under another key, as it is stored.
+func (s *State) Original(ref Ref, key table.Key) table.Put {
+	item := s.item(ref, record.Encode(s.body))
+	item.Key = key
+	item.Attrs[attrNumber] = s.At.Number
+	return table.Put{Item: item}
+}
+
+// ReadOriginal returns a checkpoint that Original kept.
+func (s *Store) ReadOriginal(ctx context.Context, key table.Key) (Checkpoint, error) {
+	item, err := s.table.Get(ctx, key)
+	if err != nil {
+		return Checkpoint{}, fmt.Errorf("get checkpoint as it was: %w", err)
+	}
+	b, err := decodeCheckpoint(item)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	number := item.Int(attrNumber)
+	return Checkpoint{ID: b.ID, Number: number, Next: b.Next, Tasks: b.Tasks, Agent: b.Agent}, nil
+}

@@ -1,0 +1,293 @@
+package thread
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Filter says which threads are wanted. A search reads entries of the list only, which hold all that it asks about.
+type Filter struct {
+	// IDs are those of the only threads to look at, nil for all.
+	IDs      []string
+	Metadata match.Filter
+	// Status is "" for all.
+	Status Status
+}
+
+// Sort is the member by which a search orders threads.
+type Sort string
+
+const (
+	// SortCreated is the order of the list itself: a search reads no more than its page, and what the filter refuses on the way there.
+	SortCreated Sort = "created_at"
+	// All other orders look at the whole list.
+
+	// SortID orders by id.
+	SortID Sort = "thread_id"
+	// SortStatus orders by status.
+	SortStatus Sort = "status"
+	// SortUpdated orders by the last change of a thread.
+	SortUpdated Sort = "updated_at"
+	// SortStateUpdated orders by the last change of a thread's state; threads without a state are the oldest.
+	SortStateUpdated Sort = "state_updated_at"
+)
+
+const (
+	// maxSorted is how far into an order that is not the list's own a search may look, as it holds what is before the page.
+	maxSorted = 10_000
+	// maxLooked is how many threads such a search looks at.
+	maxLooked = 100_000
+)
+
+// Search says which page of threads is wanted, in which order.
+type Search struct {
+	Filter
+	SortBy    Sort
+	Ascending bool
+	table.Window
+}
+
+// Found is one page of threads.
+type Found struct {
+	Threads []Thread
+	// More says that there are others behind the page.
+	More bool
+	// Total is how many there are in all, 0 where the search has not come to know.
+	Total int
+}
+
+// orders compare threads by a member.
+var orders = map[Sort]func(a, b Thread) int{
+	SortCreated: func(a, b Thread) int { return a.Created.Compare(b.Created) },
+	SortID:      func(a, b Thread) int { return cmp.Compare(a.Thread, b.Thread) },
+	SortStatus:  func(a, b Thread) int { return cmp.Compare(a.Status, b.Status) },
+	SortUpdated: func(a, b Thread) int { return a.Updated.Compare(b.Updated) },
+	SortStateUpdated: func(a, b Thread) int {
+		return a.StateUpdated.Compare(b.StateUpdated)
+	},
+}
+
+// Search returns a page of a deployment's threads: fewer than were asked for where their metadata is large, but one at least. matches, which may be nil, is asked last
+// about what passes the filter.
+func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search, matches func(Thread) (bool, error)) (Found, error) {
+	order := orders[search.SortBy]
+	if order == nil {
+		return Found{}, fmt.Errorf("search threads: there is no order by %q", search.SortBy)
+	}
+	compare := func(a, b Thread) int {
+		result := cmp.Or(order(a, b), cmp.Compare(a.Thread, b.Thread))
+		if search.Ascending {
+			return result
+		}
+		return -result
+	}
+	if search.SortBy == SortCreated && search.IDs == nil {
+		return s.listed(ctx, workspace, deployment, search, compare, matches)
+	}
+	if search.IDs == nil && search.Offset+search.Limit >= maxSorted {
+		return Found{}, fault.New(fault.Invalid, "offset and limit reach beyond %d threads, which only sort_by created_at can.", maxSorted-1)
+	}
+	search.Room = table.PageRoom
+	found, all, err := table.Sorted(ctx, s.table, table.Sorting[Thread]{
+		Each: s.eachOf(workspace, deployment, search), Decode: search.decode, Accept: matches, Compare: compare,
+		Slim: func(t *Thread) { t.Metadata, t.Interrupts = nil, nil }, Window: search.Window,
+	})
+	return Found{Threads: found, More: all > search.Offset+len(found), Total: all}, err
+}
+
+// listed searches in the order of the list: nobody needs those before the page, nor those behind it but one.
+func (s *Store) listed(
+	ctx context.Context, workspace, deployment string, search Search, compare func(a, b Thread) int, matches func(Thread) (bool, error),
+) (found Found, err error) {
+	var shards []*shard
+	for _, query := range keys.ThreadLists(workspace, deployment) {
+		query.Reverse, query.Bytes = !search.Ascending, shardBytes
+		query.Limit = min(search.Offset+search.Limit+1, shardPage)
+		shards = append(shards, &shard{query: query})
+	}
+	skip, room := search.Offset, table.PageRoom
+	for {
+		next, err := s.nextOf(ctx, shards, search.Filter, compare)
+		if err != nil || next == nil {
+			found.Total = search.Offset - skip + len(found.Threads)
+			return found, err
+		}
+		if matches != nil {
+			if ok, err := matches(*next); err != nil {
+				return found, err
+			} else if !ok {
+				continue
+			}
+		}
+		if skip > 0 {
+			skip--
+			continue
+		}
+		if room -= len(next.Metadata); len(found.Threads) == search.Limit || (room < 0 && len(found.Threads) > 0) {
+			found.More = true
+			if rest, all := loaded(shards); all && matches == nil {
+				found.Total = search.Offset + len(found.Threads) + 1 + rest
+			}
+			return found, nil
+		}
+		found.Threads = append(found.Threads, *next)
+	}
+}
+
+// eachOf hands over the threads that a search names, or all of the list.
+func (s *Store) eachOf(workspace, deployment string, search Search) func(context.Context, func(*table.Item) error) error {
+	if search.IDs != nil {
+		return func(ctx context.Context, take func(*table.Item) error) error {
+			return s.eachNamed(ctx, workspace, deployment, search.IDs, take)
+		}
+	}
+	return func(ctx context.Context, take func(*table.Item) error) error {
+		looked := 0
+		return table.Each(ctx, s.table, func(item *table.Item) error {
+			if looked++; looked > s.most {
+				return fault.New(fault.Invalid, "There are more than %d threads, which sort_by %s would look at: sort_by created_at does not, nor does a search by ids.", s.most, search.SortBy)
+			}
+			return take(item)
+		}, keys.ThreadLists(workspace, deployment)...)
+	}
+}
+
+// namedAtOnce is how many threads that a search names are read at a time.
+const namedAtOnce = 32
+
+func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, named []string, take func(*table.Item) error) error {
+	ids := slices.Clone(named)
+	slices.Sort(ids)
+	for some := range slices.Chunk(slices.Compact(ids), namedAtOnce) {
+		look := make([]table.Key, len(some))
+		for i, thread := range some {
+			look[i] = keys.Thread(workspace, deployment, thread)
+		}
+		items, err := s.table.GetBatch(ctx, look...)
+		if err != nil {
+			return fmt.Errorf("get threads: %w", err)
+		}
+		for _, item := range items {
+			if item == nil {
+				continue
+			}
+			if err := take(item); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// Count returns how many of a deployment's threads pass the filter. It reads the whole list, and looks into the entries only for what the filter asks.
+func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {
+	count, all := 0, matches == nil && filter.Status == "" && filter.Metadata.Empty()
+	err := table.Each(ctx, s.table, func(item *table.Item) error {
+		if all {
+			if !isGrave(item) {
+				count++
+			}
+			return nil
+		}
+		t, ok, err := filter.decode(item)
+		if ok && err == nil && matches != nil {
+			ok, err = matches(t)
+		}
+		if ok {
+			count++
+		}
+		return err
+	}, keys.ThreadLists(workspace, deployment)...)
+	return count, err
+}
+
+// shardPage is how many entries of a shard of the list are in memory at a time, shardBytes what they may hold.
+const (
+	shardPage  = 100
+	shardBytes = 1 << 20
+)
+
+// shard is how far a shard of the list was read.
+type shard struct {
+	query  table.Query
+	loaded []Thread
+	ended  bool
+}
+
+// loaded is how many threads were read and not yet taken, and whether these are all.
+func loaded(shards []*shard) (count int, all bool) {
+	for _, sh := range shards {
+		if !sh.ended {
+			return 0, false
+		}
+		count += len(sh.loaded)
+	}
+	return count, true
+}
+
+// nextOf returns the next thread of all shards, the least one by compare; nil behind the last.
+func (s *Store) nextOf(ctx context.Context, shards []*shard, filter Filter, compare func(a, b Thread) int) (*Thread, error) {
+	var from *shard
+	for _, sh := range shards {
+		if err := s.load(ctx, sh, filter); err != nil {
+			return nil, err
+		}
+		if len(sh.loaded) > 0 && (from == nil || compare(sh.loaded[0], from.loaded[0]) < 0) {
+			from = sh
+		}
+	}
+	if from == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	next := from.loaded[0]
+	from.loaded = from.loaded[1:]
+	return &next, nil
+}
+
+// load reads on until the shard has a thread that passes the filter.
+func (s *Store) load(ctx context.Context, sh *shard, filter Filter) error {
+	for len(sh.loaded) == 0 && !sh.ended {
+		page, err := s.table.Query(ctx, sh.query)
+		if err != nil {
+			return fmt.Errorf("query threads: %w", err)
+		}
+		for _, item := range page.Items {
+			t, ok, err := filter.decode(item)
+			if err != nil {
+				return err
+			}
+			if ok {
+				sh.loaded = append(sh.loaded, t)
+			}
+		}
+		sh.query.Cursor, sh.ended = page.Cursor, page.Cursor == ""
+	}
+	return nil
+}
+
+func (f Filter) decode(item *table.Item) (Thread, bool, error) {
+	if isGrave(item) {
+		return Thread{}, false, nil
+	}
+	parts, err := keys.ParseThread(item.Key)
+	if err != nil {
+		return Thread{}, false, err
+	}
+	t, err := decode(Ref(parts), item)
+	if err != nil || (f.Status != "" && t.Status != f.Status) {
+		return t, false, err
+	}
+	ok, err := f.Metadata.Matches(t.Metadata)
+	return t, ok, err
+}
+
+// isGrave tells that an item stands for a thread that is being deleted.
+func isGrave(item *table.Item) bool { return item.Text(record.Kind) == graveKind }

@@ -1,0 +1,185 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Store reads and writes threads and their checkpoints.
+type Store struct {
+	table  table.Table
+	now    clock.Clock
+	recent recent
+	// most is how many threads a search that cannot go along the list looks at.
+	most int
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, now clock.Clock) *Store {
+	return &Store{table: t, now: now, recent: newRecent(), most: maxLooked}
+}
+
+// Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a fault.Conflict, or is returned as it is
+// when keep is set.
+func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, keep bool) (Thread, error) {
+	return s.CreateFor(ctx, ref, metadata, nil, keep)
+}
+
+// CreateFor makes a thread that lives for a time; nil is for ever. One of the id that is being deleted is waited for.
+func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
+	now := s.now()
+	if ref.Thread == "" {
+		ref.Thread = id.New(now)
+	}
+	if len(metadata) == 0 {
+		metadata = json.RawMessage("{}")
+	}
+	if err := checkMetadata(metadata); err != nil {
+		return Thread{}, err
+	}
+	item := table.Item{
+		Key:   ref.Key(),
+		Attrs: record.Attrs(kind, now, table.Attrs{AttrStatus: string(StatusIdle), AttrEpoch: int64(0), AttrCheckpoint: int64(-1)}),
+		Body:  record.Encode(body{Metadata: metadata}),
+		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
+	}
+	writes := []table.Write{table.Put{Item: item, If: table.Absent()}}
+	if ttl != nil {
+		writes = append(writes, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
+	}
+	standing, err := s.putNew(ctx, ref, writes)
+	switch {
+	case err != nil:
+		return Thread{}, err
+	case standing == nil:
+		return decode(ref, &item)
+	case keep:
+		return decode(ref, standing)
+	default:
+		return Thread{}, fault.New(fault.Conflict, "Thread with ID %s already exists.", ref.Thread)
+	}
+}
+
+// graveWait is how long the deletion of a thread may keep a new one of its id waiting.
+const graveWait = 5 * time.Second
+
+// putNew writes a new thread, or returns the one that stands in its place.
+func (s *Store) putNew(ctx context.Context, ref Ref, writes []table.Write) (standing *table.Item, err error) {
+	var gone table.Watcher
+	up := time.NewTimer(graveWait)
+	defer up.Stop()
+	for {
+		err := s.table.Transact(ctx, writes...)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil, nil
+		case !ok:
+			return nil, fmt.Errorf("create thread: %w", err)
+		case !isGrave(failed.Item):
+			return failed.Item, nil
+		}
+		if gone == nil { // it may be gone by now
+			gone = s.table.Watch(ref.Key())
+			defer gone.Stop()
+			continue
+		}
+		select {
+		case <-gone.C():
+		case <-up.C:
+			return nil, fault.New(fault.Unavailable, "Thread with ID %s is being deleted. Try again.", ref.Thread)
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// maxMetadata is how many bytes the metadata of a thread may hold: each run carries them.
+const maxMetadata = 256 << 10
+
+func checkMetadata(metadata json.RawMessage) error {
+	if len(metadata) <= maxMetadata {
+		return nil
+	}
+	return fault.Shape(fault.Detail{
+		Loc: []any{"body", "metadata"}, Type: "value_error",
+		Msg: fmt.Sprintf("Value error, metadata holds %d bytes: the limit is %d", len(metadata), maxMetadata),
+	})
+}
+
+// Get returns a thread; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Thread, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Thread{}, notFound(ref)
+	}
+	if err != nil {
+		return Thread{}, fmt.Errorf("get thread: %w", err)
+	}
+	if isGrave(item) {
+		return Thread{}, notFound(ref)
+	}
+	return decode(ref, item)
+}
+
+func notFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
+}
+
+// Erase removes up to a page of a deployment's threads with everything in their partitions, and reports whether more are left.
+func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
+	for _, query := range keys.ThreadLists(workspace, deployment) {
+		query.Limit = 20
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return false, fmt.Errorf("list threads: %w", err)
+		}
+		for _, item := range page.Items {
+			parts, err := keys.ParseThread(item.Key)
+			if err != nil {
+				return false, err
+			}
+			err = s.Delete(ctx, Ref(parts))
+			if fault.Is(err, fault.NotFound) { // a grave, or the list lags behind
+				err = s.erasePartition(ctx, item.Key)
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		more = more || page.Cursor != ""
+	}
+	return more, nil
+}
+
+// erasePartition removes what is in a thread's partition. The thread's own item goes last, as it is what lists find, with what brings a timer to it.
+func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
+	var last []table.Write
+	err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool {
+		stays := item.Key == threadKey || item.Text(record.Kind) == ttlKind
+		if stays {
+			last = append(last, table.Delete{Key: item.Key})
+		}
+		return !stays
+	})
+	if err != nil {
+		return fmt.Errorf("erase thread partition: %w", err)
+	}
+	if len(last) == 0 {
+		return nil
+	}
+	if err := s.table.Transact(ctx, last...); err != nil {
+		return fmt.Errorf("erase thread: %w", err)
+	}
+	return nil
+}

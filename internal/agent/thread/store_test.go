@@ -1,0 +1,268 @@
+package thread_test
+
+import (
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ref := newRef()
+	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"user":"u"}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := s.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(created, got); diff != "" {
+		t.Errorf("read thread (-created +read):\n%s", diff)
+	}
+	want := thread.Thread{
+		Ref: ref, Created: created.Created, Updated: created.Created, Status: thread.StatusIdle,
+		Metadata: json.RawMessage(`{"user":"u"}`), Interrupts: json.RawMessage(`{}`), Lock: thread.Lock{Checkpoint: -1},
+	}
+	if diff := cmp.Diff(want, created); diff != "" {
+		t.Errorf("created thread (-want +got):\n%s", diff)
+	}
+}
+
+func TestAThreadWithoutIDGetsOne(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	created, err := s.Create(t.Context(), thread.Ref{Workspace: "w", Deployment: "d"}, nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !id.Valid(created.Thread) || string(created.Metadata) != `{}` {
+		t.Errorf("got id %q with metadata %s", created.Thread, created.Metadata)
+	}
+	if _, err := s.Get(t.Context(), created.Ref); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAThreadThatExistsIsAConflictOrKept(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ref := newRef()
+	first, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), false); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	kept, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(first, kept); diff != "" {
+		t.Errorf("kept thread (-first +kept):\n%s", diff)
+	}
+}
+
+func TestOneOfManyCreatesAThread(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ref := newRef()
+	errs := make([]error, 16)
+	var clients sync.WaitGroup
+	for i := range errs {
+		clients.Go(func() { _, errs[i] = s.Create(t.Context(), ref, nil, false) })
+	}
+	clients.Wait()
+	created := 0
+	for _, err := range errs {
+		if err == nil {
+			created++
+		} else if !fault.Is(err, fault.Conflict) {
+			t.Errorf("got %v, want a conflict", err)
+		}
+	}
+	if created != 1 {
+		t.Errorf("%d created the thread, want 1", created)
+	}
+}
+
+// watched is a table that tells when one of its items is watched.
+type watched struct {
+	*meter
+	begun chan struct{}
+}
+
+func (w watched) Watch(key table.Key) table.Watcher {
+	defer close(w.begun)
+	return w.Table.Watch(key)
+}
+
+// TestAThreadIsCreatedWhereOneIsBeingDeleted has its deletion wait until the creation does.
+func TestAThreadIsCreatedWhereOneIsBeingDeleted(t *testing.T) {
+	t.Parallel()
+	_, m := newStore(t)
+	w := watched{m, make(chan struct{})}
+	s, ref := thread.NewStore(w, ticking()), newRef()
+	if _, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":1}`), false); err != nil {
+		t.Fatal(err)
+	}
+	buried := make(chan struct{})
+	m.committed = func(writes []table.Write) {
+		if put, ok := writes[0].(table.Put); ok && len(put.Item.Body) == 0 {
+			close(buried)
+			<-w.begun
+		}
+	}
+	deleted := make(chan error)
+	go func() { deleted <- s.Delete(t.Context(), ref) }()
+	<-buried
+	created, err := s.Create(t.Context(), ref, json.RawMessage(`{"n":2}`), false)
+	if err != nil || string(created.Metadata) != `{"n":2}` {
+		t.Errorf("got %s (%v)", created.Metadata, err)
+	}
+	if err := <-deleted; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestAnUnknownThreadIsNotFound(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	ref := newRef()
+	if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	for name, other := range map[string]thread.Ref{
+		"id":         {Workspace: "w", Deployment: "d", Thread: newRef().Thread},
+		"deployment": {Workspace: "w", Deployment: "e", Thread: ref.Thread},
+		"workspace":  {Workspace: "x", Deployment: "d", Thread: ref.Thread},
+	} {
+		if _, err := s.Get(t.Context(), other); !fault.Is(err, fault.NotFound) {
+			t.Errorf("another %s: got %v, want not found", name, err)
+		}
+	}
+}
+
+func TestTheLockChangesOnlyFromTheEpochThatWasRead(t *testing.T) {
+	t.Parallel()
+	s, m := newStore(t)
+	read, err := s.Create(t.Context(), newRef(), nil, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Transact(t.Context(), read.ChangeLock(start, table.Attrs{thread.AttrRun: "r1", thread.AttrBusy: true})); err != nil {
+		t.Fatal(err)
+	}
+	err = m.Transact(t.Context(), read.ChangeLock(start, table.Attrs{thread.AttrRun: "r2"}))
+	if _, ok := errors.AsType[*table.ConditionFailed](err); !ok {
+		t.Errorf("got %v, want a failed condition", err)
+	}
+	got, err := s.Get(t.Context(), read.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(thread.Lock{Epoch: 1, Run: "r1", Busy: true, Checkpoint: -1}, got.Lock); diff != "" {
+		t.Errorf("lock (-want +got):\n%s", diff)
+	}
+}
+
+func TestEraseRemovesEverythingOfADeployment(t *testing.T) {
+	t.Parallel()
+	s, m := newStore(t)
+	const threads = 25 // more than a page of them
+	refs := make([]thread.Ref, threads)
+	for i := range refs {
+		refs[i] = newRef()
+		if _, err := s.Create(t.Context(), refs[i], nil, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st := thread.Empty()
+	for i := range 150 { // more than a transaction can delete
+		advance(t, m, st, refs[0], `{"n":`+strconv.Itoa(i)+`}`)
+	}
+	other := thread.Ref{Workspace: "w", Deployment: "other", Thread: refs[0].Thread}
+	if _, err := s.Create(t.Context(), other, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	for more := true; more; {
+		var err error
+		if more, err = s.Erase(t.Context(), "w", "d"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, ref := range refs {
+		page, err := m.Query(t.Context(), keys.Partition(ref.Workspace, ref.Deployment, ref.Thread))
+		if err != nil || len(page.Items) > 0 {
+			t.Errorf("thread %s has %d items left, error %v", ref.Thread, len(page.Items), err)
+		}
+	}
+	if _, err := s.Get(t.Context(), other); err != nil {
+		t.Errorf("the other deployment's thread: %v", err)
+	}
+}
+
+func TestThreadsAreThereWhenTheTableIsOpenedAgain(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "table.db")
+	first := openTable(t, path)
+	ref, st := newRef(), thread.Empty()
+	created, err := thread.NewStore(first, ticking()).Create(t.Context(), ref, json.RawMessage(`{"a":1}`), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		advance(t, first, st, ref, `{"messages":["`+strconv.Itoa(i)+`"]}`)
+	}
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := thread.NewStore(openTable(t, path), ticking())
+	got, err := s.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(created, got); diff != "" {
+		t.Errorf("thread (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(string(st.Values.JSON()), string(stateAt(t, s, ref, 1000).Values.JSON())); diff != "" {
+		t.Errorf("state (-before +after):\n%s", diff)
+	}
+}
+
+// TestMetadataHasALimit also when it grows by a change.
+func TestMetadataHasALimit(t *testing.T) {
+	t.Parallel()
+	s, _ := newStore(t)
+	member := func(name string) json.RawMessage {
+		return json.RawMessage(`{"` + name + `":"` + strings.Repeat("x", 200<<10) + `"}`)
+	}
+	created, err := s.Create(t.Context(), newRef(), member("a"), false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, patched := s.Patch(t.Context(), created.Ref, thread.Patch{Metadata: member("b")})
+	_, made := s.Create(t.Context(), newRef(), json.RawMessage(`{"a":"`+strings.Repeat("x", 256<<10)+`"}`), false)
+	for _, err := range []error{patched, made} {
+		if !fault.Is(err, fault.Unprocessable) {
+			t.Errorf("got %v, want words", err)
+		}
+	}
+	if _, err := s.Patch(t.Context(), created.Ref, thread.Patch{Metadata: member("a")}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,196 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Subgraph is a checkpoint of a subgraph, as clients see it.
+type Subgraph struct {
+	graph.Checkpoint
+
+	Created string
+	// Root and RootID are the number and the id of the checkpoint of the graph's own that it came after.
+	Root   int64
+	RootID string
+}
+
+// Subgraphs returns the newest checkpoints of the subgraphs since an agent's own checkpoint, by namespace. Of those that last, only what came since is known.
+func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
+	found := map[string]Subgraph{}
+	err := s.behind(ctx, ref, number, nil, func(c Subgraph) error {
+		found[c.NS] = c
+		return nil
+	})
+	return found, err
+}
+
+// behind calls visit with the checkpoints of subgraphs since an agent's own checkpoint, oldest first: those of one namespace, or with nil of all.
+func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, visit func(Subgraph) error) error {
+	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
+	if err != nil || len(items) == 0 {
+		return err
+	}
+	root, err := s.StateAt(ctx, ref, number)
+	if err != nil {
+		return err
+	}
+	values := map[string]*state.Values{}
+	for _, item := range items {
+		if ns != nil && item.Text(attrNS) != *ns {
+			continue
+		}
+		var b sinceBody
+		if err := errors.Join(record.Check(item, sinceKind), record.Decode(item, &b)); err != nil {
+			return err
+		}
+		if b.Shown == nil {
+			continue
+		}
+		c := Subgraph{Checkpoint: unnamed(item), Created: item.Text(record.Created), Root: number, RootID: root.At.ID}
+		before := new(state.Values)
+		switch {
+		case b.Shown.Self:
+			before = values[c.NS]
+		case b.Shown.Root:
+			before = root.Values.Clone()
+		}
+		if err := before.Apply(b.Shown.Patch); err != nil {
+			return fmt.Errorf("item %v: %w", item.Key, err)
+		}
+		values[c.NS] = before
+		c.Values, c.Next, c.Tasks, c.Metadata = before.JSON(), b.Shown.Next, b.Shown.Tasks, b.Shown.Metadata
+		if err := visit(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Wanted is which checkpoints of a subgraph are looked for.
+type Wanted struct {
+	NS string
+	// ID is the one to find, "" for all.
+	ID string
+	// Root is the number of the agent's own checkpoint that they came after; Newest looks after all, newest first.
+	Root int64
+	// Before is the id of the checkpoint before which they lie, "" for the newest.
+	Before string
+	// Match refuses others; nil takes all.
+	Match func(Subgraph) bool
+	Limit int
+}
+
+// searchRoom is how many bytes of what agents kept are looked at for a subgraph at most: who asks for one that a long thread has not, or has long left behind, gets
+// what was found until then.
+const searchRoom = 256 << 20
+
+// SubgraphHistory returns checkpoints of a subgraph, newest first, up to the limit: fewer where their values are large, but one at least.
+func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]Subgraph, error) {
+	l := subgraphLook{Wanted: wanted, store: s, ref: ref, room: historyRoom, begun: wanted.Before == ""}
+	if wanted.Root != Newest {
+		err := l.after(ctx, wanted.Root)
+		return l.found, err
+	}
+	query := keys.FramesSinceBefore(ref.Workspace, ref.Deployment, ref.Thread, Newest)
+	query.Reverse, query.Limit, query.Bytes = true, firstLook, historyBytes
+	for looked := 0; looked < searchRoom; {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("query what the agent kept: %w", err)
+		}
+		for _, item := range page.Items {
+			looked += len(item.Body)
+			if err := l.item(ctx, item); err != nil {
+				return nil, err
+			}
+			if l.full() {
+				return l.found, nil
+			}
+		}
+		if page.Cursor == "" {
+			break
+		}
+		query.Cursor, query.Limit = page.Cursor, historyPage
+	}
+	return l.found, nil
+}
+
+// subgraphLook is a look for checkpoints of a subgraph.
+type subgraphLook struct {
+	Wanted
+
+	store *Store
+	ref   Ref
+	found []Subgraph
+	// room is how many bytes the values may hold that are to be found yet.
+	room int
+	// begun says that the one before which they lie was passed.
+	begun bool
+	// done is the number of the checkpoint of the agent's own that was looked after last, if there is one.
+	done  int64
+	looks bool
+}
+
+func (l *subgraphLook) full() bool { return len(l.found) >= l.Limit || l.room <= 0 }
+
+// item looks after the checkpoint that an item came after, if it is one of those that are wanted, and that was not done before.
+func (l *subgraphLook) item(ctx context.Context, item *table.Item) error {
+	if item.Text(attrNS) != l.NS || item.Text(attrTask) != "" || (l.ID != "" && item.Text(attrID) != l.ID) {
+		return nil
+	}
+	number, err := keys.FrameSinceNumber(item.Key)
+	if err != nil || (l.looks && number == l.done) {
+		return err
+	}
+	l.looks, l.done = true, number
+	return l.after(ctx, number)
+}
+
+// errPassed ends a look at the checkpoints after one.
+var errPassed = errors.New("passed")
+
+// after adds those that came after a checkpoint of the agent's own.
+func (l *subgraphLook) after(ctx context.Context, number int64) error {
+	var some []Subgraph
+	room := l.room
+	forget := func(i int) {
+		room += len(some[i].Values)
+		some = slices.Delete(some, i, i+1)
+	}
+	err := l.store.behind(ctx, l.ref, number, &l.NS, func(c Subgraph) error {
+		if l.Before != "" && c.ID == l.Before {
+			l.begun = true
+			return errPassed
+		}
+		if (l.ID != "" && c.ID != l.ID) || (l.Match != nil && !l.Match(c)) {
+			return nil
+		}
+		if i := slices.IndexFunc(some, func(other Subgraph) bool { return other.ID == c.ID }); i >= 0 {
+			forget(i) // the agent has said it anew
+		}
+		some = append(some, c)
+		for room -= len(c.Values); len(some) > l.Limit-len(l.found) || (room < 0 && len(some) > 1); {
+			forget(0)
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, errPassed) {
+		return err
+	}
+	if !l.begun { // they all are newer
+		return nil
+	}
+	l.room = room
+	slices.Reverse(some)
+	l.found = append(l.found, some...)
+	return nil
+}

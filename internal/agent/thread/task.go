@@ -1,0 +1,105 @@
+package thread
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// Task is a task of an agent's checkpoint, as the agent says it.
+type Task struct {
+	ID         string            `json:"id"`
+	Name       string            `json:"name"`
+	Error      *string           `json:"error"`
+	Interrupts []json.RawMessage `json:"interrupts"`
+	Checkpoint *struct {
+		NS string `json:"checkpoint_ns"`
+		ID string `json:"checkpoint_id"`
+	} `json:"checkpoint"`
+	Result json.RawMessage `json:"result"`
+	Path   json.RawMessage `json:"path"`
+}
+
+// TasksOf reads the tasks of a checkpoint; what is none is left out.
+func TasksOf(raw json.RawMessage) []Task {
+	var list []json.RawMessage
+	if len(raw) == 0 || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	var tasks []Task
+	for _, one := range list {
+		var t Task
+		if json.Unmarshal(one, &t) == nil && t.ID != "" {
+			tasks = append(tasks, t)
+		}
+	}
+	return tasks
+}
+
+// InterruptsOf are the questions of a checkpoint's tasks: a JSON object by task id, nil when there are none. What CheckTasks refuses is left out.
+func InterruptsOf(c Checkpoint) json.RawMessage {
+	asked, _ := questionsOf(c.Tasks)
+	return asked.JSON()
+}
+
+// CheckTasks refuses the tasks of a checkpoint whose questions could not be kept.
+func CheckTasks(tasks json.RawMessage) error {
+	_, err := questionsOf(tasks)
+	return err
+}
+
+// questionsOf returns the questions of tasks up to the bound, without those that are none, and what is wrong with the others.
+func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
+	for _, t := range TasksOf(tasks) {
+		for _, question := range t.Interrupts {
+			err = errors.Join(err, asked.Add(t.ID, question))
+		}
+	}
+	return asked, err
+}
+
+// maxQuestions is how many bytes the questions of a pause may hold: they are kept on the run itself, which must stay small.
+const maxQuestions = 128 << 10
+
+// Questions are what a graph that paused asks, by task. The zero value has none.
+type Questions struct {
+	byTask map[string][]json.RawMessage
+	size   int
+}
+
+// QuestionID is the id of a question, which must be an object that clients can read.
+func QuestionID(question json.RawMessage) (string, error) {
+	var head struct {
+		ID string `json:"id"`
+	}
+	if err := json.Unmarshal(question, &head); err != nil {
+		return "", fmt.Errorf("a question is no object whose id is a text: %.40s", question)
+	}
+	return head.ID, nil
+}
+
+// Add adds a question, unless it is none or there are too many.
+func (q *Questions) Add(task string, question json.RawMessage) error {
+	if _, err := QuestionID(question); err != nil {
+		return err
+	}
+	size := q.size + len(task) + len(question)
+	if size > maxQuestions {
+		return fmt.Errorf("the questions of a pause hold %d bytes: the limit is %d", size, maxQuestions)
+	}
+	if q.byTask == nil {
+		q.byTask = map[string][]json.RawMessage{}
+	}
+	q.byTask[task], q.size = append(q.byTask[task], question), size
+	return nil
+}
+
+// JSON is an object of lists by task, nil when there is no question.
+func (q *Questions) JSON() json.RawMessage {
+	if len(q.byTask) == 0 {
+		return nil
+	}
+	return record.Encode(q.byTask)
+}

@@ -1,0 +1,222 @@
+package thread
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Ref names a thread. Every read and write begins with the workspace.
+type Ref struct {
+	Workspace, Deployment, Thread string
+}
+
+// Key is the thread's storage key.
+func (r Ref) Key() table.Key { return keys.Thread(r.Workspace, r.Deployment, r.Thread) }
+
+// Root is the id of what the thread's first checkpoint follows, the empty state, where a branch may begin, too. Its number is -1.
+func (r Ref) Root() string { return r.Thread[:len(r.Thread)-numberDigits] + digits(-1) }
+
+// Status is what a thread shows of its runs.
+type Status string
+
+const (
+	// StatusIdle: no run is in flight.
+	StatusIdle Status = "idle"
+	// StatusBusy: a run is in flight.
+	StatusBusy Status = "busy"
+	// StatusInterrupted: the last run paused for a person.
+	StatusInterrupted Status = "interrupted"
+	// StatusError: the last run failed.
+	StatusError Status = "error"
+)
+
+// Thread is a conversation.
+type Thread struct {
+	Ref
+	Created, Updated time.Time
+	Status           Status
+	// Metadata is a JSON object.
+	Metadata json.RawMessage
+	// Interrupts are the questions that a paused graph waits on, by task id: a JSON object.
+	Interrupts json.RawMessage
+	// StateUpdated is when the newest checkpoint was sealed, zero before the first.
+	StateUpdated time.Time
+	Lock         Lock
+}
+
+// Lock orders the runs of a thread. Run ids sort by the order of their turns.
+type Lock struct {
+	// Epoch counts the changes of the lock.
+	Epoch int64
+	// Run is the active run, or the last that was; "" before the first.
+	Run string
+	// Busy says that Run is in flight.
+	Busy bool
+	// Due is until when Run waits for its time, zero when it does not: a run created meanwhile goes before it.
+	Due time.Time
+	// Last is the newest run of the thread: Run, or one that waits behind it.
+	Last string
+	// Overtaken is the newest of the runs that were ever overtaken by an interrupt, "" when none was: those up to it that are still pending never begin.
+	Overtaken string
+	// OvertakenWhy says why they were overtaken, the newest time that some were.
+	OvertakenWhy string
+	// Tail is the newest of the runs that were not delayed, TailAt when it was created.
+	Tail   string
+	TailAt time.Time
+	// Cut and CutTo are the first and the last of the runs that are being removed, "" when there are none. They exist no more; what they wrote is erased
+	// before anything else is written.
+	Cut, CutTo string
+	// Sealed is the newest run of which everything worth keeping is in the state.
+	Sealed string
+	// Unsealed says that an interrupt left runs between Sealed and Run that are not folded into the state yet.
+	Unsealed bool
+	// Position is that of the last event of the sealed runs.
+	Position int64
+	// Checkpoint is the number of the newest checkpoint of the sealed runs, -1 when there is none.
+	Checkpoint int64
+}
+
+// Removes reports whether a run is among those that are being removed.
+func (l Lock) Removes(run string) bool { return l.Cut != "" && l.Cut <= run && run <= l.CutTo }
+
+const kind = "thread"
+
+// Names of the thread item's attributes.
+const (
+	AttrStatus     = "status"
+	AttrEpoch      = "epoch"
+	AttrRun        = "run"
+	AttrBusy       = "busy"
+	AttrDue        = "due"
+	AttrLast       = "last"
+	AttrOvertaken  = "overtaken"
+	AttrTail       = "tail"
+	AttrTailAt     = "tail_at"
+	AttrCut        = "cut"
+	AttrCutTo      = "cut_to"
+	AttrSealed     = "sealed"
+	AttrUnsealed   = "unsealed"
+	AttrPosition   = "position"
+	AttrCheckpoint = "checkpoint"
+
+	AttrOvertakenWhy = "overtaken_why"
+
+	attrStateUpdated = "state_updated"
+)
+
+// body is what the thread's item holds beside its attributes, which each change of the lock writes anew. It changes under the lock's epoch, too.
+type body struct {
+	Metadata   json.RawMessage `json:"metadata"`
+	Interrupts json.RawMessage `json:"interrupts,omitempty"`
+}
+
+func decode(ref Ref, item *table.Item) (Thread, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Thread{}, err
+	}
+	created, updated, err := record.Times(item)
+	if err != nil {
+		return Thread{}, err
+	}
+	var b body
+	if err := record.Decode(item, &b); err != nil {
+		return Thread{}, err
+	}
+	t := Thread{
+		Ref: ref, Created: created, Updated: updated,
+		Status:     Status(item.Text(AttrStatus)),
+		Metadata:   b.Metadata,
+		Interrupts: json.RawMessage("{}"),
+		Lock: Lock{
+			Epoch:      item.Int(AttrEpoch),
+			Run:        item.Text(AttrRun),
+			Busy:       item.Bool(AttrBusy),
+			Last:       item.Text(AttrLast),
+			Overtaken:  item.Text(AttrOvertaken),
+			Tail:       item.Text(AttrTail),
+			Cut:        item.Text(AttrCut),
+			CutTo:      item.Text(AttrCutTo),
+			Sealed:     item.Text(AttrSealed),
+			Unsealed:   item.Bool(AttrUnsealed),
+			Position:   item.Int(AttrPosition),
+			Checkpoint: item.Int(AttrCheckpoint),
+		},
+	}
+	t.Lock.OvertakenWhy = item.Text(AttrOvertakenWhy)
+	if b.Interrupts != nil {
+		t.Interrupts = b.Interrupts
+	}
+	if _, known := item.Attrs[AttrTail]; !known { // no run was ever delayed
+		t.Lock.Tail = t.Lock.Last
+	}
+	var errs [3]error
+	t.StateUpdated, errs[0] = record.Time(item, attrStateUpdated)
+	t.Lock.Due, errs[1] = record.Time(item, AttrDue)
+	t.Lock.TailAt, errs[2] = record.Time(item, AttrTailAt)
+	return t, errors.Join(errs[:]...)
+}
+
+// ChangeLock returns the write that changes a thread's lock under the condition that its epoch is the one that was read; every such change
+// counts the epoch up.
+func (t Thread) ChangeLock(now time.Time, set table.Attrs) table.Update {
+	change := record.Change(t.Key(), now, set, table.Equals(AttrEpoch, t.Lock.Epoch))
+	if number, ok := change.Set[AttrCheckpoint].(int64); ok && number != t.Lock.Checkpoint {
+		change.Set[attrStateUpdated] = clock.Format(now)
+	}
+	change.Add[AttrEpoch] = 1
+	return change
+}
+
+// Occupy makes a change of the lock one that gives it to a run, which waits for its time if due is not zero.
+func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
+	change.Set[AttrRun], change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = run, true, string(StatusBusy), ""
+	if !due.IsZero() {
+		change.Set[AttrDue] = clock.Format(due)
+	}
+	if !t.Lock.Busy {
+		change.Index = map[table.Index]table.Key{table.ByDue: keys.BusyThread(t.Workspace, t.Deployment, t.Thread)}
+	}
+}
+
+// Leave makes a change of the lock one that leaves the thread to nobody.
+func (t Thread) Leave(change *table.Update, status Status) {
+	change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = false, string(status), ""
+	change.Index = map[table.Index]table.Key{table.ByDue: {}}
+}
+
+// Belong makes a change of the lock one that notes in the thread's metadata which assistant and graph its first run was for, where the client has not said so.
+func (t Thread) Belong(change *table.Update, assistant, graph string) {
+	members := map[string]json.RawMessage{}
+	if json.Unmarshal(t.Metadata, &members) != nil {
+		return
+	}
+	before := len(members)
+	for name, value := range map[string]string{"graph_id": graph, "assistant_id": assistant} {
+		if members[name] == nil && value != "" {
+			members[name] = record.Encode(value)
+		}
+	}
+	if len(members) == before {
+		return
+	}
+	b := body{Metadata: record.Encode(members)}
+	if string(t.Interrupts) != "{}" && change.Body == nil {
+		b.Interrupts = t.Interrupts
+	}
+	change.Body = record.Encode(b)
+}
+
+// Ask makes a change of the lock one that leaves the thread with the questions of a run that paused: an object of interrupts by task id, or nil. What
+// does not change them does not write the body.
+func (t Thread) Ask(change *table.Update, interrupts json.RawMessage) {
+	if interrupts == nil && string(t.Interrupts) == "{}" {
+		return
+	}
+	change.Body = record.Encode(body{Metadata: t.Metadata, Interrupts: interrupts})
+}

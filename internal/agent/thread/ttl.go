@@ -1,0 +1,143 @@
+package thread
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Strategy is what becomes of a thread whose time is over.
+type Strategy string
+
+const (
+	// StrategyDelete deletes it.
+	StrategyDelete Strategy = "delete"
+	// StrategyKeepLatest keeps its newest state and no history.
+	StrategyKeepLatest Strategy = "keep_latest"
+)
+
+// TTL is how long a thread lives after it last changed.
+type TTL struct {
+	Strategy Strategy `json:"strategy"`
+	Minutes  float64  `json:"minutes"`
+}
+
+// Duration is the time as such.
+func (t TTL) Duration() time.Duration { return time.Duration(t.Minutes * float64(time.Minute)) }
+
+const ttlKind = "thread-ttl"
+
+// putTTL is the write that sets a thread's time to live, and when a timer looks at it. Changes of the thread do not move that: the timer itself sees whether there
+// were some.
+func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
+	return table.Put{Item: table.Item{
+		Key: keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), Attrs: record.Attrs(ttlKind, now, nil), Body: record.Encode(ttl),
+		Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
+	}}
+}
+
+// TTL returns a thread's time to live, nil when it has none.
+func (s *Store) TTL(ctx context.Context, ref Ref) (*TTL, error) {
+	item, err := s.table.Get(ctx, keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil //nolint:nilnil // it has none
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get time to live: %w", err)
+	}
+	return decodeTTL(item)
+}
+
+func decodeTTL(item *table.Item) (*TTL, error) {
+	var ttl TTL
+	if err := errors.Join(record.Check(item, ttlKind), record.Decode(item, &ttl)); err != nil {
+		return nil, err
+	}
+	return &ttl, nil
+}
+
+const (
+	// sweepPage is how many threads of a shard a pass looks at in one read.
+	sweepPage = 20
+	// sweepLimit is how many threads of a shard a pass looks at.
+	sweepLimit = 500
+	// sweepAgain is when a thread is looked at again that was busy when its time was over.
+	sweepAgain = time.Minute
+)
+
+// Sweep deletes, or prunes, the threads whose time is over, a bounded number in one pass, and goes on with deletions that died. When ctx ends, it leaves the
+// rest to the next pass, which is no error.
+func (s *Store) Sweep(ctx context.Context, dueBy time.Time) error {
+	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, s.sweep)
+}
+
+// sweep does what a thread's time to live says.
+func (s *Store) sweep(ctx context.Context, item *table.Item) error {
+	parts, err := keys.ParseThread(item.Key)
+	if err != nil {
+		return err
+	}
+	ref := Ref(parts)
+	ttl, err := decodeTTL(item)
+	if err != nil {
+		return err
+	}
+	stored, err := s.table.Get(ctx, ref.Key())
+	switch {
+	case errors.Is(err, table.ErrNotFound): // an index may lag behind; if not, this is what was left
+		return s.erasePartition(ctx, ref.Key())
+	case err != nil:
+		return fmt.Errorf("get thread: %w", err)
+	case isGrave(stored):
+		return s.erasePartition(ctx, ref.Key())
+	}
+	t, err := decode(ref, stored)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	switch due := t.Updated.Add(ttl.Duration()); {
+	case due.After(now):
+		return s.moveTTL(ctx, item, ref, due)
+	case t.Lock.Busy || t.Lock.Unsealed:
+		return s.moveTTL(ctx, item, ref, now.Add(sweepAgain))
+	case ttl.Strategy == StrategyKeepLatest:
+		if err := s.Prune(ctx, t); err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		return s.moveTTL(ctx, item, ref, now.Add(max(ttl.Duration(), sweepAgain)))
+	}
+	err = s.Delete(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	return err
+}
+
+// moveTTL has a timer look at a thread again later, unless somebody has changed its time to live meanwhile.
+func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time.Time) error {
+	change := table.Update{
+		Key: item.Key, Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
+		If: table.Equals(record.Created, item.Text(record.Created)),
+	}
+	err := s.table.Transact(ctx, change)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); err == nil || ok {
+		return nil
+	}
+	return fmt.Errorf("move time to live: %w", err)
+}
+
+// encoded is the body of the thread's item.
+func (t Thread) encoded() []byte {
+	b := body{Metadata: t.Metadata}
+	if string(t.Interrupts) != "{}" {
+		b.Interrupts = t.Interrupts
+	}
+	return record.Encode(b)
+}

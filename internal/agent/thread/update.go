@@ -1,0 +1,297 @@
+package thread
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Edit is a change of a thread's state that belongs to no run. It is made on the state as it was read, and stored if no run has begun since. It belongs to one
+// goroutine.
+type Edit struct {
+	store  *Store
+	thread Thread
+	// State is the state with what was changed so far.
+	State *State
+	frame *Frame
+	// Within is the subgraph's checkpoint that the agent made last, if it made one.
+	Within graph.Checkpoint
+	writes []table.Write
+}
+
+// Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose run is in flight is a fault.Conflict. What earlier
+// runs leave behind must be in the state already.
+func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error) {
+	if t.Lock.Busy {
+		return nil, BusyFault(t.Ref)
+	}
+	e := &Edit{store: s, thread: t}
+	if number == Newest {
+		number = t.Lock.Checkpoint
+	}
+	var err error
+	if e.State, err = s.StateAt(ctx, t.Ref, number); err != nil {
+		return nil, err
+	}
+	if number != t.Lock.Checkpoint {
+		pending, err := s.Pending(ctx, t.Ref, e.State.At, "")
+		if err != nil {
+			return nil, err
+		}
+		e.State.Fork(t.Lock.Checkpoint, pending)
+	}
+	return e, nil
+}
+
+// Before returns what an agent needs to make the change itself: its own checkpoint, and the updates that it does not have yet.
+func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpdate, error) {
+	var err error
+	if e.frame, err = e.store.Frame(ctx, e.thread.Ref, e.State.At.Agent); err != nil {
+		return nil, nil, err
+	}
+	pending, err := e.store.Pending(ctx, e.thread.Ref, e.State.At, "")
+	return e.frame.Checkpoints(), pending, err
+}
+
+// Thread is the id of the thread that is changed.
+func (e *Edit) Thread() string { return e.thread.Thread }
+
+// Fold makes updates as nodes, through the server's own reducers, and one checkpoint of them. Updates of nothing make one, too.
+func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
+	now := e.store.now()
+	newID := func() string { return id.New(now) }
+	before := e.State.Values.Clone()
+	var pending []graph.StateUpdate
+	for _, update := range updates {
+		for _, values := range oneOrMany(update) {
+			values, err := state.Coerce(values, newID)
+			if err == nil {
+				_, err = e.State.Values.Reduce(values, newID)
+			}
+			if err != nil {
+				return fault.New(fault.Invalid, "The values cannot be applied: %v.", err)
+			}
+			pending = append(pending, graph.StateUpdate{Values: values, AsNode: update.AsNode})
+		}
+	}
+	patch, err := before.Replace(e.State.Values.JSON())
+	if err != nil {
+		return err
+	}
+	change := Change{Graph: graphID, Source: SourceUpdate, Patch: patch, Pending: pending}
+	e.writes = append(e.writes, e.State.Advance(e.thread.Ref, now, change))
+	return nil
+}
+
+// oneOrMany returns the values of an update, of which a list has several; those of a command are its own update.
+func oneOrMany(update graph.StateUpdate) []json.RawMessage {
+	values := update.Values
+	if len(values) == 0 || string(values) == "null" {
+		var command struct{ Update json.RawMessage }
+		if len(update.Command) > 0 && json.Unmarshal(update.Command, &command) == nil && len(command.Update) > 0 {
+			values = command.Update
+		}
+	}
+	var list []json.RawMessage
+	if len(values) > 0 && values[0] == '[' && json.Unmarshal(values, &list) == nil {
+		return list
+	}
+	return []json.RawMessage{orNull(values)}
+}
+
+// Follow takes a checkpoint that the agent has made of the change. Those of subgraphs are kept with it.
+func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
+	if err := CheckTasks(c.Tasks); err != nil {
+		return err
+	}
+	now := e.store.now()
+	if c.NS != "" {
+		e.Within = bare(c)
+		write, err := e.frame.Subgraph(now, e.State, c)
+		if write != nil {
+			e.writes = append(e.writes, write)
+		}
+		return err
+	}
+	if put, same := e.State.Amend(e.thread.Ref, c); same {
+		e.writes = Replace(e.writes, put)
+		return nil
+	}
+	patch, err := e.State.Values.Replace(orNull(c.Values))
+	if err != nil {
+		return err
+	}
+	writes, err := e.State.Follow(e.frame, now, Change{Graph: graphID, Source: SourceUpdate, Patch: patch}, c)
+	e.writes = append(e.writes, writes...)
+	return err
+}
+
+// Replace puts a write in the place of the one that waits for the same key, or behind all others.
+func Replace(writes []table.Write, put table.Put) []table.Write {
+	for i, write := range writes {
+		if waiting, ok := write.(table.Put); ok && waiting.Item.Key == put.Item.Key {
+			put.If = waiting.If
+			writes[i] = put
+			return writes
+		}
+	}
+	return append(writes, put)
+}
+
+// maxEdit is how many writes an edit may have: it is stored wholly or not at all, in one transaction with the lock.
+const maxEdit = table.MaxWrites - 1
+
+// check refuses an edit that a table cannot hold.
+func (e *Edit) check() error {
+	if len(e.writes) > maxEdit {
+		return fault.New(fault.Invalid, "The change makes %d checkpoints, or items that are kept with them: the limit is %d. Make it in several requests.", len(e.writes), maxEdit)
+	}
+	for _, write := range e.writes {
+		if put, ok := write.(table.Put); ok && len(put.Item.Body) > table.MaxBody {
+			return fault.New(fault.TooLarge, "The thread's state would hold %d bytes: the limit is %d.", len(put.Item.Body), table.MaxBody)
+		}
+	}
+	return nil
+}
+
+// Commit stores the change. A run that was created meanwhile makes it a fault.Conflict.
+func (e *Edit) Commit(ctx context.Context) error {
+	if err := e.check(); err != nil || len(e.writes) == 0 {
+		return err
+	}
+	lock := e.thread.ChangeLock(e.store.now(), table.Attrs{AttrCheckpoint: newestOf(e.writes, e.thread.Lock.Checkpoint)})
+	e.settle(&lock)
+	err := e.store.table.Transact(ctx, append(e.writes, lock)...)
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return BusyFault(e.thread.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("change state: %w", err)
+	}
+	return nil
+}
+
+// newestOf is the number of the last checkpoint among writes.
+func newestOf(writes []table.Write, newest int64) int64 {
+	for _, write := range writes {
+		if put, ok := write.(table.Put); ok && put.Item.Text(record.Kind) == checkpointKind {
+			if number, err := keys.CheckpointNumber(put.Item.Key); err == nil {
+				newest = number
+			}
+		}
+	}
+	return newest
+}
+
+// settle makes the thread show what an agent said of its own checkpoint: whether it waits for anything.
+func (e *Edit) settle(lock *table.Update) {
+	if !e.State.At.Own() {
+		return
+	}
+	status := StatusIdle
+	if len(e.State.At.Next) > 0 {
+		status = StatusInterrupted
+	}
+	lock.Set[AttrStatus] = string(status)
+	e.thread.Ask(lock, InterruptsOf(e.State.At))
+}
+
+// copyBatch is how many items are copied in one transaction, copyBytes how many bytes beside the last of them.
+const (
+	copyBatch = 50
+	copyBytes = 1 << 20
+)
+
+// Copy makes a thread with the state and the history of another, but without its runs. One that is busy, or that changes meanwhile, is a fault.Conflict: nothing of the
+// copy is left then.
+func (s *Store) Copy(ctx context.Context, t Thread) (Thread, error) {
+	if t.Lock.Busy {
+		return Thread{}, BusyFault(t.Ref)
+	}
+	now := s.now()
+	ref := t.Ref
+	ref.Thread = id.New(now)
+	made, err := s.copy(ctx, ref, t, now)
+	if err != nil {
+		return Thread{}, errors.Join(err, s.erasePartition(context.WithoutCancel(ctx), ref.Key()))
+	}
+	return made, nil
+}
+
+func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
+	for _, query := range keys.CheckpointLog(t.Workspace, t.Deployment, t.Thread) {
+		if err := s.copyItems(ctx, ref, t, query); err != nil {
+			return Thread{}, err
+		}
+	}
+	return s.put(ctx, ref, t, now)
+}
+
+// transactCopy writes a part of a copy under the condition that the thread is still as it was read.
+func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Write) error {
+	err := s.table.Transact(ctx, append(writes, table.Check{Key: t.Key(), If: table.Equals(AttrEpoch, t.Lock.Epoch)})...)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return changedFault(t.Ref)
+	}
+	if err != nil {
+		return fmt.Errorf("copy thread: %w", err)
+	}
+	return nil
+}
+
+func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) error {
+	query.Limit, query.Bytes = copyBatch, copyBytes
+	for {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return fmt.Errorf("query thread to copy: %w", err)
+		}
+		var writes []table.Write
+		for _, item := range page.Items {
+			moved := *item
+			moved.Key = keys.InThread(ref.Workspace, ref.Deployment, ref.Thread, item.Key)
+			writes = append(writes, table.Put{Item: moved, If: table.Absent()})
+		}
+		if len(writes) > 0 {
+			if err := s.transactCopy(ctx, t, writes...); err != nil {
+				return err
+			}
+		}
+		if page.Cursor == "" {
+			return nil
+		}
+		query.Cursor = page.Cursor
+	}
+}
+
+// put creates the copy itself, when everything else is there.
+func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thread, error) {
+	b := body{Metadata: t.Metadata}
+	if string(t.Interrupts) != "{}" {
+		b.Interrupts = t.Interrupts
+	}
+	item := table.Item{
+		Key:   ref.Key(),
+		Attrs: record.Attrs(kind, now, table.Attrs{AttrStatus: string(t.Status), AttrEpoch: int64(0), AttrCheckpoint: t.Lock.Checkpoint}),
+		Body:  record.Encode(b),
+		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
+	}
+	if !t.StateUpdated.IsZero() {
+		item.Attrs[attrStateUpdated] = clock.Format(t.StateUpdated)
+	}
+	if err := s.transactCopy(ctx, t, table.Put{Item: item, If: table.Absent()}); err != nil {
+		return Thread{}, err
+	}
+	return decode(ref, &item)
+}

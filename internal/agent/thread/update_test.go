@@ -1,0 +1,138 @@
+package thread_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// edit makes changes of a thread's state, each a checkpoint, and returns what becomes of them.
+func edit(t *testing.T, s *thread.Store, ref thread.Ref, values ...string) error {
+	t.Helper()
+	found, err := s.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := s.Edit(t.Context(), found, thread.Newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range values {
+		if err := e.Fold("agent", []graph.StateUpdate{{Values: json.RawMessage(one), AsNode: "n"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return e.Commit(t.Context())
+}
+
+// TestAnEditIsStoredWhollyOrNotAtAll and one that cannot be is refused in words.
+func TestAnEditIsStoredWhollyOrNotAtAll(t *testing.T) {
+	t.Parallel()
+	many := make([]string, table.MaxWrites)
+	for i := range many {
+		many[i] = fmt.Sprintf(`{"n":%d}`, i)
+	}
+	half := func(name string) string { return fmt.Sprintf(`{%q:%q}`, name, strings.Repeat("x", table.MaxBody*2/3)) }
+	for name, c := range map[string]struct {
+		values []string
+		kind   fault.Kind
+		words  string
+	}{
+		"as many checkpoints as fit":        {many[1:], "", ""},
+		"one more":                          {many, fault.Invalid, "The change makes 99 checkpoints, or items that are kept with them: the limit is 98. Make it in several requests."},
+		"a state beyond what a table holds": {[]string{`{}`, half("a"), half("b")}, fault.TooLarge, "The thread's state would hold 4"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, m := newStore(t)
+			ref := newRef()
+			if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+				t.Fatal(err)
+			}
+			transactions := 0
+			m.committed = func([]table.Write) { transactions++ }
+			err := edit(t, s, ref, c.values...)
+			stored := stateAt(t, s, ref, 1000).At.Number + 1
+			if c.kind == "" {
+				if err != nil || transactions != 1 || stored != int64(len(c.values)) {
+					t.Errorf("got %d checkpoints by %d transactions, error %v", stored, transactions, err)
+				}
+				return
+			}
+			if !fault.Is(err, c.kind) || !strings.HasPrefix(err.Error(), c.words) || stored != 0 {
+				t.Errorf("got %d checkpoints and error %v", stored, err)
+			}
+		})
+	}
+}
+
+// copied is a thread with some large checkpoints.
+func copied(t *testing.T) (*thread.Store, *meter, thread.Ref) {
+	t.Helper()
+	s, m := newStore(t)
+	ref := newRef()
+	if _, err := s.Create(t.Context(), ref, nil, false); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 8 {
+		if err := edit(t, s, ref, fmt.Sprintf(`{"a%d":%q}`, i, strings.Repeat("x", 300<<10))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return s, m, ref
+}
+
+func mustCopy(t *testing.T, s *thread.Store, ref thread.Ref) (thread.Thread, error) {
+	t.Helper()
+	found, err := s.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s.Copy(t.Context(), found)
+}
+
+// TestACopyIsMadeInParts that fit into memory, however large the thread is.
+func TestACopyIsMadeInParts(t *testing.T) {
+	t.Parallel()
+	s, m, ref := copied(t)
+	m.committed = func([]table.Write) {}
+	made, err := mustCopy(t, s, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	largest := m.largestPage
+	if want, got := stateAt(t, s, ref, 1000).Values, stateAt(t, s, made.Ref, 1000).Values; !want.Equal(got) {
+		t.Error("the copy has another state")
+	}
+	if limit := 4 << 20; largest > limit {
+		t.Errorf("%d bytes were in memory at once", largest)
+	}
+}
+
+// TestACopyOfAThreadThatChanges is refused, and leaves nothing behind.
+func TestACopyOfAThreadThatChanges(t *testing.T) {
+	t.Parallel()
+	s, m, ref := copied(t)
+	var of string
+	m.committed = func(writes []table.Write) {
+		if key := writes[0].Target(); of == "" && key.PK != ref.Key().PK {
+			of = key.PK
+			if err := edit(t, s, ref, `{"more":1}`); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if _, err := mustCopy(t, s, ref); !fault.Is(err, fault.Conflict) {
+		t.Errorf("got %v, want a conflict", err)
+	}
+	page, err := m.Query(t.Context(), table.Query{PK: of})
+	if of == "" || err != nil || len(page.Items) > 0 {
+		t.Errorf("%d items of the copy are left, error %v", len(page.Items), err)
+	}
+}

@@ -1,0 +1,218 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
+)
+
+// owner is the deployment as its assistants know it.
+func (s server) owner(ctx context.Context) (assistant.Owner, error) {
+	d := served(ctx)
+	graphs, err := s.graphs(ctx)
+	return assistant.Owner{Workspace: d.Workspace, Deployment: d.Deployment, Graphs: graphs, Created: d.Created}, err
+}
+
+// named returns the assistant that a request names, by its id or by its graph.
+func (s server) named(ctx context.Context, name string) (assistant.Owner, assistant.Assistant, error) {
+	owner, err := s.owner(ctx)
+	if err != nil {
+		return owner, assistant.Assistant{}, err
+	}
+	found, err := s.Assistants.Named(ctx, owner, nameOf(name))
+	return owner, found, err
+}
+
+// nameOf writes an id as it is stored; a graph's name stays.
+func nameOf(assistantID string) string {
+	if isID(assistantID) {
+		return strings.ToLower(assistantID)
+	}
+	return assistantID
+}
+
+// CreateAssistant makes an assistant.
+func (s server) CreateAssistant(ctx context.Context, request CreateAssistantRequestObject) (CreateAssistantResponseObject, error) {
+	owner, err := s.owner(ctx)
+	if err != nil {
+		return nil, err
+	}
+	asked := request.Body
+	name := text(asked.Name)
+	if name == "" {
+		name = "Untitled"
+	}
+	made, err := s.Assistants.Create(ctx, owner, strings.ToLower(text(asked.AssistantID)), assistant.Content{
+		Graph: asked.GraphID, Name: name, Description: asked.Description, Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
+	}, asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing)
+	return CreateAssistant200JSONResponse(showAssistant(made)), err
+}
+
+// GetAssistant reads an assistant.
+func (s server) GetAssistant(ctx context.Context, request GetAssistantRequestObject) (GetAssistantResponseObject, error) {
+	_, found, err := s.named(ctx, request.AssistantID)
+	return GetAssistant200JSONResponse(showAssistant(found)), err
+}
+
+// PatchAssistant makes a new version of an assistant.
+func (s server) PatchAssistant(ctx context.Context, request PatchAssistantRequestObject) (PatchAssistantResponseObject, error) {
+	owner, found, err := s.named(ctx, request.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	asked := request.Body
+	changed, err := s.Assistants.Update(ctx, owner, found.Assistant, assistant.Patch{
+		Graph: asked.GraphID, Name: asked.Name, Description: asked.Description,
+		Config: present(asked.Config), Context: present(asked.Context), Metadata: present(asked.Metadata),
+	})
+	return PatchAssistant200JSONResponse(showAssistant(changed)), err
+}
+
+// DeleteAssistant removes an assistant, and the threads whose metadata names it when they are to go, too.
+func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error) {
+	owner, found, err := s.named(ctx, request.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	if isTrue(request.Params.DeleteThreads) {
+		// The assistant goes last: whoever asks again, because this did not come to its end, still finds it.
+		if err := s.deleteThreadsOf(ctx, found.Assistant); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.Assistants.Delete(ctx, owner, found.Assistant); err != nil {
+		return nil, err
+	}
+	return DeleteAssistant204Response{}, nil
+}
+
+// threadsAtOnce is how many threads of an assistant are found before they are deleted.
+const threadsAtOnce = 100
+
+func (s server) deleteThreadsOf(ctx context.Context, assistantID string) error {
+	filter, err := match.Parse(object(map[string]any{"assistant_id": assistantID}))
+	if err != nil {
+		return err
+	}
+	d := served(ctx)
+	search := thread.Search{Filter: thread.Filter{Metadata: filter}, SortBy: thread.SortCreated}
+	search.Limit = threadsAtOnce
+	for {
+		found, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, nil)
+		if err != nil {
+			return err
+		}
+		for _, t := range found.Threads {
+			if err := s.Threads.Delete(ctx, t.Ref); err != nil && !fault.Is(err, fault.NotFound) {
+				return err
+			}
+		}
+		if !found.More {
+			return nil
+		}
+	}
+}
+
+// SearchAssistants lists the assistants that match.
+func (s server) SearchAssistants(ctx context.Context, request SearchAssistantsRequestObject) (SearchAssistantsResponseObject, error) {
+	asked := request.Body
+	owner, search, err := s.assistantSearch(ctx, AssistantCount{GraphID: asked.GraphID, Metadata: asked.Metadata, Name: asked.Name})
+	if err != nil {
+		return nil, err
+	}
+	if asked.SortBy != nil {
+		search.SortBy = string(*asked.SortBy)
+	}
+	search.Ascending = asked.SortOrder != nil && *asked.SortOrder == SortOrderAsc
+	search.Limit, search.Offset = orElse(asked.Limit, 10), orElse(asked.Offset, 0)
+	found, total, err := s.Assistants.Search(ctx, owner, search)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]any, len(found))
+	for i, a := range found {
+		shown[i] = showAssistant(a)
+	}
+	return page{items: shown, selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, nil
+}
+
+// CountAssistants counts the assistants that match.
+func (s server) CountAssistants(ctx context.Context, request CountAssistantsRequestObject) (CountAssistantsResponseObject, error) {
+	owner, search, err := s.assistantSearch(ctx, *request.Body)
+	if err != nil {
+		return nil, err
+	}
+	_, total, err := s.Assistants.Search(ctx, owner, search)
+	return CountAssistants200JSONResponse(total), err
+}
+
+func (s server) assistantSearch(ctx context.Context, asked AssistantCount) (assistant.Owner, assistant.Search, error) {
+	owner, err := s.owner(ctx)
+	filter, problem := match.Parse(present(asked.Metadata))
+	return owner, assistant.Search{Graph: text(asked.GraphID), Name: text(asked.Name), Metadata: filter}, errors.Join(err, problem)
+}
+
+// ListAssistantVersions lists the versions of an assistant, newest first.
+func (s server) ListAssistantVersions(ctx context.Context, request ListAssistantVersionsRequestObject) (ListAssistantVersionsResponseObject, error) {
+	owner, found, err := s.named(ctx, request.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	filter, err := match.Parse(present(request.Body.Metadata))
+	if err != nil {
+		return nil, err
+	}
+	versions, err := s.Assistants.Versions(ctx, owner, found.Assistant, assistant.Search{
+		Metadata: filter, Limit: orElse(request.Body.Limit, 10), Offset: orElse(request.Body.Offset, 0),
+	})
+	shown := make(ListAssistantVersions200JSONResponse, len(versions))
+	for i, version := range versions {
+		shown[i] = showAssistant(version)
+	}
+	return shown, err
+}
+
+// SetLatestAssistantVersion makes a version the one that runs take.
+func (s server) SetLatestAssistantVersion(
+	ctx context.Context, request SetLatestAssistantVersionRequestObject,
+) (SetLatestAssistantVersionResponseObject, error) {
+	owner, found, err := s.named(ctx, request.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := s.Assistants.SetLatest(ctx, owner, found.Assistant, request.Body.Version)
+	return SetLatestAssistantVersion200JSONResponse(showAssistant(changed)), err
+}
+
+// showAssistant is an assistant as the interface has it.
+func showAssistant(a assistant.Assistant) Assistant {
+	return Assistant{
+		AssistantID: a.Assistant, GraphID: a.Graph, Name: a.Name, Description: a.Description, Version: a.Version,
+		Config: orEmpty(a.Config), Context: orEmpty(a.Context), Metadata: orEmpty(a.Metadata),
+		CreatedAt: clock.Format(a.Created), UpdatedAt: clock.Format(a.Updated),
+	}
+}
+
+// runnable returns the assistant that a request to run names, and lays what the request brings over what the assistant has.
+func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assistant, error) {
+	d := served(ctx)
+	if d.Active == "" {
+		return assistant.Assistant{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+	}
+	owner, found, err := s.named(ctx, body.AssistantID)
+	if len(owner.Graphs) == 0 && !isID(body.AssistantID) {
+		// The agent does not say which graphs it has, or cannot be asked now; it will refuse others.
+		found, err = assistant.Default(d.Workspace, d.Deployment, body.AssistantID, d.Created), nil
+	}
+	if err != nil {
+		return assistant.Assistant{}, err
+	}
+	body.Config, body.Context, body.Metadata, err = found.Apply(present(body.Config), present(body.Context), present(body.Metadata))
+	return found, err
+}

@@ -1,0 +1,76 @@
+package agentserver
+
+import (
+	"context"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// AgentTokens knows the agents of deployments by the tokens that they are invoked with.
+type AgentTokens interface {
+	// Admit tells whether a token is that of an agent of the deployment.
+	Admit(ctx context.Context, ref deployment.Ref, token string) (bool, error)
+}
+
+// caller is who sent the request: an agent at the store of its own deployment, or whom the authenticator knows.
+func (s server) caller(r *http.Request) (apikey.Principal, error) {
+	if s.Tokens != nil && isOfStore(r) {
+		principal, ok, err := AgentCaller(r, s.Tokens, r.PathValue("deployment_id"))
+		if ok || err != nil {
+			return principal, err
+		}
+	}
+	return s.Authenticator.Key(r)
+}
+
+// AgentCaller tells whether an agent sent a request to a deployment's store: with its invoke token as bearer token and the workspace in X-Tenant-Id, as all
+// bearer tokens need it.
+func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ apikey.Principal, ok bool, err error) {
+	token, isBearer := auth.Bearer(r.Header)
+	tenant := strings.ToLower(r.Header.Get(auth.HeaderTenant))
+	if r.Header.Get(auth.HeaderKey) != "" || !isBearer || strings.HasPrefix(token, apikey.Prefix) || !isID(tenant) || !isID(deploymentID) {
+		return apikey.Principal{}, false, nil
+	}
+	ok, err = tokens.Admit(r.Context(), deployment.Ref{Workspace: tenant, Deployment: deploymentID}, token)
+	return apikey.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
+}
+
+// isOfStore tells a path of the store, below that of the deployment.
+func isOfStore(r *http.Request) bool {
+	return strings.HasPrefix(r.URL.Path, "/d/"+r.PathValue("deployment_id")+"/store/")
+}
+
+// mayCancel tells whether the loss of the request's connection ends a run.
+func mayCancel(r *http.Request) bool {
+	cancel, err := strconv.ParseBool(r.URL.Query().Get("cancel_on_disconnect"))
+	return err == nil && cancel
+}
+
+// searches are the last words of paths that only read although a body says what.
+var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces"}
+
+// authorize lets viewers look, agents use the store of their own deployment, and all others run.
+func authorize(principal apikey.Principal, r *http.Request) error {
+	permission := workspace.RunsCreate
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && slices.Contains(searches, path.Base(r.URL.Path)))
+	// A connection that ends a run when it is lost does more than look.
+	if reads && !mayCancel(r) {
+		permission = workspace.RunsRead
+	}
+	if principal.Role == workspace.Agent && isOfStore(r) && principal.Subject == r.PathValue("deployment_id") {
+		return nil
+	}
+	if !principal.May(permission) {
+		return fault.New(fault.Forbidden, "The credentials do not allow this: the role %q lacks the permission %s.", principal.Role, permission)
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// CancelRun ends a run that has not ended.
+func (s server) CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error) {
+	ref := runRef(ctx, request.ThreadID, request.RunID)
+	if err := s.Runs.Cancel(ctx, ref, actionOf(request.Params.Action)); err != nil {
+		return nil, err
+	}
+	if !isTrue(request.Params.Wait) {
+		return CancelRun202Response{}, nil
+	}
+	if _, err := s.Runs.Seal(ctx, ref.Ref); err != nil {
+		return nil, err
+	}
+	return CancelRun204Response{}, nil
+}
+
+func actionOf(asked *CancelAction) run.Action {
+	if asked == nil {
+		return run.Keep
+	}
+	return run.Action(*asked)
+}
+
+// CancelRuns ends the runs of a status, or some of a thread.
+func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject) (CancelRunsResponseObject, error) {
+	asked, action := request.Body, actionOf(request.Params.Action)
+	byRun := asked.ThreadID != nil || len(asked.RunIds) > 0
+	if (asked.Status != nil) == byRun || (byRun && (asked.ThreadID == nil || len(asked.RunIds) == 0)) {
+		return nil, fault.Shape(fault.Detail{
+			Loc: []any{"body"}, Type: "value_error", Msg: "Input should have either status, or thread_id and run_ids",
+		})
+	}
+	var found bool
+	var err error
+	if byRun {
+		found, err = s.cancelOf(ctx, *asked.ThreadID, asked.RunIds, action)
+	} else {
+		d := served(ctx)
+		found, err = s.Runs.CancelDeployment(ctx, d.Workspace, d.Deployment, run.Only(*asked.Status), action)
+	}
+	if err == nil && !found {
+		err = run.NothingToCancel()
+	}
+	return CancelRuns204Response{}, err
+}
+
+// cancelOf ends runs of a thread, from the last to the first, so that none begins because those before it are ended. Those that are over are left as they are.
+func (s server) cancelOf(ctx context.Context, threadID string, runs []string, action run.Action) (found bool, err error) {
+	for _, id := range slices.Backward(runs) {
+		err := s.Runs.Cancel(ctx, runRef(ctx, threadID, id), action)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return found, err
+		}
+		found = found || err == nil
+	}
+	return found, nil
+}
+
+// DeleteRun deletes a run that has ended.
+func (s server) DeleteRun(ctx context.Context, request DeleteRunRequestObject) (DeleteRunResponseObject, error) {
+	return DeleteRun204Response{}, s.Runs.Delete(ctx, runRef(ctx, request.ThreadID, request.RunID))
+}
+
+// disconnectLimit is how long the cancel of a run may take whose client has gone.
+const disconnectLimit = 10 * time.Second
+
+// leave cancels a run if the connection that waits for it was lost before it ended, and that is what its client wants. A server that stops is no such loss.
+func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
+	if !cancel || !errors.Is(context.Cause(ctx), context.Canceled) {
+		return
+	}
+	after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
+	defer stop()
+	if err := s.Runs.Abandon(after, ref); err != nil && !fault.Is(err, fault.NotFound) {
+		slog.ErrorContext(after, "run was not cancelled when its client had gone", "run", ref.Run, "error", err)
+	}
+}
+
+// TakeUpStatelessRun takes up the answer of a run on a thread of its own, which has the same id.
+func (s server) TakeUpStatelessRun(ctx context.Context, request TakeUpStatelessRunRequestObject) (TakeUpStatelessRunResponseObject, error) {
+	id := strings.ToLower(request.RunID)
+	if request.Part == "join" {
+		return s.join(ctx, runRef(ctx, id, id), request.Params.CancelOnDisconnect)
+	}
+	stream, err := s.takeUp(ctx, runRef(ctx, id, id), request.Params.LastEventID, request.Params.StreamMode)
+	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
+	return stream, err
+}
+
+// VisitTakeUpStatelessRunResponse implements TakeUpStatelessRunResponseObject.
+func (f finalValues) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return f.write(w) }
+
+// VisitTakeUpStatelessRunResponse implements TakeUpStatelessRunResponseObject.
+func (e eventStream) VisitTakeUpStatelessRunResponse(w http.ResponseWriter) error { return e.write(w) }

@@ -1,0 +1,114 @@
+package agentserver
+
+import (
+	"encoding/json"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// content is what the chunks of a message add up to: a text, or blocks, of which those with the same index belong together.
+type content struct {
+	text   string
+	blocks []map[string]json.RawMessage
+	isList bool
+}
+
+// add appends the content of a chunk and reports whether it is of a form that can be.
+func (c *content) add(raw json.RawMessage) bool {
+	var whole string
+	if json.Unmarshal(raw, &whole) == nil {
+		c.addText(whole)
+		return true
+	}
+	var parts []json.RawMessage
+	if json.Unmarshal(raw, &parts) != nil {
+		return false
+	}
+	if !c.isList && c.text != "" {
+		c.blocks = []map[string]json.RawMessage{textBlock(c.text)}
+	}
+	c.isList = true
+	for _, part := range parts {
+		var text string
+		var block map[string]json.RawMessage
+		if json.Unmarshal(part, &text) == nil {
+			c.addText(text)
+		} else if json.Unmarshal(part, &block) == nil && block != nil {
+			c.blocks = mergeBlock(c.blocks, block)
+		}
+	}
+	return true
+}
+
+// addText appends to the text, or among blocks to the last one if it is of text.
+func (c *content) addText(text string) {
+	if !c.isList {
+		c.text += text
+		return
+	}
+	if text == "" {
+		return
+	}
+	if last := len(c.blocks) - 1; last >= 0 && c.blocks[last]["text"] != nil && !numbered(c.blocks[last]) {
+		mergeMembers(c.blocks[last], textBlock(text))
+		return
+	}
+	c.blocks = append(c.blocks, textBlock(text))
+}
+
+func textBlock(text string) map[string]json.RawMessage {
+	return map[string]json.RawMessage{"type": record.Encode("text"), "text": record.Encode(text)}
+}
+
+// json is the content as a message has it.
+func (c *content) json() json.RawMessage {
+	if !c.isList {
+		return record.Encode(c.text)
+	}
+	return record.Encode(append([]map[string]json.RawMessage{}, c.blocks...))
+}
+
+// numbered tells whether a block, or a piece of a tool call, says which one it belongs to. Some providers send an index that is null.
+func numbered(block map[string]json.RawMessage) bool {
+	return len(block["index"]) > 0 && string(block["index"]) != "null"
+}
+
+// mergeBlock adds a block to the one with its index, or behind all others.
+func mergeBlock(blocks []map[string]json.RawMessage, block map[string]json.RawMessage) []map[string]json.RawMessage {
+	for _, other := range blocks {
+		if numbered(block) && string(other["index"]) == string(block["index"]) {
+			mergeMembers(other, block)
+			return blocks
+		}
+	}
+	return append(blocks, block)
+}
+
+// growing are the members of blocks and tool calls that arrive in pieces; all others come whole.
+var growing = map[string]bool{"text": true, "args": true, "input": true, "thinking": true, "reasoning": true, "signature": true, "partial_json": true}
+
+func mergeMembers(into, from map[string]json.RawMessage) {
+	for name, value := range from {
+		var before, more string
+		if growing[name] && json.Unmarshal(into[name], &before) == nil && json.Unmarshal(value, &more) == nil {
+			into[name] = record.Encode(before + more)
+		} else if into[name] == nil || string(value) != "null" {
+			into[name] = value
+		}
+	}
+}
+
+// mergeCalls adds the pieces of tool calls in a chunk to those before.
+func mergeCalls(before, raw json.RawMessage) json.RawMessage {
+	var calls, pieces []map[string]json.RawMessage
+	if json.Unmarshal(raw, &pieces) != nil || (len(before) > 0 && json.Unmarshal(before, &calls) != nil) {
+		return before
+	}
+	for _, piece := range pieces {
+		calls = mergeBlock(calls, piece)
+	}
+	if calls == nil {
+		return raw
+	}
+	return record.Encode(calls)
+}

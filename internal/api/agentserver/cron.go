@@ -1,0 +1,229 @@
+package agentserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// CreateCron makes a cron whose runs have a thread each.
+func (s server) CreateCron(ctx context.Context, request CreateCronRequestObject) (CreateCronResponseObject, error) {
+	made, err := s.createCron(ctx, "", request.Body)
+	return CreateCron200JSONResponse(made), err
+}
+
+// CreateThreadCron makes a cron whose runs are on a thread.
+func (s server) CreateThreadCron(ctx context.Context, request CreateThreadCronRequestObject) (CreateThreadCronResponseObject, error) {
+	t, err := s.Threads.Get(ctx, threadRef(ctx, request.ThreadID))
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.createCron(ctx, t.Thread, request.Body)
+	return CreateThreadCron200JSONResponse(made), err
+}
+
+func (s server) createCron(ctx context.Context, threadID string, asked *CronCreate) (Cron, error) {
+	d := served(ctx)
+	if d.Active == "" {
+		return Cron{}, fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+	}
+	_, named, err := s.named(ctx, asked.AssistantID)
+	if err != nil {
+		return Cron{}, err
+	}
+	content := cron.Content{
+		Graph: named.Graph, AssistantID: named.Assistant, Thread: threadID, Schedule: asked.Schedule, Enabled: true,
+		Request: run.Request{Strategy: run.Enqueue, StreamModes: streamModes(asked.StreamMode)},
+	}
+	err = cronChange{
+		Config: asked.Config, Context: asked.Context, Durability: durability(asked.Durability, asked.CheckpointDuring), Enabled: asked.Enabled, EndTime: asked.EndTime, Input: asked.Input,
+		InterruptAfter: asked.InterruptAfter, InterruptBefore: asked.InterruptBefore, Metadata: asked.Metadata, MultitaskStrategy: asked.MultitaskStrategy,
+		OnRunCompleted: asked.OnRunCompleted, StreamMode: asked.StreamMode, StreamSubgraphs: asked.StreamSubgraphs, Timezone: asked.Timezone, Webhook: asked.Webhook,
+	}.apply(s, &content)
+	if err != nil {
+		return Cron{}, err
+	}
+	made, err := s.Crons.Create(ctx, d.Workspace, d.Deployment, content)
+	return showCron(made), err
+}
+
+// cronChange is what a request says of a cron; what is absent or null stays as it is, but an end that is null is taken away.
+type cronChange CronPatch
+
+func (p cronChange) apply(s server, c *cron.Content) error {
+	if err := state.CheckInput(p.Input); err != nil {
+		return fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
+	}
+	c.Schedule = orElse(p.Schedule, c.Schedule)
+	c.Timezone = orElse(p.Timezone, c.Timezone)
+	if len(p.EndTime) > 0 {
+		end, err := endTime(p.EndTime, c.Timezone)
+		if err != nil {
+			return err
+		}
+		c.End = end
+	}
+	c.Enabled = orElse(p.Enabled, c.Enabled)
+	if p.OnRunCompleted != nil {
+		c.Keep = *p.OnRunCompleted == OnRunCompletedKeep
+	}
+	request := &c.Request
+	for from, to := range map[*json.RawMessage]*json.RawMessage{
+		&p.Input: &request.Input, &p.Config: &request.Config, &p.Context: &request.Context, &p.Metadata: &c.Metadata,
+		&p.InterruptBefore: &request.InterruptBefore, &p.InterruptAfter: &request.InterruptAfter,
+	} {
+		if given := present(*from); given != nil {
+			*to = given
+		}
+	}
+	if p.MultitaskStrategy != nil {
+		request.Strategy = run.Strategy(*p.MultitaskStrategy)
+	}
+	if len(p.StreamMode) > 0 {
+		request.StreamModes = streamModes(p.StreamMode)
+	}
+	request.StreamSubgraphs = orElse(p.StreamSubgraphs, request.StreamSubgraphs)
+	if p.Durability != nil {
+		request.Durability = string(*p.Durability)
+	}
+	if webhook := text(p.Webhook); webhook != "" {
+		if s.Webhooks == nil {
+			return fault.New(fault.Invalid, "This server does not offer: webhook.")
+		}
+		if err := s.Webhooks.CheckURL("webhook", webhook); err != nil {
+			return err
+		}
+		request.Webhook = webhook
+	}
+	return nil
+}
+
+// endTime reads when a cron ends, zero for never.
+func endTime(raw json.RawMessage, timezone string) (time.Time, error) {
+	var end *string
+	if err := json.Unmarshal(raw, &end); err != nil {
+		return time.Time{}, fmt.Errorf("read end_time: %w", err)
+	}
+	if end == nil {
+		return time.Time{}, nil
+	}
+	return cron.ParseEnd(*end, timezone)
+}
+
+// GetCron reads a cron.
+func (s server) GetCron(ctx context.Context, request GetCronRequestObject) (GetCronResponseObject, error) {
+	found, err := s.Crons.Get(ctx, cronRef(ctx, request.CronID))
+	return GetCron200JSONResponse(showCron(found)), err
+}
+
+// PatchCron changes a cron.
+func (s server) PatchCron(ctx context.Context, request PatchCronRequestObject) (PatchCronResponseObject, error) {
+	change := cronChange(*request.Body)
+	if err := change.apply(s, &cron.Content{}); err != nil {
+		return nil, err
+	}
+	changed, err := s.Crons.Update(ctx, cronRef(ctx, request.CronID), func(c *cron.Content) {
+		_ = change.apply(s, c) // it was checked
+	})
+	return PatchCron200JSONResponse(showCron(changed)), err
+}
+
+// DeleteCron removes a cron.
+func (s server) DeleteCron(ctx context.Context, request DeleteCronRequestObject) (DeleteCronResponseObject, error) {
+	if err := s.Crons.Delete(ctx, cronRef(ctx, request.CronID)); err != nil {
+		return nil, err
+	}
+	return DeleteCron204Response{}, nil
+}
+
+// SearchCrons lists the crons that match.
+func (s server) SearchCrons(ctx context.Context, request SearchCronsRequestObject) (SearchCronsResponseObject, error) {
+	asked := request.Body
+	search, err := cronSearch(CronCount{AssistantID: asked.AssistantID, Metadata: asked.Metadata, ThreadID: asked.ThreadID})
+	if err != nil {
+		return nil, err
+	}
+	search.Enabled = asked.Enabled
+	if asked.SortBy != nil {
+		search.SortBy = string(*asked.SortBy)
+	}
+	search.Ascending = asked.SortOrder != nil && *asked.SortOrder == SortOrderAsc
+	search.Window = table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
+	d := served(ctx)
+	found, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
+	shown := make([]any, len(found))
+	for i, c := range found {
+		shown[i] = showCron(c)
+	}
+	return page{items: shown, selected: asked.Select, offset: search.Offset, more: total > search.Offset+len(found), total: total}, err
+}
+
+// CountCrons counts the crons that match.
+func (s server) CountCrons(ctx context.Context, request CountCronsRequestObject) (CountCronsResponseObject, error) {
+	search, err := cronSearch(*request.Body)
+	if err != nil {
+		return nil, err
+	}
+	d := served(ctx)
+	_, total, err := s.Crons.Search(ctx, d.Workspace, d.Deployment, search)
+	return CountCrons200JSONResponse(total), err
+}
+
+func cronSearch(asked CronCount) (cron.Search, error) {
+	filter, err := match.Parse(present(asked.Metadata))
+	search := cron.Search{Metadata: filter, Thread: strings.ToLower(text(asked.ThreadID))}
+	if name := text(asked.AssistantID); name != "" {
+		if search.AssistantID = nameOf(name); !isID(name) {
+			search.AssistantID = assistant.DefaultID(name)
+		}
+	}
+	return search, err
+}
+
+func cronRef(ctx context.Context, cronID string) cron.Ref {
+	d := served(ctx)
+	return cron.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Cron: strings.ToLower(cronID)}
+}
+
+// showCron is a cron as the interface has it.
+func showCron(c cron.Cron) Cron {
+	shown := Cron{
+		CronID: c.Cron, AssistantID: c.AssistantID, Schedule: c.Schedule, Enabled: c.Enabled, Metadata: orEmpty(c.Metadata),
+		CreatedAt: clock.Format(c.Created), UpdatedAt: clock.Format(c.Updated), EndTime: clock.Nullable(c.End), NextRunDate: clock.Nullable(c.Next),
+		Payload: object(map[string]any{
+			"assistant_id": c.AssistantID, "input": orNull(c.Request.Input), "config": orEmpty(c.Request.Config), "context": orEmpty(c.Request.Context),
+			"webhook": optional(c.Request.Webhook), "interrupt_before": orNull(c.Request.InterruptBefore), "interrupt_after": orNull(c.Request.InterruptAfter),
+			"multitask_strategy": c.Request.Strategy, "stream_mode": c.Request.StreamModes, "stream_subgraphs": c.Request.StreamSubgraphs,
+			"durability": cmp.Or(c.Request.Durability, string(DurabilityAsync)),
+		}),
+		ThreadID: optional(c.Thread), Timezone: optional(c.Timezone),
+	}
+	if c.Thread == "" {
+		completed := OnRunCompletedDelete
+		if c.Keep {
+			completed = OnRunCompletedKeep
+		}
+		shown.OnRunCompleted = &completed
+	}
+	return shown
+}
+
+// optional is nil for a text that is not there.
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

@@ -1,0 +1,199 @@
+package agentserver_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// TestACronFiresOnceForEachDueTime has two timers look at a cron whose time has come, also long after: it fires once, and moves on.
+func TestACronFiresOnceForEachDueTime(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
+	wantStatus(t, made, http.StatusOK)
+	due, err := clock.Parse(made.string("next_run_date"))
+	must(t, err)
+	must(t, f.crons.Fire(t.Context(), clock.System()))
+	wantBody(t, f.call(t, "GET", thread+"/runs", nil), []any{}) // it is not due yet
+	late := due.Add(72*time.Hour + time.Second)
+	f.crons.Now = func() time.Time { return late } // three of its times have gone by
+	var timers sync.WaitGroup
+	for range 4 {
+		timers.Go(func() {
+			if err := f.crons.Fire(t.Context(), late); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	timers.Wait()
+	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+	if len(runs) != 1 {
+		t.Fatalf("it fired %d times, want once", len(runs))
+	}
+	metadata, _ := runs[0].(map[string]any)["metadata"].(map[string]any)
+	if metadata["cron_id"] != made.string("cron_id") || metadata["cron_due"] != made.string("next_run_date") {
+		t.Errorf("the run's metadata is %v", metadata)
+	}
+	shown := f.call(t, "GET", "/runs/crons/"+made.string("cron_id"), nil)
+	if want := clock.Format(due.Add(4 * 24 * time.Hour)); shown.string("next_run_date") != want {
+		t.Errorf("it fires next at %s, want %s", shown.string("next_run_date"), want)
+	}
+}
+
+// lagging is a table whose index shows what was there before, as DynamoDB's may.
+type lagging struct {
+	table.Table
+	before map[string]table.Page
+}
+
+func (l lagging) Query(_ context.Context, query table.Query) (table.Page, error) {
+	return l.before[query.PK], nil
+}
+
+// meeting is a table that lets something happen after its first transaction.
+type meeting struct {
+	table.Table
+	once *sync.Once
+	then func()
+}
+
+func (m meeting) Transact(ctx context.Context, writes ...table.Write) error {
+	err := m.Table.Transact(ctx, writes...)
+	m.once.Do(m.then)
+	return err
+}
+
+// TestATimerThatSeesAnOldIndexDoesNotFireAgain has it look while another has moved the cron on and not created the run yet.
+func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
+	wantStatus(t, made, http.StatusOK)
+	due, err := clock.Parse(made.string("next_run_date"))
+	must(t, err)
+	late := due.Add(time.Second)
+	config := f.crons.Config
+	config.Now = func() time.Time { return late }
+	behind, ahead := config, config
+	old := lagging{Table: config.Table, before: map[string]table.Page{}}
+	for _, query := range keys.DueCrons(late) {
+		old.before[query.PK], err = config.Table.Query(t.Context(), query)
+		must(t, err)
+	}
+	behind.Table = old
+	ahead.Table = meeting{Table: config.Table, once: new(sync.Once), then: func() { must(t, cron.NewStore(behind).Fire(t.Context(), late)) }}
+	must(t, cron.NewStore(ahead).Fire(t.Context(), late))
+	if runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any); len(runs) != 1 {
+		t.Fatalf("it fired %d times, want once", len(runs))
+	}
+}
+
+// TestACronOfADeletedDeploymentWaits has a cron's time come in the recovery window of its deployment, where nobody serves it, and again when that is undeleted and has yet to be deployed.
+func TestACronOfADeletedDeploymentWaits(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	made := f.call(t, "POST", thread+"/runs/crons", with(yearly(), "schedule", "0 8 * * *"))
+	wantStatus(t, made, http.StatusOK)
+	due, err := clock.Parse(made.string("next_run_date"))
+	must(t, err)
+	must(t, f.deployments.DeleteAs(t.Context(), f.deployment, deployment.Deletion{Window: time.Hour}))
+	wantStatus(t, f.call(t, "GET", thread, nil), http.StatusNotFound)
+	late := due.Add(time.Second)
+	f.crons.Now = func() time.Time { return late }
+	must(t, f.crons.Fire(t.Context(), late))
+	_, err = f.deployments.Undelete(t.Context(), f.deployment, nil)
+	must(t, err)
+	runs := func() int {
+		t.Helper()
+		found, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+		return len(found)
+	}
+	if n := runs(); n != 0 {
+		t.Errorf("it fired %d times in the window", n)
+	}
+	late = late.Add(24 * time.Hour)
+	if err := f.crons.Fire(t.Context(), late); err == nil {
+		t.Error("nobody is told that a run waits for its deployment")
+	}
+	if n := runs(); n != 0 {
+		t.Errorf("it fired %d times before anything was deployed", n)
+	}
+	f.deploy(t, "agent")
+	late = late.Add(2 * time.Minute)
+	must(t, f.crons.Fire(t.Context(), late))
+	if n := runs(); n != 1 {
+		t.Errorf("it fired %d times when it was deployed", n)
+	}
+}
+
+func TestACronThatIsNotEnabledOrHasEndedDoesNotFire(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	for _, c := range []object{with(yearly(), "enabled", false), with(yearly(), "end_time", "2020-01-01T00:00:00Z")} {
+		made := f.call(t, "POST", "/runs/crons", c)
+		wantStatus(t, made, http.StatusOK)
+		if made.member("next_run_date") != nil {
+			t.Errorf("%v fires at %v", c, made.member("next_run_date"))
+		}
+	}
+	for _, c := range []object{
+		with(yearly(), "schedule", "sometimes"), with(yearly(), "timezone", "Mars/Base"), with(yearly(), "schedule", "@every 1s"),
+		with(yearly(), "schedule", "CRON_TZ=UTC 0 8 * * *"), with(yearly(), "end_time", "tomorrow"),
+	} {
+		wantStatus(t, f.call(t, "POST", "/runs/crons", c), http.StatusUnprocessableEntity)
+	}
+	wantStatus(t, f.call(t, "POST", "/runs/crons", with(yearly(), "assistant_id", "nobody")), http.StatusNotFound)
+}
+
+// TestRunsTakeTheConfigurationOfTheirAssistant lays a run's over it.
+func TestRunsTakeTheConfigurationOfTheirAssistant(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	made := f.call(t, "POST", "/assistants", object{
+		"graph_id": "agent", "config": object{"tags": []string{"a"}, "recursion_limit": 5, "configurable": object{"x": 1, "y": 1}},
+		"context": object{"c": 1, "d": 1}, "metadata": object{"of": "assistant", "m": 1},
+	})
+	wantStatus(t, made, http.StatusOK)
+	body := with(with(with(hi(), "assistant_id", made.string("assistant_id")), "metadata", object{"of": "run"}), "context", object{"d": 2})
+	run := f.call(t, "GET", f.finish(t, f.newThread(t), with(body, "config", object{"tags": []string{"b"}, "configurable": object{"y": 2}})), nil)
+	config, _ := run.member("kwargs", "config").(map[string]any)
+	configurable, _ := config["configurable"].(map[string]any)
+	if config["recursion_limit"] != 5.0 || len(config["tags"].([]any)) != 2 || configurable["x"] != 1.0 || configurable["y"] != 2.0 {
+		t.Errorf("config is %v", config)
+	}
+	if run.member("kwargs", "context", "c") != 1.0 || run.member("kwargs", "context", "d") != 2.0 {
+		t.Errorf("context is %v", run.member("kwargs", "context"))
+	}
+	if run.string("metadata", "of") != "run" || run.member("metadata", "m") != 1.0 || run.string("assistant_id") != made.string("assistant_id") {
+		t.Errorf("metadata is %v", run.member("metadata"))
+	}
+}
+
+// TestADeploymentHasSoManyCrons that a search can read them.
+func TestADeploymentHasSoManyCrons(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	made := f.call(t, "POST", "/runs/crons", yearly())
+	wantStatus(t, made, http.StatusOK)
+	count := keys.CronCount(f.deployment.Workspace, f.deployment.Deployment)
+	must(t, f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": cron.Most - 1}}))
+	for range 2 {
+		wantDetail(t, f.call(t, "POST", "/runs/crons", yearly()), http.StatusConflict, "A deployment has at most 1000 crons. Delete one first.")
+		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNoContent)
+		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNotFound)
+		made = f.call(t, "POST", "/runs/crons", yearly())
+		wantStatus(t, made, http.StatusOK)
+	}
+}

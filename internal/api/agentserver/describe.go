@@ -1,0 +1,181 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// maxDescriptions is how many revisions' descriptions are kept.
+const maxDescriptions = 64
+
+// descriptions keeps what agents say of themselves, which does not change in the life of a revision. It is safe for concurrent use; an agent is asked once,
+// however many wait for the answer.
+type descriptions struct {
+	mu    sync.Mutex
+	known map[string]*description
+	// order lists the revisions as they were asked, oldest first.
+	order []string
+}
+
+type description struct {
+	done chan struct{}
+	graph.Description
+	err error
+}
+
+// of returns what ask says of a revision. An error is told to all who wait and not kept.
+func (d *descriptions) of(ctx context.Context, revision string, ask func(context.Context) (graph.Description, error)) (graph.Description, error) {
+	d.mu.Lock()
+	found := d.known[revision]
+	if found == nil {
+		found = d.add(revision)
+		// Who asked first may leave before the others.
+		go func() {
+			defer close(found.done)
+			if found.Description, found.err = ask(context.WithoutCancel(ctx)); found.err != nil {
+				d.forget(revision, found)
+			}
+		}()
+	}
+	d.mu.Unlock()
+	select {
+	case <-found.done:
+		return found.Description, found.err
+	case <-ctx.Done():
+		return graph.Description{}, ctx.Err()
+	}
+}
+
+func (d *descriptions) add(revision string) *description {
+	if d.known == nil {
+		d.known = map[string]*description{}
+	}
+	if len(d.order) >= maxDescriptions {
+		delete(d.known, d.order[0])
+		d.order = slices.Delete(d.order, 0, 1)
+	}
+	added := &description{done: make(chan struct{})}
+	d.known[revision] = added
+	d.order = append(d.order, revision)
+	return added
+}
+
+func (d *descriptions) forget(revision string, failed *description) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known[revision] == failed {
+		delete(d.known, revision)
+		d.order = slices.DeleteFunc(d.order, func(r string) bool { return r == revision })
+	}
+}
+
+// describe asks the deployment's agent for its graphs, once for each revision. Nothing is known without agents, or before the first revision.
+func (s server) describe(ctx context.Context) (graph.Description, error) {
+	d := served(ctx)
+	if s.Agents == nil || d.Active == "" {
+		return graph.Description{}, nil
+	}
+	return s.described.of(ctx, d.Active, func(ctx context.Context) (graph.Description, error) {
+		described, err := s.Agents.Describe(ctx, d.Workspace, d.Deployment)
+		if err == nil && len(d.Graphs) == 0 && len(described.Graphs) > 0 {
+			err = s.Deployments.Learn(ctx, d, slices.Sorted(maps.Keys(described.Graphs)))
+		}
+		return described, err
+	})
+}
+
+// graphs are those of the deployment. Those of an image are known to its agent alone, until somebody has asked it.
+func (s server) graphs(ctx context.Context) ([]string, error) {
+	if graphs := served(ctx).Graphs; len(graphs) > 0 {
+		return graphs, nil
+	}
+	described, err := s.describe(ctx)
+	return slices.Sorted(maps.Keys(described.Graphs)), err
+}
+
+// describedGraph is what the agent says of an assistant's graph.
+func (s server) describedGraph(ctx context.Context, assistantID string) (string, graph.GraphDescription, error) {
+	_, found, err := s.named(ctx, assistantID)
+	if err != nil {
+		return "", graph.GraphDescription{}, err
+	}
+	described, err := s.describe(ctx)
+	return found.Graph, described.Graphs[found.Graph], err
+}
+
+// GetAssistantSchemas shows the schemas of an assistant's graph.
+func (s server) GetAssistantSchemas(ctx context.Context, request GetAssistantSchemasRequestObject) (GetAssistantSchemasResponseObject, error) {
+	name, g, err := s.describedGraph(ctx, request.AssistantID)
+	return GetAssistantSchemas200JSONResponse{
+		GraphID: name, InputSchema: known(g.InputSchema), OutputSchema: known(g.OutputSchema), StateSchema: known(g.StateSchema),
+		ConfigSchema: known(g.ConfigSchema), ContextSchema: known(g.ContextSchema),
+	}, err
+}
+
+// known is nil for a schema that the agent has left out.
+func known(schema json.RawMessage) *json.RawMessage {
+	if schema = present(schema); schema == nil {
+		return nil
+	}
+	return &schema
+}
+
+// GetAssistantGraph shows the nodes and edges of an assistant's graph. An agent describes one drawing, so xray is checked and changes nothing.
+func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error) {
+	if xray := text(request.Params.Xray); xray != "" {
+		_, isBool := strconv.ParseBool(xray)
+		if depth, err := strconv.Atoi(xray); isBool != nil && (err != nil || depth < 0) {
+			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "xray"}, Msg: "Input should be a boolean or a depth", Type: "bool_parsing"})
+		}
+	}
+	name, g, err := s.describedGraph(ctx, request.AssistantID)
+	if err != nil {
+		return nil, err
+	}
+	var drawn struct{ Nodes, Edges json.RawMessage }
+	if present(g.Graph) == nil || json.Unmarshal(g.Graph, &drawn) != nil || present(drawn.Nodes) == nil {
+		return nil, fault.New(fault.NotFound, "The agent does not describe the graph %.100q.", name)
+	}
+	if present(drawn.Edges) == nil {
+		drawn.Edges = json.RawMessage("[]")
+	}
+	return GetAssistantGraph200JSONResponse{Nodes: drawn.Nodes, Edges: drawn.Edges}, nil
+}
+
+// ListAssistantSubgraphs shows the schemas of the subgraphs of an assistant's graph.
+func (s server) ListAssistantSubgraphs(ctx context.Context, request ListAssistantSubgraphsRequestObject) (ListAssistantSubgraphsResponseObject, error) {
+	_, g, err := s.describedGraph(ctx, request.AssistantID)
+	return ListAssistantSubgraphs200JSONResponse(subgraphs(g, "", isTrue(request.Params.Recurse))), err
+}
+
+// GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, with those within when they are asked for.
+func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error) {
+	_, g, err := s.describedGraph(ctx, request.AssistantID)
+	return GetAssistantSubgraph200JSONResponse(subgraphs(g, request.Namespace, isTrue(request.Params.Recurse))), err
+}
+
+// subgraphs are those of a graph by namespace: with a namespace that one, and what is within when recurse is set.
+func subgraphs(g graph.GraphDescription, namespace string, recurse bool) GraphSubgraphs {
+	shown := GraphSubgraphs{}
+	for ns, inner := range g.Subgraphs {
+		wanted := ns == namespace || (recurse && strings.HasPrefix(ns, namespace+"|"))
+		if namespace == "" {
+			wanted = recurse || !strings.Contains(ns, "|")
+		}
+		if wanted {
+			shown[ns] = SubgraphSchemas{
+				InputSchema: known(inner.InputSchema), OutputSchema: known(inner.OutputSchema), StateSchema: known(inner.StateSchema),
+				ConfigSchema: known(inner.ConfigSchema), ContextSchema: known(inner.ContextSchema),
+			}
+		}
+	}
+	return shown
+}

@@ -1,0 +1,152 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"reflect"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// GetThreadHistory lists a thread's states, newest first.
+func (s server) GetThreadHistory(ctx context.Context, request GetThreadHistoryRequestObject) (GetThreadHistoryResponseObject, error) {
+	asked := ThreadHistoryFind{Limit: request.Params.Limit}
+	if before := request.Params.Before; before != nil && *before != "" {
+		if asked.Before = json.RawMessage(*before); !json.Valid(asked.Before) || asked.Before[0] != '{' {
+			asked.Before = record.Encode(*before)
+		}
+	}
+	found, err := s.history(ctx, request.ThreadID, asked, "query")
+	return shownStates{found, request.Params.Select}, err
+}
+
+// FindThreadHistory lists a thread's states, newest first, as a body says.
+func (s server) FindThreadHistory(ctx context.Context, request FindThreadHistoryRequestObject) (FindThreadHistoryResponseObject, error) {
+	var asked ThreadHistoryFind
+	if request.Body != nil {
+		asked = *request.Body
+	}
+	found, err := s.history(ctx, request.ThreadID, asked, "body")
+	return shownStates{found, asked.Select}, err
+}
+
+func (s server) history(ctx context.Context, threadID string, asked ThreadHistoryFind, where string) ([]ThreadState, error) {
+	ref := threadRef(ctx, threadID)
+	at, err := placeOf(asked.Checkpoint, nil)
+	if err != nil {
+		return nil, err
+	}
+	limit := 10
+	if asked.Limit != nil {
+		limit = *asked.Limit
+	}
+	if at.NS != "" {
+		return s.subgraphStates(ctx, ref, at, asked, limit, where)
+	}
+	if at.ID != "" {
+		one, err := s.state(ctx, ref, at, false)
+		return []ThreadState{one}, err
+	}
+	t, err := s.Runs.Seal(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	before := int64(thread.Newest)
+	if id, err := beforeOf(asked.Before, where); err != nil {
+		return nil, err
+	} else if id != "" {
+		if before, err = s.Threads.Find(ctx, ref, id); err != nil {
+			return nil, err
+		}
+	}
+	found, err := s.Threads.History(ctx, ref, before, limit, matching(threadID, present(asked.Metadata)))
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]ThreadState, len(found))
+	for i, c := range found {
+		shown[i] = showState(t, c, nil)
+	}
+	return shown, nil
+}
+
+// subgraphStates lists the states of a subgraph, newest first.
+func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at place, asked ThreadHistoryFind, limit int, where string) ([]ThreadState, error) {
+	before, err := beforeOf(asked.Before, where)
+	if err != nil {
+		return nil, err
+	}
+	wanted := thread.Wanted{Before: before, Limit: limit}
+	if matches := matchingText(present(asked.Metadata)); matches != nil {
+		wanted.Match = func(c thread.Subgraph) bool { return matches(c.Metadata) }
+	}
+	found, err := s.subgraphHistory(ctx, ref, at, wanted)
+	if err != nil {
+		return nil, err
+	}
+	shown := make([]ThreadState, len(found))
+	for i, c := range found {
+		shown[i] = inside{ref.Thread, c.RootID, nil}.state(c)
+	}
+	return shown, nil
+}
+
+// beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself, as a checkpoint, or as a configuration.
+func beforeOf(raw json.RawMessage, where string) (string, error) {
+	if present(raw) == nil {
+		return "", nil
+	}
+	var id string
+	if json.Unmarshal(raw, &id) == nil {
+		return id, nil
+	}
+	var c struct {
+		ID           string `json:"checkpoint_id"`
+		Configurable struct {
+			ID string `json:"checkpoint_id"`
+		} `json:"configurable"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil || (c.ID == "" && c.Configurable.ID == "") {
+		return "", fault.Shape(fault.Detail{Loc: []any{where, "before"}, Msg: "Input should be the id of a checkpoint, or have it as checkpoint_id", Type: "value_error"})
+	}
+	if c.ID == "" {
+		return c.Configurable.ID, nil
+	}
+	return c.ID, nil
+}
+
+// matching returns whether a checkpoint's metadata has all members of the filter; nil for all.
+func matching(threadID string, filter json.RawMessage) func(thread.Checkpoint) bool {
+	matches := matchingText(filter)
+	if matches == nil {
+		return nil
+	}
+	return func(c thread.Checkpoint) bool { return matches(record.Encode(metadataOf(threadID, c))) }
+}
+
+func matchingText(filter json.RawMessage) func(json.RawMessage) bool {
+	var wanted map[string]any
+	if filter == nil || json.Unmarshal(filter, &wanted) != nil || len(wanted) == 0 {
+		return nil
+	}
+	return func(metadata json.RawMessage) bool {
+		var has map[string]any
+		return json.Unmarshal(metadata, &has) == nil && contains(has, wanted)
+	}
+}
+
+func contains(has, wanted map[string]any) bool {
+	for name, value := range wanted {
+		inner, isObject := value.(map[string]any)
+		if within, ok := has[name].(map[string]any); ok && isObject {
+			if !contains(within, inner) {
+				return false
+			}
+		} else if !reflect.DeepEqual(has[name], value) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,375 @@
+package agentserver_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+const (
+	// unknownID is well formed and names nothing.
+	unknownID = "0197a000-0000-7000-8000-00000000dead"
+	// agentID is the default assistant of the graph "agent".
+	agentID = "fe096781-5601-53d2-b2f6-0d3403f7e9ca"
+	version = "1.2.3"
+)
+
+// object is a JSON object.
+type object = map[string]any
+
+// fixture is the agent server behind a real HTTP server: one deployment of an agent, and a stranger's workspace.
+type fixture struct {
+	*httptest.Server
+	deployments *deployment.Store
+	keys        *apikey.Store
+	crons       *cron.Store
+	threads     *thread.Store
+	runs        *run.Store
+	table       table.Table
+	hasher      secret.Hasher
+	// key is who calls unless a test says otherwise; stranger is the key of another workspace.
+	key, stranger string
+	deployment    deployment.Ref
+	// rescue looks for what was left behind as if it were much later.
+	rescue func(context.Context) error
+	// ahead is how far the clock of threads and runs is ahead.
+	ahead *atomic.Int64
+	// served gets the path of each request that the server is done with.
+	served chan string
+}
+
+// setUp deploys an agent; nil is one that follows the script of each run.
+func setUp(t *testing.T, agent graphtest.Func) *fixture {
+	t.Helper()
+	return setUpImpatient(t, agent, 0)
+}
+
+// setUpImpatient sets the time that a waiting connection stays silent.
+func setUpImpatient(t *testing.T, agent graphtest.Func, heartbeat time.Duration) *fixture {
+	t.Helper()
+	f := setUpUndeployed(t, agent, heartbeat)
+	f.deploy(t, "agent", "weather")
+	return f
+}
+
+// setUpUndeployed leaves the deployment without an active revision.
+func setUpUndeployed(t *testing.T, agent graphtest.Func, heartbeat time.Duration) *fixture {
+	t.Helper()
+	return setUpAt(t, graphtest.Start(t, agent), heartbeat)
+}
+
+// setUpKeeper deploys an agent that keeps checkpoints of its own.
+func setUpKeeper(t *testing.T) *fixture {
+	t.Helper()
+	f := setUpAt(t, graphtest.StartKeeper(t), 0)
+	f.deploy(t, "agent")
+	return f
+}
+
+// setUpAt has an agent that answers at an endpoint.
+func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	must(t, err)
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	must(t, err)
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fixture{served: make(chan string, 10_000), ahead: new(atomic.Int64)}
+	log := slog.New(slog.DiscardHandler)
+	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
+	threads := thread.NewStore(tb, f.now)
+	runs := f.work(t, tb, threads, agent)
+	hooks := webhook.NewStore(webhook.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
+	apiKeys := apikey.NewStore(tb, key, clock.System)
+	f.keys = apiKeys
+	assistants := assistant.NewStore(tb, clock.System)
+	f.crons = cron.NewStore(cron.Config{Table: tb, Assistants: assistants, Threads: threads, Runs: runs, Deployments: f.deployments, Now: clock.System, Log: log})
+	f.threads, f.runs, f.table = threads, runs, tb
+	f.hasher = key
+	mux := web.NewMux(log)
+	must(t, agentserver.Register(mux, agentserver.Config{
+		Assistants: assistants, Store: store.New(tb, clock.System), Crons: f.crons, Metrics: counted{},
+		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
+		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
+		Webhooks: hooks, Answers: idempotency.NewStore(tb, key, clock.System),
+		Agents: &runner.Agents{
+			Deployments: f.deployments, Graph: graph.NewClient(nil),
+			Target: func(context.Context) (compute.Target, error) { return at{endpoint: agent}, nil },
+		},
+	}))
+	f.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { f.served <- r.URL.Path }()
+		mux.ServeHTTP(w, r)
+	}))
+	t.Cleanup(f.Close)
+	workspaces := workspace.NewStore(tb, clock.System)
+	f.deployment.Workspace, f.key = newTenant(t, workspaces, apiKeys)
+	_, f.stranger = newTenant(t, workspaces, apiKeys)
+	f.deployment = f.newDeployment(t, "weather")
+	return f
+}
+
+// now is the time of threads and runs.
+func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
+
+// work starts the workflow engine with the runner on it, and returns the runs that they carry to their end.
+func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
+	t.Helper()
+	machine, err := statemachines.Files.ReadFile("run.asl.json")
+	must(t, err)
+	transport := graph.NewTransport()
+	var work *runner.Runner
+	engine, err := local.New(local.Config{
+		Table: tb, Definitions: fstest.MapFS{"run.asl.json": {Data: machine}}, Now: clock.System, Log: slog.New(slog.DiscardHandler),
+		Substitutions: map[string]string{"RunnerFunctionArn": "runner"},
+		Functions: map[string]workflow.TaskFunc{"runner": func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+			return work.Task(ctx, input)
+		}},
+	})
+	must(t, err)
+	runs := run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: f.now})
+	later := func() time.Time { return clock.System().Add(time.Hour) }
+	f.rescue = func(ctx context.Context) error {
+		return run.NewStore(run.Config{Table: tb, Threads: threads, Workflow: engine, Now: later}).Rescue(ctx, later())
+	}
+	work = runner.New(runner.Config{
+		Runs: runs, Deployments: f.deployments, Target: at{endpoint: agent}, Graph: graph.NewClient(transport), Log: slog.New(slog.DiscardHandler),
+	})
+	t.Cleanup(func() {
+		ended, cancel := context.WithCancel(context.Background())
+		cancel()
+		engine.Close(ended)
+		transport.CloseIdleConnections()
+	})
+	return runs
+}
+
+// counted is the Metrics of a server that shows that there are some.
+type counted struct{}
+
+func (counted) Count(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+	next.ServeHTTP(w, r)
+}
+
+func (counted) Text(_ context.Context, _, deployment string) (string, error) {
+	return "requests_of_" + deployment + " 1\n", nil
+}
+
+func (counted) Figures(_ context.Context, _, deployment string) (agentserver.Figures, error) {
+	return agentserver.Figures{"requests": {{Labels: map[string]string{"deployment": deployment}, Value: new(1.0)}}}, nil
+}
+
+// at is a compute.Target whose every release answers at one endpoint.
+type at struct {
+	compute.Target // only Acquire is called
+	endpoint       compute.Endpoint
+}
+
+func (a at) Acquire(context.Context, compute.Ref) (compute.Endpoint, func(), error) {
+	return a.endpoint, func() {}, nil
+}
+
+// noRollouts is the engine of the deployments, which the tests roll out themselves.
+type noRollouts struct{ workflow.Engine }
+
+func (noRollouts) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
+
+func (noRollouts) Stop(context.Context, workflow.Machine, string, string) error { return nil }
+
+func newTenant(t *testing.T, workspaces *workspace.Store, apiKeys *apikey.Store) (id, key string) {
+	t.Helper()
+	w, err := workspaces.Create(t.Context(), rand.Text())
+	must(t, err)
+	key, err = apiKeys.Create(t.Context(), w.ID)
+	must(t, err)
+	return w.ID, key
+}
+
+// newDeployment creates a deployment in the workspace of the fixture's own.
+func (f *fixture) newDeployment(t *testing.T, name string) deployment.Ref {
+	t.Helper()
+	repository, branch, file, kind, push := "https://git.test/team/agent", "main", "framework.json", "dev", false
+	d, err := f.deployments.Create(t.Context(), deployment.NewDeployment{
+		Workspace: f.deployment.Workspace, Name: name, Source: revision.GitHub,
+		SourceConfig:   deployment.SourceConfig{RepoURL: &repository, DeploymentType: &kind, BuildOnPush: &push},
+		RevisionConfig: revision.Config{RepoRef: &branch, ConfigPath: &file},
+	})
+	must(t, err)
+	return d.Ref
+}
+
+// deploy makes the deployment's first revision the active one, as a rollout does, and returns its id.
+func (f *fixture) deploy(t *testing.T, graphs ...string) string {
+	t.Helper()
+	var active string
+	for _, status := range []revision.Status{revision.AwaitingDeploy, revision.Deploying, revision.Deployed} {
+		d, err := f.deployments.Get(t.Context(), f.deployment)
+		must(t, err)
+		_, r, err := f.deployments.GetRevision(t.Context(), f.deployment.Revision(d.Slot))
+		must(t, err)
+		if status != revision.Deployed {
+			must(t, f.deployments.Provisioned(t.Context(), d, r.Change(clock.System(), status)))
+			continue
+		}
+		r.Artifact.Graphs = graphs
+		must(t, f.deployments.Promote(t.Context(), d, r))
+		active = r.Revision
+	}
+	return active
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// response is an answer with its body read, and decoded when it is JSON.
+type response struct {
+	*http.Response
+	text []byte
+	body any
+}
+
+// member returns a member of the body, by path.
+func (r response) member(path ...string) any {
+	value := r.body
+	for _, name := range path {
+		o, _ := value.(map[string]any)
+		value = o[name]
+	}
+	return value
+}
+
+// string returns a member that is one, "" when it is not.
+func (r response) string(path ...string) string {
+	text, _ := r.member(path...).(string)
+	return text
+}
+
+// path is where a path of the agent server is.
+func (f *fixture) path(path string) string { return "/d/" + f.deployment.Deployment + path }
+
+// call sends a request with the own key to the agent server. A body that is not a string or nil is sent as JSON.
+func (f *fixture) call(t *testing.T, method, path string, body any) response {
+	t.Helper()
+	return f.send(t, method, f.path(path), body, map[string]string{auth.HeaderKey: f.key})
+}
+
+func (f *fixture) send(t *testing.T, method, path string, body any, headers map[string]string) response {
+	t.Helper()
+	answer := f.open(t.Context(), t, method, path, body, headers)
+	defer answer.Body.Close()
+	r := response{Response: answer}
+	var err error
+	if r.text, err = io.ReadAll(answer.Body); err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	if r.Header.Get("Content-Type") == "application/json" {
+		if err := json.Unmarshal(r.text, &r.body); err != nil {
+			t.Fatalf("%s %s answered %s: %v", method, path, r.text, err)
+		}
+	}
+	if r.Header.Get("X-Request-Id") == "" {
+		t.Errorf("%s %s: the response has no X-Request-Id", method, path)
+	}
+	return r
+}
+
+// open sends a request and leaves the answer's body to be read.
+func (f *fixture) open(ctx context.Context, t *testing.T, method, path string, body any, headers map[string]string) *http.Response {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, method, f.URL+path, encode(t, body))
+	must(t, err)
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	answer, err := f.Client().Do(request)
+	must(t, err)
+	return answer
+}
+
+func encode(t *testing.T, body any) io.Reader {
+	t.Helper()
+	switch body := body.(type) {
+	case nil:
+		return nil
+	case string:
+		return bytes.NewReader([]byte(body))
+	}
+	text, err := json.Marshal(body)
+	must(t, err)
+	return bytes.NewReader(text)
+}
+
+// with returns a copy of a body with one member more.
+func with(body object, name string, value any) object {
+	changed := object{name: value}
+	for other, value := range body {
+		if other != name {
+			changed[other] = value
+		}
+	}
+	return changed
+}
+
+func wantStatus(t *testing.T, r response, want int) {
+	t.Helper()
+	if r.StatusCode != want {
+		t.Fatalf("%s %s: got status %d, want %d: %s", r.Request.Method, r.Request.URL.Path, r.StatusCode, want, r.text)
+	}
+}
+
+// wantDetail checks an error whose detail is a sentence.
+func wantDetail(t *testing.T, r response, status int, detail string) {
+	t.Helper()
+	if r.StatusCode != status || r.member("detail") != detail {
+		t.Errorf("%s %s: got %d %s\nwant %d %q", r.Request.Method, r.Request.URL.Path, r.StatusCode, r.text, status, detail)
+	}
+}

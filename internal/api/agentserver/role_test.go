@@ -1,0 +1,54 @@
+package agentserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// TestRolesAreEnforced calls every operation with a key of every role: a viewer only looks.
+func TestRolesAreEnforced(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	run := f.finish(t, thread, hi())
+	for role, runs := range map[workspace.Role]bool{workspace.Admin: true, workspace.Editor: true, workspace.Viewer: false} {
+		_, key, err := f.keys.Issue(t.Context(), apikey.NewKey{Workspace: f.deployment.Workspace, Role: role})
+		must(t, err)
+		f.settle(t, f.path(thread))
+		before := f.call(t, "GET", thread+"/runs", nil)
+		for name, o := range operations {
+			if o.exempt && (runs || o.endless) {
+				continue
+			}
+			method, path := request(name, run)
+			if o.gone {
+				_, path = request(name, f.newThread(t)+"/runs/"+unknownID)
+			}
+			answer := o.send(t, f, method, f.path(path), key)
+			if o.public || runs || o.reads || strings.HasPrefix(name, "GET ") {
+				wantStatus(t, answer, o.good())
+			} else {
+				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
+			}
+		}
+		// Whoever loses such a connection ends the run.
+		for _, name := range []string{"GET /threads/{thread_id}/runs/{run_id}/join", "GET /threads/{thread_id}/runs/{run_id}/stream"} {
+			method, path := request(name, run)
+			answer := operations[name].send(t, f, method, f.path(path)+"?cancel_on_disconnect=true", key)
+			if !runs {
+				wantDetail(t, answer, http.StatusForbidden, `The credentials do not allow this: the role "viewer" lacks the permission runs:create.`)
+			} else {
+				wantStatus(t, answer, operations[name].good())
+			}
+		}
+		if after := f.call(t, "GET", thread+"/runs", nil); runs == cmp.Equal(before.body, after.body) {
+			t.Errorf("%s: before there were the runs %s, after %s", role, before.text, after.text)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package agentserver
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+)
+
+// maxBody is how large a request may be, in bytes.
+const maxBody = 25 << 20
+
+// base is where each deployment's agent server is.
+const base = "/d/{deployment_id}"
+
+// Config is what the agent server works with.
+type Config struct {
+	Deployments *deployment.Store
+	Threads     *thread.Store
+	Runs        *run.Store
+	Assistants  *assistant.Store
+	Store       *store.Store
+	Crons       *cron.Store
+	// Tokens knows the agents of deployments, which may use the store of their own; nil knows none.
+	Tokens AgentTokens
+	// Metrics counts requests and shows the figures of a deployment; nil does not.
+	Metrics Metrics
+	// Agents is asked for the graphs of an image, and when a state is changed; without it graphs that keep checkpoints of their own refuse that.
+	Agents        Agents
+	Authenticator auth.Authenticator
+	// Webhooks checks the addresses that runs name; without it none may be named.
+	Webhooks *webhook.Store
+	// Answers keeps the answers to requests that carry an Idempotency-Key; without it the header means nothing.
+	Answers *idempotency.Store
+	// Version is that of the server.
+	Version string
+	// Origins are whose pages may call the agent server from browsers; default web.AnyOrigin.
+	Origins []string
+	// Heartbeat is how long a waiting connection stays silent; default web.HeartbeatInterval.
+	Heartbeat time.Duration
+}
+
+// server implements StrictServerInterface.
+type server struct {
+	Config
+
+	described *descriptions
+}
+
+// Register adds the agent server's routes to the mux, under /d/{deployment_id}.
+func Register(mux *web.Mux, config Config) error {
+	if config.Heartbeat == 0 {
+		config.Heartbeat = web.HeartbeatInterval
+	}
+	if config.Origins == nil {
+		config.Origins = []string{web.AnyOrigin}
+	}
+	contract, err := web.Load(openapi.AgentServer, maxBody)
+	if err != nil {
+		return fmt.Errorf("load agent server contract: %w", err)
+	}
+	s := server{config, &descriptions{}}
+	strict := NewStrictHandlerWithOptions(s, nil, StrictHTTPServerOptions{
+		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
+	})
+	routes := mux.Routes(contract, base, s.authenticate(mux))
+	if config.Answers != nil {
+		routes.Idempotent(answers{config.Answers})
+	}
+	HandlerWithOptions(strict, StdHTTPServerOptions{
+		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
+	})
+	mux.Handle("GET "+base+"/openapi.json", contract)
+	mux.Handle("GET "+base+"/docs", web.Page(openapi.AgentServerDocs, openapi.DocsPolicy))
+	mux.AllowOrigins("/d/", config.Origins...)
+	return nil
+}
+
+type deploymentKey struct{}
+
+// served returns the deployment that the request is addressed to, without its Spec.
+func served(ctx context.Context) deployment.Deployment {
+	d, ok := ctx.Value(deploymentKey{}).(deployment.Deployment)
+	if !ok {
+		panic("agentserver: the handler is not behind the authenticator")
+	}
+	return d
+}
+
+// authenticate finds the deployment that the path names in the workspace of the key. One of another workspace does not exist for the caller.
+func (s server) authenticate(mux *web.Mux) web.Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			d, err := s.deployment(r)
+			if err != nil {
+				mux.Error(w, r, err)
+				return
+			}
+			r = r.WithContext(context.WithValue(r.Context(), deploymentKey{}, d))
+			if s.Metrics != nil {
+				s.Metrics.Count(d.Deployment, w, r, next)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}
+
+func (s server) deployment(r *http.Request) (deployment.Deployment, error) {
+	principal, err := s.caller(r)
+	if err != nil {
+		return deployment.Deployment{}, err
+	}
+	if err := authorize(principal, r); err != nil {
+		return deployment.Deployment{}, err
+	}
+	ref := deployment.Ref{Workspace: principal.Workspace, Deployment: r.PathValue("deployment_id")}
+	if !id.Valid(ref.Deployment) {
+		return deployment.Deployment{}, deployment.NotFound(ref)
+	}
+	d, err := s.Deployments.Head(r.Context(), ref)
+	if err == nil && d.Status == deployment.AwaitingDelete {
+		err = deployment.NotFound(ref)
+	}
+	return d, err
+}

@@ -1,0 +1,319 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// CreateRun creates a run and returns at once.
+func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return CreateRun200JSONResponse{
+		Body:    showRun(created),
+		Headers: CreateRun200ResponseHeaders{ContentLocation: location(created.Ref)},
+	}, nil
+}
+
+// CreateRunWait creates a run and answers with its final values.
+func (s server) CreateRunWait(ctx context.Context, request CreateRunWaitRequestObject) (CreateRunWaitResponseObject, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, nil
+}
+
+// JoinRun answers with a run's final values, once it has ended.
+func (s server) JoinRun(ctx context.Context, request JoinRunRequestObject) (JoinRunResponseObject, error) {
+	return s.join(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.CancelOnDisconnect)
+}
+
+func (s server) join(ctx context.Context, ref run.Ref, cancel *bool) (finalValues, error) {
+	waiting, err := s.Runs.Waiting(ctx, ref)
+	if err != nil {
+		return finalValues{}, err // before anything is sent
+	}
+	return finalValues{server: s, ctx: ctx, ref: ref, end: waiting.End, cancel: isTrue(cancel)}, nil
+}
+
+// endOf waits for the end of a run that was created just now, and may have been rolled back since.
+func (s server) endOf(created run.Run) func(context.Context) (run.Run, error) {
+	return func(ctx context.Context) (run.Run, error) {
+		ended, err := s.Runs.Await(ctx, created.Ref)
+		if fault.Is(err, fault.NotFound) {
+			ended.Status, err = run.Removed, nil
+		}
+		return ended, err
+	}
+}
+
+// GetRun reads a run.
+func (s server) GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error) {
+	found, err := s.Runs.Get(ctx, runRef(ctx, request.ThreadID, request.RunID))
+	if err != nil {
+		return nil, err
+	}
+	return GetRun200JSONResponse(showRun(found)), nil
+}
+
+// ListRuns lists a thread's runs, newest first.
+func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (ListRunsResponseObject, error) {
+	filter := run.Filter{Window: table.Window{Limit: orElse(request.Params.Limit, 10), Offset: orElse(request.Params.Offset, 0)}}
+	if status := request.Params.Status; status != nil {
+		filter.Status = run.Status(*status)
+	}
+	found, more, err := s.Runs.List(ctx, threadRef(ctx, request.ThreadID), filter)
+	if err != nil {
+		return nil, err
+	}
+	shown := page{items: make([]any, len(found)), offset: filter.Offset, more: more}
+	for i, r := range found {
+		shown.items[i] = showRun(r)
+	}
+	for _, field := range request.Params.Select {
+		shown.selected = append(shown.selected, string(field))
+	}
+	return shown, nil
+}
+
+// create checks a request to run and creates the run.
+func (s server) create(ctx context.Context, threadID string, body *RunCreate) (run.Run, error) {
+	request, err := s.request(ctx, body)
+	if err != nil {
+		return run.Run{}, err
+	}
+	ref := threadRef(ctx, threadID)
+	// A thread that is not there has no checkpoint to go on from.
+	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
+	created, err := s.Runs.Create(ctx, ref, request)
+	if !makes || !fault.Is(err, fault.NotFound) {
+		return created, err
+	}
+	t, err := s.Threads.Create(ctx, ref, nil, true)
+	if err != nil {
+		return run.Run{}, err
+	}
+	return s.Runs.CreateOn(ctx, t, request)
+}
+
+// request checks a request to run.
+func (s server) request(ctx context.Context, body *RunCreate) (run.Request, error) {
+	named, err := s.runnable(ctx, body)
+	if err != nil {
+		return run.Request{}, err
+	}
+	if err := state.CheckInput(body.Input); err != nil {
+		return run.Request{}, fault.Shape(fault.Detail{Loc: []any{"body", "input"}, Msg: err.Error(), Type: "value_error"})
+	}
+	fork, err := forkOf(body)
+	if err != nil {
+		return run.Request{}, err
+	}
+	webhook := text(body.Webhook)
+	if webhook != "" {
+		if s.Webhooks == nil {
+			return run.Request{}, fault.New(fault.Invalid, "This server does not offer: webhook.")
+		}
+		if err := s.Webhooks.CheckURL("webhook", webhook); err != nil {
+			return run.Request{}, err
+		}
+	}
+	strategy := run.Enqueue
+	if body.MultitaskStrategy != nil {
+		strategy = run.Strategy(*body.MultitaskStrategy)
+	}
+	return run.Request{
+		AssistantID: named.Assistant, Graph: named.Graph, Strategy: strategy, StreamModes: streamModes(body.StreamMode),
+		Input: present(body.Input), Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
+		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
+		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
+		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body),
+	}, nil
+}
+
+// durability reads when checkpoints are written, also in the form that was asked for it before; nil where the client does not say.
+func durability(asked *Durability, during *bool) *Durability {
+	if asked != nil || during == nil {
+		return asked
+	}
+	if *during {
+		return new(DurabilityAsync)
+	}
+	return new(DurabilityExit)
+}
+
+// forkOf reads the checkpoint that a run is to go on from, which clients also send in the configuration; nil for the newest. The configuration names it to
+// the agent.
+func forkOf(body *RunCreate) (*run.Fork, error) {
+	var config struct {
+		Configurable *Checkpoint `json:"configurable"`
+	}
+	named := body.Checkpoint
+	if named == nil && text(body.CheckpointID) == "" && present(body.Config) != nil {
+		if err := json.Unmarshal(body.Config, &config); err == nil {
+			named = config.Configurable
+		}
+	}
+	at, err := placeOf(named, body.CheckpointID)
+	if err != nil || (at.ID == "" && at.NS == "") {
+		return nil, err
+	}
+	if at.ID == "" {
+		return nil, fault.New(fault.Invalid, "The checkpoint of the subgraph %s needs a checkpoint_map, which names that of the graph under \"\".", at.NS)
+	}
+	body.Config = withCheckpoint(present(body.Config), at)
+	return &run.Fork{ID: at.ID, NS: at.NS, Map: at.Map}, nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func streamModes(asked web.OneOrMany[StreamMode]) []string {
+	modes := make([]string, 0, len(asked))
+	for _, mode := range asked {
+		modes = append(modes, string(mode))
+	}
+	if len(modes) == 0 {
+		return []string{string(StreamModeValues)}
+	}
+	return modes
+}
+
+// showRun is a run as the interface has it.
+func showRun(r run.Run) Run {
+	shown := Run{
+		RunID:             r.Run,
+		ThreadID:          r.Thread,
+		AssistantID:       r.AssistantID,
+		Status:            RunStatus(r.Status),
+		Metadata:          orEmpty(r.Metadata),
+		MultitaskStrategy: MultitaskStrategy(r.Strategy),
+		Kwargs:            r.Kwargs(),
+		CreatedAt:         clock.Format(r.Created),
+		UpdatedAt:         clock.Format(r.Updated),
+	}
+	if why := string(r.CancelReason); why != "" {
+		shown.CancelReason = &why
+	}
+	return shown
+}
+
+func orEmpty(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return emptyObject
+	}
+	return raw
+}
+
+func runRef(ctx context.Context, threadID, runID string) run.Ref {
+	return run.Ref{Ref: threadRef(ctx, threadID), Run: strings.ToLower(runID)}
+}
+
+// location is the path of a run, relative to the agent server, as Content-Location has it. One that has a thread of its own shares the id of that.
+func location(ref run.Ref) string {
+	if ref.Run == ref.Thread {
+		return "/runs/" + ref.Run
+	}
+	return "/threads/" + ref.Thread + "/runs/" + ref.Run
+}
+
+// takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append to the URL at which they have the agent
+// server, as they do with all others. A whole URL would not do: some clients append it too, others refuse it when they know the server by
+// another name.
+//
+// The query says again what the client has said: some clients do so on their own, and then say it twice, others do not.
+func takeUpAt(w http.ResponseWriter, path string, query url.Values) {
+	if len(query) > 0 {
+		path += "?" + query.Encode()
+	}
+	w.Header().Set("Location", path)
+}
+
+// leaving is a query that says what becomes of a run when the connection that waits for it is lost.
+func leaving(cancels bool) url.Values {
+	query := url.Values{}
+	if cancels {
+		query.Set("cancel_on_disconnect", "true")
+	}
+	return query
+}
+
+// distinct returns the values without those that were there before.
+func distinct[T comparable](values []T) []T {
+	var some []T
+	for _, value := range values {
+		if !slices.Contains(some, value) {
+			some = append(some, value)
+		}
+	}
+	return some
+}
+
+// finalValues is the answer of join and wait: it waits for the run's end, then writes the values that the run left behind.
+type finalValues struct {
+	server
+	ctx context.Context
+	ref run.Ref
+	// end waits for the run's end.
+	end func(context.Context) (run.Run, error)
+	// cancel says that the run is to end when the connection is lost.
+	cancel bool
+}
+
+// VisitJoinRunResponse implements JoinRunResponseObject.
+func (f finalValues) VisitJoinRunResponse(w http.ResponseWriter) error { return f.write(w) }
+
+// VisitCreateRunWaitResponse implements CreateRunWaitResponseObject.
+func (f finalValues) VisitCreateRunWaitResponse(w http.ResponseWriter) error { return f.write(w) }
+
+func (f finalValues) write(w http.ResponseWriter) error {
+	defer func() { f.leave(f.ctx, f.ref, f.cancel) }()
+	w.Header().Set("Content-Location", location(f.ref))
+	takeUpAt(w, location(f.ref)+"/join", leaving(f.cancel))
+	return web.Await(f.ctx, w, f.Heartbeat, func(ctx context.Context) (json.RawMessage, error) {
+		ended, err := f.end(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return f.values(ctx, ended)
+	})
+}
+
+// memberInterrupt names the questions of a graph that pauses, beside its values and among its updates.
+const memberInterrupt = "__interrupt__"
+
+// values are the final values of a run: of a failed one its error, of one that paused for a person also its questions.
+func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
+	r, err := s.Runs.Settled(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Status == run.Removed {
+		r.Failure = &run.Failure{Name: "RolledBack", Message: "The run was rolled back."}
+	}
+	if r.Failure != nil {
+		return object(map[string]any{"__error__": r.Failure}), nil
+	}
+	left, err := s.Runs.Result(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if r.Interrupts == nil {
+		return left.Values.JSON(), nil
+	}
+	return record.Merge(left.Values.JSON(), object(map[string]any{memberInterrupt: questions(r.Interrupts)}))
+}

@@ -1,0 +1,141 @@
+package agentserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// shownState answers with a state, or the selected members of it. Values that are shown whole are written as they are: they are JSON as it is stored, and may be large.
+type shownState struct {
+	state    ThreadState
+	selected []string
+}
+
+// shownStates answers with a list of such.
+type shownStates struct {
+	states   []ThreadState
+	selected []string
+}
+
+const memberValues = "values"
+
+// parts returns the answer's text in pieces, without a copy of the values.
+func (s shownState) parts() ([][]byte, error) {
+	values := s.state.Values
+	s.state.Values = nil
+	text, err := json.Marshal(s.state)
+	if err != nil {
+		return nil, err
+	}
+	if len(s.selected) > 0 {
+		return s.some(text, values)
+	}
+	head, ok := bytes.CutSuffix(text, []byte(`"values":null}`))
+	if !ok {
+		return nil, errors.New("values are not the last member of a state")
+	}
+	return [][]byte{head, []byte(`"values":`), orNull(values), []byte("}")}, nil
+}
+
+// some returns the selected members of the state whose text is given without its values.
+func (s shownState) some(text []byte, values json.RawMessage) ([][]byte, error) {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(text, &members); err != nil {
+		return nil, err
+	}
+	maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
+		return name == memberValues || !slices.Contains(s.selected, name)
+	})
+	if slices.Contains(s.selected, memberValues) {
+		head := bytes.TrimSuffix(record.Encode(members), []byte("}"))
+		if len(members) > 0 {
+			head = append(head, ',')
+		}
+		return [][]byte{head, []byte(`"values":`), orNull(values), []byte("}")}, nil
+	}
+	if picked := s.pick(values); picked != nil {
+		members[memberValues] = record.Encode(picked)
+	}
+	return [][]byte{record.Encode(members)}, nil
+}
+
+// pick returns those of the values that are selected by their names, nil when none is named.
+func (s shownState) pick(values json.RawMessage) map[string]json.RawMessage {
+	var all, picked map[string]json.RawMessage
+	for _, field := range s.selected {
+		name, ok := strings.CutPrefix(field, memberValues+".")
+		if !ok {
+			continue
+		}
+		if picked == nil {
+			picked = map[string]json.RawMessage{}
+			_ = json.Unmarshal(values, &all) // what is no object has no names
+		}
+		if value, ok := all[name]; ok {
+			picked[name] = value
+		}
+	}
+	return picked
+}
+
+func (s shownState) write(w http.ResponseWriter) error {
+	parts, err := s.parts()
+	if err != nil {
+		return err
+	}
+	return writeParts(w, parts)
+}
+
+func (s shownStates) write(w http.ResponseWriter) error {
+	all := [][]byte{[]byte("[")}
+	for i, one := range s.states {
+		parts, err := shownState{one, s.selected}.parts()
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			all = append(all, []byte(","))
+		}
+		all = append(all, parts...)
+	}
+	return writeParts(w, append(all, []byte("]")))
+}
+
+func writeParts(w http.ResponseWriter, parts [][]byte) error {
+	size := 0
+	for _, part := range parts {
+		size += len(part)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(size))
+	w.WriteHeader(http.StatusOK)
+	for _, part := range parts {
+		if _, err := w.Write(part); err != nil { //nolint:gosec // JSON by its media type, which browsers do not run
+			return err
+		}
+	}
+	return nil
+}
+
+// VisitGetThreadStateResponse implements GetThreadStateResponseObject.
+func (s shownState) VisitGetThreadStateResponse(w http.ResponseWriter) error { return s.write(w) }
+
+// VisitGetThreadStateAtResponse implements GetThreadStateAtResponseObject.
+func (s shownState) VisitGetThreadStateAtResponse(w http.ResponseWriter) error { return s.write(w) }
+
+// VisitFindThreadStateResponse implements FindThreadStateResponseObject.
+func (s shownState) VisitFindThreadStateResponse(w http.ResponseWriter) error { return s.write(w) }
+
+// VisitGetThreadHistoryResponse implements GetThreadHistoryResponseObject.
+func (s shownStates) VisitGetThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }
+
+// VisitFindThreadHistoryResponse implements FindThreadHistoryResponseObject.
+func (s shownStates) VisitFindThreadHistoryResponse(w http.ResponseWriter) error { return s.write(w) }

@@ -1,0 +1,236 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// GetThreadState reads a thread's newest state.
+func (s server) GetThreadState(ctx context.Context, request GetThreadStateRequestObject) (GetThreadStateResponseObject, error) {
+	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), place{}, isTrue(request.Params.Subgraphs))
+	return shownState{found, request.Params.Select}, err
+}
+
+// GetThreadStateAt reads a thread's state at a checkpoint, given by its id.
+func (s server) GetThreadStateAt(ctx context.Context, request GetThreadStateAtRequestObject) (GetThreadStateAtResponseObject, error) {
+	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), place{ID: request.CheckpointID}, isTrue(request.Params.Subgraphs))
+	return shownState{found, request.Params.Select}, err
+}
+
+// FindThreadState reads a thread's state at a checkpoint.
+func (s server) FindThreadState(ctx context.Context, request FindThreadStateRequestObject) (FindThreadStateResponseObject, error) {
+	at, err := placeOf(&request.Body.Checkpoint, nil)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.state(ctx, threadRef(ctx, request.ThreadID), at, isTrue(request.Body.Subgraphs))
+	return shownState{found, request.Body.Select}, err
+}
+
+// place names a checkpoint: of the graph itself, or of the subgraph NS behind the graph's checkpoint ID. The empty ID is the newest; of a subgraph, the newest that it
+// has one behind.
+type place struct {
+	ID, NS string
+	// Of is the subgraph's own checkpoint, "" for its newest; Map is all that the client said of it.
+	Of  string
+	Map json.RawMessage
+}
+
+// placeOf reads what a client says of a checkpoint; short is an id by itself. Of a subgraph the map tells which checkpoint of the graph it belongs to.
+func placeOf(c *Checkpoint, short *string) (place, error) {
+	var p place
+	if c != nil {
+		p.ID, p.NS, p.Map = text(c.CheckpointID), text(c.CheckpointNs), present(c.CheckpointMap)
+	}
+	if p.ID == "" {
+		p.ID = text(short)
+	}
+	if p.NS == "" {
+		return p, nil
+	}
+	p.Of, p.ID = p.ID, ""
+	if p.Map != nil {
+		var ids map[string]string
+		if err := json.Unmarshal(p.Map, &ids); err != nil {
+			return p, fault.Shape(fault.Detail{
+				Loc: []any{"body", "checkpoint", "checkpoint_map"}, Msg: "Input should be an object of checkpoint ids by namespace", Type: "value_error",
+			})
+		}
+		if p.ID = ids[""]; p.Of == "" {
+			p.Of = ids[p.NS]
+		}
+	}
+	return p, nil
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}
+
+// state is a thread's state at a checkpoint as the interface has it.
+func (s server) state(ctx context.Context, ref thread.Ref, at place, subgraphs bool) (ThreadState, error) {
+	if at.NS != "" {
+		return s.subgraphState(ctx, ref, at, subgraphs)
+	}
+	t, found, err := s.snapshot(ctx, ref, at)
+	if err != nil {
+		return ThreadState{}, err
+	}
+	var below map[string]thread.Subgraph
+	if subgraphs && found.Agent != nil {
+		if below, err = s.Threads.Subgraphs(ctx, ref, found.Agent.Number); err != nil {
+			return ThreadState{}, err
+		}
+	}
+	return showState(t, found, below), nil
+}
+
+// snapshot reads a thread and its state at a checkpoint of the graph itself.
+func (s server) snapshot(ctx context.Context, ref thread.Ref, at place) (thread.Thread, thread.Snapshot, error) {
+	if at.ID == "" {
+		t, state, err := s.Runs.State(ctx, ref)
+		if err != nil {
+			return t, thread.Snapshot{}, err
+		}
+		return t, state.Snapshot(), nil
+	}
+	t, err := s.Threads.Get(ctx, ref)
+	if err != nil {
+		return t, thread.Snapshot{}, err
+	}
+	number, err := s.Threads.Find(ctx, ref, at.ID)
+	if err != nil {
+		return t, thread.Snapshot{}, err
+	}
+	state, err := s.Threads.StateAt(ctx, ref, number)
+	if err != nil {
+		return t, thread.Snapshot{}, err
+	}
+	found := state.Snapshot()
+	found.Newest = !t.Lock.Busy && number == t.Lock.Checkpoint
+	return t, found, nil
+}
+
+// showState is a state as the interface has it. Below are the subgraphs to show with it.
+func showState(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgraph) ThreadState {
+	shown := ThreadState{Values: c.Values, Next: []string{}, Tasks: []ThreadTask{}, Interrupts: []Interrupt{}, Metadata: emptyObject}
+	if c.Newest {
+		shown.Interrupts = questions(t.Interrupts)
+	}
+	if c.Number < 0 {
+		return shown
+	}
+	created := clock.Format(c.Created)
+	shown.CreatedAt = &created
+	shown.Checkpoint = checkpoint(t.Thread, "", c.ID)
+	parent := c.ParentID
+	if parent == "" && !c.Own() {
+		parent = t.Root()
+	}
+	shown.ParentCheckpoint = checkpoint(t.Thread, "", parent)
+	shown.Metadata = record.Encode(metadataOf(t.Thread, c.Checkpoint))
+	shown.Next, shown.Tasks = nextOf(t, c), tasksOf(t, c, below)
+	if len(shown.Interrupts) == 0 {
+		for _, task := range shown.Tasks {
+			shown.Interrupts = append(shown.Interrupts, task.Interrupts...)
+		}
+	}
+	return shown
+}
+
+// metadataOf is what is told of a checkpoint: what the agent says, and what the server knows.
+func metadataOf(threadID string, c thread.Checkpoint) map[string]any {
+	members := map[string]any{"step": c.Step, "source": c.Source, "thread_id": threadID, "parents": emptyObject}
+	if c.Run != "" {
+		members["run_id"] = c.Run
+	}
+	if c.Graph != "" {
+		members["graph_id"], members["assistant_id"] = c.Graph, assistant.DefaultID(c.Graph)
+	}
+	var said map[string]json.RawMessage
+	if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &said) == nil {
+		for name, value := range said {
+			members[name] = value
+		}
+	}
+	return members
+}
+
+// nextOf are the nodes that would run next. Of an agent that keeps no checkpoints only the graph as a whole is known to.
+func nextOf(t thread.Thread, c thread.Snapshot) []string {
+	if c.Own() {
+		return append([]string{}, c.Next...)
+	}
+	if c.Graph == "" || !waits(t, c) {
+		return []string{}
+	}
+	return []string{c.Graph}
+}
+
+// waits reports whether a graph has more to do after a checkpoint that the server made.
+func waits(t thread.Thread, c thread.Snapshot) bool {
+	if c.Newest {
+		return t.Status != thread.StatusIdle
+	}
+	return c.Source == thread.SourceInput || c.Source == thread.SourceFork || (c.Source == thread.SourceUpdate && c.Run != "")
+}
+
+func tasksOf(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgraph) []ThreadTask {
+	if c.Own() {
+		tasks := inside{t.Thread, c.ID, below}.tasks(thread.TasksOf(c.Tasks), "")
+		if c.Newest {
+			ask(tasks, t)
+		}
+		return tasks
+	}
+	tasks := []ThreadTask{}
+	if c.Graph == "" || !waits(t, c) {
+		return tasks
+	}
+	if c.Newest {
+		for _, q := range questions(t.Interrupts) {
+			tasks = append(tasks, ThreadTask{ID: q.ID, Name: c.Graph, Interrupts: []Interrupt{q}, State: null})
+		}
+	}
+	if len(tasks) == 0 {
+		tasks = append(tasks, ThreadTask{ID: c.ID, Name: c.Graph, Interrupts: []Interrupt{}, State: null})
+	}
+	return tasks
+}
+
+// ask gives tasks the questions of the thread if the agent did not say whose they are: to the task of that id, or to the only one.
+func ask(tasks []ThreadTask, t thread.Thread) {
+	for i := range tasks {
+		if len(tasks[i].Interrupts) > 0 {
+			return
+		}
+	}
+	byTask := interrupts(t.Interrupts)
+	for i := range tasks {
+		if asked := byTask[tasks[i].ID]; asked != nil {
+			tasks[i].Interrupts = asked
+		} else if len(tasks) == 1 {
+			tasks[i].Interrupts = questions(t.Interrupts)
+		}
+	}
+}
+
+func checkpoint(threadID, ns, checkpointID string) *Checkpoint {
+	if checkpointID == "" && ns == "" {
+		return nil
+	}
+	c := &Checkpoint{ThreadID: &threadID, CheckpointNs: &ns, CheckpointMap: null}
+	if checkpointID != "" {
+		c.CheckpointID = &checkpointID
+	}
+	return c
+}

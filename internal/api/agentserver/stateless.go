@@ -1,0 +1,113 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+)
+
+// CreateStatelessRun creates a run on a thread of its own and returns at once.
+func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
+	created, err := s.createStateless(ctx, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return CreateStatelessRun200JSONResponse{
+		Body:    showRun(created),
+		Headers: CreateStatelessRun200ResponseHeaders{ContentLocation: location(created.Ref)},
+	}, nil
+}
+
+// CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
+func (s server) CreateStatelessRunWait(ctx context.Context, request CreateStatelessRunWaitRequestObject) (CreateStatelessRunWaitResponseObject, error) {
+	created, err := s.createStateless(ctx, request.Body)
+	return finalValues{server: s, ctx: ctx, ref: created.Ref, end: s.endOf(created), cancel: cancels(request.Body)}, err
+}
+
+// CreateStatelessRunStream creates a run on a thread of its own and streams its events.
+func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStatelessRunStreamRequestObject) (CreateStatelessRunStreamResponseObject, error) {
+	created, err := s.createStateless(ctx, request.Body)
+	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
+}
+
+// CreateStatelessRuns creates runs, each on a thread of its own, unless one of the requests cannot be one.
+func (s server) CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error) {
+	bodies := *request.Body
+	asked := make([]run.Request, len(bodies))
+	for i := range bodies {
+		var err error
+		if asked[i], err = s.statelessRequest(ctx, &bodies[i]); err != nil {
+			return nil, err
+		}
+	}
+	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))
+	for i := range bodies {
+		created, err := s.createAlone(ctx, asked[i])
+		if err != nil {
+			return nil, err
+		}
+		shown[i] = showRun(created)
+	}
+	return shown, nil
+}
+
+// createStateless creates a run on a thread of its own, as a body asks for it.
+func (s server) createStateless(ctx context.Context, body *RunCreate) (run.Run, error) {
+	request, err := s.statelessRequest(ctx, body)
+	if err != nil {
+		return run.Run{}, err
+	}
+	return s.createAlone(ctx, request)
+}
+
+// statelessRequest checks a request to run on a thread of its own.
+func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Request, error) {
+	request, err := s.request(ctx, body)
+	request.ID = id.New(clock.System().Add(request.After))
+	request.Temporary = body.OnCompletion == nil || *body.OnCompletion == OnCompletionDelete
+	return request, err
+}
+
+// createAlone creates a thread and its first run, which have the same id: so the run is found without its thread.
+func (s server) createAlone(ctx context.Context, request run.Request) (run.Run, error) {
+	ref := threadRef(ctx, request.ID)
+	t, err := s.Threads.Create(ctx, ref, nil, false)
+	if err != nil {
+		return run.Run{}, err
+	}
+	created, err := s.Runs.CreateOn(ctx, t, request)
+	if err != nil {
+		after, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
+		defer stop()
+		return run.Run{}, errors.Join(err, s.Threads.Delete(after, ref))
+	}
+	return created, nil
+}
+
+// cancels reports whether a client wants its run to end with the connection that waits for it.
+func cancels(body *RunCreate) bool {
+	return body.OnDisconnect != nil && *body.OnDisconnect == OnDisconnectCancel
+}
+
+// delay is how long a run waits before it may start.
+func delay(body *RunCreate) time.Duration {
+	if body.AfterSeconds == nil {
+		return 0
+	}
+	return time.Duration(*body.AfterSeconds * float64(time.Second)).Truncate(time.Microsecond)
+}
+
+// VisitCreateStatelessRunWaitResponse implements CreateStatelessRunWaitResponseObject.
+func (f finalValues) VisitCreateStatelessRunWaitResponse(w http.ResponseWriter) error {
+	return f.write(w)
+}
+
+// VisitCreateStatelessRunStreamResponse implements CreateStatelessRunStreamResponseObject.
+func (e eventStream) VisitCreateStatelessRunStreamResponse(w http.ResponseWriter) error {
+	return e.write(w)
+}

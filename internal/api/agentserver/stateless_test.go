@@ -1,0 +1,168 @@
+package agentserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+)
+
+// TestAStatelessRun has a thread of its own, whose id it has too, and tells where it is.
+func TestAStatelessRun(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	created := f.call(t, "POST", "/runs", script(add("model", "m", "Hello")))
+	wantStatus(t, created, http.StatusOK)
+	id := created.string("run_id")
+	if id == "" || created.string("thread_id") != id || created.Header.Get("Content-Location") != "/runs/"+id {
+		t.Errorf("got run %s at %s of thread %s", id, created.Header.Get("Content-Location"), created.string("thread_id"))
+	}
+	wantBody(t, f.call(t, "GET", "/runs/"+id+"/join", nil), answered())
+	wantBody(t, f.call(t, "GET", "/threads/"+id+"/runs/"+id+"/join", nil), answered())
+
+	waited := f.call(t, "POST", "/runs/wait", script(add("model", "m", "Hello")))
+	wantBody(t, waited, answered())
+	wantBody(t, f.call(t, "GET", waited.Header.Get("Location"), nil), answered())
+
+	streamed := f.call(t, "POST", "/runs/stream", with(script(add("model", "m", "Hello")), "stream_mode", []any{"values", "updates"}))
+	events := eventsOf(t, streamed)
+	wantEvents(t, f.follow(t, streamed.Header.Get("Content-Location")+"/stream", ""), events...)
+	wantEvents(t, f.follow(t, streamed.Header.Get("Location"), events[1].ID), events[2:]...)
+
+	batch := f.call(t, "POST", "/runs/batch", []any{hi(), with(hi(), "on_completion", "keep")})
+	wantStatus(t, batch, http.StatusOK)
+	for _, one := range batch.body.([]any) {
+		run := one.(map[string]any)["run_id"].(string)
+		wantStatus(t, f.call(t, "GET", "/runs/"+run+"/join", nil), http.StatusOK)
+	}
+	wantStatus(t, f.call(t, "POST", "/runs/batch", []any{}), http.StatusUnprocessableEntity)
+	wantStatus(t, f.call(t, "POST", "/runs/batch", []any{hi(), with(hi(), "assistant_id", "nobody")}), http.StatusNotFound)
+	wantStatus(t, f.call(t, "GET", "/runs/"+id+"/nothing", nil), http.StatusUnprocessableEntity)
+}
+
+// TestTheThreadOfATemporaryRunGoesAfterIt unless it is to be kept.
+func TestTheThreadOfATemporaryRunGoesAfterIt(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	for _, keep := range []any{nil, "delete", "keep"} {
+		id := f.call(t, "POST", "/runs", with(hi(), "on_completion", keep)).string("run_id")
+		wantStatus(t, f.call(t, "GET", "/runs/"+id+"/join", nil), http.StatusOK)
+		must(t, f.rescue(t.Context()))
+		want := http.StatusNotFound
+		if keep == "keep" {
+			want = http.StatusOK
+		}
+		wantStatus(t, f.call(t, "GET", "/threads/"+id, nil), want)
+		wantStatus(t, f.call(t, "GET", "/runs/"+id+"/join", nil), want)
+	}
+}
+
+// TestACreationThatIsRepeatedUnderItsKeyHappensOnce.
+func TestACreationThatIsRepeatedUnderItsKeyHappensOnce(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	headers := map[string]string{auth.HeaderKey: f.key, "Idempotency-Key": "one"}
+	first := f.send(t, "POST", f.path(thread+"/runs"), hi(), headers)
+	second := f.send(t, "POST", f.path(thread+"/runs"), hi(), headers)
+	wantStatus(t, second, http.StatusOK)
+	wantBody(t, second, first.body)
+	if second.Header.Get("Idempotency-Replayed") != "true" || second.Header.Get("Content-Location") != first.Header.Get("Content-Location") {
+		t.Errorf("the repetition has the headers %v", second.Header)
+	}
+	if listed := f.call(t, "GET", thread+"/runs", nil).body.([]any); len(listed) != 1 {
+		t.Errorf("%d runs were created", len(listed))
+	}
+	wantStatus(t, f.send(t, "POST", f.path(thread+"/runs"), saying("other"), headers), http.StatusUnprocessableEntity)
+}
+
+// TestRollback leaves only the run that asked for it. TestARollbackOfAKeeper is the same with an agent that keeps checkpoints.
+func TestRollback(t *testing.T) {
+	t.Parallel()
+	agent := newStoppable()
+	f := setUp(t, agent.answer)
+	thread := f.newThread(t)
+	f.finish(t, thread, saying("quick"))
+	one := f.start(t, thread, saying("one"))
+	receiveOr(t, agent.reached, "the run's start")
+	two := f.start(t, thread, saying("two"))
+	waiter := make(chan response, 1)
+	go func() { waiter <- f.call(t, "GET", one+"/join", nil) }()
+	last := f.start(t, thread, with(saying("quick again"), "multitask_strategy", "rollback"))
+	receiveOr(t, agent.stopped, "the end of the agent's connection")
+	wantStatus(t, f.call(t, "GET", last+"/join", nil), http.StatusOK)
+	wantTexts(t, f.texts(t, thread), "quick", "done", "quick again", "done")
+	for _, gone := range []string{one, two} {
+		for _, suffix := range []string{"", "/join", "/stream"} {
+			wantStatus(t, f.call(t, "GET", gone+suffix, nil), http.StatusNotFound)
+		}
+	}
+	if listed := f.call(t, "GET", thread+"/runs", nil).body.([]any); len(listed) != 2 {
+		t.Errorf("%d runs are listed", len(listed))
+	}
+	if got := <-waiter; got.StatusCode != http.StatusNotFound && got.member("__error__") == nil {
+		t.Errorf("who waited gets %d %s", got.StatusCode, got.text)
+	}
+	for _, state := range f.call(t, "GET", thread+"/history", nil).body.([]any) {
+		if run := state.(map[string]any)["metadata"].(map[string]any)["run_id"]; strings.HasSuffix(one, run.(string)) {
+			t.Errorf("the history shows %v", state)
+		}
+	}
+	if got := f.status(t, thread); got != "idle" {
+		t.Errorf("the thread is %s", got)
+	}
+}
+
+// TestADelayedRunWaitsForItsTime while those that come later go first.
+func TestADelayedRunWaitsForItsTime(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	delayed := f.call(t, "POST", thread+"/runs", with(script(add("model", "d", "late")), "after_seconds", 1.5))
+	wantStatus(t, delayed, http.StatusOK)
+	if got := f.status(t, thread); got != "busy" {
+		t.Errorf("the thread is %s meanwhile", got)
+	}
+	wantStatus(t, f.call(t, "POST", thread+"/runs", with(hi(), "multitask_strategy", "reject")), http.StatusConflict)
+	first := f.call(t, "POST", thread+"/runs/wait", with(script(add("model", "f", "early")), "input", nil))
+	wantStatus(t, first, http.StatusOK)
+	path := thread + "/runs/" + delayed.string("run_id")
+	if got := f.status(t, path); got != "pending" {
+		t.Errorf("the delayed run is %s", got)
+	}
+	wantStatus(t, f.call(t, "GET", path+"/join", nil), http.StatusOK)
+	wantTexts(t, f.texts(t, thread), "early", "Hi", "late")
+	if read := f.call(t, "GET", path, nil); read.string("created_at") != delayed.string("created_at") || read.string("status") != "success" {
+		t.Errorf("got %s", read.text)
+	}
+}
+
+// TestRunsAreListedInPart shows the members that are asked for.
+func TestRunsAreListedInPart(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	run := f.finish(t, thread, hi())
+	got := f.call(t, "GET", thread+"/runs?select=run_id&select=status", nil)
+	wantBody(t, got, []any{object{"run_id": run[strings.LastIndexByte(run, '/')+1:], "status": "success"}})
+	wantStatus(t, f.call(t, "GET", thread+"/runs?select=secret", nil), http.StatusUnprocessableEntity)
+}
+
+// TestARunThatHasEndedCanBeDeleted and what it did to the state stays.
+func TestARunThatHasEndedCanBeDeleted(t *testing.T) {
+	t.Parallel()
+	agent := newStoppable()
+	f := setUp(t, agent.answer)
+	thread := f.newThread(t)
+	run := f.finish(t, thread, saying("quick"))
+	wantStatus(t, f.call(t, "DELETE", run, nil), http.StatusNoContent)
+	wantStatus(t, f.call(t, "DELETE", run, nil), http.StatusNotFound)
+	if got := f.status(t, run); got != "gone" {
+		t.Errorf("the run is %s", got)
+	}
+	wantTexts(t, f.texts(t, thread), "quick", "done")
+	active := f.start(t, thread, saying("one"))
+	receiveOr(t, agent.reached, "the run's start")
+	wantStatus(t, f.call(t, "DELETE", active, nil), http.StatusConflict)
+}

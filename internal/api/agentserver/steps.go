@@ -1,0 +1,222 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// stepModes are the stream modes that show the steps of a graph.
+var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints), string(StreamModeDebug)}
+
+// steps makes the events of the stepModes for an agent that leaves that to the server: of the checkpoints that the server makes itself, and of the nodes whose updates lead
+// to them. It adds nothing to what an agent says that shows steps itself, or keeps checkpoints of its own.
+type steps struct {
+	server
+	// run is the run whose steps they are, after the position of the last event that the reader has.
+	run    run.Run
+	after  int64
+	wanted []string
+	// number is that of the newest checkpoint of which the run's events told, at that checkpoint once it was read.
+	number int64
+	at     thread.Snapshot
+	// held is the event of the first checkpoint, until the agent says something: only that tells whether it shows its steps itself.
+	held *run.Event
+}
+
+// newSteps returns nil for a reader who asked for none of the modes.
+func newSteps(s server, r run.Run, modes []string, after int64) *steps {
+	var wanted []string
+	for _, mode := range stepModes {
+		if slices.Contains(modes, mode) {
+			wanted = append(wanted, mode)
+		}
+	}
+	if wanted == nil {
+		return nil
+	}
+	return &steps{server: s, run: r, after: after, wanted: wanted, number: -1, at: thread.Empty().Snapshot()}
+}
+
+// before returns what is shown before an event.
+func (s *steps) before(event run.Event) []web.Event {
+	if event.Name == run.EventMetadata {
+		return nil
+	}
+	if slices.Contains(stepModes, event.Name) {
+		s.wanted, s.held = nil, nil
+	}
+	return s.release()
+}
+
+// behind returns what is shown behind an event.
+func (s *steps) behind(ctx context.Context, event run.Event) ([]web.Event, error) {
+	switch {
+	case s.wanted == nil:
+	case event.Name == run.EventValues && event.Checkpoint != s.number:
+		return s.checkpoint(ctx, event)
+	case event.Name == run.EventUpdates && event.Position > s.after && s.number >= 0:
+		return s.tasks(ctx, event)
+	}
+	return nil, nil
+}
+
+// release shows what was held.
+func (s *steps) release() []web.Event {
+	if s.held == nil {
+		return nil
+	}
+	event := *s.held
+	s.held = nil
+	return s.state(event)
+}
+
+// read returns the checkpoint of the number.
+func (s *steps) read(ctx context.Context) (thread.Snapshot, error) {
+	if s.at.Number != s.number {
+		found, err := s.Runs.Values(ctx, s.run.Ref.Ref, run.Event{Checkpoint: s.number})
+		if err != nil {
+			return s.at, err
+		}
+		s.at = found.Snapshot()
+		s.at.Newest = false // so that a replay shows what was shown first
+	}
+	return s.at, nil
+}
+
+// checkpoint takes a checkpoint of which a "values" event tells.
+func (s *steps) checkpoint(ctx context.Context, event run.Event) ([]web.Event, error) {
+	first := s.number < 0
+	s.number = event.Checkpoint
+	if !first && event.Position <= s.after {
+		return nil, nil
+	}
+	at, err := s.read(ctx)
+	if err != nil || at.Agent != nil {
+		return nil, err
+	}
+	if first && !at.Folded {
+		s.held = &event
+		return nil, nil
+	}
+	return s.state(event), nil
+}
+
+// checkpointEvent is a state with its place in the form in which the framework has it.
+type checkpointEvent struct {
+	ThreadState
+
+	Config       json.RawMessage `json:"config"`
+	ParentConfig json.RawMessage `json:"parent_config"`
+}
+
+// state shows the checkpoint that was read last.
+func (s *steps) state(event run.Event) []web.Event {
+	shown := checkpointEvent{ThreadState: showState(thread.Thread{Ref: s.run.Ref.Ref}, s.at, nil), Config: s.config(s.at.ID), ParentConfig: null}
+	if parent := shown.ParentCheckpoint; parent != nil {
+		shown.ParentConfig = s.config(*parent.CheckpointID)
+	}
+	return s.show(StreamModeCheckpoints, "checkpoint", s.at.Step, event, shown)
+}
+
+// config is the configuration of a run that goes on from a checkpoint.
+func (s *steps) config(checkpointID string) json.RawMessage {
+	of := record.Encode(map[string]any{"configurable": map[string]string{"thread_id": s.run.Thread}})
+	return withCheckpoint(of, place{ID: checkpointID})
+}
+
+// taskEvent says that a node begins, taskResult what it returned.
+type (
+	taskEvent struct {
+		ID         string            `json:"id"`
+		Name       string            `json:"name"`
+		Input      json.RawMessage   `json:"input"`
+		Triggers   []string          `json:"triggers"`
+		Interrupts []json.RawMessage `json:"interrupts"`
+	}
+	taskResult struct {
+		ID         string            `json:"id"`
+		Name       string            `json:"name"`
+		Error      *string           `json:"error"`
+		Result     json.RawMessage   `json:"result"`
+		Interrupts []json.RawMessage `json:"interrupts"`
+	}
+)
+
+// tasks shows the nodes whose updates an event has. That they ran is known only when they have ended; what they worked on is the state before. The questions of a
+// graph that pauses belong to the task that its state shows with them.
+func (s *steps) tasks(ctx context.Context, event run.Event) ([]web.Event, error) {
+	if before, err := s.read(ctx); err != nil || before.Agent != nil {
+		return nil, err
+	}
+	updates, err := state.Members(event.Data)
+	if err != nil {
+		return nil, err
+	}
+	var out []web.Event
+	for _, update := range updates {
+		if update.Name == memberInterrupt {
+			out = append(out, s.pauses(event, update.Value)...)
+			continue
+		}
+		made := taskResult{ID: id.Of(s.run.Run, strconv.FormatInt(event.Position, 10), update.Name), Name: update.Name, Result: emptyObject}
+		if state.IsObject(update.Value) {
+			made.Result = update.Value
+		}
+		out = append(out, s.task(event, made)...)
+	}
+	return out, nil
+}
+
+func (s *steps) pauses(event run.Event, asked json.RawMessage) []web.Event {
+	var out []web.Event
+	for _, question := range oneOrMany(asked) {
+		if of, err := thread.QuestionID(question); err == nil {
+			made := taskResult{ID: of, Name: s.run.Graph, Result: emptyObject, Interrupts: []json.RawMessage{question}}
+			out = append(out, s.task(event, made)...)
+		}
+	}
+	return out
+}
+
+func (s *steps) task(event run.Event, made taskResult) []web.Event {
+	begun := taskEvent{ID: made.ID, Name: made.Name, Input: s.at.Values, Triggers: []string{}, Interrupts: []json.RawMessage{}}
+	if made.Interrupts == nil {
+		made.Interrupts = []json.RawMessage{}
+	}
+	step := s.at.Step + 1
+	return append(s.show(StreamModeTasks, "task", step, event, begun), s.show(StreamModeTasks, "task_result", step, event, made)...)
+}
+
+// debugEvent is an event of the mode debug, which wraps those of the modes checkpoints and tasks.
+type debugEvent struct {
+	Step      int64           `json:"step"`
+	Timestamp string          `json:"timestamp"`
+	Type      string          `json:"type"`
+	Payload   json.RawMessage `json:"payload"`
+}
+
+// show makes the events of a mode and of debug, if they are wanted.
+func (s *steps) show(mode StreamMode, kind string, step int64, event run.Event, payload any) []web.Event {
+	own, debug := slices.Contains(s.wanted, string(mode)), slices.Contains(s.wanted, string(StreamModeDebug))
+	if !own && !debug {
+		return nil
+	}
+	data := record.Encode(payload)
+	var out []web.Event
+	if own {
+		out = append(out, web.Event{Name: string(mode), Data: data})
+	}
+	if debug {
+		out = append(out, web.Event{Name: string(StreamModeDebug), Data: record.Encode(debugEvent{Step: step, Timestamp: event.At, Type: kind, Payload: data})})
+	}
+	return out
+}

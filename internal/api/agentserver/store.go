@@ -1,0 +1,95 @@
+package agentserver
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func storeOwner(ctx context.Context) store.Owner {
+	d := served(ctx)
+	return store.Owner{Workspace: d.Workspace, Deployment: d.Deployment}
+}
+
+// GetItem reads an item; one that is not there is null, as clients expect.
+func (s server) GetItem(ctx context.Context, request GetItemRequestObject) (GetItemResponseObject, error) {
+	var namespace []string
+	for _, labels := range request.Params.Namespace {
+		namespace = append(namespace, strings.Split(labels, ".")...)
+	}
+	found, err := s.Store.Get(ctx, storeOwner(ctx), namespace, request.Params.Key, orElse(request.Params.RefreshTTL, true))
+	if fault.Is(err, fault.NotFound) {
+		return noItem{}, nil
+	}
+	return GetItem200JSONResponse(showItem(found)), err
+}
+
+// noItem says that there is no such item.
+type noItem struct{}
+
+// VisitGetItemResponse implements GetItemResponseObject.
+func (noItem) VisitGetItemResponse(w http.ResponseWriter) error { return writeParts(w, [][]byte{null}) }
+
+// PutItem stores an item.
+func (s server) PutItem(ctx context.Context, request PutItemRequestObject) (PutItemResponseObject, error) {
+	ttl, err := store.Minutes(request.Body.TTL)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.Store.Put(ctx, storeOwner(ctx), request.Body.Namespace, request.Body.Key, request.Body.Value, ttl); err != nil {
+		return nil, err
+	}
+	return PutItem204Response{}, nil
+}
+
+// DeleteItem removes an item.
+func (s server) DeleteItem(ctx context.Context, request DeleteItemRequestObject) (DeleteItemResponseObject, error) {
+	if err := s.Store.Delete(ctx, storeOwner(ctx), request.Body.Namespace, request.Body.Key); err != nil {
+		return nil, err
+	}
+	return DeleteItem204Response{}, nil
+}
+
+// SearchItems lists the items below a namespace that match.
+func (s server) SearchItems(ctx context.Context, request SearchItemsRequestObject) (SearchItemsResponseObject, error) {
+	asked := request.Body
+	filter, err := store.ParseFilter(present(asked.Filter))
+	if err != nil {
+		return nil, err
+	}
+	window := table.Window{Limit: orElse(asked.Limit, 10), Offset: orElse(asked.Offset, 0)}
+	found, total, err := s.Store.Search(ctx, storeOwner(ctx), asked.NamespacePrefix, filter, window, orElse(asked.RefreshTTL, true))
+	if err != nil {
+		return nil, err
+	}
+	shown := SearchItems200JSONResponse{Body: StoreItems{Items: make([]StoreItem, len(found))}}
+	for i, item := range found {
+		shown.Body.Items[i] = showItem(item)
+	}
+	shown.Headers.XPaginationTotal = new(strconv.Itoa(total))
+	if next := window.Offset + len(found); next < total && len(found) > 0 {
+		shown.Headers.XPaginationNext = new(strconv.Itoa(next))
+	}
+	return shown, nil
+}
+
+// ListNamespaces lists the namespaces that have items.
+func (s server) ListNamespaces(ctx context.Context, request ListNamespacesRequestObject) (ListNamespacesResponseObject, error) {
+	asked := request.Body
+	found, err := s.Store.Namespaces(ctx, storeOwner(ctx), store.Namespaces{
+		Prefix: asked.Prefix, Suffix: asked.Suffix, MaxDepth: orElse(asked.MaxDepth, 0),
+		Window: table.Window{Limit: orElse(asked.Limit, 100), Offset: orElse(asked.Offset, 0)},
+	})
+	return ListNamespaces200JSONResponse{Namespaces: found}, err
+}
+
+// showItem is an item as the interface has it.
+func showItem(i store.Item) StoreItem {
+	return StoreItem{Namespace: i.Namespace, Key: i.Key, Value: orEmpty(i.Value), CreatedAt: clock.Format(i.Created), UpdatedAt: clock.Format(i.Updated)}
+}

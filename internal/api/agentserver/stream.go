@@ -1,0 +1,132 @@
+package agentserver
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// CreateRunStream creates a run and streams its events.
+func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequestObject) (CreateRunStreamResponseObject, error) {
+	created, err := s.create(ctx, request.ThreadID, request.Body)
+	if err != nil {
+		return nil, err
+	}
+	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
+}
+
+// StreamRun streams a run's events, from the beginning or from where the client left off, while it goes on and after it has ended.
+func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error) {
+	stream, err := s.takeUp(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.LastEventID, request.Params.StreamMode)
+	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
+	return stream, err
+}
+
+// takeUp is the stream of a run after an event.
+func (s server) takeUp(ctx context.Context, ref run.Ref, last *string, modes []StreamMode) (eventStream, error) {
+	after, err := lastEventID(last)
+	if err != nil {
+		return eventStream{}, err
+	}
+	found, err := s.Runs.Get(ctx, ref)
+	if err != nil {
+		return eventStream{}, err
+	}
+	stream := eventStream{server: s, ctx: ctx, run: found, modes: found.StreamModes, after: after}
+	if len(modes) > 0 {
+		stream.chosen = distinct(streamModes(modes))
+		stream.modes = stream.chosen
+	}
+	return stream, nil
+}
+
+// lastEventID reads the position after which to go on; "-1" and no header ask for everything.
+func lastEventID(header *string) (int64, error) {
+	if header == nil || *header == "" || *header == "-1" {
+		return 0, nil
+	}
+	position, err := strconv.ParseInt(*header, 10, 64)
+	if err != nil || position < 0 {
+		return 0, fault.Shape(fault.Detail{
+			Loc: []any{"header", "Last-Event-ID"}, Msg: "Input should be the id of an event of this run, or -1", Type: "int_parsing",
+		})
+	}
+	return position, nil
+}
+
+// eventStream is the answer of the streaming endpoints.
+type eventStream struct {
+	server
+	ctx   context.Context
+	run   run.Run
+	modes []string
+	// chosen are the modes that the client asked for when it took the stream up, nil when those are the run's.
+	chosen []string
+	after  int64
+	// cancel says that the run is to end when the connection is lost.
+	cancel bool
+}
+
+// VisitCreateRunStreamResponse implements CreateRunStreamResponseObject.
+func (e eventStream) VisitCreateRunStreamResponse(w http.ResponseWriter) error { return e.write(w) }
+
+// VisitStreamRunResponse implements StreamRunResponseObject.
+func (e eventStream) VisitStreamRunResponse(w http.ResponseWriter) error { return e.write(w) }
+
+func (e eventStream) write(w http.ResponseWriter) error {
+	defer func() { e.leave(e.ctx, e.run.Ref, e.cancel) }()
+	w.Header().Set("Content-Location", location(e.run.Ref))
+	again := leaving(e.cancel)
+	for _, mode := range e.chosen {
+		again.Add("stream_mode", mode)
+	}
+	takeUpAt(w, location(e.run.Ref)+"/stream", again)
+	out := web.NewStream(w)
+	ctx, cancel := context.WithCancel(e.ctx)
+	defer cancel()
+	batches, read := make(chan []web.Event), make(chan error, 1)
+	go func() {
+		defer close(batches)
+		read <- e.read(ctx, batches)
+	}()
+	sent := out.Copy(ctx, batches, e.Heartbeat)
+	cancel()
+	for range batches { // until the reader has ended
+	}
+	return errors.Join(sent, <-read)
+}
+
+// read hands the run's events to the connection, translated to what the client asked for.
+func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error {
+	t := newTranslator(e.server, e.run, e.modes, e.after)
+	send := func(translated []web.Event) error {
+		if len(translated) == 0 {
+			return nil
+		}
+		select {
+		case batches <- translated:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
+		translated, err := t.translate(ctx, events)
+		if err != nil {
+			return err
+		}
+		return send(translated)
+	})
+	if err == nil {
+		err = send(t.end())
+	}
+	if fault.Is(err, fault.NotFound) {
+		return nil // it was rolled back: the stream ends as that of an interrupted run
+	}
+	return err
+}

@@ -1,0 +1,112 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// subgraphState is the state of a subgraph at a checkpoint, or its newest; with below also those of the subgraphs that its tasks run.
+func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, below bool) (ThreadState, error) {
+	found, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
+	if err != nil {
+		return ThreadState{}, err
+	}
+	if len(found) == 0 {
+		return ThreadState{}, fault.New(fault.NotFound, "There is no checkpoint of the subgraph %s there.", at.NS)
+	}
+	shown := inside{thread: ref.Thread, root: found[0].RootID}
+	if below {
+		shown.below, err = s.Threads.Subgraphs(ctx, ref, found[0].Root)
+	}
+	return shown.state(found[0]), err
+}
+
+// subgraphHistory reads checkpoints of a subgraph, newest first: those behind the graph's own that the client names, or those of the whole thread.
+func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at place, wanted thread.Wanted) ([]thread.Subgraph, error) {
+	wanted.NS, wanted.ID, wanted.Root = at.NS, at.Of, thread.Newest
+	if at.ID == "" {
+		if _, err := s.Runs.Seal(ctx, ref); err != nil {
+			return nil, err
+		}
+		return s.Threads.SubgraphHistory(ctx, ref, wanted)
+	}
+	_, root, err := s.snapshot(ctx, ref, at)
+	if err != nil || root.Agent == nil {
+		return nil, err
+	}
+	wanted.Root = root.Agent.Number
+	return s.Threads.SubgraphHistory(ctx, ref, wanted)
+}
+
+// inside is what is shown of the subgraphs of a thread at the checkpoint root of its graph: below, if their states are asked for.
+type inside struct {
+	thread, root string
+	below        map[string]thread.Subgraph
+}
+
+// state is a subgraph's state.
+func (i inside) state(c thread.Subgraph) ThreadState {
+	shown := ThreadState{
+		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: orEmpty(c.Metadata), CreatedAt: &c.Created,
+		Checkpoint: i.checkpoint(c.NS, c.ID), Tasks: i.tasks(thread.TasksOf(c.Tasks), c.NS),
+	}
+	if c.ParentID != "" { // which may have come after an earlier one of the graph's own
+		shown.ParentCheckpoint = checkpoint(i.thread, c.NS, c.ParentID)
+	}
+	for _, task := range shown.Tasks {
+		shown.Interrupts = append(shown.Interrupts, task.Interrupts...)
+	}
+	return shown
+}
+
+func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {
+	shown := []ThreadTask{}
+	for _, task := range tasks {
+		one := ThreadTask{ID: task.ID, Name: task.Name, Error: task.Error, Interrupts: []Interrupt{}, State: null, Result: present(task.Result), Path: present(task.Path)}
+		for _, asked := range task.Interrupts {
+			if q, ok := interruptOf(asked); ok {
+				one.Interrupts = append(one.Interrupts, q)
+			}
+		}
+		place := subgraphOf(task, ns)
+		if task.Checkpoint != nil {
+			one.Checkpoint = i.checkpoint(place, task.Checkpoint.ID)
+		}
+		if c, ok := i.below[place]; ok {
+			one.State = record.Encode(i.state(c))
+		}
+		shown = append(shown, one)
+	}
+	return shown
+}
+
+// subgraphOf is the namespace of the subgraph that a task runs, if it runs one.
+func subgraphOf(task thread.Task, ns string) string {
+	if task.Checkpoint != nil && task.Checkpoint.NS != "" {
+		return task.Checkpoint.NS
+	}
+	return strings.TrimPrefix(ns+"|"+task.Name+":"+task.ID, "|")
+}
+
+// checkpoint names a checkpoint of a subgraph, with the graph's own that it is found behind.
+func (i inside) checkpoint(ns, checkpointID string) *Checkpoint {
+	c := checkpoint(i.thread, ns, checkpointID)
+	ids := map[string]string{"": i.root}
+	if checkpointID != "" {
+		ids[ns] = checkpointID
+	}
+	c.CheckpointMap = record.Encode(ids)
+	return c
+}
+
+// interruptOf reads a question as it was stored.
+func interruptOf(raw json.RawMessage) (q Interrupt, ok bool) {
+	err := json.Unmarshal(raw, &q)
+	q.ResponseSchema = present(q.ResponseSchema)
+	return q, err == nil
+}

@@ -1,0 +1,117 @@
+package agentserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+// nested is a Keeper whose tasks name the subgraphs that they run, as frameworks do, each of which makes two checkpoints.
+func nested(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
+	return graphtest.Keeper(ctx, invocation, func(event string, data any) {
+		c, ok := data.(graph.Checkpoint)
+		switch {
+		case ok && c.NS == "":
+			var tasks []map[string]any
+			if err := json.Unmarshal(c.Tasks, &tasks); err != nil {
+				panic(err)
+			}
+			for _, task := range tasks {
+				task["checkpoint"] = object{"checkpoint_ns": fmt.Sprint(task["name"], ":", task["id"])}
+			}
+			c.Tasks = marshal(tasks)
+			data = c
+		case ok:
+			first := c
+			first.ID, first.Values, first.Metadata = "first-"+c.ID, marshal(object{"inner": ""}), marshal(object{"source": "input"})
+			emit(event, first)
+			emit(event, first) // it is said anew, as when a task of it has paused
+			c.ParentID = first.ID
+			data = c
+		}
+		emit(event, data)
+	})
+}
+
+func marshal(v any) json.RawMessage {
+	text, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// inner shows states of subgraphs as "checkpoint value".
+func inner(states []map[string]any) []string {
+	out := []string{}
+	for _, s := range states {
+		out = append(out, fmt.Sprint(idOf(s, "checkpoint"), " ", s["values"].(object)["inner"]))
+	}
+	return out
+}
+
+// TestASubgraphIsFoundWhenTheGraphHasMovedOn by its namespace alone, by what a task of an older state names, and by each of its own checkpoints.
+func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
+	t.Parallel()
+	f := setUpAt(t, graphtest.Start(t, nested), 0)
+	f.deploy(t, "agent")
+	thread := f.newThread(t)
+	f.finish(t, thread, plan("one", graphtest.Node{Name: "model", Say: "A", Sub: true}, says("tools", "B")))
+	f.finish(t, thread, plan("two", says("tools", "C"), graphtest.Node{Name: "model", Say: "D", Sub: true}, says("last", "E")))
+	var tasks []object
+	for _, state := range f.history(t, thread) {
+		for _, task := range state["tasks"].([]any) {
+			if of := task.(object); of["name"] == "model" {
+				if diff := cmp.Diff(any(object{"": idOf(state, "checkpoint")}), of["checkpoint"].(object)["checkpoint_map"]); diff != "" {
+					t.Errorf("the map of a task's checkpoint (-want +got):\n%s", diff)
+				}
+				tasks = append(tasks, of["checkpoint"].(object))
+			}
+		}
+	}
+	if len(tasks) != 2 {
+		t.Fatalf("the history has the tasks %v", tasks)
+	}
+	for i, said := range []string{"D", "A"} {
+		ns := object{"checkpoint_ns": tasks[i]["checkpoint_ns"]}
+		at := func(checkpoint object) response {
+			return f.call(t, "POST", thread+"/state/checkpoint", object{"checkpoint": checkpoint})
+		}
+		byTask, byNamespace := at(tasks[i]), at(ns)
+		wantStatus(t, byTask, http.StatusOK)
+		if got := byTask.string("values", "inner"); got != said {
+			t.Errorf("a task's checkpoint is that of the state %s, want %s", byTask.text, said)
+		}
+		wantBody(t, byNamespace, byTask.body)
+		states := statesOf(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns}))
+		id := byTask.string("checkpoint", "checkpoint_id")
+		if diff := cmp.Diff([]string{id + " " + said, "first-" + id + " "}, inner(states)); diff != "" {
+			t.Fatalf("history of %s (-want +got):\n%s", ns, diff)
+		}
+		wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "limit": 1}), []any{byTask.body})
+		wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "before": id}), []any{any(states[1])})
+		wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": ns, "metadata": object{"source": "input"}}), []any{any(states[1])})
+		for _, state := range states { // each finds itself, also without the map
+			wantBody(t, at(state["checkpoint"].(object)), any(state))
+			wantBody(t, at(with(ns, "checkpoint_id", idOf(state, "checkpoint"))), any(state))
+			wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": state["checkpoint"]}), []any{any(state)})
+		}
+		wantBody(t, at(states[0]["parent_checkpoint"].(object)), any(states[1]))
+		if states[1]["parent_checkpoint"] != nil {
+			t.Errorf("the first has the parent %v", states[1]["parent_checkpoint"])
+		}
+	}
+	unknown := object{"checkpoint_ns": "model:none"}
+	wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": unknown}), []any{})
+	wantDetail(t, f.call(t, "POST", thread+"/state/checkpoint", object{"checkpoint": unknown}), http.StatusNotFound, "There is no checkpoint of the subgraph model:none there.")
+	other := with(tasks[0], "checkpoint_map", tasks[1]["checkpoint_map"])
+	wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": other}), []any{})
+	wantStatus(t, f.call(t, "POST", "/threads/"+unknownID+"/history", object{"checkpoint": unknown}), http.StatusNotFound)
+}

@@ -1,0 +1,181 @@
+package agentserver
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+var (
+	emptyObject = json.RawMessage("{}")
+	null        = json.RawMessage("null")
+)
+
+// object is a JSON object with the members.
+func object(members map[string]any) json.RawMessage { return record.Encode(members) }
+
+// CreateThread creates a thread.
+func (s server) CreateThread(ctx context.Context, request CreateThreadRequestObject) (CreateThreadResponseObject, error) {
+	var asked ThreadCreate
+	if request.Body != nil {
+		asked = *request.Body
+	}
+	ref := threadRef(ctx, "")
+	if id := asked.ThreadID; id != nil {
+		ref.Thread = strings.ToLower(*id)
+	}
+	if len(asked.Supersteps) > 0 {
+		if _, err := s.graphOfThread(ctx, "", present(asked.Metadata)); err != nil {
+			return nil, err
+		}
+	}
+	keep := asked.IfExists != nil && *asked.IfExists == IfExistsDoNothing
+	ttl, err := ttlOf(asked.TTL)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.Threads.CreateFor(ctx, ref, present(asked.Metadata), ttl, keep)
+	if err != nil {
+		return nil, err
+	}
+	if len(asked.Supersteps) > 0 && t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
+		if _, err := s.update(ctx, t, thread.Newest, nil, supersteps(asked.Supersteps)); err != nil {
+			return nil, err
+		}
+	} else if t.Lock.Run == "" && t.Lock.Checkpoint < 0 {
+		return CreateThread200JSONResponse(showThread(t)), nil
+	}
+	found, err := s.thread(ctx, t.Ref)
+	return CreateThread200JSONResponse(found), err
+}
+
+// GetThread reads a thread with its newest values.
+func (s server) GetThread(ctx context.Context, request GetThreadRequestObject) (GetThreadResponseObject, error) {
+	ref := threadRef(ctx, request.ThreadID)
+	found, err := s.thread(ctx, ref)
+	if err == nil {
+		err = s.showTTL(ctx, ref, &found, request.Params.Include)
+	}
+	return GetThread200JSONResponse(found), err
+}
+
+// CopyThread makes a thread with the state and history of another.
+func (s server) CopyThread(ctx context.Context, request CopyThreadRequestObject) (CopyThreadResponseObject, error) {
+	t, err := s.Runs.Seal(ctx, threadRef(ctx, request.ThreadID))
+	if err != nil {
+		return nil, err
+	}
+	made, err := s.Threads.Copy(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.whole(ctx, made)
+	return CopyThread200JSONResponse(found), err
+}
+
+func (s server) thread(ctx context.Context, ref thread.Ref) (Thread, error) {
+	t, err := s.Threads.Get(ctx, ref)
+	if err != nil {
+		return Thread{}, err
+	}
+	return s.whole(ctx, t)
+}
+
+// whole is a thread that was read, as the interface has it, with its newest values.
+func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
+	t, state, err := s.Runs.StateOf(ctx, t)
+	if err != nil {
+		return Thread{}, err
+	}
+	shown := showThread(t)
+	if state.At.Number >= 0 {
+		shown.Values = state.Values.JSON()
+		updated := clock.Format(state.At.Created)
+		shown.StateUpdatedAt = &updated
+	}
+	shown.Error, err = s.threadError(ctx, t)
+	return shown, err
+}
+
+// threadError tells why the thread's last run did not succeed; null when it did, and when it was deleted or rolled back.
+func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessage, error) {
+	if t.Lock.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
+		return null, nil
+	}
+	last, err := s.Runs.Get(ctx, run.Ref{Ref: t.Ref, Run: t.Lock.Run})
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return null, nil
+	case err != nil:
+		return nil, err
+	case last.Status == run.Interrupted && last.Failure == nil:
+		return record.Encode(run.Failure{Name: "UserInterrupt", Message: cmp.Or(string(last.CancelReason), "The run was cancelled.")}), nil
+	case last.Failure == nil:
+		return null, nil
+	}
+	return record.Encode(last.Failure), nil
+}
+
+// showThread is a thread as the interface has it, without its values.
+func showThread(t thread.Thread) Thread {
+	return Thread{
+		ThreadID:   t.Thread,
+		Status:     ThreadStatus(t.Status),
+		Metadata:   t.Metadata,
+		Config:     emptyObject,
+		Values:     null,
+		Error:      null,
+		Interrupts: interrupts(t.Interrupts),
+		CreatedAt:  clock.Format(t.Created),
+		UpdatedAt:  clock.Format(t.Updated),
+	}
+}
+
+// interrupts are questions by task. What was stored before questions were checked, and is none, is left out.
+func interrupts(raw json.RawMessage) map[string][]Interrupt {
+	byTask := map[string][]Interrupt{}
+	var stored map[string][]json.RawMessage
+	if json.Unmarshal(raw, &stored) != nil {
+		return byTask
+	}
+	for task, asked := range stored {
+		byTask[task] = []Interrupt{}
+		for _, question := range asked {
+			if q, ok := interruptOf(question); ok {
+				byTask[task] = append(byTask[task], q)
+			}
+		}
+	}
+	return byTask
+}
+
+// questions are the interrupts of all tasks, in an order that is always the same.
+func questions(raw json.RawMessage) []Interrupt {
+	all := []Interrupt{}
+	for _, asked := range interrupts(raw) {
+		all = append(all, asked...)
+	}
+	slices.SortStableFunc(all, func(a, b Interrupt) int { return cmp.Compare(a.ID, b.ID) })
+	return all
+}
+
+func threadRef(ctx context.Context, threadID string) thread.Ref {
+	d := served(ctx)
+	return thread.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Thread: strings.ToLower(threadID)}
+}
+
+// present is nil for JSON that is absent or null.
+func present(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

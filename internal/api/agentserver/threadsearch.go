@@ -1,0 +1,340 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/match"
+)
+
+const (
+	// maxCompared is how many threads' values one search may look into, each of which is a read of its own.
+	maxCompared = 1000
+	// maxPaths is how many parts of each thread a search extracts.
+	maxPaths = 10
+	// readsAtOnce is how many threads of a page are read side by side, readsAtFirst how many as long as nobody knows how large they are.
+	readsAtOnce  = 8
+	readsAtFirst = 2
+	// pageRoom is how many bytes the values of a page hold.
+	pageRoom = 16 << 20
+)
+
+// SearchThreads lists the threads that match. Their metadata and status are in the list; what is read of each thread on the page is its values, where they are
+// shown.
+func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error) {
+	asked := request.Body
+	paths, err := parsePaths(asked.Extract)
+	if err != nil {
+		return nil, err
+	}
+	filter, matches, err := s.threadFilter(ctx, ThreadCount{Metadata: asked.Metadata, Status: asked.Status, Values: asked.Values})
+	if err != nil {
+		return nil, err
+	}
+	if asked.Ids != nil {
+		filter.IDs = make([]string, len(asked.Ids))
+		for i, threadID := range asked.Ids {
+			filter.IDs[i] = strings.ToLower(threadID)
+		}
+	}
+	search := thread.Search{Filter: filter, SortBy: thread.SortCreated, Ascending: asked.SortOrder != nil && *asked.SortOrder == SortOrderAsc}
+	if asked.SortBy != nil {
+		search.SortBy = thread.Sort(*asked.SortBy)
+	}
+	search.Limit, search.Offset = orElse(asked.Limit, 10), orElse(asked.Offset, 0)
+	d := served(ctx)
+	found, err := s.Threads.Search(ctx, d.Workspace, d.Deployment, search, matches)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.showFound(ctx, found.Threads, asked.Select, paths)
+	return page{items: shown, selected: asked.Select, offset: search.Offset, more: found.More || len(shown) < len(found.Threads), total: found.Total}, err
+}
+
+// CountThreads counts the threads that match.
+func (s server) CountThreads(ctx context.Context, request CountThreadsRequestObject) (CountThreadsResponseObject, error) {
+	filter, matches, err := s.threadFilter(ctx, *request.Body)
+	if err != nil {
+		return nil, err
+	}
+	d := served(ctx)
+	count, err := s.Threads.Count(ctx, d.Workspace, d.Deployment, filter, matches)
+	return CountThreads200JSONResponse(count), err
+}
+
+// threadFilter is what a search asks of the list, and what it asks of each thread's values, nil when that is nothing.
+func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
+	if filter.Metadata, err = match.Parse(present(asked.Metadata)); err != nil {
+		return filter, nil, err
+	}
+	if asked.Status != nil {
+		filter.Status = thread.Status(*asked.Status)
+	}
+	values, err := match.Parse(present(asked.Values))
+	if err != nil || values.Empty() {
+		return filter, nil, err
+	}
+	compared := 0
+	return filter, func(t thread.Thread) (bool, error) {
+		if compared++; compared > maxCompared {
+			return false, fault.New(fault.Invalid, "values would be compared with those of more than %d threads: narrow the search by ids, metadata or status.", maxCompared)
+		}
+		_, state, err := s.Runs.StateOf(ctx, t)
+		if fault.Is(err, fault.NotFound) {
+			return false, nil // deleted meanwhile
+		}
+		if err != nil {
+			return false, err
+		}
+		return values.Matches(state.Values.JSON())
+	}, nil
+}
+
+// foundThread is a thread as a search shows it.
+type foundThread struct {
+	Thread
+
+	Extracted map[string]json.RawMessage `json:"extracted,omitempty"`
+}
+
+// showFound shows the threads of a page: fewer than were found where their values are large, but one at least.
+func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]any, error) {
+	whole := len(selected) == 0 || slices.ContainsFunc([]string{"values", "error", "state_updated_at"}, func(name string) bool {
+		return slices.Contains(selected, name)
+	})
+	for _, steps := range paths {
+		whole = whole || steps[0].name == "values" || steps[0].name == "error"
+	}
+	shown := []any{}
+	room, largest := pageRoom, pageRoom/readsAtFirst
+	for len(shown) < len(found) && room > 0 {
+		next := found[len(shown):]
+		some := make([]foundThread, min(len(next), readsAtOnce, max(room/largest, 1)))
+		reads, ctx := errgroup.WithContext(ctx)
+		for i := range some {
+			reads.Go(func() (err error) {
+				some[i], err = s.showOne(ctx, next[i], whole, paths)
+				return err
+			})
+		}
+		if err := reads.Wait(); err != nil {
+			return nil, err
+		}
+		if len(shown) == 0 {
+			largest = 1 // from now on it is known
+		}
+		for _, one := range some {
+			largest = max(largest, len(one.Values))
+			if room -= len(one.Values); room < 0 && len(shown) > 0 {
+				break
+			}
+			shown = append(shown, one)
+		}
+	}
+	return shown, nil
+}
+
+func (s server) showOne(ctx context.Context, t thread.Thread, whole bool, paths map[string][]step) (f foundThread, err error) {
+	f.Thread = showThread(t)
+	if whole {
+		if f.Thread, err = s.whole(ctx, t); fault.Is(err, fault.NotFound) {
+			f.Thread, err = showThread(t), nil // deleted meanwhile
+		}
+	}
+	if err == nil && len(paths) > 0 {
+		f.Extracted, err = extract(f.Thread, paths)
+	}
+	return f, err
+}
+
+// step is one part of a path: a member, or an element from the beginning or, when negative, from the end.
+type step struct {
+	name  string
+	index int
+}
+
+func parsePaths(asked map[string]string) (map[string][]step, error) {
+	if len(asked) > maxPaths {
+		return nil, fault.Shape(fault.Detail{
+			Loc: []any{"body", "extract"}, Type: "too_long", Msg: "Dictionary should have at most 10 items after validation, not " + strconv.Itoa(len(asked)),
+		})
+	}
+	paths := make(map[string][]step, len(asked))
+	for name, path := range asked {
+		steps, ok := parsePath(path)
+		if !ok {
+			return nil, fault.Shape(fault.Detail{
+				Loc: []any{"body", "extract", name}, Type: "value_error",
+				Msg: "Value error, a path is members with periods between them and indexes in brackets, such as values.messages[-1].content",
+			})
+		}
+		paths[name] = steps
+	}
+	return paths, nil
+}
+
+func parsePath(path string) (steps []step, ok bool) {
+	for part := range strings.SplitSeq(path, ".") {
+		name, rest, _ := strings.Cut(part, "[")
+		if name == "" {
+			return nil, false
+		}
+		steps = append(steps, step{name: name})
+		if len(name) == len(part) {
+			continue
+		}
+		for index := range strings.SplitSeq(rest, "[") {
+			number, closed := strings.CutSuffix(index, "]")
+			at, err := strconv.Atoi(number)
+			if err != nil || !closed {
+				return nil, false
+			}
+			steps = append(steps, step{index: at})
+		}
+	}
+	return steps, true
+}
+
+// extract follows paths into a thread; what is not there is null.
+func extract(t Thread, paths map[string][]step) (map[string]json.RawMessage, error) {
+	encoded, err := json.Marshal(t)
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[string]json.RawMessage, len(paths))
+	for name, steps := range paths {
+		found[name] = follow(encoded, steps)
+	}
+	return found, nil
+}
+
+func follow(value json.RawMessage, steps []step) json.RawMessage {
+	for _, step := range steps {
+		var members map[string]json.RawMessage
+		var elements []json.RawMessage
+		switch {
+		case step.name != "":
+			if json.Unmarshal(value, &members) != nil || members[step.name] == nil {
+				return null
+			}
+			value = members[step.name]
+		default:
+			if json.Unmarshal(value, &elements) != nil {
+				return null
+			}
+			at := step.index
+			if at < 0 {
+				at += len(elements)
+			}
+			if at < 0 || at >= len(elements) {
+				return null
+			}
+			value = elements[at]
+		}
+	}
+	return value
+}
+
+// PatchThread changes a thread's metadata and time to live.
+func (s server) PatchThread(ctx context.Context, request PatchThreadRequestObject) (PatchThreadResponseObject, error) {
+	ttl, err := ttlOf(request.Body.TTL)
+	if err != nil {
+		return nil, err
+	}
+	ref := threadRef(ctx, request.ThreadID)
+	t, err := s.Threads.Patch(ctx, ref, thread.Patch{Metadata: present(request.Body.Metadata), TTL: ttl})
+	if err != nil {
+		return nil, err
+	}
+	for preference := range strings.SplitSeq(text(request.Params.Prefer), ",") {
+		if strings.TrimSpace(preference) == "return=minimal" {
+			return PatchThread204Response{}, nil
+		}
+	}
+	found, err := s.whole(ctx, t)
+	return PatchThread200JSONResponse(found), err
+}
+
+// DeleteThread removes a thread, and cancels its run in flight by that.
+func (s server) DeleteThread(ctx context.Context, request DeleteThreadRequestObject) (DeleteThreadResponseObject, error) {
+	if err := s.Threads.Delete(ctx, threadRef(ctx, request.ThreadID)); err != nil {
+		return nil, err
+	}
+	return DeleteThread204Response{}, nil
+}
+
+// PruneThreads deletes threads, or their history. Those that are not there are passed over.
+func (s server) PruneThreads(ctx context.Context, request PruneThreadsRequestObject) (PruneThreadsResponseObject, error) {
+	strategy := orElse(request.Body.Strategy, PruneStrategyDelete)
+	pruned, seen := 0, map[string]bool{}
+	for _, threadID := range request.Body.ThreadIds {
+		ref := threadRef(ctx, threadID)
+		if seen[ref.Thread] {
+			continue
+		}
+		seen[ref.Thread] = true
+		err := s.prune(ctx, ref, strategy)
+		switch {
+		case err == nil:
+			pruned++
+		case !fault.Is(err, fault.NotFound):
+			return nil, err
+		}
+	}
+	return PruneThreads200JSONResponse{PrunedCount: pruned}, nil
+}
+
+func (s server) prune(ctx context.Context, ref thread.Ref, strategy PruneStrategy) error {
+	if strategy == PruneStrategyDelete {
+		return s.Threads.Delete(ctx, ref)
+	}
+	t, err := s.Runs.Seal(ctx, ref)
+	if err != nil {
+		return err
+	}
+	return s.Threads.Prune(ctx, t)
+}
+
+// ttlOf reads a time to live, which is minutes, or an object; nil when there is none.
+func ttlOf(raw json.RawMessage) (*thread.TTL, error) {
+	if present(raw) == nil {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	ttl := thread.TTL{Strategy: thread.StrategyDelete}
+	if json.Unmarshal(raw, &ttl.Minutes) == nil {
+		return &ttl, nil
+	}
+	var asked ThreadTTL
+	if err := json.Unmarshal(raw, &asked); err != nil {
+		return nil, err
+	}
+	ttl.Minutes = asked.TTL
+	if asked.Strategy != nil {
+		ttl.Strategy = thread.Strategy(*asked.Strategy)
+	}
+	return &ttl, nil
+}
+
+// showTTL adds the time to live to a thread, if it is asked for and there is one.
+func (s server) showTTL(ctx context.Context, ref thread.Ref, shown *Thread, include []string) error {
+	if !slices.ContainsFunc(include, func(names string) bool { return slices.Contains(strings.Split(names, ","), "ttl") }) {
+		return nil
+	}
+	ttl, err := s.Threads.TTL(ctx, ref)
+	if err != nil || ttl == nil {
+		return err
+	}
+	updated, err := clock.Parse(shown.UpdatedAt)
+	shown.TTL = &ThreadTTLShown{
+		Strategy: PruneStrategy(ttl.Strategy), TTLMinutes: ttl.Minutes, ExpiresAt: clock.Format(updated.Add(ttl.Duration())),
+	}
+	return err
+}

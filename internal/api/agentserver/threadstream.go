@@ -1,0 +1,162 @@
+package agentserver
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// StreamThread streams the events of a thread over all its runs.
+func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error) {
+	ref := threadRef(ctx, request.ThreadID)
+	from, err := s.placeIn(ctx, ref, request.Params.LastEventID)
+	if err != nil {
+		return nil, err
+	}
+	chosen := distinct(slices.Concat(request.Params.StreamModes, request.Params.StreamMode))
+	modes := chosen
+	if len(modes) == 0 {
+		modes = []ThreadStreamMode{ThreadStreamModeRunModes}
+	}
+	return threadStream{server: s, ctx: ctx, ref: ref, modes: modes, chosen: chosen, from: from}, nil
+}
+
+// ended follows the position in the id of a run's end, which comes after the run's last event.
+const ended = ".end"
+
+// placeIn reads where the client is: behind an event, before all with "-", and at the present without the header.
+func (s server) placeIn(ctx context.Context, ref thread.Ref, header *string) (run.Place, error) {
+	now, err := s.Runs.Now(ctx, ref)
+	if err != nil || header == nil || *header == "" {
+		return now, err
+	}
+	if *header == "-" || *header == "-1" {
+		return run.Place{}, nil
+	}
+	number, isEnd := strings.CutSuffix(*header, ended)
+	position, err := strconv.ParseInt(number, 10, 64)
+	if err != nil || position < 0 {
+		return run.Place{}, fault.Shape(fault.Detail{
+			Loc: []any{"header", "Last-Event-ID"}, Msg: "Input should be the id of an event of this thread, or -", Type: "value_error",
+		})
+	}
+	return run.Place{Position: position, Ended: isEnd}, nil
+}
+
+// threadStream is the answer of StreamThread.
+type threadStream struct {
+	server
+	ctx   context.Context
+	ref   thread.Ref
+	modes []ThreadStreamMode
+	// chosen are the modes that the client asked for.
+	chosen []ThreadStreamMode
+	from   run.Place
+}
+
+// VisitStreamThreadResponse implements StreamThreadResponseObject.
+func (s threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
+	again := url.Values{}
+	for _, mode := range s.chosen {
+		again.Add("stream_modes", string(mode))
+	}
+	takeUpAt(w, "/threads/"+s.ref.Thread+"/stream", again)
+	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
+		var of *runEvents
+		return s.Runs.Follow(ctx, s.ref, s.from, func(part run.Part) error {
+			if of == nil || of.run.Run != part.Run.Run {
+				of = s.newRunEvents(part.Run)
+			}
+			events, err := of.translate(ctx, part)
+			if err != nil || len(events) == 0 {
+				return err
+			}
+			return send(events...)
+		})
+	})
+}
+
+func (s threadStream) wants(mode ThreadStreamMode) bool { return slices.Contains(s.modes, mode) }
+
+// runEvents translates the events of one run.
+type runEvents struct {
+	threadStream
+	run run.Run
+	// events is nil unless the modes of the run are wanted.
+	events *translator
+	last   int64
+}
+
+func (s threadStream) newRunEvents(r run.Run) *runEvents {
+	e := &runEvents{threadStream: s, run: r, last: r.Start}
+	if s.wants(ThreadStreamModeRunModes) {
+		e.events = newTranslator(s.server, r, r.StreamModes, s.from.Position)
+	}
+	return e
+}
+
+// translate makes events of those of a part. The last of those that stand for one event has its id.
+func (e *runEvents) translate(ctx context.Context, part run.Part) ([]web.Event, error) {
+	var out []web.Event
+	for _, event := range part.Events {
+		e.last = event.Position
+		made, err := e.one(ctx, event)
+		if err != nil {
+			return nil, err
+		}
+		if last := len(made) - 1; last >= 0 {
+			made[last].ID = strconv.FormatInt(event.Position, 10)
+		}
+		out = append(out, made...)
+	}
+	if part.Ended && e.events != nil {
+		out = append(out, e.events.end()...)
+	}
+	if part.Ended && e.last >= e.from.Position {
+		done := object(map[string]any{"status": "run_done", "run_id": e.run.Run})
+		out = append(out, web.Event{Name: run.EventMetadata, Data: done, ID: strconv.FormatInt(e.last, 10) + ended})
+	}
+	return out, nil
+}
+
+func (e *runEvents) one(ctx context.Context, event run.Event) ([]web.Event, error) {
+	var out []web.Event
+	if e.events != nil {
+		translated, err := e.events.translate(ctx, []run.Event{event})
+		if err != nil {
+			return nil, err
+		}
+		out = translated
+		for i := range out {
+			out[i].ID = ""
+		}
+	}
+	if event.Position <= e.from.Position {
+		return out, nil
+	}
+	if event.Name == run.EventMetadata && e.events == nil && e.wants(ThreadStreamModeLifecycle) {
+		out = append(out, web.Event{Name: event.Name, Data: event.Data})
+	}
+	if event.Name == run.EventValues && len(event.Data) == 0 && e.wants(ThreadStreamModeStateUpdate) {
+		state, err := e.Runs.Values(ctx, e.ref, event)
+		if err != nil {
+			return nil, err
+		}
+		next := state.At.Next
+		if next == nil {
+			next = []string{}
+		}
+		out = append(out, web.Event{Name: "state_update", Data: object(map[string]any{
+			"run_id": e.run.Run, "values": state.Values.JSON(), "next": next, "checkpoint": checkpoint(e.ref.Thread, "", state.At.ID),
+		})})
+	}
+	return out, nil
+}

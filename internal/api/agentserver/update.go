@@ -1,0 +1,179 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// Agents asks a deployment's agent for what belongs to no run.
+type Agents interface {
+	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
+	// UpdateState has the agent change a state, and hands the checkpoints that it makes of it to take.
+	UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error
+}
+
+// UpdateThreadState changes a thread's state as if a node had.
+func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadStateRequestObject) (UpdateThreadStateResponseObject, error) {
+	at, err := placeOf(request.Body.Checkpoint, request.Body.CheckpointID)
+	if err != nil {
+		return nil, err
+	}
+	ref := threadRef(ctx, request.ThreadID)
+	t, err := s.Runs.Seal(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	number := int64(thread.Newest)
+	if at.ID != "" {
+		if number, err = s.Threads.Find(ctx, ref, at.ID); err != nil {
+			return nil, err
+		}
+	}
+	var config json.RawMessage
+	if at.ID != "" || at.NS != "" {
+		config = withCheckpoint(nil, at)
+	}
+	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: orNull(request.Body.Values), AsNode: text(request.Body.AsNode)}}}
+	made, err := s.update(ctx, t, number, config, []graph.Superstep{step})
+	if err != nil {
+		return nil, err
+	}
+	c := *checkpoint(t.Thread, "", made.State.At.ID)
+	if at.NS != "" {
+		c = *checkpoint(t.Thread, at.NS, made.Within.ID)
+		c.CheckpointMap = record.Encode(map[string]string{"": made.State.At.ID, at.NS: made.Within.ID})
+	}
+	return UpdateThreadState200JSONResponse{Checkpoint: c, Configurable: c}, nil
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return null
+	}
+	return raw
+}
+
+func supersteps(asked []Superstep) []graph.Superstep {
+	steps := make([]graph.Superstep, len(asked))
+	for i, step := range asked {
+		for _, u := range step.Updates {
+			steps[i].Updates = append(steps[i].Updates, graph.StateUpdate{Values: orNull(u.Values), Command: present(u.Command), AsNode: text(u.AsNode)})
+		}
+	}
+	return steps
+}
+
+// withCheckpoint is a configuration that names a checkpoint, too.
+func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
+	members, configurable := map[string]json.RawMessage{}, map[string]any{}
+	if len(config) > 0 && json.Unmarshal(config, &members) == nil && len(members["configurable"]) > 0 {
+		if json.Unmarshal(members["configurable"], &configurable) != nil || configurable == nil {
+			configurable = map[string]any{}
+		}
+	}
+	configurable["checkpoint_id"], configurable["checkpoint_ns"] = at.ID, at.NS
+	if at.NS != "" && at.Of != "" {
+		configurable["checkpoint_id"] = at.Of
+	}
+	if at.Map != nil {
+		configurable["checkpoint_map"] = at.Map
+	}
+	members["configurable"] = record.Encode(configurable)
+	return record.Encode(members)
+}
+
+// update changes a thread's state at a checkpoint, which may be the newest, and returns the change. A graph that
+// keeps checkpoints makes it itself, with its own reducers.
+func (s server) update(ctx context.Context, t thread.Thread, number int64, config json.RawMessage, steps []graph.Superstep) (*thread.Edit, error) {
+	edit, err := s.Threads.Edit(ctx, t, number)
+	if err != nil {
+		return nil, err
+	}
+	graphID, err := s.graphOfThread(ctx, edit.State.At.Graph, t.Metadata)
+	if err != nil {
+		return nil, err
+	}
+	keeps, err := s.keepsCheckpoints(ctx, edit.State.At, graphID)
+	switch {
+	case err != nil:
+	case keeps:
+		err = s.updateByAgent(ctx, edit, graphID, config, steps)
+	default:
+		for _, step := range steps {
+			if err = edit.Fold(graphID, step.Updates); err != nil {
+				break
+			}
+		}
+	}
+	if err == nil {
+		err = edit.Commit(ctx)
+	}
+	return edit, err
+}
+
+// keepsCheckpoints reports whether a graph makes changes of a state itself. Its first checkpoint of a thread tells; before, what it says of itself does.
+func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, graphID string) (bool, error) {
+	if at.Agent != nil || at.Folded || s.Agents == nil {
+		return at.Agent != nil, nil
+	}
+	description, err := s.describe(ctx)
+	return description.Graphs[graphID].Checkpoints, err
+}
+
+func (s server) updateByAgent(ctx context.Context, edit *thread.Edit, graphID string, config json.RawMessage, steps []graph.Superstep) error {
+	if s.Agents == nil {
+		return errors.New("no agents are configured that could update a state")
+	}
+	checkpoints, pending, err := edit.Before(ctx)
+	if err != nil {
+		return err
+	}
+	d := served(ctx)
+	before := edit.State.At.ID
+	err = s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, graph.Invocation{
+		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: orNull(config), Context: null,
+		State: graph.State{Values: edit.State.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
+	}, func(c graph.Checkpoint) error {
+		if err := edit.Follow(graphID, c); err != nil {
+			return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
+		}
+		return nil
+	})
+	if err == nil && edit.State.At.ID == before && edit.Within.ID == "" {
+		return fault.New(fault.Unavailable, "The agent did not answer with a checkpoint.")
+	}
+	return err
+}
+
+// graphOfThread finds the graph of a thread: that of its state, the one that its metadata names, or the deployment's only one.
+func (s server) graphOfThread(ctx context.Context, of string, metadata json.RawMessage) (string, error) {
+	d := served(ctx)
+	var named struct {
+		Graph string `json:"graph_id"`
+	}
+	if of == "" && len(metadata) > 0 && json.Unmarshal(metadata, &named) == nil {
+		of = named.Graph
+	}
+	if d.Active == "" {
+		return "", fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+	}
+	graphs, err := s.graphs(ctx)
+	switch {
+	case slices.Contains(graphs, of), len(graphs) == 0 && of != "": // the agent does not say which graphs it has
+		return of, nil
+	case err != nil:
+		return "", err
+	case of == "" && len(graphs) == 1:
+		return graphs[0], nil
+	case of == "":
+		return "", fault.New(fault.Invalid, "The thread has no graph yet. Run it first, or name one of the deployment's graphs as graph_id in its metadata.")
+	}
+	return "", fault.New(fault.Invalid, "The thread's graph %.64q is not one of the deployment's.", of)
+}

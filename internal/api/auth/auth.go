@@ -1,0 +1,105 @@
+// Package auth authenticates HTTP requests: it turns their credentials into the workspace that the request acts for, and what it may do there.
+//
+// A credential is an API key, as X-Api-Key or as Authorization: Bearer, or a token of an OpenID Connect issuer, as Authorization: Bearer. When both
+// headers are there, X-Api-Key counts and Authorization is not looked at, so that what proxies add to requests changes nothing; a bad key is not made
+// good by a token. X-Tenant-Id names the workspace. A key belongs to one and may leave it out, a token may not.
+package auth
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+)
+
+// Names of the headers that carry credentials.
+const (
+	HeaderKey    = "X-Api-Key"
+	HeaderBearer = "Authorization"
+	HeaderTenant = "X-Tenant-Id"
+)
+
+// Authenticator tells whose credentials a request carries.
+type Authenticator interface {
+	// Key returns who sent the request. Missing or bad credentials are a fault.Unauthorized, a token that the workspace does not admit is a
+	// fault.Forbidden.
+	Key(r *http.Request) (apikey.Principal, error)
+}
+
+// Tokens tells whom a bearer token admits to a workspace.
+type Tokens interface {
+	Authenticate(ctx context.Context, token, workspace string) (apikey.Principal, error)
+}
+
+// Keys is the Authenticator that looks the key up.
+type Keys struct {
+	store  *apikey.Store
+	tokens Tokens
+}
+
+// New returns an Authenticator that knows the keys of a store.
+func New(store *apikey.Store) *Keys { return &Keys{store: store} }
+
+// NewWithTokens returns an Authenticator that knows the keys of a store, and asks tokens about other bearer tokens.
+func NewWithTokens(store *apikey.Store, tokens Tokens) *Keys {
+	return &Keys{store: store, tokens: tokens}
+}
+
+// Key implements Authenticator.
+func (k *Keys) Key(r *http.Request) (apikey.Principal, error) {
+	if key := r.Header.Get(HeaderKey); key != "" {
+		return k.store.Authenticate(r.Context(), key)
+	}
+	token, ok := Bearer(r.Header)
+	switch {
+	case !ok:
+		return apikey.Principal{}, fault.New(fault.Unauthorized, "The header %s is missing.", HeaderKey)
+	case strings.HasPrefix(token, apikey.Prefix):
+		return k.store.Authenticate(r.Context(), token)
+	case k.tokens == nil:
+		return apikey.Principal{}, fault.New(fault.Unauthorized, "The bearer token is not an API key, and this server takes no others.")
+	default:
+		return k.tokens.Authenticate(r.Context(), token, r.Header.Get(HeaderTenant))
+	}
+}
+
+// Bearer returns the bearer token of a request.
+func Bearer(header http.Header) (token string, ok bool) {
+	scheme, token, _ := strings.Cut(header.Get(HeaderBearer), " ")
+	token = strings.TrimSpace(token)
+	return token, token != "" && strings.EqualFold(scheme, "Bearer")
+}
+
+// Tenant returns who sent the request, and checks the workspace that it names. A key belongs to one workspace, so the header may be left out;
+// another workspace than the key's is a fault.Forbidden.
+func Tenant(a Authenticator, r *http.Request) (apikey.Principal, error) {
+	p, err := a.Key(r)
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	if tenant := r.Header.Get(HeaderTenant); tenant != "" && !strings.EqualFold(tenant, p.Workspace) {
+		return apikey.Principal{}, fault.New(fault.Forbidden, "The API key does not belong to the workspace that %s names.", HeaderTenant)
+	}
+	return p, nil
+}
+
+type principalKey struct{}
+
+// With returns a context that carries who sent the request.
+func With(ctx context.Context, p apikey.Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// Of returns who sent the request. A handler behind an Authenticator always knows.
+func Of(ctx context.Context) apikey.Principal {
+	p, ok := ctx.Value(principalKey{}).(apikey.Principal)
+	if !ok {
+		panic("auth: the handler is not behind an authenticator")
+	}
+	return p
+}
+
+// Workspace returns the workspace that the request acts for.
+func Workspace(ctx context.Context) string { return Of(ctx).Workspace }

@@ -1,0 +1,46 @@
+package controlplane
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+)
+
+// ListAgentConnections lists the tokens that an agent may use beside its own.
+func (s server) ListAgentConnections(ctx context.Context, request ListAgentConnectionsRequestObject) (ListAgentConnectionsResponseObject, error) {
+	found, err := s.AuthService.ListConnections(ctx, auth.Workspace(ctx), request.AgentID)
+	if err != nil {
+		return nil, err
+	}
+	list := AgentConnectionList{Data: make([]AgentConnection, len(found))}
+	for i, c := range found {
+		list.Data[i] = showConnection(c)
+	}
+	return ListAgentConnections200JSONResponse(list), nil
+}
+
+// CreateAgentConnection lets an agent use a token.
+func (s server) CreateAgentConnection(ctx context.Context, request CreateAgentConnectionRequestObject) (CreateAgentConnectionResponseObject, error) {
+	of, err := owner(ctx, inBody, request.Body.UserID)
+	if err != nil {
+		return nil, err
+	}
+	c, err := s.AuthService.Connect(ctx, of.Token(request.Body.OauthTokenID), request.AgentID)
+	return CreateAgentConnection201JSONResponse(showConnection(c)), err
+}
+
+// DeleteAgentConnection takes a token from an agent.
+func (s server) DeleteAgentConnection(ctx context.Context, request DeleteAgentConnectionRequestObject) (DeleteAgentConnectionResponseObject, error) {
+	err := s.AuthService.Disconnect(ctx, auth.Workspace(ctx), request.AgentID, request.ConnectionID)
+	return DeleteAgentConnection204Response{}, err
+}
+
+// showConnection is a connection as the interface has it.
+func showConnection(c authservice.Connection) AgentConnection {
+	return AgentConnection{
+		ID: c.ID, AgentID: c.Agent, OauthTokenID: c.TokenID, ProviderID: c.ProviderID, ProviderAccountLabel: nullable(c.Label), Scopes: c.Scopes,
+		ExpiresAt: clock.Nullable(c.Expires), CreatedBy: c.CreatedBy, CreatedAt: clock.Format(c.Created),
+	}
+}

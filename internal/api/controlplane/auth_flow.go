@@ -1,0 +1,143 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+)
+
+// Authenticate returns a token, or the address where the user consents.
+func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObject) (AuthenticateResponseObject, error) {
+	body := request.Body
+	of := authservice.Owner{Workspace: auth.Workspace(ctx)}
+	named := body.UserID
+	if named == nil {
+		named = body.LsUserID
+	}
+	// An agent alone uses what is connected to it, whosever it is. Who has signed in does not get that.
+	if signedIn := !mayName(auth.Of(ctx), ""); named != nil || body.AgentID == nil || signedIn {
+		var err error
+		if of, err = owner(ctx, inBody, named); err != nil {
+			return nil, err
+		}
+	}
+	answer, err := s.AuthService.Authenticate(ctx, authservice.AuthRequest{
+		Workspace: of.Workspace, User: of.User, Agent: value(body.AgentID), ProviderID: body.Provider, Scopes: body.Scopes,
+		ForceNew: value(body.ForceNew), TokenID: value(body.TokenID), Default: body.IsDefault == nil || *body.IsDefault,
+		RedirectURI: s.callbackURL(ctx, body.Provider),
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown := Authenticate200JSONResponse{Body: AuthenticateResponse{
+		Status: string(answer.Status), URL: nullable(answer.URL), AuthID: nullable(answer.AuthID), Token: nullable(answer.Token),
+		TokenID: nullable(answer.TokenID), UserID: nullable(answer.User), ExpiresAt: clock.Nullable(answer.Expires), Metadata: answer.Metadata,
+	}}
+	if answer.AuthID == "" {
+		// It has begun nothing, and is good for a moment: who asks again is told what is so then.
+		shown.Headers.CacheControl = new(web.NoStore)
+	}
+	return shown, nil
+}
+
+// defaultAuthWait is how long a request waits for a user's consent unless it says so.
+const defaultAuthWait = 30 * time.Second
+
+// WaitForAuth waits for a user's consent.
+func (s server) WaitForAuth(ctx context.Context, request WaitForAuthRequestObject) (WaitForAuthResponseObject, error) {
+	asked := defaultAuthWait
+	if seconds := request.Params.Timeout; seconds != nil {
+		asked = time.Duration(*seconds) * time.Second
+	}
+	wait := asked
+	if s.WaitLimit > 0 {
+		wait = min(asked, s.WaitLimit)
+	}
+	answer, err := s.AuthService.Wait(ctx, auth.Workspace(ctx), request.AuthID, wait)
+	switch {
+	case err != nil:
+		return nil, err
+	case !mayName(auth.Of(ctx), answer.User):
+		answer = authservice.Answer{Status: authservice.NotFound}
+	case answer.Status == authservice.Timeout && wait < asked:
+		answer.Status = authservice.Pending
+	}
+	return WaitForAuth200JSONResponse{
+		Status: string(answer.Status), Token: nullable(answer.Token), UserID: nullable(answer.User),
+		Error: nullable(answer.Error), ErrorDescription: nullable(answer.ErrorDescription),
+	}, nil
+}
+
+// AuthCallback takes what a provider sends through the user's browser.
+func (s server) AuthCallback(ctx context.Context, request AuthCallbackRequestObject) (AuthCallbackResponseObject, error) {
+	p := request.Params
+	shown, err := s.finish(ctx, authservice.Callback{
+		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code),
+		Error: value(p.Error), ErrorDescription: value(p.ErrorDescription), Issuer: value(p.Iss),
+	})
+	return shown, err
+}
+
+// looked answers a HEAD of an address that a user is sent back to, as scanners of links and proxies ask for: what the address holds is good once, and is left to
+// the browser.
+func looked(next StrictHandlerFunc, operation string) StrictHandlerFunc {
+	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
+		if r.Method == http.MethodHead && (operation == "AuthCallback" || operation == "AuthSetup") {
+			return page{status: http.StatusOK}, nil
+		}
+		return next(ctx, w, r, request)
+	}
+}
+
+// updated is the setup_action of an installation that was changed, with which no authorization comes.
+const updated = "update"
+
+// AuthSetup takes the browser of a user who installed an app at the provider.
+func (s server) AuthSetup(ctx context.Context, request AuthSetupRequestObject) (AuthSetupResponseObject, error) {
+	p := request.Params
+	if value(p.SetupAction) == updated || p.State == nil && p.Error == nil {
+		return installedPage, nil
+	}
+	shown, err := s.finish(ctx, authservice.Callback{
+		ProviderID: request.ProviderID, State: value(p.State), Code: value(p.Code), Error: value(p.Error), ErrorDescription: value(p.ErrorDescription),
+	})
+	return shown, err
+}
+
+// finish takes a callback of a browser. Who is in front of it gets a page, also when the callback is refused.
+func (s server) finish(ctx context.Context, back authservice.Callback) (page, error) {
+	outcome, err := s.AuthService.Complete(ctx, back)
+	if f, refused := errors.AsType[*fault.Error](err); refused {
+		return refusedPage(web.Status(f), f.Message), nil
+	}
+	if err != nil {
+		return page{}, err
+	}
+	return outcomePage(outcome), nil
+}
+
+// FinishAuth takes what a provider sent to a page of the client's own.
+func (s server) FinishAuth(ctx context.Context, request FinishAuthRequestObject) (FinishAuthResponseObject, error) {
+	caller := authservice.Owner{Workspace: auth.Workspace(ctx)}
+	if p := auth.Of(ctx); !mayName(p, "") {
+		caller.User = p.Subject
+	}
+	outcome, err := s.AuthService.Complete(ctx, authservice.Callback{
+		ProviderID: request.ProviderID, State: request.Body.State, Code: request.Body.Code, Caller: &caller,
+	})
+	status := authservice.Completed
+	if outcome.Error != "" {
+		status = "failed"
+	}
+	return FinishAuth200JSONResponse{
+		Status: string(status), AuthID: outcome.AuthID, ProviderID: outcome.ProviderID,
+		Error: nullable(outcome.Error), ErrorDescription: nullable(outcome.ErrorDescription),
+	}, err
+}

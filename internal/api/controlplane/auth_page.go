@@ -1,0 +1,95 @@
+package controlplane
+
+import (
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"html"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+)
+
+// page is what a user sees in the browser at the end of an authorization. It says what happened and holds nothing of the address that it came to,
+// which has a code and a state in it.
+type page struct {
+	Title, Text string
+	// Detail is what the provider said.
+	Detail string
+	// Button, when there is one, sends the page's address back by POST.
+	Button string
+	status int
+}
+
+const notConnected = "Not connected"
+
+var installedPage = page{
+	Title: "Installed", Text: "The installation is saved. Close this window and go on where you came from.", status: http.StatusOK,
+}
+
+func outcomePage(o authservice.Outcome) page {
+	if o.Error == "" {
+		return page{Title: "Connected", Text: "The account is connected. You can close this window.", status: http.StatusOK}
+	}
+	p := page{
+		Title: notConnected, Text: "The account was not connected. Close this window and start again where you came from.",
+		Detail: o.Error, status: http.StatusOK,
+	}
+	if o.ErrorDescription != "" {
+		p.Detail += ": " + o.ErrorDescription
+	}
+	return p
+}
+
+func refusedPage(status int, message string) page {
+	return page{Title: notConnected, Text: message, status: status}
+}
+
+var (
+	// pageText has a mark for each text that is filled in. It is no template of html/template: that finds methods by name, and a linker that sees
+	// it keeps every method of every SDK in the program.
+	//go:embed auth_page.html
+	pageText string
+	//go:embed auth_page.css
+	pageStyle string
+	// pagePolicy lets the page have its style and nothing else: no script, no image, no frame around it, and no form unless it has a button.
+	pagePolicy = "default-src 'none'; style-src 'sha256-" + styleSum() + "'; base-uri 'none'; frame-ancestors 'none'; form-action "
+)
+
+func styleSum() string {
+	sum := sha256.Sum256([]byte(pageStyle))
+	return base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// VisitAuthCallbackResponse implements AuthCallbackResponseObject.
+func (p page) VisitAuthCallbackResponse(w http.ResponseWriter) error { return p.write(w) }
+
+// VisitAuthSetupResponse implements AuthSetupResponseObject.
+func (p page) VisitAuthSetupResponse(w http.ResponseWriter) error { return p.write(w) }
+
+func (p page) write(w http.ResponseWriter) error {
+	detail := ""
+	if p.Detail != "" {
+		detail = "<p><code>" + html.EscapeString(p.Detail) + "</code></p>"
+	}
+	button, forms := "", "'none'"
+	if p.Button != "" {
+		button, forms = `<form method="post"><button>`+html.EscapeString(p.Button)+"</button></form>", "'self'"
+	}
+	text := strings.NewReplacer(
+		"[style]", pageStyle, "[title]", html.EscapeString(p.Title), "[text]", html.EscapeString(p.Text), "[detail]", detail, "[button]", button,
+	).Replace(pageText)
+	header := w.Header()
+	header.Set("Content-Type", "text/html; charset=utf-8")
+	header.Set("Content-Security-Policy", pagePolicy+forms)
+	header.Set("X-Content-Type-Options", "nosniff")
+	// Neither the next page nor a cache learns the address.
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cache-Control", web.NoStore)
+	w.WriteHeader(p.status)
+	_, err := io.WriteString(w, text)
+	return err
+}

@@ -1,0 +1,151 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+)
+
+// ListAuthTokens lists a user's tokens.
+func (s server) ListAuthTokens(ctx context.Context, request ListAuthTokensRequestObject) (ListAuthTokensResponseObject, error) {
+	of, err := owner(ctx, inQuery, request.Params.UserID)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.AuthService.ListTokens(ctx, of, authservice.TokenFilter{
+		ProviderID: value(request.Params.ProviderID), Agent: value(request.Params.AgentID),
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown := make(ListAuthTokens200JSONResponse, len(found))
+	for i, t := range found {
+		shown[i] = showToken(t)
+	}
+	return shown, nil
+}
+
+// CheckAuthToken tells whether a user has a token of a provider.
+func (s server) CheckAuthToken(ctx context.Context, request CheckAuthTokenRequestObject) (CheckAuthTokenResponseObject, error) {
+	of, err := owner(ctx, inQuery, request.Params.UserID)
+	if err != nil {
+		return nil, err
+	}
+	exists, err := s.AuthService.TokenExists(ctx, of, authservice.TokenFilter{
+		ProviderID: request.Params.ProviderID, Agent: value(request.Params.AgentID),
+	})
+	return CheckAuthToken200JSONResponse{HasToken: exists}, err
+}
+
+// ImportAuthToken stores a token that was obtained elsewhere.
+func (s server) ImportAuthToken(ctx context.Context, request ImportAuthTokenRequestObject) (ImportAuthTokenResponseObject, error) {
+	body := request.Body
+	of, err := owner(ctx, inBody, body.UserID)
+	if err != nil {
+		return nil, err
+	}
+	imported := authservice.ImportedToken{
+		Owner: of, ProviderID: body.ProviderID, Agent: value(body.AgentID), AccessToken: body.AccessToken, RefreshToken: value(body.RefreshToken),
+		Scopes: body.Scopes, Label: value(body.ProviderAccountLabel), Metadata: given(body.Metadata), Default: body.IsDefault == nil || *body.IsDefault,
+	}
+	if seconds := body.ExpiresInSeconds; seconds != nil {
+		imported.Expires = clock.System().Add(time.Duration(*seconds) * time.Second)
+	}
+	t, err := s.AuthService.ImportToken(ctx, imported)
+	return ImportAuthToken200JSONResponse{TokenID: t.Token}, err
+}
+
+// PatchAuthToken changes what is noted of a token.
+func (s server) PatchAuthToken(ctx context.Context, request PatchAuthTokenRequestObject) (PatchAuthTokenResponseObject, error) {
+	of, err := owner(ctx, inQuery, request.Params.UserID)
+	if err != nil {
+		return nil, err
+	}
+	t, err := s.AuthService.PatchToken(ctx, of.Token(request.TokenID), authservice.TokenPatch{
+		Label: request.Body.ProviderAccountLabel, Default: request.Body.IsDefault, Metadata: given(request.Body.Metadata),
+	})
+	return PatchAuthToken200JSONResponse(showToken(t)), err
+}
+
+// DeleteAuthToken revokes and deletes a token.
+func (s server) DeleteAuthToken(ctx context.Context, request DeleteAuthTokenRequestObject) (DeleteAuthTokenResponseObject, error) {
+	of, err := owner(ctx, inQuery, request.Params.UserID)
+	if err == nil {
+		err = s.AuthService.DeleteToken(ctx, of.Token(request.TokenID))
+	}
+	return DeleteAuthToken204Response{}, err
+}
+
+// DeleteAuthTokens revokes and deletes a user's tokens of a provider.
+func (s server) DeleteAuthTokens(ctx context.Context, request DeleteAuthTokensRequestObject) (DeleteAuthTokensResponseObject, error) {
+	of, err := owner(ctx, inQuery, request.Params.UserID)
+	if err != nil {
+		return nil, err
+	}
+	deleted, err := s.AuthService.DeleteTokens(ctx, of, request.Params.ProviderID)
+	return DeleteAuthTokens200JSONResponse{Message: deletedTokens(deleted), Deleted: deleted}, err
+}
+
+// CheckSlackTokens tells whether anybody in the workspace has a token of Slack.
+func (s server) CheckSlackTokens(ctx context.Context, _ CheckSlackTokensRequestObject) (CheckSlackTokensResponseObject, error) {
+	exists, err := s.AuthService.TypeHasTokens(ctx, auth.Workspace(ctx), authservice.Slack)
+	return CheckSlackTokens200JSONResponse{HasToken: exists}, err
+}
+
+// DeleteSlackTokens revokes and deletes all of the workspace's tokens of Slack.
+func (s server) DeleteSlackTokens(ctx context.Context, _ DeleteSlackTokensRequestObject) (DeleteSlackTokensResponseObject, error) {
+	deleted, err := s.AuthService.DeleteTypeTokens(ctx, auth.Workspace(ctx), authservice.Slack)
+	return DeleteSlackTokens200JSONResponse{Message: deletedTokens(deleted), Deleted: deleted}, err
+}
+
+func deletedTokens(n int) string { return fmt.Sprintf("Deleted tokens: %d.", n) }
+
+// defaultEvents is how many events are listed unless a request says so.
+const defaultEvents = 50
+
+// ListTokenEvents lists what happened to a user's tokens.
+func (s server) ListTokenEvents(ctx context.Context, request ListTokenEventsRequestObject) (ListTokenEventsResponseObject, error) {
+	of, err := owner(ctx, inQuery, request.Params.UserID)
+	if err != nil {
+		return nil, err
+	}
+	window := table.Window{Limit: defaultEvents}
+	if request.Params.Limit != nil {
+		window.Limit = *request.Params.Limit
+	}
+	found, err := s.AuthService.ListEvents(ctx, of, value(request.Params.ProviderID), window)
+	if err != nil {
+		return nil, err
+	}
+	shown := make(ListTokenEvents200JSONResponse, len(found))
+	for i, e := range found {
+		shown[i] = TokenEvent{
+			ID: e.ID, EventType: string(e.Type), ProviderID: e.ProviderID, TokenID: nullable(e.TokenID), AgentID: nullable(e.Agent),
+			Reason: nullable(e.Detail), CreatedAt: clock.Format(e.At),
+		}
+	}
+	return shown, nil
+}
+
+// showToken is a token as the interface has it: without its value.
+func showToken(t authservice.Token) AuthTokenSummary {
+	return AuthTokenSummary{
+		ID: t.Token, ProviderID: t.ProviderID, AgentID: nullable(t.Agent), ProviderAccountLabel: nullable(t.Label), Scopes: t.Scopes,
+		ExpiresAt: clock.Nullable(t.Expires), IsDefault: t.IsDefault, Status: string(t.Status), Metadata: t.Metadata,
+		CreatedAt: clock.Format(t.Created), UpdatedAt: clock.Format(t.Updated),
+	}
+}
+
+// given is free-form JSON that is not null, nil otherwise.
+func given(raw json.RawMessage) json.RawMessage {
+	if string(raw) == "null" {
+		return nil
+	}
+	return raw
+}

@@ -1,0 +1,306 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// GetOK answers that the server takes requests.
+func (s server) GetOK(context.Context, GetOKRequestObject) (GetOKResponseObject, error) {
+	return GetOK200JSONResponse{Ok: true}, nil
+}
+
+// CreateDeployment creates a deployment and its first revision.
+func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRequestObject) (CreateDeploymentResponseObject, error) {
+	body := request.Body
+	validateOnly := value(request.Params.ValidateOnly)
+	d, err := s.Deployments.Create(ctx, deployment.NewDeployment{
+		Workspace:      auth.Workspace(ctx),
+		Name:           body.Name,
+		Source:         revision.Source(body.Source),
+		SourceConfig:   sourceConfig(&body.SourceConfig),
+		RevisionConfig: revisionConfig(&body.SourceRevisionConfig),
+		Secrets:        secrets(body.Secrets),
+		AutoRollback:   body.AutoRollback,
+
+		ReadinessTimeout: body.ReadinessTimeoutSeconds,
+		CanaryPercent:    body.CanaryPercent,
+		CanarySeconds:    body.CanarySeconds,
+		SecretReferences: secretReferences(body.SecretReferences),
+		DisplayName:      body.DisplayName,
+		ValidateOnly:     validateOnly,
+	})
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.show(ctx, d)
+	if validateOnly {
+		return CreateDeployment200JSONResponse(shown), err
+	}
+	web.ShowVersion(ctx, d.Version())
+	return CreateDeployment201JSONResponse(shown), err
+}
+
+// GetDeployment reads a deployment.
+func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestObject) (GetDeploymentResponseObject, error) {
+	d, err := s.Deployments.Get(ctx, ref(ctx, request.DeploymentID))
+	if err != nil {
+		return nil, err
+	}
+	web.ShowVersion(ctx, d.Version())
+	shown, err := s.appendShown(ctx, nil, &d)
+	return encoded(shown), err
+}
+
+// PatchDeployment changes a deployment, and makes a revision where that is asked for.
+func (s server) PatchDeployment(ctx context.Context, request PatchDeploymentRequestObject) (PatchDeploymentResponseObject, error) {
+	patch := s.patch(ctx, request.DeploymentID, request.Body)
+	patch.ValidateOnly, patch.Expect = value(request.Params.ValidateOnly), web.ExpectedVersions(ctx)
+	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
+	if err != nil {
+		return nil, err
+	}
+	if !patch.ValidateOnly {
+		web.ShowVersion(ctx, d.Version())
+	}
+	shown, err := s.show(ctx, d)
+	return PatchDeployment200JSONResponse(shown), err
+}
+
+func (s server) patch(ctx context.Context, deploymentID string, body *DeploymentPatchRequest) deployment.Patch {
+	patch := deployment.Patch{AgentURL: s.AgentURL(ctx, deploymentID)}
+	if body == nil {
+		return patch
+	}
+	patch.Name, patch.Source, patch.RevisionSource = body.Name, (*revision.Source)(body.Source), (*revision.Source)(body.RevisionSource)
+	patch.CanaryPercent, patch.CanarySeconds = body.CanaryPercent, body.CanarySeconds
+	patch.AutoRollback, patch.ReadinessTimeout, patch.DisplayName = body.AutoRollback, body.ReadinessTimeoutSeconds, body.DisplayName
+	if body.SourceConfig != nil {
+		patch.SourceConfig = sourceConfig(body.SourceConfig)
+	}
+	if body.SourceRevisionConfig != nil {
+		patch.RevisionConfig = revisionConfig(body.SourceRevisionConfig)
+	}
+	patch.RevisionConfig.TrackedPackages = body.TrackedPackages
+	if body.Secrets != nil {
+		replaced := secrets(*body.Secrets)
+		patch.Secrets = &replaced
+	}
+	if body.SecretReferences != nil {
+		replaced := secretReferences(*body.SecretReferences)
+		patch.SecretReferences = &replaced
+	}
+	return patch
+}
+
+// DeleteDeployment deletes a deployment; its teardown goes on afterwards.
+func (s server) DeleteDeployment(ctx context.Context, request DeleteDeploymentRequestObject) (DeleteDeploymentResponseObject, error) {
+	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
+	how.Window, how.Expect = seconds(request.Params.RecoveryWindowSeconds), web.ExpectedVersions(ctx)
+	if err := s.Deployments.DeleteAs(ctx, ref(ctx, request.DeploymentID), how); err != nil {
+		return nil, err
+	}
+	return DeleteDeployment204Response{}, nil
+}
+
+// DeleteDeployments deletes several deployments, each as if it alone were asked for.
+func (s server) DeleteDeployments(ctx context.Context, request DeleteDeploymentsRequestObject) (DeleteDeploymentsResponseObject, error) {
+	how := deployment.Deletion{TracingProject: value(request.Params.DeleteTracingProject), Force: value(request.Params.Force)}
+	how.Window = seconds(request.Params.RecoveryWindowSeconds)
+	done := DeploymentsDeleted{DeploymentIds: []string{}, Failed: []DeploymentNotDeleted{}}
+	missing := 0
+	for _, id := range request.Params.DeploymentIds {
+		err := s.Deployments.DeleteAs(ctx, ref(ctx, id), how)
+		known, ok := errors.AsType[*fault.Error](err)
+		switch {
+		case err == nil:
+			done.DeploymentIds = append(done.DeploymentIds, id)
+		case ok:
+			if known.Kind == fault.NotFound {
+				missing++
+			}
+			done.Failed = append(done.Failed, DeploymentNotDeleted{DeploymentID: id, Reason: string(known.Kind), Detail: known.Message})
+		case ctx.Err() != nil:
+			return nil, err
+		default:
+			done.Failed = append(done.Failed, DeploymentNotDeleted{DeploymentID: id, Reason: "internal", Detail: s.unforeseen(ctx, err)})
+		}
+	}
+	switch len(request.Params.DeploymentIds) {
+	case len(done.DeploymentIds):
+		return DeleteDeployments200JSONResponse(done), nil
+	case missing:
+		return nil, fault.New(fault.NotFound, "None of these deployments was found.")
+	default:
+		return DeleteDeployments207JSONResponse(done), nil
+	}
+}
+
+func seconds(n *int) time.Duration { return time.Duration(value(n)) * time.Second }
+
+// UndeleteDeployment undoes the deletion of a deployment.
+func (s server) UndeleteDeployment(ctx context.Context, request UndeleteDeploymentRequestObject) (UndeleteDeploymentResponseObject, error) {
+	d, err := s.Deployments.Undelete(ctx, ref(ctx, request.DeploymentID), web.ExpectedVersions(ctx))
+	if err != nil {
+		return nil, err
+	}
+	web.ShowVersion(ctx, d.Version())
+	shown, err := s.show(ctx, d)
+	return UndeleteDeployment200JSONResponse(shown), err
+}
+
+// GetTracingProject reads a deployment's tracing project.
+func (s server) GetTracingProject(ctx context.Context, request GetTracingProjectRequestObject) (GetTracingProjectResponseObject, error) {
+	p, err := s.Deployments.TracingProject(ctx, ref(ctx, request.DeploymentID))
+	if err != nil {
+		return nil, err
+	}
+	return GetTracingProject200JSONResponse{
+		ID: p.ID, Name: p.Name, DeploymentID: nullable(p.Deployment), CreatedAt: clock.Format(p.Created), UpdatedAt: clock.Format(p.Updated),
+	}, nil
+}
+
+// show is a deployment as the interface has it.
+func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, error) {
+	secrets, err := s.showSecrets(ctx, d)
+	if err != nil {
+		return Deployment{}, err
+	}
+	shown := s.showBare(ctx, d)
+	shown.Secrets = secrets
+	return shown, nil
+}
+
+// showBare is a deployment without its secrets.
+func (s server) showBare(ctx context.Context, d deployment.Deployment) Deployment {
+	return Deployment{
+		ID:                      d.Deployment,
+		TenantID:                d.Workspace,
+		Name:                    d.Name,
+		Source:                  Source(d.Source),
+		SourceConfig:            s.showSourceConfig(ctx, d),
+		Secrets:                 []Secret{},
+		Status:                  DeploymentStatus(d.Status),
+		PurgeAt:                 clock.Nullable(d.PurgeAt),
+		LatestRevisionID:        nullable(d.Latest),
+		ActiveRevisionID:        nullable(d.Active),
+		ImageVersion:            nullable(d.ImageVersion),
+		SecretReferences:        showSecretReferences(d.SecretReferences),
+		AutoRollback:            d.AutoRollback,
+		DisplayName:             d.DisplayName,
+		ComputeTier:             d.ComputeTier,
+		DatabaseTier:            d.DatabaseTier,
+		CreatedAt:               clock.Format(d.Created),
+		UpdatedAt:               clock.Format(d.Updated),
+		ReadinessTimeoutSeconds: d.ReadinessTimeout,
+		CanaryPercent:           d.CanaryPercent,
+		CanarySeconds:           d.CanarySeconds,
+		SourceRevisionConfig:    showRevisionConfig(d.RevisionConfig, d.Source.Commit(d.CommitSHA)),
+	}
+}
+
+func showRevisionConfig(c revision.Config, commit string) SourceRevisionConfig {
+	return SourceRevisionConfig{
+		RepoRef: c.RepoRef, FrameworkConfigPath: c.ConfigPath, ImageURI: c.ImageURI, SourceTarballPath: c.TarballPath, TrackedPackages: c.TrackedPackages,
+		RepoCommitSha: nullable(commit),
+	}
+}
+
+// showSecrets are a deployment's secrets, whose values only those see who may change them.
+func (s server) showSecrets(ctx context.Context, d deployment.Deployment) ([]Secret, error) {
+	opened, err := s.Deployments.Secrets(ctx, d.Ref, d.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	seesSecrets := !s.RedactSecrets && auth.Of(ctx).May(workspace.DeploymentsUpdate)
+	shown := make([]Secret, len(opened))
+	for i, secret := range opened {
+		shown[i] = Secret(secret)
+		if !seesSecrets {
+			shown[i].Value = deployment.Redacted
+		}
+	}
+	return shown, nil
+}
+
+func (s server) showSourceConfig(ctx context.Context, d deployment.Deployment) SourceConfig {
+	c := d.SourceConfig
+	shown := SourceConfig{
+		IntegrationID: c.IntegrationID, RepoURL: c.RepoURL, DeploymentType: (*DeploymentType)(c.DeploymentType),
+		BuildOnPush: c.BuildOnPush, CustomURL: c.CustomURL, ResourceSpec: c.ResourceSpec, ListenerID: c.ListenerID,
+		InstallCommand: c.InstallCommand, BuildCommand: c.BuildCommand,
+	}
+	if c.ListenerConfig != nil {
+		shown.ListenerConfig = &ListenerConfig{K8SNamespace: c.ListenerConfig.K8sNamespace}
+	}
+	if shown.CustomURL == nil {
+		url := s.AgentURL(ctx, d.Deployment)
+		shown.CustomURL = &url
+	}
+	return shown
+}
+
+func sourceConfig(c *SourceConfigRequest) deployment.SourceConfig {
+	config := deployment.SourceConfig{
+		IntegrationID: c.IntegrationID, RepoURL: c.RepoURL, DeploymentType: (*string)(c.DeploymentType),
+		BuildOnPush: c.BuildOnPush, CustomURL: c.CustomURL, ListenerID: c.ListenerID,
+		InstallCommand: c.InstallCommand, BuildCommand: c.BuildCommand,
+	}
+	if string(c.ResourceSpec) != "null" {
+		config.ResourceSpec = c.ResourceSpec
+	}
+	if c.ListenerConfig != nil {
+		config.ListenerConfig = &deployment.ListenerConfig{K8sNamespace: c.ListenerConfig.K8SNamespace}
+	}
+	return config
+}
+
+func revisionConfig(c *SourceRevisionConfigRequest) revision.Config {
+	return revision.Config{RepoRef: c.RepoRef, ConfigPath: c.FrameworkConfigPath, ImageURI: c.ImageURI, TarballPath: c.SourceTarballPath}
+}
+
+func secrets(sent []Secret) []deployment.Secret {
+	taken := make([]deployment.Secret, len(sent))
+	for i, secret := range sent {
+		taken[i] = deployment.Secret(secret)
+	}
+	return taken
+}
+
+func secretReferences(sent []SecretReference) []compute.SecretReference {
+	var taken []compute.SecretReference
+	for _, reference := range sent {
+		taken = append(taken, compute.SecretReference(reference))
+	}
+	return taken
+}
+
+func showSecretReferences(references []compute.SecretReference) []SecretReference {
+	var shown []SecretReference
+	for _, reference := range references {
+		shown = append(shown, SecretReference(reference))
+	}
+	return shown
+}
+
+func ref(ctx context.Context, deploymentID string) deployment.Ref {
+	return deployment.Ref{Workspace: auth.Workspace(ctx), Deployment: deploymentID}
+}
+
+// nullable is null for what is not there yet.
+func nullable(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

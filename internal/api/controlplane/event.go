@@ -1,0 +1,136 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+)
+
+// ListEvents lists what happened in the workspace, or follows it.
+func (s server) ListEvents(ctx context.Context, request ListEventsRequestObject) (ListEventsResponseObject, error) {
+	p := request.Params
+	log := s.Deployments.Events().Workspace(auth.Workspace(ctx))
+	return s.events(ctx, "/v2/events", log, eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From})
+}
+
+// ListDeploymentEvents lists what happened to a deployment, or follows it.
+func (s server) ListDeploymentEvents(ctx context.Context, request ListDeploymentEventsRequestObject) (ListDeploymentEventsResponseObject, error) {
+	at := ref(ctx, request.DeploymentID)
+	p := request.Params
+	log := s.Deployments.Events().Deployment(at.Workspace, at.Deployment)
+	asked := eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From}
+	if _, gone := s.Deployments.Head(ctx, at); gone != nil {
+		// Who follows a deployment to its end may come back for that when the deployment itself is erased.
+		if left, err := log.Read(ctx, asked.after(log), 1); !fault.Is(gone, fault.NotFound) || err != nil || len(left) == 0 {
+			return nil, gone
+		}
+	}
+	return s.events(ctx, "/v2/deployments/"+at.Deployment+"/events", log, asked)
+}
+
+// eventsAsked is where in a log to read.
+type eventsAsked struct {
+	limit               *int
+	cursor, lastEventID *string
+	from                *string
+}
+
+// after is the position to go on from, "" for the beginning.
+func (a eventsAsked) after(log event.Reader) string {
+	for _, position := range []*string{a.lastEventID, a.cursor} {
+		if value(position) != "" {
+			return *position
+		}
+	}
+	if value(a.from) == "now" {
+		return log.Now()
+	}
+	return ""
+}
+
+// events is the answer of both operations: a page, or a stream for who asks for one.
+func (s server) events(ctx context.Context, path string, log event.Reader, asked eventsAsked) (eventsAnswer, error) {
+	answer := eventsAnswer{ctx: ctx, path: path, log: log, after: asked.after(log), stream: wantsStream(ctx)}
+	limit := defaultLimit
+	if asked.limit != nil {
+		limit = *asked.limit
+	}
+	if answer.stream {
+		limit = 1 // what is wrong with the position shows before the answer begins
+	}
+	found, err := log.Read(ctx, answer.after, limit)
+	answer.page = EventsList{Resources: make([]Event, len(found)), Cursor: nullable(answer.after)}
+	for i, e := range found {
+		answer.page.Resources[i], answer.page.Cursor = showEvent(e.Event), &e.Position
+	}
+	return answer, err
+}
+
+type eventsAnswer struct {
+	ctx    context.Context
+	path   string
+	log    event.Reader
+	after  string
+	stream bool
+	page   EventsList
+}
+
+// VisitListEventsResponse implements ListEventsResponseObject.
+func (a eventsAnswer) VisitListEventsResponse(w http.ResponseWriter) error { return a.write(w) }
+
+// VisitListDeploymentEventsResponse implements ListDeploymentEventsResponseObject.
+func (a eventsAnswer) VisitListDeploymentEventsResponse(w http.ResponseWriter) error {
+	return a.write(w)
+}
+
+func (a eventsAnswer) write(w http.ResponseWriter) error {
+	w.Header().Set("Vary", "Accept")
+	if !a.stream {
+		return ListEvents200JSONResponse{Body: a.page}.VisitListEventsResponse(w)
+	}
+	w.Header().Set("Location", a.path)
+	return web.NewStream(w).Follow(a.ctx, web.HeartbeatInterval, func(ctx context.Context, send func(...web.Event) error) error {
+		return event.Follow(ctx, a.log, a.after, func(found []event.Placed) error {
+			events := make([]web.Event, len(found))
+			for i, e := range found {
+				data, err := json.Marshal(showEvent(e.Event))
+				if err != nil {
+					return fmt.Errorf("encode event: %w", err)
+				}
+				events[i] = web.Event{Name: string(e.Type), ID: e.Position, Data: data}
+			}
+			return send(events...)
+		})
+	})
+}
+
+// showEvent is an event as the interface has it.
+func showEvent(e event.Event) Event {
+	p := e.Payload()
+	return Event{ID: p.ID, Type: EventType(p.Type), Timestamp: p.Timestamp, Data: EventData(p.Data)}
+}
+
+type streamKey struct{}
+
+// wantsStream tells whether the request prefers a stream of events to JSON.
+func wantsStream(ctx context.Context) bool {
+	wants, _ := ctx.Value(streamKey{}).(bool)
+	return wants
+}
+
+// accept lets handlers see what kind of answer a request prefers.
+func accept(next StrictHandlerFunc, _ string) StrictHandlerFunc {
+	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
+		if strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream") {
+			ctx = context.WithValue(ctx, streamKey{}, true)
+		}
+		return next(ctx, w, r, request)
+	}
+}

@@ -1,0 +1,86 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/integration"
+)
+
+// CreateInstallationLink begins an installation of the GitHub App.
+func (s server) CreateInstallationLink(ctx context.Context, _ CreateInstallationLinkRequestObject) (CreateInstallationLinkResponseObject, error) {
+	link, err := s.Integrations.BeginInstall(ctx, auth.Workspace(ctx))
+	return CreateInstallationLink200JSONResponse{InstallURL: link}, err
+}
+
+// AskAboutInstallation shows who has installed the App the workspace that would get the installation, and asks. The link may have come from somebody
+// who wants other people's repositories for a workspace of their own.
+func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstallationRequestObject) (AskAboutInstallationResponseObject, error) {
+	p := request.Params
+	if p.Error != nil {
+		detail := value(p.Error)
+		if p.ErrorDescription != nil {
+			detail += ": " + *p.ErrorDescription
+		}
+		return page{
+			Title: notConnected, Text: "GitHub did not let the installation be connected. Close this window and open the link again.", Detail: detail, status: http.StatusOK,
+		}, nil
+	}
+	if p.State == nil && (value(p.SetupAction) == updated || p.InstallationID != nil) {
+		return installedPage, nil // it was begun at GitHub: there is no workspace to connect it with
+	}
+	workspaceID, err := s.Integrations.Installing(ctx, value(p.State))
+	if err == nil {
+		err = integration.Callback{State: value(p.State), Code: value(p.Code), InstallationID: value(p.InstallationID)}.Check()
+	}
+	if err != nil {
+		return installationRefused(err)
+	}
+	w, err := s.Workspaces.Get(ctx, workspaceID)
+	if err != nil {
+		return installationRefused(err)
+	}
+	return page{
+		Title: "Connect GitHub?",
+		Text: fmt.Sprintf("Everybody in the workspace “%s” will be able to deploy, and so to read, the repositories of this installation. "+
+			"Go on only if you have come from there yourself.", w.Name),
+		Detail: fmt.Sprintf("Workspace %s, GitHub installation %d", w.ID, *p.InstallationID), Button: "Connect", status: http.StatusOK,
+	}, nil
+}
+
+// ConfirmInstallation connects an installation with the workspace that its link was made for.
+func (s server) ConfirmInstallation(ctx context.Context, request ConfirmInstallationRequestObject) (ConfirmInstallationResponseObject, error) {
+	p := request.Params
+	if from := value(p.SecFetchSite); from != "" && from != "same-origin" {
+		return installationRefused(fault.New(fault.Forbidden, "This has to be confirmed on the page of this server."))
+	}
+	i, err := s.Integrations.CompleteInstall(ctx, integration.Callback{
+		State: value(p.State), Code: value(p.Code), InstallationID: value(p.InstallationID),
+	})
+	if err != nil {
+		return installationRefused(err)
+	}
+	return page{
+		Title: "Connected", Text: "The repositories of " + i.Name + " can be deployed now. You can close this window.",
+		Detail: "integration_id " + i.Integration, status: http.StatusOK,
+	}, nil
+}
+
+// installationRefused shows a fault to who is in front of the browser.
+func installationRefused(err error) (page, error) {
+	if f, known := errors.AsType[*fault.Error](err); known {
+		return refusedPage(web.Status(f), f.Message), nil
+	}
+	return page{}, err
+}
+
+// VisitAskAboutInstallationResponse implements AskAboutInstallationResponseObject.
+func (p page) VisitAskAboutInstallationResponse(w http.ResponseWriter) error { return p.write(w) }
+
+// VisitConfirmInstallationResponse implements ConfirmInstallationResponseObject.
+func (p page) VisitConfirmInstallationResponse(w http.ResponseWriter) error { return p.write(w) }

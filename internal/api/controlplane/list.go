@@ -1,0 +1,104 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+)
+
+// ListDeployments lists the workspace's deployments, newest first.
+func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequestObject) (ListDeploymentsResponseObject, error) {
+	p := request.Params
+	filter := deployment.Filter{
+		Name: value(p.Name), NameContains: value(p.NameContains), ImageVersion: value(p.ImageVersion), DeploymentType: string(value(p.DeploymentType)),
+		Remote: p.RemoteReconciled, Tagged: len(p.TagValueIds) > 0, Agent: p.AgentID != nil || p.AgentEnvironment != nil,
+	}
+	if len(p.DeploymentIds) > 0 {
+		filter.IDs = p.DeploymentIds
+	}
+	var err error
+	if filter.Statuses, err = statuses[deployment.Status, DeploymentStatus](p.Status); err != nil {
+		return nil, err
+	}
+	window := window(p.Limit, p.Offset, p.Cursor)
+	found, err := s.Deployments.Search(ctx, auth.Workspace(ctx), filter, window)
+	if err != nil {
+		return nil, err
+	}
+	buffer := lists.Get().(*[]byte)
+	if *buffer, err = s.appendList(ctx, (*buffer)[:0], window.Offset+len(found.Items), found); err != nil {
+		return nil, err
+	}
+	return encodedList{buffer}, nil
+}
+
+// CountFreeDeployments counts the deployments that cost nothing.
+func (s server) CountFreeDeployments(ctx context.Context, _ CountFreeDeploymentsRequestObject) (CountFreeDeploymentsResponseObject, error) {
+	count, err := s.Deployments.FreeCount(ctx, auth.Workspace(ctx))
+	return CountFreeDeployments200JSONResponse{Count: count}, err
+}
+
+// ListRevisions lists a deployment's revisions, newest first.
+func (s server) ListRevisions(ctx context.Context, request ListRevisionsRequestObject) (ListRevisionsResponseObject, error) {
+	p := request.Params
+	filter := deployment.RevisionFilter{Remote: p.RemoteReconciled}
+	var err error
+	if filter.Statuses, err = statuses[revision.Status, RevisionStatus](p.Status); err != nil {
+		return nil, err
+	}
+	window := window(p.Limit, p.Offset, p.Cursor)
+	found, err := s.Deployments.SearchRevisions(ctx, ref(ctx, request.DeploymentID), filter, window)
+	if err != nil {
+		return nil, err
+	}
+	list := RevisionsList{
+		Resources: make([]Revision, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+	}
+	for i, r := range found.Items {
+		list.Resources[i] = showRevision(r)
+	}
+	return ListRevisions200JSONResponse(list), nil
+}
+
+// statuses reads a list with commas of the interface's statuses S as those of the domain.
+func statuses[D ~string, S interface {
+	~string
+	Valid() bool
+}](text *string) ([]D, error) {
+	var found []D
+	for word := range strings.SplitSeq(value(text), ",") {
+		if word = strings.TrimSpace(word); word == "" {
+			continue
+		}
+		if !S(word).Valid() {
+			return nil, fault.Shape(fault.Detail{Loc: []any{"query", "status"}, Type: "enum", Msg: fmt.Sprintf("Input should be a list of statuses, %q is none", word)})
+		}
+		found = append(found, D(word))
+	}
+	return found, nil
+}
+
+// defaultLimit is how many resources a list returns unless told otherwise.
+const defaultLimit = 20
+
+func window(limit, offset *int, cursor *string) deployment.Window {
+	w := deployment.Window{Limit: defaultLimit, Offset: value(offset), Cursor: value(cursor)}
+	if limit != nil {
+		w.Limit = *limit
+	}
+	return w
+}
+
+// value is the zero value for what was not sent.
+func value[T any](sent *T) T {
+	if sent == nil {
+		var zero T
+		return zero
+	}
+	return *sent
+}

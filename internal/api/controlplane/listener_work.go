@@ -1,0 +1,104 @@
+package controlplane
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// ClaimListenerWork begins or renews the session of a listener's process, and waits for work.
+func (s server) ClaimListenerWork(ctx context.Context, request ClaimListenerWorkRequestObject) (ClaimListenerWorkResponseObject, error) {
+	body := request.Body
+	wait := listener.MaxWait
+	if body.Wait != nil {
+		wait = time.Duration(*body.Wait) * time.Second
+	}
+	claim, err := s.Listeners.Claim(ctx, listener.ClaimRequest{
+		Ref: listenerRef(ctx, request.ListenerID), Holder: body.Holder, Version: value(body.Version), Wait: wait,
+	})
+	return ClaimListenerWork200JSONResponse{Session: showSession(claim.Session, claim.Until), Work: showWork(claim.Work)}, err
+}
+
+// RenewListenerSession renews the session while its process does something else than claim.
+func (s server) RenewListenerSession(ctx context.Context, request RenewListenerSessionRequestObject) (RenewListenerSessionResponseObject, error) {
+	session := sessionOf(ctx, request.ListenerID, request.Body.Session)
+	until, err := s.Listeners.Heartbeat(ctx, session, value(request.Body.Version))
+	return RenewListenerSession200JSONResponse(showSession(session, until)), err
+}
+
+// ReportListenerRelease takes a listener's report.
+func (s server) ReportListenerRelease(ctx context.Context, request ReportListenerReleaseRequestObject) (ReportListenerReleaseResponseObject, error) {
+	body := request.Body
+	err := s.Listeners.Report(ctx, sessionOf(ctx, request.ListenerID, body.Session), listener.Report{
+		Deployment: body.DeploymentID, Revision: body.RevisionID, Order: body.Order, Number: body.Number, State: compute.State(body.State),
+		Reason: value(body.Reason), Message: value(body.Message), URL: value(body.URL),
+	})
+	return ReportListenerRelease204Response{}, err
+}
+
+// AppendListenerLogs keeps what an agent at a listener has printed.
+func (s server) AppendListenerLogs(ctx context.Context, request AppendListenerLogsRequestObject) (AppendListenerLogsResponseObject, error) {
+	body := request.Body
+	if s.Logs == nil {
+		return nil, errNoLogs
+	}
+	err := s.Logs.Append(ctx, sessionOf(ctx, request.ListenerID, body.Session), listener.Output{
+		Deployment: body.DeploymentID, Revision: body.RevisionID, Lines: body.Lines,
+	})
+	return AppendListenerLogs204Response{}, err
+}
+
+// ListListenerReleases lists what a listener is to run.
+func (s server) ListListenerReleases(ctx context.Context, request ListListenerReleasesRequestObject) (ListListenerReleasesResponseObject, error) {
+	found, err := s.Listeners.Releases(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session), value(request.Body.After))
+	return ListListenerReleases200JSONResponse{Resources: showWork(found)}, err
+}
+
+// EndListenerSession ends the session.
+func (s server) EndListenerSession(ctx context.Context, request EndListenerSessionRequestObject) (EndListenerSessionResponseObject, error) {
+	err := s.Listeners.Leave(ctx, sessionOf(ctx, request.ListenerID, request.Body.Session))
+	return EndListenerSession204Response{}, err
+}
+
+// sessionOf is the session that a request was sent in. That it is the present one is for the domain to decide.
+func sessionOf(ctx context.Context, listenerID string, sent ListenerSession) listener.Session {
+	return listener.Session{Ref: listenerRef(ctx, listenerID), Holder: sent.Holder, Epoch: sent.Epoch}
+}
+
+func showSession(session listener.Session, until time.Time) ListenerSession {
+	expires := clock.Format(until)
+	return ListenerSession{Holder: session.Holder, Epoch: session.Epoch, ExpiresAt: &expires}
+}
+
+func showWork(work []listener.Work) []ListenerWork {
+	shown := make([]ListenerWork, len(work))
+	for i, w := range work {
+		shown[i] = ListenerWork{
+			DeploymentID: w.Deployment, RevisionID: w.Revision, Order: w.Order, Verb: ListenerWorkVerb(w.Verb), Namespace: w.Namespace, Labels: w.Labels,
+		}
+		if w.Release != nil {
+			shown[i].Release = showRelease(*w.Release)
+		}
+	}
+	return shown
+}
+
+// showRelease is what a listener must know of a release to run it, the agent's secrets and token included.
+func showRelease(r compute.Release) *ListenerRelease {
+	env := map[string]string{}
+	maps.Copy(env, r.Artifact.Env)
+	maps.Copy(env, r.Env)
+	env["SLIPWAY_INVOKE_TOKEN"] = r.Token
+	shown := ListenerRelease{Image: r.Artifact.Image, Env: env, SecretReferences: showSecretReferences(r.SecretReferences)}
+	if len(r.ResourceSpec) > 0 {
+		shown.ResourceSpec = &r.ResourceSpec
+	}
+	if r.ReadyLimit > 0 {
+		shown.ReadinessTimeoutSeconds = new(int(r.ReadyLimit / time.Second))
+	}
+	return &shown
+}

@@ -1,0 +1,163 @@
+package controlplane
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+const (
+	// defaultLogLimit and defaultLogPage are how many lines the two lists return unless told otherwise.
+	defaultLogLimit = 50
+	defaultLogPage  = 20
+	// eventLog and eventEnd are the events of a log that is streamed.
+	eventLog = "log"
+	eventEnd = "end"
+)
+
+// ListRevisionLogs returns a page of what a revision's build or agent printed, or streams it from the beginning or from where the client left off.
+func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
+	p := request.Params
+	filter := logFilter(p.Query, p.Level, p.RunID)
+	if err := logTimes(&filter, "query", p.StartTime, p.EndTime); err != nil {
+		return nil, err
+	}
+	window := deployment.LogWindow{Backward: value(p.Order) == Desc, After: value(p.Offset), Limit: defaultLogLimit}
+	if p.Limit != nil {
+		window.Limit = *p.Limit
+	}
+	answer := logAnswer{
+		server: s, ctx: ctx, at: ref(ctx, request.DeploymentID).Revision(request.RevisionID), kind: revisionlog.Kind(p.Type), filter: filter, stream: wantsStream(ctx),
+	}
+	if answer.stream {
+		answer.after = cmp.Or(value(p.LastEventID), window.After)
+		// What is wrong with the request shows before the answer begins.
+		filter, window = deployment.LogFilter{}, deployment.LogWindow{After: answer.after, Limit: 1}
+	}
+	var err error
+	answer.page, err = s.readLog(ctx, answer.at, answer.kind, filter, window)
+	return answer, err
+}
+
+// logKinds are the interface's other words for the kinds.
+var logKinds = map[LogType]revisionlog.Kind{BUILD: revisionlog.Build, DEPLOY: revisionlog.Deploy}
+
+// ListDeploymentLogs returns a page of what a build or an agent of a deployment printed, by other names.
+func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error) {
+	p := request.Params
+	if s.Logs == nil {
+		return nil, errNoLogs
+	}
+	kind := revisionlog.Deploy
+	if p.LogType != nil {
+		kind = logKinds[*p.LogType]
+	}
+	at := ref(ctx, p.DeploymentID).Revision(value(p.RevisionID))
+	if at.Revision == "" {
+		var err error
+		if at, err = s.Logs.LoggedRevision(ctx, ref(ctx, p.DeploymentID), kind); err != nil {
+			return nil, err
+		}
+	}
+	window := deployment.LogWindow{Backward: value(p.SortOrder) != Asc, After: value(p.Cursor), Limit: defaultLogPage}
+	if p.PageSize != nil {
+		window.Limit = *p.PageSize
+	}
+	page, err := s.readLog(ctx, at, kind, logFilter(p.Query, p.Level, p.RunID), window)
+	return ListDeploymentLogs200JSONResponse{Items: showLines(page.Lines), NextCursor: nullable(page.Next)}, err
+}
+
+// errNoLogs answers where nothing keeps the output of programs.
+var errNoLogs error = fault.New(fault.Unavailable, "This server keeps no logs.")
+
+func (s server) readLog(ctx context.Context, at revision.Ref, kind revisionlog.Kind, filter deployment.LogFilter, window deployment.LogWindow) (deployment.LogPage, error) {
+	if s.Logs == nil {
+		return deployment.LogPage{}, errNoLogs
+	}
+	return s.Logs.Read(ctx, at, kind, filter, window)
+}
+
+func logFilter(query *string, level *LogLevel, run *string) deployment.LogFilter {
+	return deployment.LogFilter{Query: value(query), Level: revisionlog.Level(value(level)), Run: value(run)}
+}
+
+// logTimes takes the bounds of the times from a part of the request.
+func logTimes(filter *deployment.LogFilter, part string, start, end *string) error {
+	for name, bound := range map[string]struct {
+		sent *string
+		to   *time.Time
+	}{"start_time": {start, &filter.From}, "end_time": {end, &filter.To}} {
+		if bound.sent == nil {
+			continue
+		}
+		var err error
+		if *bound.to, err = time.Parse(time.RFC3339Nano, *bound.sent); err != nil {
+			return fault.Shape(fault.Detail{Loc: []any{part, name}, Type: "datetime_parsing", Msg: "Input should be a date and time as RFC 3339 has them"})
+		}
+	}
+	return nil
+}
+
+func showLines(lines []revisionlog.Line) []LogEntry {
+	shown := make([]LogEntry, len(lines))
+	for i, line := range lines {
+		shown[i] = LogEntry{ID: line.ID, Timestamp: clock.Format(line.Timestamp), Level: LogLevel(line.Level), Message: line.Message}
+	}
+	return shown
+}
+
+// logAnswer is a page of a revision's log, or what is printed as it comes.
+type logAnswer struct {
+	server
+	ctx    context.Context
+	at     revision.Ref
+	kind   revisionlog.Kind
+	filter deployment.LogFilter
+	after  string
+	stream bool
+	page   deployment.LogPage
+}
+
+// VisitListRevisionLogsResponse implements ListRevisionLogsResponseObject.
+func (l logAnswer) VisitListRevisionLogsResponse(w http.ResponseWriter) error {
+	w.Header().Set("Vary", "Accept")
+	if l.stream {
+		w.Header().Set("Location", fmt.Sprintf("/v2/deployments/%s/revisions/%s/logs?type=%s", l.at.Deployment, l.at.Revision, l.kind))
+		return web.NewStream(w).Follow(l.ctx, web.HeartbeatInterval, l.follow)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	return json.NewEncoder(w).Encode(LogPage{Logs: showLines(l.page.Lines), NextOffset: nullable(l.page.Next)})
+}
+
+// follow sends the lines, and after the last of them how the revision is.
+func (l logAnswer) follow(ctx context.Context, send func(...web.Event) error) error {
+	ended, err := l.Logs.Follow(ctx, l.at, l.kind, l.filter, l.after, func(lines []revisionlog.Line) error {
+		events := make([]web.Event, len(lines))
+		for i, entry := range showLines(lines) {
+			data, err := json.Marshal(entry)
+			if err != nil {
+				return fmt.Errorf("encode log line: %w", err)
+			}
+			events[i] = web.Event{Name: eventLog, ID: entry.ID, Data: data}
+		}
+		return send(events...)
+	})
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(map[string]revision.Status{"status": ended.Status})
+	if err != nil {
+		return fmt.Errorf("encode end of log: %w", err)
+	}
+	return send(web.Event{Name: eventEnd, Data: data})
+}

@@ -1,0 +1,51 @@
+package controlplane
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+// FindBuildLogs returns a page of what a revision's build printed, in the words of an earlier interface.
+func (s server) FindBuildLogs(ctx context.Context, request FindBuildLogsRequestObject) (FindBuildLogsResponseObject, error) {
+	page, err := s.findLogs(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), revisionlog.Build, *request.Body)
+	return FindBuildLogs200JSONResponse(page), err
+}
+
+// FindAgentLogs returns a page of what a revision's agent printed.
+func (s server) FindAgentLogs(ctx context.Context, request FindAgentLogsRequestObject) (FindAgentLogsResponseObject, error) {
+	page, err := s.findLogs(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), revisionlog.Deploy, *request.Body)
+	return FindAgentLogs200JSONResponse(page), err
+}
+
+// FindDeploymentLogs returns a page of what the agent of a deployment printed.
+func (s server) FindDeploymentLogs(ctx context.Context, request FindDeploymentLogsRequestObject) (FindDeploymentLogsResponseObject, error) {
+	if s.Logs == nil {
+		return nil, errNoLogs
+	}
+	at, err := s.Logs.LoggedRevision(ctx, ref(ctx, request.DeploymentID), revisionlog.Deploy)
+	if err != nil {
+		return nil, err
+	}
+	page, err := s.findLogs(ctx, at, revisionlog.Deploy, *request.Body)
+	return FindDeploymentLogs200JSONResponse(page), err
+}
+
+func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.Kind, wanted LogRequest) (LogPage, error) {
+	filter := logFilter(wanted.Query, wanted.Level, nil)
+	if err := logTimes(&filter, "body", wanted.StartTime, wanted.EndTime); err != nil {
+		return LogPage{}, err
+	}
+	window := deployment.LogWindow{Backward: value(wanted.Order) == Desc, After: value(wanted.Offset), Limit: defaultLogLimit}
+	if wanted.Limit != nil {
+		window.Limit = *wanted.Limit
+	}
+	page, err := s.readLog(ctx, at, kind, filter, window)
+	// These clients follow a log by asking again behind the last offset that they were given, so there is one wherever there are lines.
+	if page.Next == "" && len(page.Lines) > 0 {
+		page.Next = page.Lines[len(page.Lines)-1].ID
+	}
+	return LogPage{Logs: showLines(page.Lines), NextOffset: nullable(page.Next)}, err
+}

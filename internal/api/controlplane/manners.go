@@ -1,0 +1,66 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/http"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+)
+
+// answers keeps the answers of package idempotency, as package web wants them kept.
+type answers struct{ *idempotency.Store }
+
+// Claim implements web.Answers. What a request means and what its answer shows depends on who asks and in which role, so those are a part of it.
+func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
+	principal := auth.Of(ctx)
+	found, claimed, err := a.Store.Claim(ctx, idempotency.Request{
+		Workspace: principal.Workspace, Key: key, Fingerprint: sha256.Sum256(append(fingerprint[:], string(principal.Role)+" "+self(principal)...)),
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case claimed != nil:
+		return nil, attempt{claimed}, nil
+	}
+	return (*web.Answer)(found), nil, nil
+}
+
+// attempt implements web.Attempt.
+type attempt struct{ *idempotency.Attempt }
+
+func (a attempt) Keep(ctx context.Context, answer web.Answer) error {
+	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
+}
+
+// shownOnce has a key made together with what repetitions of its request are told: not the key, which nothing keeps, but which one it is. A request
+// without an Idempotency-Key has no repetitions.
+func shownOnce(ctx context.Context) []apikey.Note {
+	claimed, ok := web.Attempted(ctx).(attempt)
+	if !ok {
+		return nil
+	}
+	return []apikey.Note{func(ctx context.Context, made apikey.Key) (table.Write, error) {
+		refusal := web.Refusal(fault.New(fault.Conflict, "This request has made API key ID %s, whose text is in the first answer only. "+
+			"If that was lost, revoke the key, and make another with a new Idempotency-Key.", made.ID))
+		return claimed.Settle(ctx, idempotency.Answer(refusal))
+	}}
+}
+
+// guard is what stands before everything: it authenticates a request, counts it, and asks whether the caller may.
+func (s server) guard(mux *web.Mux) web.Middleware {
+	authenticate, authorize := s.authenticate(mux), s.authorize(mux)
+	if s.Limiter == nil {
+		return func(next http.Handler) http.Handler { return authenticate(authorize(next)) }
+	}
+	limit := mux.Limit(s.Limiter, func(r *http.Request) string {
+		principal := auth.Of(r.Context())
+		return principal.Workspace + "\x00" + principal.Key + "\x00" + principal.Subject
+	})
+	return func(next http.Handler) http.Handler { return authenticate(limit(authorize(next))) }
+}

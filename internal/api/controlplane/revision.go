@@ -1,0 +1,107 @@
+package controlplane
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/revision"
+)
+
+// longestWait is how long a request waits for a revision at most: an answer of API Gateway's must be there after 29 s.
+const longestWait = 25 * time.Second
+
+// GetRevision reads a revision, and waits for its end where that is asked for.
+func (s server) GetRevision(ctx context.Context, request GetRevisionRequestObject) (GetRevisionResponseObject, error) {
+	wait := time.Duration(0)
+	if seconds := request.Params.Wait; seconds != nil {
+		wait = min(time.Duration(*seconds)*time.Second, longestWait)
+	}
+	r, err := s.Deployments.Await(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), wait)
+	if err != nil {
+		return nil, err
+	}
+	return GetRevision200JSONResponse(showRevision(r)), nil
+}
+
+// CreateRevision makes a revision, of changed values where the request has some.
+func (s server) CreateRevision(ctx context.Context, request CreateRevisionRequestObject) (CreateRevisionResponseObject, error) {
+	patch := s.patch(ctx, request.DeploymentID, request.Body)
+	patch.Revise, patch.Expect = true, web.ExpectedVersions(ctx)
+	d, err := s.Deployments.Patch(ctx, ref(ctx, request.DeploymentID), patch)
+	if err != nil {
+		return nil, err
+	}
+	_, r, err := s.Deployments.GetRevision(ctx, d.Revision(d.Latest))
+	return CreateRevision201JSONResponse(showRevision(r)), err
+}
+
+// RedeployRevision deploys a revision again, as a new one.
+func (s server) RedeployRevision(ctx context.Context, request RedeployRevisionRequestObject) (RedeployRevisionResponseObject, error) {
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID)
+	return RedeployRevision200JSONResponse(shown), err
+}
+
+// RollBackToRevision is RedeployRevision by the name that people look for when something is wrong.
+func (s server) RollBackToRevision(ctx context.Context, request RollBackToRevisionRequestObject) (RollBackToRevisionResponseObject, error) {
+	shown, err := s.redeploy(ctx, request.DeploymentID, request.RevisionID)
+	return RollBackToRevision200JSONResponse(shown), err
+}
+
+func (s server) redeploy(ctx context.Context, deploymentID, revisionID string) (Deployment, error) {
+	d, err := s.Deployments.Redeploy(ctx, ref(ctx, deploymentID).Revision(revisionID), web.ExpectedVersions(ctx))
+	if err != nil {
+		return Deployment{}, err
+	}
+	web.ShowVersion(ctx, d.Version())
+	return s.show(ctx, d)
+}
+
+// CancelRevision stops a revision.
+func (s server) CancelRevision(ctx context.Context, request CancelRevisionRequestObject) (CancelRevisionResponseObject, error) {
+	r, err := s.Deployments.Cancel(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))
+	return CancelRevision200JSONResponse(showRevision(r)), err
+}
+
+// PromoteRevision promotes a canary before its time is over.
+func (s server) PromoteRevision(ctx context.Context, request PromoteRevisionRequestObject) (PromoteRevisionResponseObject, error) {
+	r, err := s.Deployments.PromoteCanary(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID))
+	return PromoteRevision200JSONResponse(showRevision(r)), err
+}
+
+// showRevision is a revision as the interface has it.
+func showRevision(r revision.Revision) Revision {
+	phases := make(map[string]string, len(r.Since))
+	for status, at := range r.Since {
+		phases[string(status)] = clock.Format(at)
+	}
+	return Revision{
+		PhaseTimestamps: phases,
+
+		ID:                   r.Revision,
+		Source:               Source(r.Source),
+		Status:               RevisionStatus(r.Status),
+		StatusReason:         nullable(r.Reason),
+		StatusMessage:        nullable(r.Message),
+		CreatedAt:            clock.Format(r.Created),
+		UpdatedAt:            clock.Format(r.Updated),
+		SourceRevisionConfig: showRevisionConfig(r.Config, r.Commit()),
+		Build:                showBuild(r),
+	}
+}
+
+// showBuild is what a revision was built with, null when it was not, or is yet to be.
+func showBuild(r revision.Revision) *RevisionBuild {
+	if r.Build == nil {
+		return nil
+	}
+	shown := &RevisionBuild{
+		CommitSha: nullable(r.Commit()), Builder: nullable(r.Build.Builder), Language: nullable(r.Build.Language), LanguageVersion: nullable(r.Build.LanguageVersion),
+		DependenciesDigest: nullable(r.Build.Dependencies), BaseImage: nullable(r.Build.Base), Image: nullable(r.Build.Image),
+	}
+	if r.Commit() == "" {
+		shown.SourceDigest = nullable(r.CommitSHA)
+	}
+	return shown
+}

@@ -1,0 +1,102 @@
+package controlplane
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/control/push"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+)
+
+// maxBody is how large a request may be, in bytes.
+const maxBody = 10 << 20
+
+// Config is what the control plane works with.
+type Config struct {
+	Deployments   *deployment.Store
+	Listeners     *listener.Store
+	Authenticator auth.Authenticator
+	// Logs reads what builds and agents print; nil where nothing keeps it.
+	Logs *deployment.Logs
+	// AgentURL returns the address of a deployment's agent server. It may depend on the address that the request was sent to.
+	AgentURL func(ctx context.Context, deploymentID string) string
+	// AuthService obtains tokens of users, BaseURL returns the address under which providers send them back to this server.
+	AuthService *authservice.Service
+	// Webhooks are told of events.
+	Webhooks *webhook.Store
+	BaseURL  func(ctx context.Context) string
+	Tenancy
+	// Integrations are what repositories are cloned with, Push takes what their hosts tell of pushes.
+	Integrations *integration.Service
+	Push         *push.Receiver
+	// WaitLimit is how long a request may wait for a user's consent; 0 is as long as it asks for.
+	WaitLimit time.Duration
+	// RedactSecrets shows the values of secrets to nobody. Otherwise those see them who may change them.
+	RedactSecrets bool
+	// Answers keeps the answers to requests that carry an Idempotency-Key; nil takes no notice of the header.
+	Answers *idempotency.Store
+	// Metrics counts the answers to each workspace; nil counts none, as where a gateway does.
+	Metrics Metrics
+	// Limiter counts the requests of each key; nil counts none, as where a gateway does.
+	Limiter *web.Limiter
+}
+
+// server implements StrictServerInterface.
+type server struct {
+	Config
+	texts *texts
+	// unforeseen notes an error of a part of a request, and returns what the client is told of it.
+	unforeseen func(context.Context, error) string
+}
+
+// Register adds the control plane's routes to the mux, at the root and under /api-host, where self-hosted clients look for them.
+func Register(mux *web.Mux, config Config) error {
+	contract, err := web.Load(openapi.ControlPlane, maxBody)
+	if err != nil {
+		return fmt.Errorf("load control plane contract: %w", err)
+	}
+	s := server{config, deployment.NewKnown[text](knownTexts), mux.Unforeseen}
+	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{accept, looked}, StrictHTTPServerOptions{
+		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
+	})
+	for _, base := range []string{"", "/api-host"} {
+		routes := mux.Routes(contract, base, s.guard(mux))
+		if s.Answers != nil {
+			routes.Idempotent(answers{s.Answers})
+		}
+		HandlerWithOptions(strict, StdHTTPServerOptions{BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError})
+		mux.Handle("GET "+base+"/openapi.json", contract)
+		mux.Handle("GET "+base+"/docs", web.Page(openapi.ControlPlaneDocs, openapi.DocsPolicy))
+	}
+	return nil
+}
+
+func (s server) authenticate(mux *web.Mux) web.Middleware {
+	return func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			principal, err := auth.Tenant(s.Authenticator, r)
+			if err != nil {
+				mux.Error(w, r, err)
+				return
+			}
+			actor := audit.Actor{Key: principal.Key, Subject: principal.Subject, Request: web.RequestID(r.Context())}
+			r = r.WithContext(audit.By(auth.With(r.Context(), principal), actor))
+			if s.Metrics != nil {
+				s.Metrics.Count(principal.Workspace, w, r, next)
+				return
+			}
+			next.ServeHTTP(w, r)
+		})
+	}
+}

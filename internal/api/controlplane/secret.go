@@ -1,0 +1,102 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+)
+
+// ListSecrets lists the workspace's secrets, by name.
+func (s server) ListSecrets(ctx context.Context, request ListSecretsRequestObject) (ListSecretsResponseObject, error) {
+	asked := window(request.Params.Limit, request.Params.Offset, request.Params.Cursor)
+	found, err := s.Deployments.WorkspaceSecrets().List(ctx, auth.Workspace(ctx), asked)
+	if err != nil {
+		return nil, err
+	}
+	list := WorkspaceSecretsList{
+		Resources: make([]WorkspaceSecret, len(found.Items)), Offset: asked.Offset + len(found.Items), Cursor: nullable(found.Cursor),
+	}
+	for i, one := range found.Items {
+		list.Resources[i] = showSecret(one)
+	}
+	return ListSecrets200JSONResponse(list), nil
+}
+
+// CreateSecret creates a secret.
+func (s server) CreateSecret(ctx context.Context, request CreateSecretRequestObject) (CreateSecretResponseObject, error) {
+	created, err := s.Deployments.WorkspaceSecrets().Create(ctx, secretRef(ctx, request.Body.Name), request.Body.Data)
+	web.ShowVersion(ctx, created.Version())
+	return CreateSecret201JSONResponse(showSecret(created)), err
+}
+
+// GetSecret reads a secret, and who refers to it.
+func (s server) GetSecret(ctx context.Context, request GetSecretRequestObject) (GetSecretResponseObject, error) {
+	found, err := s.Deployments.WorkspaceSecrets().Get(ctx, secretRef(ctx, request.SecretName))
+	if err != nil {
+		return nil, err
+	}
+	users, err := s.Deployments.WorkspaceSecrets().Users(ctx, found.Ref)
+	shown, deployments := showSecret(found), make([]string, len(users))
+	for i, user := range users {
+		deployments[i] = user.Deployment
+	}
+	shown.DeploymentIds = &deployments
+	web.ShowVersion(ctx, found.Version())
+	return GetSecret200JSONResponse(shown), err
+}
+
+// PatchSecret sets and takes away values of a secret.
+func (s server) PatchSecret(ctx context.Context, request PatchSecretRequestObject) (PatchSecretResponseObject, error) {
+	patch := workspacesecret.Patch{Data: request.Body.Data, Expect: web.ExpectedVersions(ctx)}
+	after, changed, err := s.Deployments.WorkspaceSecrets().Patch(ctx, secretRef(ctx, request.SecretName), patch)
+	if err != nil {
+		return nil, err
+	}
+	shown, restarted := showSecret(after), []string{}
+	if restart := request.Body.Restart; restart == nil || *restart {
+		if restart != nil {
+			changed = slices.Collect(maps.Keys(request.Body.Data)) // a request that is repeated finds the values changed already
+		}
+		// They have changed, also when the client is gone.
+		err = s.Deployments.RestartUsers(context.WithoutCancel(ctx), after.Ref, changed, func(deployment string, err error) {
+			if err == nil {
+				restarted = append(restarted, deployment)
+				return
+			}
+			shown.FailedRestarts = append(shown.FailedRestarts, DeploymentNotRestarted{DeploymentID: deployment, Detail: s.told(ctx, err)})
+		})
+	}
+	shown.RestartedDeploymentIds = &restarted
+	web.ShowVersion(ctx, after.Version())
+	return PatchSecret200JSONResponse(shown), err
+}
+
+// told is what a client is told of an error of a part of its request.
+func (s server) told(ctx context.Context, err error) string {
+	if known, ok := errors.AsType[*fault.Error](err); ok {
+		return known.Message
+	}
+	return s.unforeseen(ctx, err)
+}
+
+// DeleteSecret deletes a secret that nothing refers to.
+func (s server) DeleteSecret(ctx context.Context, request DeleteSecretRequestObject) (DeleteSecretResponseObject, error) {
+	err := s.Deployments.WorkspaceSecrets().Delete(ctx, secretRef(ctx, request.SecretName), web.ExpectedVersions(ctx))
+	return DeleteSecret204Response{}, err
+}
+
+// showSecret is a secret as the interface has it.
+func showSecret(of workspacesecret.Secret) WorkspaceSecret {
+	return WorkspaceSecret{Name: of.Name, Keys: of.Keys, CreatedAt: clock.Format(of.Created), UpdatedAt: clock.Format(of.Updated)}
+}
+
+func secretRef(ctx context.Context, name string) workspacesecret.Ref {
+	return workspacesecret.Ref{Workspace: auth.Workspace(ctx), Name: name}
+}

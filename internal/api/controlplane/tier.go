@@ -1,0 +1,36 @@
+package controlplane
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+)
+
+// PatchDeploymentResourceTiers changes the sizes of a deployment.
+func (s server) PatchDeploymentResourceTiers(ctx context.Context, request PatchDeploymentResourceTiersRequestObject) (PatchDeploymentResourceTiersResponseObject, error) {
+	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly))
+	return PatchDeploymentResourceTiers200JSONResponse(shown), err
+}
+
+// PatchDeploymentTier does the same.
+func (s server) PatchDeploymentTier(ctx context.Context, request PatchDeploymentTierRequestObject) (PatchDeploymentTierResponseObject, error) {
+	shown, err := s.patchTiers(ctx, request.DeploymentID, request.Body, value(request.Params.ValidateOnly))
+	return PatchDeploymentTier200JSONResponse(shown), err
+}
+
+func (s server) patchTiers(ctx context.Context, deploymentID string, body *ResourceTiersRequest, validateOnly bool) (Deployment, error) {
+	if body.ComputeTier == nil && body.DatabaseTier == nil {
+		return Deployment{}, fault.New(fault.Invalid, "compute_tier or database_tier must be given.")
+	}
+	patch := deployment.Patch{ComputeTier: body.ComputeTier, DatabaseTier: body.DatabaseTier, ValidateOnly: validateOnly, Expect: web.ExpectedVersions(ctx)}
+	d, err := s.Deployments.Patch(ctx, ref(ctx, deploymentID), patch)
+	if err != nil {
+		return Deployment{}, err
+	}
+	if !validateOnly {
+		web.ShowVersion(ctx, d.Version())
+	}
+	return s.show(ctx, d)
+}

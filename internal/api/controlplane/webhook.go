@@ -1,0 +1,127 @@
+package controlplane
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+)
+
+// ListWebhooks lists the workspace's webhooks.
+func (s server) ListWebhooks(ctx context.Context, _ ListWebhooksRequestObject) (ListWebhooksResponseObject, error) {
+	found, err := s.Webhooks.List(ctx, auth.Workspace(ctx))
+	list := WebhooksList{Resources: make([]Webhook, len(found))}
+	for i, w := range found {
+		list.Resources[i] = showWebhook(w, "")
+	}
+	return ListWebhooks200JSONResponse(list), err
+}
+
+// CreateWebhook creates a webhook and shows its secret.
+func (s server) CreateWebhook(ctx context.Context, request CreateWebhookRequestObject) (CreateWebhookResponseObject, error) {
+	body := request.Body
+	w, secret, err := s.Webhooks.Create(ctx, webhook.NewWebhook{
+		Workspace: auth.Workspace(ctx), URL: body.URL, Description: value(body.Description), Types: eventTypes(body.EventTypes),
+		Disabled: body.Enabled != nil && !*body.Enabled,
+	})
+	web.ShowVersion(ctx, w.Version())
+	return CreateWebhook201JSONResponse(showWebhook(w, secret)), err
+}
+
+// GetWebhook reads a webhook.
+func (s server) GetWebhook(ctx context.Context, request GetWebhookRequestObject) (GetWebhookResponseObject, error) {
+	w, err := s.Webhooks.Get(ctx, webhookRef(ctx, request.WebhookID))
+	web.ShowVersion(ctx, w.Version())
+	return GetWebhook200JSONResponse(showWebhook(w, "")), err
+}
+
+// PatchWebhook changes a webhook.
+func (s server) PatchWebhook(ctx context.Context, request PatchWebhookRequestObject) (PatchWebhookResponseObject, error) {
+	body := request.Body
+	patch := webhook.Patch{URL: body.URL, Description: body.Description, Enabled: body.Enabled, Expect: web.ExpectedVersions(ctx)}
+	if body.EventTypes != nil {
+		wanted := eventTypes(body.EventTypes)
+		patch.Types = &wanted
+	}
+	w, err := s.Webhooks.Patch(ctx, webhookRef(ctx, request.WebhookID), patch)
+	web.ShowVersion(ctx, w.Version())
+	return PatchWebhook200JSONResponse(showWebhook(w, "")), err
+}
+
+// DeleteWebhook deletes a webhook.
+func (s server) DeleteWebhook(ctx context.Context, request DeleteWebhookRequestObject) (DeleteWebhookResponseObject, error) {
+	err := s.Webhooks.Delete(ctx, webhookRef(ctx, request.WebhookID), web.ExpectedVersions(ctx))
+	return DeleteWebhook204Response{}, err
+}
+
+// RotateWebhookSecret gives a webhook another secret and shows it.
+func (s server) RotateWebhookSecret(ctx context.Context, request RotateWebhookSecretRequestObject) (RotateWebhookSecretResponseObject, error) {
+	w, secret, err := s.Webhooks.Rotate(ctx, webhookRef(ctx, request.WebhookID))
+	web.ShowVersion(ctx, w.Version())
+	return RotateWebhookSecret200JSONResponse(showWebhook(w, secret)), err
+}
+
+// TestWebhook sends a webhook a message that tells of nothing.
+func (s server) TestWebhook(ctx context.Context, request TestWebhookRequestObject) (TestWebhookResponseObject, error) {
+	d, err := s.Webhooks.Test(ctx, webhookRef(ctx, request.WebhookID))
+	return TestWebhook202JSONResponse(showWebhookDelivery(d)), err
+}
+
+// ListWebhookDeliveries lists what a webhook was sent.
+func (s server) ListWebhookDeliveries(ctx context.Context, request ListWebhookDeliveriesRequestObject) (ListWebhookDeliveriesResponseObject, error) {
+	page := webhook.Page{Limit: defaultLimit, Cursor: value(request.Params.Cursor)}
+	if request.Params.Limit != nil {
+		page.Limit = *request.Params.Limit
+	}
+	found, next, err := s.Webhooks.Deliveries(ctx, webhookRef(ctx, request.WebhookID), page)
+	list := WebhookDeliveriesList{Resources: make([]WebhookDelivery, len(found)), Cursor: nullable(next)}
+	for i, d := range found {
+		list.Resources[i] = showWebhookDelivery(d)
+	}
+	return ListWebhookDeliveries200JSONResponse(list), err
+}
+
+// ReplayWebhookDelivery sends a message once more.
+func (s server) ReplayWebhookDelivery(ctx context.Context, request ReplayWebhookDeliveryRequestObject) (ReplayWebhookDeliveryResponseObject, error) {
+	d, err := s.Webhooks.Replay(ctx, webhookRef(ctx, request.WebhookID), request.DeliveryID)
+	return ReplayWebhookDelivery202JSONResponse(showWebhookDelivery(d)), err
+}
+
+// showWebhook is a webhook as the interface has it; the secret is "" where it is not shown.
+func showWebhook(w webhook.Webhook, secret string) Webhook {
+	shown := Webhook{
+		ID: w.Webhook, URL: w.URL, EventTypes: make([]EventType, len(w.Types)), Description: w.Description, Enabled: w.Enabled,
+		DisabledReason: nullable(w.Reason), FailingSince: clock.Nullable(w.Failing), CreatedAt: clock.Format(w.Created), UpdatedAt: clock.Format(w.Updated),
+		Secret: nullable(secret),
+	}
+	for i, t := range w.Types {
+		shown.EventTypes[i] = EventType(t)
+	}
+	return shown
+}
+
+func showWebhookDelivery(d webhook.Delivery) WebhookDelivery {
+	shown := WebhookDelivery{
+		ID: d.Delivery, MessageID: d.Message.ID, EventType: d.Message.Type, Status: string(d.Status), Attempts: d.Attempts, Failure: nullable(d.Failure),
+		NextAttemptAt: clock.Nullable(d.Due), Payload: d.Message.Body, CreatedAt: clock.Format(d.Created), UpdatedAt: clock.Format(d.Updated),
+	}
+	if d.Response != 0 {
+		shown.ResponseStatus = &d.Response
+	}
+	return shown
+}
+
+func eventTypes(sent []EventType) []event.Type {
+	wanted := make([]event.Type, len(sent))
+	for i, t := range sent {
+		wanted[i] = event.Type(t)
+	}
+	return wanted
+}
+
+func webhookRef(ctx context.Context, id string) webhook.Ref {
+	return webhook.Ref{Workspace: auth.Workspace(ctx), Webhook: id}
+}

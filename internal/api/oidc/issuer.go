@@ -1,0 +1,185 @@
+package oidc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+)
+
+const (
+	// refreshInterval is how often an issuer is asked for its keys, at most.
+	refreshInterval = 30 * time.Second
+	// keysFresh is how long keys are used without asking again, keysUsable how long when the issuer does not answer.
+	keysFresh  = time.Hour
+	keysUsable = 24 * time.Hour
+	// fetchLimit is how long an issuer may take to answer, in all: less than an authorizer has.
+	fetchLimit = 4 * time.Second
+	// maxKeys is how large a set of keys may be, in bytes.
+	maxKeys = 1 << 20
+)
+
+// algorithms are those a token may be signed with: never none, and none with a shared secret.
+var algorithms = []jose.SignatureAlgorithm{
+	jose.RS256, jose.RS384, jose.RS512, jose.PS256, jose.PS384, jose.PS512, jose.ES256, jose.ES384, jose.ES512, jose.EdDSA,
+}
+
+var (
+	// errUnavailable says that nothing is known because the issuer does not answer.
+	errUnavailable = errors.New("the issuer of the token does not answer")
+	errUnknownKey  = errors.New("no key of the issuer has this id")
+)
+
+// issuer knows the keys of one issuer.
+type issuer struct {
+	Issuer
+
+	client *http.Client
+	now    clock.Clock
+
+	mu   sync.Mutex
+	keys jose.JSONWebKeySet
+	// fetched is when the keys were read, asked when that was last tried.
+	fetched, asked time.Time
+	// turn is held by the one who asks.
+	turn chan struct{}
+}
+
+func newIssuer(config Issuer, client *http.Client, now clock.Clock) *issuer {
+	return &issuer{Issuer: config, client: client, now: now, turn: make(chan struct{}, 1)}
+}
+
+// find returns the keys that may have signed a token which names its key so.
+func (i *issuer) find(ctx context.Context, keyID string) ([]jose.JSONWebKey, error) {
+	found, fresh := i.known(keyID)
+	if len(found) > 0 && fresh {
+		return found, nil
+	}
+	err := i.refresh(ctx)
+	if found, _ := i.known(keyID); len(found) > 0 {
+		return found, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return nil, errUnknownKey
+}
+
+// known returns the keys in memory. A token that names no key may be signed by any.
+func (i *issuer) known(keyID string) (found []jose.JSONWebKey, fresh bool) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	age := i.now().Sub(i.fetched)
+	if i.fetched.IsZero() || age >= keysUsable {
+		return nil, false
+	}
+	if keyID == "" {
+		return slices.Clone(i.keys.Keys), age < keysFresh
+	}
+	return i.keys.Key(keyID), age < keysFresh
+}
+
+// mayAsk tells whether it is time to ask the issuer, and notes that it is asked.
+func (i *issuer) mayAsk() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	now := i.now()
+	if !i.asked.IsZero() && now.Sub(i.asked) < refreshInterval {
+		return false
+	}
+	i.asked = now
+	return true
+}
+
+// refresh reads the keys, unless that was tried a moment ago. Who comes meanwhile waits for what this finds.
+func (i *issuer) refresh(ctx context.Context) error {
+	select {
+	case i.turn <- struct{}{}:
+		defer func() { <-i.turn }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	if !i.mayAsk() {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		if age := i.now().Sub(i.fetched); i.fetched.IsZero() || age >= keysUsable {
+			return errUnavailable
+		}
+		return nil
+	}
+	// A caller who gives up must not take the keys from those who wait.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fetchLimit)
+	defer cancel()
+	keys, err := i.fetch(ctx)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errUnavailable, err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.keys, i.fetched = keys, i.now()
+	return nil
+}
+
+// fetch reads where the keys are, and the keys. Those that are symmetric or not for signatures are left out.
+func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
+	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.URL)
+	if err != nil {
+		return jose.JSONWebKeySet{}, err
+	}
+	var document struct {
+		Keys string `json:"jwks_uri"`
+	}
+	if err := provider.Claims(&document); err != nil {
+		return jose.JSONWebKeySet{}, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, document.Keys, http.NoBody)
+	if err != nil {
+		return jose.JSONWebKeySet{}, err
+	}
+	if !isPrivate(request.URL) {
+		return jose.JSONWebKeySet{}, fmt.Errorf("the keys at %s must be asked for by https", document.Keys)
+	}
+	response, err := i.client.Do(request)
+	if err != nil {
+		return jose.JSONWebKeySet{}, err
+	}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxKeys))
+	if err = errors.Join(err, response.Body.Close()); err != nil {
+		return jose.JSONWebKeySet{}, err
+	}
+	if response.StatusCode != http.StatusOK {
+		return jose.JSONWebKeySet{}, fmt.Errorf("%s: %s", document.Keys, response.Status)
+	}
+	return parseKeys(text)
+}
+
+// parseKeys leaves out what it does not know, as new kinds of keys are published beside the old.
+func parseKeys(text []byte) (jose.JSONWebKeySet, error) {
+	var set struct {
+		Keys []json.RawMessage `json:"keys"`
+	}
+	if err := json.Unmarshal(text, &set); err != nil {
+		return jose.JSONWebKeySet{}, fmt.Errorf("read keys: %w", err)
+	}
+	var keys jose.JSONWebKeySet
+	for _, raw := range set.Keys {
+		var key jose.JSONWebKey
+		if json.Unmarshal(raw, &key) == nil && key.Valid() && (key.Use == "" || key.Use == "sig") {
+			keys.Keys = append(keys.Keys, key)
+		}
+	}
+	if len(keys.Keys) == 0 {
+		return keys, errors.New("the issuer publishes no key that signs")
+	}
+	return keys, nil
+}

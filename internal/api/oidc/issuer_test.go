@@ -1,0 +1,207 @@
+package oidc_test
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/api/oidc"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const audience = "https://slipway.test"
+
+// issuer is an OpenID Connect issuer with real keys.
+type issuer struct {
+	*httptest.Server
+
+	mu        sync.Mutex
+	published []jose.JSONWebKey
+	// broken answers all requests with 500.
+	broken bool
+	// named is the issuer that the discovery document names; its own address when empty.
+	named string
+	// asked counts the requests for keys.
+	asked int
+	// hold, when not nil, makes requests wait until it is closed; one that waits says so to held.
+	hold, held chan struct{}
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	i := &issuer{}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		named := i.URL
+		if i.named != "" {
+			named = i.named
+		}
+		i.answer(w, map[string]any{"issuer": named, "jwks_uri": i.URL + "/keys", "id_token_signing_alg_values_supported": []string{"RS256", "none", "HS256"}})
+	})
+	mux.HandleFunc("GET /keys", func(w http.ResponseWriter, _ *http.Request) {
+		i.mu.Lock()
+		hold, held := i.hold, i.held
+		i.mu.Unlock()
+		if hold != nil {
+			held <- struct{}{}
+			<-hold
+		}
+		i.mu.Lock()
+		defer i.mu.Unlock()
+		i.asked++
+		// Issuers publish kinds of keys that nobody here knows.
+		all := []any{map[string]string{"kty": "AKP", "kid": "future"}, map[string]string{"kty": "oct", "kid": "shared", "k": "c2VjcmV0"}}
+		for _, key := range i.published {
+			all = append(all, key)
+		}
+		i.answer(w, map[string]any{"keys": all})
+	})
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+	return i
+}
+
+// answer is called with the lock held.
+func (i *issuer) answer(w http.ResponseWriter, body any) {
+	if i.broken {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	json.NewEncoder(w).Encode(body)
+}
+
+func (i *issuer) change(change func()) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	change()
+}
+
+func (i *issuer) count() int {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	return i.asked
+}
+
+// signer is a key that an issuer has.
+type signer struct {
+	id        string
+	algorithm jose.SignatureAlgorithm
+	private   any
+}
+
+var keys = map[jose.SignatureAlgorithm]func() any{
+	jose.RS256: func() any { key, _ := rsa.GenerateKey(rand.Reader, 2048); return key },
+	jose.PS384: func() any { key, _ := rsa.GenerateKey(rand.Reader, 2048); return key },
+	jose.ES256: func() any { key, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader); return key },
+	jose.ES512: func() any { key, _ := ecdsa.GenerateKey(elliptic.P521(), rand.Reader); return key },
+}
+
+// newKey makes a key, and publishes it beside those before.
+func (i *issuer) newKey(id string, algorithm jose.SignatureAlgorithm) signer {
+	s := signer{id, algorithm, keys[algorithm]()}
+	i.change(func() { i.published = append(i.published, s.public()) })
+	return s
+}
+
+func (s signer) public() jose.JSONWebKey {
+	return jose.JSONWebKey{Key: s.private.(crypto.Signer).Public(), KeyID: s.id, Algorithm: string(s.algorithm), Use: "sig"}
+}
+
+// sign makes a token of claims.
+func (s signer) sign(t *testing.T, claims map[string]any) string {
+	t.Helper()
+	made, err := jose.NewSigner(jose.SigningKey{Algorithm: s.algorithm, Key: jose.JSONWebKey{Key: s.private, KeyID: s.id}}, nil)
+	must(t, err)
+	text, err := json.Marshal(claims)
+	must(t, err)
+	signed, err := made.Sign(text)
+	must(t, err)
+	token, err := signed.CompactSerialize()
+	must(t, err)
+	return token
+}
+
+// unsigned makes a token without a signature, under a header of one's choice.
+func unsigned(t *testing.T, header, claims map[string]any) string {
+	t.Helper()
+	encode := func(v any) string {
+		text, err := json.Marshal(v)
+		must(t, err)
+		return base64.RawURLEncoding.EncodeToString(text)
+	}
+	return encode(header) + "." + encode(claims) + "."
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watch is a clock that is moved by hand.
+type watch struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func newWatch() *watch { return &watch{at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)} }
+
+func (w *watch) now() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}
+
+func (w *watch) after(d time.Duration) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.at.Add(d)
+}
+
+// claims are those of a good token, changed.
+func (i *issuer) claims(now time.Time, changes map[string]any) map[string]any {
+	claims := map[string]any{
+		"iss": i.URL, "aud": audience, "sub": "subject", "iat": now.Unix(), "nbf": now.Unix(), "exp": now.Add(5 * time.Minute).Unix(), "repository_id": "7",
+	}
+	for name, value := range changes {
+		if value == nil {
+			delete(claims, name)
+		} else {
+			claims[name] = value
+		}
+	}
+	return claims
+}
+
+// verifier trusts an issuer, as an issuer of programs.
+func verifier(t *testing.T, clock *watch, issuers ...*issuer) *oidc.Verifier {
+	t.Helper()
+	var configured []oidc.Issuer
+	for _, i := range issuers {
+		configured = append(configured, oidc.Issuer{URL: i.URL, Audience: audience})
+	}
+	return oidc.NewVerifier(configured, client(t), clock.now)
+}
+
+func client(t *testing.T) *http.Client {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}

@@ -1,0 +1,81 @@
+package oidc
+
+import (
+	"context"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/trust"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// Tokens turns a token into who sent the request. It is what package auth asks for bearer tokens.
+type Tokens struct {
+	Verifier   *Verifier
+	Workspaces *workspace.Store
+	Rules      *trust.Store
+}
+
+// Authenticate returns whom the token admits to a workspace, which the request names. A bad token is a fault.Unauthorized, a good one that the
+// workspace does not admit a fault.Forbidden.
+func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (apikey.Principal, error) {
+	token, err := t.Verifier.Verify(ctx, text)
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	workspaceID = strings.ToLower(workspaceID)
+	if workspaceID == "" {
+		return apikey.Principal{}, fault.New(fault.Forbidden, "A workspace must be specified: a bearer token belongs to none, so the header X-Tenant-Id must name it.")
+	}
+	p := apikey.Principal{Workspace: workspaceID, Subject: token.Subject + " of " + token.Issuer.URL}
+	if token.Issuer.Members {
+		p.Role, err = t.member(ctx, workspaceID, token)
+	} else {
+		p.Role, err = t.program(ctx, workspaceID, token)
+	}
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	return p, nil
+}
+
+// member returns the role of a person: as the email address that the issuer vouches for, or as the token's subject.
+func (t *Tokens) member(ctx context.Context, workspaceID string, token Token) (workspace.Role, error) {
+	stranger := fault.New(fault.Forbidden, "The bearer token's user is not a member of the workspace that X-Tenant-Id names.")
+	if !id.Valid(workspaceID) {
+		return "", stranger
+	}
+	var members []string
+	if !strings.Contains(token.Subject, "@") { // one that looks like an address proves nothing about it
+		members = append(members, workspace.MemberID(token.Subject, token.Issuer.URL))
+	}
+	if email, _ := token.Claims["email"].(string); email != "" && token.Claims["email_verified"] == true {
+		members = append(members, workspace.MemberID(email, ""))
+	}
+	var found workspace.Role
+	for _, member := range members {
+		m, err := t.Workspaces.Member(ctx, workspaceID, member)
+		switch {
+		case fault.Is(err, fault.NotFound):
+		case err != nil:
+			return "", err
+		case m.Role.Over(found):
+			found = m.Role
+		}
+	}
+	if found == "" {
+		return "", stranger
+	}
+	return found, nil
+}
+
+// program returns the role that a trust rule gives a job.
+func (t *Tokens) program(ctx context.Context, workspaceID string, token Token) (workspace.Role, error) {
+	if !id.Valid(workspaceID) {
+		return "", fault.New(fault.Forbidden, "No trust rule of the workspace admits this token.")
+	}
+	rule, err := t.Rules.Admit(ctx, workspaceID, token.Issuer.URL, token.Claims)
+	return rule.Role, err
+}

@@ -1,0 +1,234 @@
+package oidc
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+const (
+	// skew is how far the clock of an issuer may be off.
+	skew = time.Minute
+	// longestToken is how long a token may be, in bytes.
+	longestToken = 16 << 10
+)
+
+// Issuer is an issuer whose tokens the server takes.
+type Issuer struct {
+	// URL is what the tokens have as iss.
+	URL string
+	// Audience is whom tokens must be meant for: this server.
+	Audience string
+	// Members says that the tokens are those of people, who are looked up among a workspace's members. Otherwise they are those of programs,
+	// which a workspace's trust rules admit.
+	Members bool
+}
+
+// ParseIssuers reads issuers that are written as URL=AUDIENCE each. The address may only be plain HTTP on this machine.
+func ParseIssuers(list []string, members bool) ([]Issuer, error) {
+	issuers := make([]Issuer, len(list))
+	for i, text := range list {
+		address, audience, _ := strings.Cut(text, "=")
+		parsed, err := url.Parse(address)
+		if err != nil || parsed.Host == "" || audience == "" {
+			return nil, fmt.Errorf("an issuer is written as https://issuer=audience, not %q", text)
+		}
+		if !isPrivate(parsed) {
+			return nil, fmt.Errorf("the issuer %s must be asked by https", address)
+		}
+		issuers[i] = Issuer{URL: address, Audience: audience, Members: members}
+	}
+	return issuers, nil
+}
+
+// isPrivate tells whether nobody on the way can change what is asked there: by https, or on this machine.
+func isPrivate(address *url.URL) bool {
+	host := address.Hostname()
+	return address.Scheme == "https" || (address.Scheme == "http" && (host == "127.0.0.1" || host == "localhost" || host == "::1"))
+}
+
+// Token is what a good token says.
+type Token struct {
+	Issuer  Issuer
+	Subject string
+	// Claims are all of its claims; numbers are json.Numbers.
+	Claims map[string]any
+}
+
+// Verifier checks tokens. It is safe for concurrent use.
+type Verifier struct {
+	issuers map[string]*issuer
+	now     clock.Clock
+}
+
+// NewVerifier returns a Verifier for the tokens of some issuers. It asks none of them yet. A nil client is one of its own.
+func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifier {
+	if client == nil {
+		client = &http.Client{Timeout: fetchLimit}
+	}
+	v := &Verifier{issuers: map[string]*issuer{}, now: now}
+	for _, config := range issuers {
+		v.issuers[config.URL] = newIssuer(config, client, now)
+	}
+	return v
+}
+
+// Verify returns what a token says. A token that is not good is a fault.Unauthorized which says why; when the issuer cannot be asked, it is a
+// fault.Unavailable.
+func (v *Verifier) Verify(ctx context.Context, text string) (Token, error) {
+	from, err := v.from(text)
+	if err != nil {
+		return Token{}, err
+	}
+	// Times are checked below, with their skew; everything else is the library's.
+	signature := &signatures{issuer: from}
+	verifier := oidc.NewVerifier(from.URL, signature, &oidc.Config{
+		ClientID: from.Audience, SkipExpiryCheck: true, SupportedSigningAlgs: names(algorithms), Now: v.now,
+	})
+	verified, err := verifier.Verify(ctx, text)
+	switch {
+	case errors.Is(signature.err, errUnavailable):
+		return Token{}, fault.New(fault.Unavailable, "The issuer of the token does not answer. Try again.")
+	case err != nil && ctx.Err() != nil:
+		return Token{}, context.Cause(ctx)
+	case err != nil:
+		return Token{}, refused(errors.Join(err, signature.err), from)
+	}
+	token := Token{Issuer: from.Issuer, Subject: verified.Subject}
+	if token.Claims, err = v.claims(verified); err != nil {
+		return Token{}, err
+	}
+	return token, nil
+}
+
+// from returns the issuer that a token names, before anything in it is believed.
+func (v *Verifier) from(text string) (*issuer, error) {
+	parts := strings.Split(text, ".")
+	if len(text) > longestToken || len(parts) != 3 {
+		return nil, notAToken()
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return nil, notAToken()
+	}
+	var said struct {
+		Issuer string `json:"iss"`
+	}
+	if err := json.Unmarshal(payload, &said); err != nil {
+		return nil, notAToken()
+	}
+	from := v.issuers[said.Issuer]
+	if from == nil {
+		return nil, fault.New(fault.Unauthorized, "The bearer token is of an issuer (iss) that this server does not take tokens of.")
+	}
+	return from, nil
+}
+
+func notAToken() error {
+	return fault.New(fault.Unauthorized, "The bearer token is neither a JSON Web Token nor an API key.")
+}
+
+// refused says why a token is no good, in words that help its owner and give nothing away.
+func refused(err error, from *issuer) error {
+	switch {
+	case errors.Is(err, errUnknownKey):
+		return fault.New(fault.Unauthorized, "The bearer token is signed with a key (kid) that its issuer does not publish.")
+	case strings.Contains(err.Error(), "expected audience"):
+		return fault.New(fault.Unauthorized, "The bearer token is meant for another audience (aud) than %s.", from.Audience)
+	case strings.Contains(err.Error(), "algorithm"):
+		return fault.New(fault.Unauthorized, "The bearer token is signed with an algorithm (alg) that is not accepted.")
+	default:
+		return fault.New(fault.Unauthorized, "The bearer token is not valid.")
+	}
+}
+
+// signatures is an oidc.KeySet that remembers what was wrong, which the library's error does not wrap.
+type signatures struct {
+	*issuer
+
+	err error
+}
+
+// VerifySignature implements oidc.KeySet.
+func (s *signatures) VerifySignature(ctx context.Context, text string) (payload []byte, err error) {
+	payload, s.err = s.verify(ctx, text)
+	return payload, s.err
+}
+
+func (i *issuer) verify(ctx context.Context, text string) ([]byte, error) {
+	signed, err := jose.ParseSigned(text, algorithms)
+	if err != nil {
+		return nil, err
+	}
+	header := signed.Signatures[0].Header // the library has refused tokens with none or with several
+	candidates, err := i.find(ctx, header.KeyID)
+	if err != nil {
+		return nil, err
+	}
+	for _, key := range candidates {
+		if key.Algorithm != "" && key.Algorithm != header.Algorithm {
+			continue
+		}
+		if payload, err := signed.Verify(&key); err == nil {
+			return payload, nil
+		}
+	}
+	return nil, errors.New("the signature is not of a key of the issuer")
+}
+
+// claims reads a token's claims, and checks its times.
+func (v *Verifier) claims(verified *oidc.IDToken) (map[string]any, error) {
+	var raw json.RawMessage
+	if err := verified.Claims(&raw); err != nil {
+		return nil, notAToken()
+	}
+	claims := map[string]any{}
+	decoder := json.NewDecoder(strings.NewReader(string(raw)))
+	decoder.UseNumber()
+	if err := decoder.Decode(&claims); err != nil {
+		return nil, notAToken()
+	}
+	now := v.now()
+	expires, ok := timeOf(claims["exp"])
+	if !ok || !now.Before(expires.Add(skew)) {
+		return nil, fault.New(fault.Unauthorized, "The bearer token has expired (exp).")
+	}
+	for _, name := range []string{"nbf", "iat"} {
+		if at, ok := timeOf(claims[name]); ok && now.Add(skew).Before(at) {
+			return nil, fault.New(fault.Unauthorized, "The bearer token is not valid yet (%s).", name)
+		}
+	}
+	return claims, nil
+}
+
+// timeOf reads a claim that is a time, in seconds since 1970.
+func timeOf(claim any) (time.Time, bool) {
+	number, ok := claim.(json.Number)
+	if !ok {
+		return time.Time{}, false
+	}
+	seconds, err := number.Float64()
+	return time.UnixMicro(int64(seconds * 1e6)).UTC(), err == nil
+}
+
+func names(algorithms []jose.SignatureAlgorithm) []string {
+	list := make([]string, len(algorithms))
+	for i, algorithm := range algorithms {
+		list[i] = string(algorithm)
+	}
+	slices.Sort(list)
+	return list
+}

@@ -1,0 +1,264 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// A client that sends too much is listened to for a while, because most clients read the answer only after they have sent all.
+const (
+	drainFactor = 4
+	drainTime   = 5 * time.Second
+)
+
+const (
+	// arrivalTime is how long a body may take to arrive.
+	arrivalTime = time.Minute
+	// rawReads is how many raw bodies are read at once: they are large, and come from anybody.
+	rawReads = 4
+)
+
+// body is what the body of a request must look like.
+type body struct {
+	required bool
+	limit    int64
+	// arrival is how long it may take to arrive.
+	arrival time.Duration
+	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at before. The contract has them as */*. turns are taken to read them.
+	raw    bool
+	turns  chan struct{}
+	shape  *shape
+	schema *schema
+}
+
+// checkedBody is the body of a request that was checked. The generated handler's decoder (runtime.BindJSONBody) binds the value;
+// Read gives the text that came in to everybody else.
+type checkedBody struct {
+	*bytes.Reader
+	value any
+}
+
+// Close does nothing: the body was read to its end.
+func (checkedBody) Close() error { return nil }
+
+// ValidatedValue returns the value to bind.
+func (b checkedBody) ValidatedValue() any { return b.value }
+
+// rawBody is a raw body, which is read when the handler begins to: one who may not send anything is refused without.
+type rawBody struct {
+	io.Closer
+	read func() ([]byte, error)
+	text *bytes.Reader
+}
+
+func (b *rawBody) Read(p []byte) (int, error) {
+	if b.text == nil {
+		text, err := b.read()
+		if err != nil {
+			return 0, err
+		}
+		b.text = bytes.NewReader(text)
+	}
+	return b.text.Read(p)
+}
+
+func (l *loader) body(at pointer) (*body, error) {
+	at, err := l.document.follow(at)
+	if err != nil {
+		return nil, err
+	}
+	definition := object(l.document.at(at))
+	b := &body{limit: l.bodyLimit, arrival: l.arrival, required: definition["required"] == true}
+	content := at.child("content")
+	if l.document.at(content.child("*/*")) != nil {
+		b.raw, b.turns = true, l.turns
+		if limit, stated := definition["x-body-limit"].(json.Number); stated {
+			if b.limit, err = limit.Int64(); err != nil {
+				return nil, fmt.Errorf("x-body-limit: %w", err)
+			}
+		}
+		return b, nil
+	}
+	at = content.child("application/json").child("schema")
+	if l.document.at(at) == nil {
+		return nil, errors.New("it has no schema for application/json")
+	}
+	if b.schema, err = l.schema(at); err != nil {
+		return nil, err
+	}
+	if b.shape, err = l.shape(at, map[string]*shape{}); err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// check reads the body and checks it. An error says that the body could not be taken as JSON at all.
+func (b *body) check(w http.ResponseWriter, r *http.Request) (problems, error) {
+	if b.raw {
+		if r.ContentLength != 0 {
+			// Also for what net/http reads itself when the handler does not; where there is no connection, the body is there as a whole.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.arrival))
+		}
+		sent := *r
+		r.Body = &rawBody{Closer: r.Body, read: func() ([]byte, error) { return b.readInTurn(w, &sent) }}
+		return nil, nil
+	}
+	text, err := b.read(w, r)
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == 0 {
+		r.Body = http.NoBody
+		if b.required {
+			return problems{newProblem([]any{"body"}, "missing", "Field required")}, nil
+		}
+		return nil, nil
+	}
+	check, bind, found, err := b.split(text)
+	if err != nil {
+		return nil, err
+	}
+	r.Body = checkedBody{bytes.NewReader(text), bind}
+	return append(found, b.schema.validate(check, "body")...), nil
+}
+
+// readInTurn reads the body when fewer than rawReads others are read.
+func (b *body) readInTurn(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	late := time.NewTimer(b.arrival)
+	defer late.Stop()
+	select {
+	case b.turns <- struct{}{}:
+		defer func() { <-b.turns }()
+		return b.read(w, r)
+	case <-late.C:
+		return nil, fault.New(fault.Unavailable, "Too many bodies are being received. Try again later.")
+	case <-r.Context().Done():
+		return nil, fmt.Errorf("wait for a turn to read the body: %w", r.Context().Err())
+	}
+}
+
+func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 || r.Body == nil {
+		return nil, nil
+	}
+	if !b.raw && !isJSON(r.Header.Get("Content-Type")) {
+		return nil, fault.New(fault.UnsupportedMediaType, "The body must be JSON: send Content-Type: application/json.")
+	}
+	if r.ContentLength > b.limit {
+		return nil, b.tooLarge(w, r)
+	}
+	var buffer bytes.Buffer
+	if r.ContentLength > 0 {
+		// A stated length is believed only so far: the rest is allocated as it arrives.
+		buffer.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
+	}
+	control := http.NewResponseController(w)
+	// Where there is no connection, as behind a gateway, the body is there as a whole.
+	timed := control.SetReadDeadline(time.Now().Add(b.arrival)) == nil
+	n, err := buffer.ReadFrom(io.LimitReader(r.Body, b.limit+1))
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, fault.New(fault.Invalid, "The body did not arrive within %s.", b.arrival)
+	}
+	if err != nil {
+		return nil, readError(r)
+	}
+	if timed {
+		// What is read from now on tells whether the client is still there.
+		if err := control.SetReadDeadline(time.Time{}); err != nil {
+			return nil, fmt.Errorf("read body: %w", err)
+		}
+	}
+	if n > b.limit {
+		return nil, b.tooLarge(w, r)
+	}
+	return buffer.Bytes(), nil
+}
+
+// tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for leave to send.
+func (b *body) tooLarge(w http.ResponseWriter, r *http.Request) error {
+	control := http.NewResponseController(w)
+	if r.Header.Get("Expect") == "" && control.SetReadDeadline(time.Now().Add(drainTime)) == nil {
+		// An error says that the client has gone, or is too slow to be waited for: it gets the same answer.
+		_, _ = io.CopyN(io.Discard, r.Body, drainFactor*b.limit)
+	}
+	return fault.New(fault.TooLarge, "The body is larger than %d bytes.", b.limit)
+}
+
+// readError tells a client that has gone from a body that is broken.
+func readError(r *http.Request) error {
+	if r.Context().Err() != nil {
+		return fmt.Errorf("read body: %w", r.Context().Err())
+	}
+	return invalidJSON(0, "the body ended early")
+}
+
+// split reads the text as JSON.
+func (b *body) split(text []byte) (check, bind any, found problems, err error) {
+	if !utf8.Valid(text) {
+		return nil, nil, nil, invalidJSON(firstInvalidUTF8(text), "the text is not UTF-8")
+	}
+	s := &splitter{}
+	loc := append(make([]any, 0, 8), "body")
+	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' && b.shape.properties != nil {
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(text, &members); err != nil {
+			return nil, nil, nil, syntaxError(err)
+		}
+		check, bind = s.object(b.shape, members, loc)
+	} else {
+		var whole json.RawMessage
+		if err := json.Unmarshal(text, &whole); err != nil {
+			return nil, nil, nil, syntaxError(err)
+		}
+		check, bind = s.value(b.shape, whole, loc)
+	}
+	if s.values > mostValues {
+		return nil, nil, nil, fault.Shape(fault.Detail{
+			Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d values", mostValues),
+		})
+	}
+	return check, bind, s.problems, nil
+}
+
+func syntaxError(err error) error {
+	if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return invalidJSON(int(syntax.Offset), syntax.Error())
+	}
+	return invalidJSON(0, err.Error())
+}
+
+// invalidJSON says where the text stops being JSON.
+func invalidJSON(offset int, reason string) error {
+	return fault.Shape(fault.Detail{Loc: []any{"body", offset}, Msg: "JSON decode error: " + reason, Type: "json_invalid"})
+}
+
+func firstInvalidUTF8(text []byte) int {
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		if r == utf8.RuneError && size == 1 {
+			return i
+		}
+		i += size
+	}
+	return len(text)
+}
+
+// isJSON reports whether the Content-Type is JSON. A body without one is taken for JSON.
+func isJSON(contentType string) bool {
+	if contentType == "" || contentType == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(contentType)
+	return err == nil && (media == "application/json" || strings.HasSuffix(media, "+json"))
+}

@@ -1,0 +1,446 @@
+package web_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+)
+
+// kept are answers in a real table.
+type kept struct{ *idempotency.Store }
+
+func (k kept) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
+	answer, attempt, err := k.Store.Claim(ctx, idempotency.Request{Workspace: "w", Key: key, Fingerprint: fingerprint})
+	if err != nil || attempt == nil {
+		return (*web.Answer)(answer), nil, err
+	}
+	return nil, keptAttempt{attempt}, nil
+}
+
+type keptAttempt struct{ *idempotency.Attempt }
+
+func (a keptAttempt) Keep(ctx context.Context, answer web.Answer) error {
+	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
+}
+
+func newKept(t *testing.T, c *handClock) kept {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(c.now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return kept{idempotency.NewStore(tb, key, c.now)}
+}
+
+// newRepeatable are widgets whose changes may be repeated.
+func newRepeatable(t *testing.T, answers web.Answers) *widgets {
+	t.Helper()
+	return newGuardedWidgets(t, true, nil, answers)
+}
+
+func newRepeatables(t *testing.T) (*widgets, *handClock) {
+	t.Helper()
+	c := newHandClock()
+	return newRepeatable(t, newKept(t, c)), c
+}
+
+func isReplay(w *httptest.ResponseRecorder) bool {
+	return w.Header().Get("Idempotency-Replayed") == "true"
+}
+
+// sameAnswer checks that one is the replay of the other.
+func sameAnswer(t *testing.T, first, again *httptest.ResponseRecorder) {
+	t.Helper()
+	if isReplay(first) || !isReplay(again) {
+		t.Errorf("Idempotency-Replayed: got %q, then %q", first.Header().Get("Idempotency-Replayed"), again.Header().Get("Idempotency-Replayed"))
+	}
+	if first.Header().Get("X-Request-Id") == again.Header().Get("X-Request-Id") {
+		t.Error("two requests have one id")
+	}
+	for _, w := range []*httptest.ResponseRecorder{first, again} {
+		w.Header().Del("X-Request-Id")
+		w.Header().Del("Idempotency-Replayed")
+	}
+	if first.Code != again.Code || first.Body.String() != again.Body.String() {
+		t.Errorf("got %d %s, then %d %s", first.Code, first.Body, again.Code, again.Body)
+	}
+	if diff := cmp.Diff(first.Header(), again.Header()); diff != "" {
+		t.Errorf("headers (-first +again):\n%s", diff)
+	}
+}
+
+func TestARequestIsExecutedOnce(t *testing.T) {
+	t.Parallel()
+	for i, request := range []struct{ method, target, body string }{
+		{"POST", "/widgets", `{"text":"a"}`},
+		{"PATCH", "/widgets/1", `{"text":"b"}`},
+		{"PATCH", "/widgets/1?x=y", ""},
+		{"DELETE", "/widgets/1", ""},
+	} {
+		s, c := newRepeatables(t)
+		key := strings.Repeat("k", 255-i)
+		first := send(t, s, request.method, request.target, request.body, "Idempotency-Key", key)
+		again := send(t, s, request.method, request.target, request.body, "Idempotency-Key", key)
+		if i < 2 && !strings.HasPrefix(first.Body.String(), strings.TrimSuffix(request.body, "}")) {
+			t.Errorf("%s: the handler did not get the body: %s", request.method, first.Body)
+		}
+		sameAnswer(t, first, again)
+		if s.calls != 1 || first.Code >= 300 {
+			t.Errorf("%s: executed %d times, status %d", request.method, s.calls, first.Code)
+		}
+		if w := send(t, s, request.method, request.target, request.body, "Idempotency-Key", "another"); isReplay(w) || s.calls != 2 {
+			t.Errorf("%s under another key: executed %d times", request.method, s.calls)
+		}
+		if w := send(t, s, request.method, request.target, request.body); isReplay(w) || s.calls != 3 {
+			t.Errorf("%s without a key: executed %d times", request.method, s.calls)
+		}
+		c.pass(24*time.Hour - time.Second)
+		if w := send(t, s, request.method, request.target, request.body, "Idempotency-Key", key); !isReplay(w) {
+			t.Errorf("%s within a day: got %d", request.method, w.Code)
+		}
+		c.pass(time.Second)
+		if w := send(t, s, request.method, request.target, request.body, "Idempotency-Key", key); isReplay(w) || s.calls != 4 {
+			t.Errorf("%s after a day: executed %d times", request.method, s.calls)
+		}
+	}
+}
+
+func TestAKeyIsForOneRequest(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	send(t, s, "PATCH", "/widgets/1", `{"text":"a"}`, "Idempotency-Key", "k")
+	want := []detail{{`["header","Idempotency-Key"]`, "value_error", "The key belongs to another request; each request has a key of its own"}}
+	for _, request := range []struct{ method, target, body string }{
+		{"PATCH", "/widgets/1", `{"text":"b"}`},
+		{"PATCH", "/widgets/1", `{"text":"a"} `},
+		{"PATCH", "/widgets/1", ``},
+		{"PATCH", "/widgets/2", `{"text":"a"}`},
+		{"PATCH", "/widgets/1?x", `{"text":"a"}`},
+		{"POST", "/widgets", `{"text":"a"}`},
+		{"DELETE", "/widgets/1", ``},
+	} {
+		w := send(t, s, request.method, request.target, request.body, "Idempotency-Key", "k")
+		if diff := cmp.Diff(want, problemsOf(t, w)); diff != "" {
+			t.Errorf("%v (-want +got):\n%s", request, diff)
+		}
+	}
+	if s.calls != 1 {
+		t.Errorf("executed %d times", s.calls)
+	}
+	send(t, s, "PATCH", "/widgets/1", "", "Idempotency-Key", "method")
+	if w := send(t, s, "DELETE", "/widgets/1", "", "Idempotency-Key", "method"); w.Code != 422 {
+		t.Errorf("another method: got %d", w.Code)
+	}
+	// Reading takes no notice of the header.
+	if w := send(t, s, "GET", "/widgets/1", "", "Idempotency-Key", "k"); w.Code != 200 || isReplay(w) {
+		t.Errorf("GET: got %d", w.Code)
+	}
+	// Nor does what nobody authenticates for, as there is nobody to keep the answer for.
+	for range 2 {
+		if w := send(t, s, "POST", "/open", "", "Idempotency-Key", "k"); w.Code != 204 || isReplay(w) {
+			t.Errorf("an open operation: got %d", w.Code)
+		}
+	}
+}
+
+func TestKeysAreChecked(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	for _, key := range []string{"", strings.Repeat("k", 256), "a\x00b", "a\tb", "ключ", "a\x7f"} {
+		if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", key); len(problemsOf(t, w)) != 1 {
+			t.Errorf("%q: got %d %s", key, w.Code, w.Body)
+		}
+	}
+	r := httptest.NewRequest(http.MethodPost, "/widgets", strings.NewReader("{}"))
+	r.Header["Idempotency-Key"] = []string{"a", "b"}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if problemsOf(t, w); s.calls != 0 {
+		t.Errorf("executed %d times", s.calls)
+	}
+	for _, key := range []string{"k", `"8e03978e-40d5-43dd-bc93-6894a57f9324"`, "with spaces ~!", strings.Repeat("k", 255)} {
+		if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", key); w.Code != 201 {
+			t.Errorf("%q: got %d %s", key, w.Code, w.Body)
+		}
+	}
+}
+
+// TestWhatIsNotExecutedClaimsNothing sends a bad request first, which the client mends.
+func TestWhatIsNotExecutedClaimsNothing(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	for _, body := range []string{`{"text":"longer than twenty characters"}`, `{"text":`} {
+		if w := send(t, s, "POST", "/widgets", body, "Idempotency-Key", "k"); w.Code != 422 {
+			t.Errorf("got %d %s", w.Code, w.Body)
+		}
+	}
+	if w := send(t, s, "POST", "/widgets", `{"text":"mended"}`, "Idempotency-Key", "k"); w.Code != 201 || isReplay(w) {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// TestWhichAnswersAreKept has a handler fail in all ways there are.
+func TestWhichAnswersAreKept(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		handle func(*widgets, http.ResponseWriter, *http.Request)
+		status int
+		isKept bool
+	}{
+		"a refusal": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
+			s.Error(w, r, fault.New(fault.Conflict, "The name is taken."))
+		}, 409, true},
+		"nothing written":  {func(*widgets, http.ResponseWriter, *http.Request) {}, 200, true},
+		"an unknown error": {func(s *widgets, w http.ResponseWriter, r *http.Request) { s.Error(w, r, errors.New("disk is full")) }, 500, false},
+		"a panic":          {func(*widgets, http.ResponseWriter, *http.Request) { panic("at the disco") }, 500, false},
+		"not available": {func(s *widgets, w http.ResponseWriter, r *http.Request) {
+			s.Error(w, r, fault.New(fault.Unavailable, "Later."))
+		}, 503, false},
+		"nothing to keep": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusCreated)
+		}, 201, false},
+		"nothing to keep, and something else": {func(_ *widgets, w http.ResponseWriter, r *http.Request) {
+			refusal := web.Refusal(fault.New(fault.Conflict, "It is shown once."))
+			if err := web.Attempted(r.Context()).Keep(r.Context(), refusal); err != nil {
+				panic(err)
+			}
+			w.Header().Set("Cache-Control", "no-store")
+			w.WriteHeader(http.StatusConflict)
+		}, 409, true},
+		"an early response": {func(_ *widgets, w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			w.WriteHeader(http.StatusAccepted)
+			w.WriteHeader(http.StatusInternalServerError)
+		}, 202, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := newRepeatables(t)
+			s.handle = func(w http.ResponseWriter, r *http.Request) { c.handle(s, w, r) }
+			for i := range 2 {
+				w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k")
+				if w.Code != c.status || isReplay(w) != (c.isKept && i == 1) {
+					t.Errorf("request %d: got %d %s, replay %t", i, w.Code, w.Body, isReplay(w))
+				}
+			}
+			if want := map[bool]int{true: 1, false: 2}[c.isKept]; s.calls != want {
+				t.Errorf("executed %d times, want %d", s.calls, want)
+			}
+			// A key that was given back is free for another request.
+			if w := send(t, s, "POST", "/widgets", `{"text":"x"}`, "Idempotency-Key", "k"); (w.Code == 422) != c.isKept {
+				t.Errorf("another request: got %d %s", w.Code, w.Body)
+			}
+		})
+	}
+}
+
+// TestAnAnswerThatBreaksOff is one that the client could take for whole.
+func TestAnAnswerThatBreaksOff(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	s.handle = func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, `{"half":`)
+		s.Error(w, r, errors.New("no more"))
+	}
+	for range 2 {
+		func() {
+			defer func() {
+				if cause := recover(); cause != http.ErrAbortHandler {
+					t.Errorf("got panic %v, want the connection to be closed", cause)
+				}
+			}()
+			send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k")
+		}()
+	}
+	if s.calls != 2 {
+		t.Errorf("executed %d times, want 2", s.calls)
+	}
+}
+
+// TestManyEqualRequestsAtOnce go to two servers over one table.
+func TestManyEqualRequestsAtOnce(t *testing.T) {
+	t.Parallel()
+	answers := newKept(t, newHandClock())
+	servers := []*widgets{newRepeatable(t, answers), newRepeatable(t, answers)}
+	release := make(chan struct{})
+	for _, s := range servers {
+		s.handle = func(w http.ResponseWriter, _ *http.Request) {
+			<-release
+			w.WriteHeader(http.StatusCreated)
+			fmt.Fprint(w, "made")
+		}
+	}
+	const n = 50
+	answered := make(chan *httptest.ResponseRecorder, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() {
+			answered <- send(t, servers[i%2], "POST", "/widgets", `{"text":"x"}`, "Idempotency-Key", "k")
+		})
+	}
+	// All but one are answered while that one is executed.
+	for range n - 1 {
+		w := <-answered
+		if w.Code != 409 || w.Header().Get("Retry-After") != "1" || !strings.Contains(w.Body.String(), "is being executed") {
+			t.Errorf("got %d %v %s, want 409", w.Code, w.Header(), w.Body)
+		}
+	}
+	close(release)
+	if w := <-answered; w.Code != 201 || isReplay(w) {
+		t.Errorf("the one: got %d %s", w.Code, w.Body)
+	}
+	wg.Wait()
+	if calls := servers[0].calls + servers[1].calls; calls != 1 {
+		t.Errorf("executed %d times", calls)
+	}
+	for _, s := range servers {
+		if w := send(t, s, "POST", "/widgets", `{"text":"x"}`, "Idempotency-Key", "k"); w.Code != 201 || !isReplay(w) || w.Body.String() != "made" {
+			t.Errorf("afterwards: got %d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// TestAClientThatGaveUp asks again what became of its request.
+func TestAClientThatGaveUp(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	begun, gone := make(chan struct{}), make(chan struct{})
+	s.handle = func(w http.ResponseWriter, r *http.Request) {
+		close(begun)
+		<-gone
+		if err := r.Context().Err(); err != nil {
+			s.Error(w, r, err)
+			return
+		}
+		fmt.Fprint(w, "done")
+	}
+	ctx, leave := context.WithCancel(t.Context())
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/widgets", strings.NewReader("{}"))
+	r.Header.Set("Idempotency-Key", "k")
+	go func() {
+		<-begun
+		leave()
+		close(gone)
+	}()
+	s.ServeHTTP(httptest.NewRecorder(), r)
+	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Body.String() != "done" || !isReplay(w) {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+}
+
+// TestAServerThatStops cancels its requests, also those that go on without their clients.
+func TestAServerThatStops(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	ctx, stop := context.WithCancelCause(t.Context())
+	s.handle = func(w http.ResponseWriter, r *http.Request) {
+		stop(fault.New(fault.Unavailable, "The server is stopping. Try again."))
+		<-r.Context().Done()
+		s.Error(w, r, r.Context().Err())
+	}
+	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/widgets", strings.NewReader("{}"))
+	r.Header.Set("Idempotency-Key", "k")
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "stopping") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	s.handle = nil
+	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Code != 201 {
+		t.Errorf("afterwards: got %d %s", w.Code, w.Body)
+	}
+}
+
+// stubborn is an Answers whose claims cannot be settled.
+type stubborn struct{ limit time.Duration }
+
+func (s stubborn) Claim(context.Context, string, [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
+	return nil, s, nil
+}
+func (s stubborn) Limit() time.Duration                 { return s.limit }
+func (stubborn) Keep(context.Context, web.Answer) error { return errors.New("no space left") }
+func (stubborn) Release(context.Context) error          { return errors.New("no space left") }
+
+// TestAnAnswerThatCannotBeKept is sent all the same: the request was executed.
+func TestAnAnswerThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	s := newRepeatable(t, stubborn{time.Minute})
+	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Code != 201 {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	if !strings.Contains(s.logs.String(), "no space left") {
+		t.Errorf("the log does not say so: %s", s.logs)
+	}
+}
+
+// TestAnExecutionThatTakesTooLong ends when another may begin.
+func TestAnExecutionThatTakesTooLong(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := newRepeatable(t, stubborn{time.Minute})
+		s.handle = func(w http.ResponseWriter, r *http.Request) {
+			<-r.Context().Done()
+			s.Error(w, r, r.Context().Err())
+		}
+		began := time.Now()
+		w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k")
+		if took := time.Since(began); took != time.Minute || w.Code != 503 || w.Header().Get("Retry-After") != "2" {
+			t.Errorf("got %d %s after %s", w.Code, w.Body, took)
+		}
+	})
+}
+
+func TestAStoreThatFails(t *testing.T) {
+	t.Parallel()
+	s := newRepeatable(t, failingAnswers{})
+	if w := send(t, s, "POST", "/widgets", "{}", "Idempotency-Key", "k"); w.Code != 500 || s.calls != 0 {
+		t.Errorf("got %d, executed %d times", w.Code, s.calls)
+	}
+}
+
+type failingAnswers struct{}
+
+func (failingAnswers) Claim(context.Context, string, [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
+	return nil, nil, errors.New("no space left")
+}
+
+// TestARepetitionUnderACondition would be refused if it were executed again.
+func TestARepetitionUnderACondition(t *testing.T) {
+	t.Parallel()
+	s, _ := newRepeatables(t)
+	tag := s.tagOf(t)
+	first := send(t, s, "PATCH", "/widgets/1", `{"text":"x"}`, "Idempotency-Key", "k", "If-Match", tag)
+	again := send(t, s, "PATCH", "/widgets/1", `{"text":"x"}`, "Idempotency-Key", "k", "If-Match", tag)
+	sameAnswer(t, first, again)
+	if first.Code != 200 || first.Header().Get("ETag") == "" {
+		t.Errorf("got %d %v", first.Code, first.Header())
+	}
+}

@@ -1,0 +1,159 @@
+package web
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// Middleware wraps a handler.
+type Middleware = func(http.Handler) http.Handler
+
+// Mux routes requests to operations and gives each of them the manners of this package.
+type Mux struct {
+	routes  http.ServeMux
+	log     *slog.Logger
+	origins []origins
+}
+
+// NewMux returns a Mux without routes.
+func NewMux(log *slog.Logger) *Mux {
+	m := &Mux{log: log}
+	m.routes.HandleFunc("/", m.miss)
+	return m
+}
+
+// Handle adds a route that is not an operation of a contract.
+func (m *Mux) Handle(pattern string, handler http.Handler) {
+	m.routes.Handle(pattern, handler)
+}
+
+// Routes returns what a generated package registers its operations on, as the BaseRouter and with the same base as BaseURL.
+//
+// authenticate runs before anything else of the request is looked at, except for operations that the contract declares open to
+// everybody. It may be nil.
+func (m *Mux) Routes(contract *Contract, base string, authenticate Middleware) *Routes {
+	return &Routes{mux: m, contract: contract, base: base, authenticate: authenticate, reads: map[string]http.Handler{}}
+}
+
+// Routes registers the operations of one contract.
+type Routes struct {
+	mux          *Mux
+	contract     *Contract
+	base         string
+	authenticate Middleware
+	answers      Answers
+	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before them.
+	reads map[string]http.Handler
+}
+
+// Idempotent keeps the answers of the operations that take an Idempotency-Key, which are those whose contract names the header; nil keeps none. It
+// concerns what is registered afterwards.
+func (r *Routes) Idempotent(answers Answers) *Routes {
+	r.answers = answers
+	return r
+}
+
+// HandleFunc adds the route of an operation. A pattern that is not in the contract is a mistake in the program and panics.
+func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
+	method, path, _ := strings.Cut(pattern, " ")
+	o := r.contract.operations[method+" "+strings.TrimPrefix(path, r.base)]
+	if o == nil {
+		panic("web: operation " + pattern + " is not in the contract")
+	}
+	inner := r.conditional(o, method, path, http.HandlerFunc(handler))
+	if r.answers != nil && o.repeatable {
+		inner = r.mux.idempotent(r.answers, inner)
+	}
+	var checked http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+		if err := o.check(w, req); err != nil {
+			r.mux.Error(w, req, err)
+			return
+		}
+		inner.ServeHTTP(w, req)
+	})
+	if r.authenticate != nil && !o.public {
+		checked = r.authenticate(checked)
+	}
+	r.mux.Handle(pattern, checked)
+}
+
+// conditional lets the operation speak of the state of its resource, where the contract says so: by an ETag in its own answers, or in those of GET
+// to the path that it changes.
+func (r *Routes) conditional(o *operation, method, path string, handler http.Handler) http.Handler {
+	if method == http.MethodGet && o.tagged {
+		r.reads[path] = handler
+	}
+	read := r.contract.operations[http.MethodGet+" "+strings.TrimPrefix(path, r.base)]
+	if !changes(method) || method == http.MethodPost || read == nil || !read.tagged {
+		if !o.tagged {
+			return handler
+		}
+		return r.mux.conditional(handler, true, nil)
+	}
+	// GET may be registered after this.
+	return r.mux.conditional(handler, o.tagged, func() http.Handler { return r.reads[path] })
+}
+
+// ServeHTTP serves all routes of the Mux, as the generated packages want of a router.
+func (r *Routes) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.ServeHTTP(w, req) }
+
+// ServeHTTP answers a request: exactly one response, one log line, and no panic beyond this point.
+func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := newExchange(w, r)
+	w.Header().Set("X-Request-Id", x.id)
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	defer x.logTo(m.log, r)
+	defer m.recover(x, r)
+	if !isClean(r.URL.Path) {
+		m.Error(x, r, fault.New(fault.NotFound, "Not Found"))
+		return
+	}
+	if !m.crossOrigin(x, r) {
+		m.routes.ServeHTTP(x, r)
+	}
+}
+
+// miss answers a request that no route takes: an unknown path, or a known path with another method.
+func (m *Mux) miss(w http.ResponseWriter, r *http.Request) {
+	allowed := m.allowed(r)
+	if len(allowed) == 0 {
+		m.Error(w, r, fault.New(fault.NotFound, "Not Found"))
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	respond(w, http.StatusMethodNotAllowed, "Method Not Allowed")
+}
+
+// allowed returns the methods that the request's path has routes for.
+func (m *Mux) allowed(r *http.Request) []string {
+	var allowed []string
+	for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"} {
+		probe := *r
+		probe.Method = method
+		if _, pattern := m.routes.Handler(&probe); pattern != "/" && pattern != "" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) > 0 {
+		allowed = append(allowed, http.MethodOptions)
+	}
+	slices.Sort(allowed)
+	return allowed
+}
+
+// isClean reports whether the path has no empty, "." or ".." segments: net/http would answer those with a redirect to another
+// path, which no client of an API expects.
+func isClean(p string) bool {
+	clean := path.Clean(p)
+	return p == clean || p == clean+"/"
+}

@@ -1,0 +1,91 @@
+package child_test
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// TestAConfinedProgram tries what it may and what it may not. Where the kernel has no means to keep it from anything, it may do all of that.
+func TestAConfinedProgram(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	data := filepath.Join(dir, "data")
+	for _, name := range []string{"own", "shared", "other"} {
+		must(t, os.MkdirAll(filepath.Join(data, name), 0o755))
+		must(t, os.WriteFile(filepath.Join(data, name, "file"), []byte("content of "+name+"\n"), 0o644))
+	}
+	must(t, os.WriteFile(filepath.Join(data, "secret.key"), []byte("the key\n"), 0o644))
+	must(t, os.WriteFile(filepath.Join(dir, "beside"), []byte("content of beside\n"), 0o644))
+	must(t, os.Symlink(data, filepath.Join(dir, "around")))
+	registry := open(t, t.TempDir())
+	other := start(t, registry, child.Command{Args: []string{"sleep", "60"}, Env: []string{"PATH=/usr/bin:/bin", "PASSWORD=open-sesame"}})
+	for _, c := range []struct {
+		script string
+		may    bool
+	}{
+		{"cat own/file", true},
+		{"echo more > own/new && mv own/new own/newer && mkdir own/dir && ln own/newer own/dir/link && rm -r own/dir", true},
+		{"cat shared/file", true},
+		{"echo more > shared/file", false},
+		{"cat other/file", false},
+		{"echo more > other/new", false},
+		{"cat secret.key", false},
+		{"cat ../around/secret.key", false},
+		{"mv secret.key own/", false},
+		{"ln secret.key own/stolen", false},
+		{"cat ../beside && echo more > ../beside", true},
+		{"git --version && ls / && echo > /dev/null", true},
+		{fmt.Sprintf("cat /proc/%d/environ", other.Pid()), false},
+		{fmt.Sprintf("cat /proc/%d/environ", os.Getpid()), false},
+		{"sh -c 'sh -c \"cat secret.key\"'", false},
+		{"for dir in '' unified/ memory/; do true >>/sys/fs/cgroup/${dir}cgroup.procs && exit 0; done; exit 1", false},
+	} {
+		var out bytes.Buffer
+		p := start(t, registry, child.Command{
+			Args: []string{"sh", "-c", c.script}, Dir: data, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: &out,
+			Confine: child.Confinement{Private: data, Write: []string{filepath.Join(data, "own"), filepath.Join(data, "no-such")}, Read: []string{filepath.Join(data, "shared")}},
+		})
+		<-p.Done()
+		exit, err := p.Exit()
+		must(t, err)
+		did := exit == (child.Exit{})
+		if c.may && !did {
+			t.Errorf("%s: %s, want success\n%s", c.script, exit, &out)
+		}
+		if !child.Confines() {
+			continue
+		}
+		if did && !c.may {
+			t.Errorf("%s: %s, want failure\n%s", c.script, exit, &out)
+		}
+		if strings.Contains(out.String(), "the key") || strings.Contains(out.String(), "open-sesame") {
+			t.Errorf("%s: it has read %s", c.script, &out)
+		}
+	}
+}
+
+// TestOnlyTheProgramIsConfined starts one without confinement after one with it.
+func TestOnlyTheProgramIsConfined(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	file := filepath.Join(data, "file")
+	must(t, os.WriteFile(file, nil, 0o600))
+	registry := open(t, t.TempDir())
+	for range 20 {
+		<-start(t, registry, child.Command{Args: []string{"true"}, Env: []string{"PATH=/usr/bin:/bin"}, Confine: child.Confinement{Private: data}}).Done()
+		p := start(t, registry, child.Command{Args: []string{"cat", file}, Env: []string{"PATH=/usr/bin:/bin"}})
+		<-p.Done()
+		if exit, _ := p.Exit(); exit != (child.Exit{}) {
+			t.Fatalf("a program that is not confined %s", exit)
+		}
+		if _, err := os.ReadFile(file); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package lru_test
+
+import (
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/lru"
+)
+
+// TestWhatIsUsedLastStays when there is no room for all.
+func TestWhatIsUsedLastStays(t *testing.T) {
+	t.Parallel()
+	c := lru.New[string, int](10)
+	c.Put("a", 1, 4)
+	c.Put("b", 2, 4)
+	c.Get("a")
+	c.Put("c", 3, 4)
+	want(t, c, map[string]int{"a": 1, "c": 3}, "b")
+	c.Put("a", 5, 6)
+	want(t, c, map[string]int{"a": 5, "c": 3})
+	c.Put("c", 7, 11) // too large
+	want(t, c, map[string]int{"a": 5}, "c")
+	c.Drop("a")
+	c.Drop("never there")
+	c.Put("d", 8, 10)
+	want(t, c, map[string]int{"d": 8}, "a")
+}
+
+func want(t *testing.T, c *lru.Cache[string, int], there map[string]int, gone ...string) {
+	t.Helper()
+	for key, value := range there {
+		if got, ok := c.Get(key); !ok || got != value {
+			t.Errorf("%s: got %d, %v; want %d", key, got, ok, value)
+		}
+	}
+	for _, key := range gone {
+		if got, ok := c.Get(key); ok {
+			t.Errorf("%s: it is still there: %d", key, got)
+		}
+	}
+}

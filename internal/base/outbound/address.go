@@ -1,0 +1,105 @@
+package outbound
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"net/url"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// ErrAddress is the dialer's refusal.
+var ErrAddress = errors.New("the address is not public")
+
+// notPublic are the networks that are no part of the internet, beyond those that package netip names: IANA's special purpose registries, and
+// the prefixes that carry an IPv4 address inside an IPv6 one, where any of these could hide.
+var notPublic = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),
+	netip.MustParsePrefix("100.64.0.0/10"), // carriers' NAT, and metadata services of some clouds
+	netip.MustParsePrefix("192.0.0.0/24"),
+	netip.MustParsePrefix("192.0.2.0/24"),
+	netip.MustParsePrefix("192.88.99.0/24"),
+	netip.MustParsePrefix("198.18.0.0/15"),
+	netip.MustParsePrefix("198.51.100.0/24"),
+	netip.MustParsePrefix("203.0.113.0/24"),
+	netip.MustParsePrefix("240.0.0.0/4"),
+	netip.MustParsePrefix("::/96"),
+	netip.MustParsePrefix("64:ff9b::/96"),
+	netip.MustParsePrefix("64:ff9b:1::/48"),
+	netip.MustParsePrefix("100::/64"),
+	netip.MustParsePrefix("2001::/23"), // Teredo and others
+	netip.MustParsePrefix("2001:db8::/32"),
+	netip.MustParsePrefix("2002::/16"), // 6to4
+	netip.MustParsePrefix("3fff::/20"),
+	netip.MustParsePrefix("fec0::/10"),
+}
+
+// public tells whether an address is one of the internet's.
+func public(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	if !addr.IsGlobalUnicast() || addr.IsPrivate() {
+		return false
+	}
+	for _, network := range notPublic {
+		if network.Contains(addr) {
+			return false
+		}
+	}
+	return true
+}
+
+// guard is a dialer's Control: it sees the address that a name was resolved to, directly before the connection is made, so that no answer of a
+// DNS server comes between the check and its use.
+func guard(_, address string, _ syscall.RawConn) error {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !public(at.Addr()) {
+		return ErrAddress
+	}
+	return nil
+}
+
+// MaxURL is how long a URL may be.
+const MaxURL = 2048
+
+// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that may be called: https, or http on the machine itself. A literal address
+// that is not public is refused at once; what a name is resolved to is the dialer's to check.
+func CheckURL(field, raw string, allowPrivate bool) error {
+	u, err := url.Parse(raw)
+	switch {
+	case err != nil || u.Host == "" || u.Hostname() == "" || len(raw) > MaxURL:
+		return fault.New(fault.Invalid, "%s must be an absolute URL.", field)
+	case u.User != nil || u.Fragment != "":
+		return fault.New(fault.Invalid, "%s must have neither credentials nor a fragment.", field)
+	}
+	loopback, private := kind(u.Hostname())
+	switch {
+	case u.Scheme != "https" && (u.Scheme != "http" || !loopback):
+		return fault.New(fault.Invalid, "%s must be an https URL; http is for loopback addresses only.", field)
+	case private && !allowPrivate:
+		return fault.New(fault.Invalid, "%s must not name a private address.", field)
+	}
+	return nil
+}
+
+// kind says what a host is as far as its text tells.
+func kind(host string) (loopback, private bool) {
+	if host == "localhost" {
+		return true, true
+	}
+	addr, err := netip.ParseAddr(host)
+	if err != nil {
+		return false, false
+	}
+	return addr.Unmap().IsLoopback(), !public(addr)
+}
+
+// dialer returns how connections are made.
+func dialer(allowPrivate bool) *net.Dialer {
+	d := &net.Dialer{Timeout: dialTimeout}
+	if !allowPrivate {
+		d.Control = guard
+	}
+	return d
+}

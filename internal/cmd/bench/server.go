@@ -1,0 +1,117 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/host/standalone"
+)
+
+// server is a slipway process.
+type server struct {
+	cmd *exec.Cmd
+	standalone.Credentials
+	// again starts it once more.
+	again func(context.Context) (*server, error)
+	// ready is how long it took from the start of the process to the first answer.
+	ready time.Duration
+}
+
+// startServer starts a server on a data directory and waits until it answers. The arguments are those of its command, which is serve by default.
+func startServer(ctx context.Context, binary, data string, args ...string) (*server, error) {
+	const address = "127.0.0.1:18474"
+	// Most of this is for a database that is fetched the first time.
+	const limit = 3 * time.Minute
+	if len(args) == 0 {
+		args = []string{"serve"}
+	}
+	log, err := os.OpenFile(data+"/server.log", os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	s := &server{
+		cmd:   exec.CommandContext(ctx, binary, slices.Concat(args, []string{"--listen", address, "--data", data})...),
+		again: func(ctx context.Context) (*server, error) { return startServer(ctx, binary, data, args...) },
+	}
+	s.cmd.Stderr = log
+	begun := time.Now()
+	if err := s.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	for {
+		err := answers(ctx, "http://"+address+"/ok")
+		if err == nil {
+			s.ready = time.Since(begun)
+			s.Credentials, err = standalone.ReadCredentials(data)
+		}
+		if err == nil {
+			return s, nil
+		}
+		if time.Since(begun) > limit {
+			return nil, errors.Join(errors.New("the server does not answer; see "+log.Name()), err, s.cmd.Process.Kill())
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// answers returns nil if the URL can be read.
+func answers(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	return response.Body.Close()
+}
+
+// stop ends the server and waits for it.
+func (s *server) stop() error {
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		return err
+	}
+	return s.cmd.Wait()
+}
+
+// residentMiB is how much memory the server's process holds; 0 where the system does not tell.
+func (s *server) residentMiB() float64 {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(text)) {
+		var kib float64
+		if _, err := fmt.Sscanf(line, "VmRSS: %f kB", &kib); err == nil {
+			return kib / 1024
+		}
+	}
+	return 0
+}
+
+// cpu is how much processor time the server's process has used, without its agents'; 0 where the system does not tell.
+func (s *server) cpu() time.Duration {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
+	if err != nil {
+		return 0
+	}
+	_, fields, _ := strings.Cut(string(text), ") ") // the name may hold spaces
+	var user, system int64
+	if words := strings.Fields(fields); len(words) > 12 {
+		user, _ = strconv.ParseInt(words[11], 10, 64)
+		system, _ = strconv.ParseInt(words[12], 10, 64)
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every Linux
+	return time.Duration(user+system) * tick
+}

@@ -1,0 +1,238 @@
+// Package client speaks to a control plane and to the agent servers beside it, for programs of a user: over HTTP only, with a key.
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/sse"
+)
+
+const (
+	dialTimeout = 5 * time.Second
+	// headerTimeout is longer than a server lets a waiting connection be silent.
+	headerTimeout = 30 * time.Second
+	// maxAnswer is the most that is read of an answer, or of one event.
+	maxAnswer = 32 << 20
+)
+
+// Server says where a server is and who asks.
+type Server struct {
+	URL    string
+	Key    string
+	Tenant string
+}
+
+// Client speaks to a control plane and to the agent servers beside it.
+type Client struct {
+	server Server
+	http   *http.Client
+}
+
+// New returns a client of a server.
+func New(server Server) *Client {
+	server.URL = strings.TrimSuffix(server.URL, "/")
+	transport := &http.Transport{
+		Proxy:                 http.ProxyFromEnvironment,
+		DialContext:           (&net.Dialer{Timeout: dialTimeout}).DialContext,
+		TLSHandshakeTimeout:   dialTimeout,
+		ResponseHeaderTimeout: headerTimeout,
+	}
+	return &Client{server: server, http: &http.Client{Transport: transport}}
+}
+
+// UnreachableError says that no server answered.
+type UnreachableError struct {
+	URL string
+	Err error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("no server answers at %s (%v); start one with: %s", e.URL, e.Err, startCommand(e.URL))
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// startCommand is what starts a server at that address.
+func startCommand(base string) string {
+	if parsed, err := url.Parse(base); err == nil && parsed.Port() != "" {
+		return "slipway serve --listen " + parsed.Host
+	}
+	return "slipway serve"
+}
+
+// APIError says that the server answered with an error.
+type APIError struct {
+	Request string
+	Status  int
+	// Detail is what the server says, as a sentence.
+	Detail string
+	// ID finds the request in the server's log.
+	ID string
+}
+
+func (e *APIError) Error() string {
+	return fmt.Sprintf("%s: %d %s: %s (request %s)", e.Request, e.Status, http.StatusText(e.Status), e.Detail, e.ID)
+}
+
+// IsNotFound tells whether the server answered that there is no such thing.
+func IsNotFound(err error) bool {
+	answer, ok := errors.AsType[*APIError](err)
+	return ok && answer.Status == http.StatusNotFound
+}
+
+// Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless out is nil. The address is a path of the
+// control plane or a whole URL.
+func (c *Client) Call(ctx context.Context, method, address string, body, out any) error {
+	response, err := c.Send(ctx, method, address, body, "Accept", "application/json")
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return fmt.Errorf("read answer of %s %s: %w", method, address, err)
+	}
+	if out == nil {
+		return nil
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("decode answer of %s %s: %w", method, address, err)
+	}
+	return nil
+}
+
+// Send sends a request with further headers, names and values in turns, and returns an answer below 300, whose body the caller closes.
+func (c *Client) Send(ctx context.Context, method, address string, body any, headers ...string) (*http.Response, error) {
+	if !strings.Contains(address, "://") {
+		address = c.server.URL + address
+	}
+	request, err := c.request(ctx, method, address, body)
+	if err != nil {
+		return nil, err
+	}
+	for ; len(headers) >= 2; headers = headers[2:] {
+		request.Header.Set(headers[0], headers[1])
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	if response.StatusCode >= http.StatusMultipleChoices {
+		defer response.Body.Close()
+		return nil, readError(method+" "+request.URL.Path, response)
+	}
+	return response, nil
+}
+
+func (c *Client) request(ctx context.Context, method, address string, body any) (*http.Request, error) {
+	var content io.Reader
+	if body != nil {
+		encoded, err := json.Marshal(body)
+		if err != nil {
+			return nil, fmt.Errorf("encode body of %s %s: %w", method, address, err)
+		}
+		content = bytes.NewReader(encoded)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return nil, err
+	}
+	if body != nil {
+		request.Header.Set("Content-Type", "application/json")
+	}
+	request.Header.Set("X-Api-Key", c.server.Key)
+	request.Header.Set("X-Tenant-Id", c.server.Tenant)
+	return request, nil
+}
+
+// unreachable names the address that was tried. A request that ended with its context has that end as its error.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if failed, ok := errors.AsType[*url.Error](err); ok {
+		err = failed.Err
+	}
+	return &UnreachableError{URL: c.server.URL, Err: err}
+}
+
+func readError(request string, response *http.Response) error {
+	answer := &APIError{Request: request, Status: response.StatusCode, ID: response.Header.Get("X-Request-Id")}
+	text, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	if err != nil {
+		return errors.Join(answer, err)
+	}
+	answer.Detail = detailOf(text)
+	return answer
+}
+
+// detailOf makes a sentence of an error's body: its detail, or the body itself where it has none.
+func detailOf(body []byte) string {
+	var failed struct {
+		Detail json.RawMessage `json:"detail"`
+	}
+	if err := json.Unmarshal(body, &failed); err != nil || failed.Detail == nil {
+		return strings.TrimSpace(string(body))
+	}
+	var sentence string
+	if json.Unmarshal(failed.Detail, &sentence) == nil {
+		return sentence
+	}
+	var problems []struct {
+		Loc []any  `json:"loc"`
+		Msg string `json:"msg"`
+	}
+	if json.Unmarshal(failed.Detail, &problems) != nil {
+		return string(failed.Detail)
+	}
+	var listed []string
+	for _, problem := range problems {
+		var where []string
+		for _, step := range problem.Loc {
+			where = append(where, fmt.Sprint(step))
+		}
+		listed = append(listed, strings.Join(where, ".")+": "+problem.Msg)
+	}
+	return strings.Join(listed, "; ")
+}
+
+// Stream is an answer that goes on.
+type Stream struct {
+	Header http.Header
+	events *sse.Reader
+	body   io.ReadCloser
+}
+
+// Stream sends a request with further headers, and returns the events that answer it. The caller closes it.
+func (c *Client) Stream(ctx context.Context, method, address string, body any, headers ...string) (*Stream, error) {
+	response, err := c.Send(ctx, method, address, body, append(headers, "Accept", "text/event-stream")...) //nolint:bodyclose // Stream.Close does
+	if err != nil {
+		return nil, err
+	}
+	return &Stream{Header: response.Header, events: sse.NewReader(response.Body, maxAnswer), body: response.Body}, nil
+}
+
+// Next returns the next event. The error is io.EOF only when the server ended the stream.
+func (s *Stream) Next(ctx context.Context) (sse.Event, error) {
+	event, err := s.events.Next()
+	if err != nil && err != io.EOF && ctx.Err() != nil {
+		return event, context.Cause(ctx)
+	}
+	return event, err
+}
+
+// Close gives up what is left of the stream.
+func (s *Stream) Close() error {
+	s.events.Release()
+	return s.body.Close()
+}

@@ -1,0 +1,81 @@
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// cleanUp takes back what the demo has made. failed is why the demo ended early, if it did.
+func (d *demo) cleanUp(ctx context.Context, failed error) error {
+	interrupted := ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
+	defer cancel()
+	d.withdraw(ctx)
+	if d.own == nil {
+		return d.dropDirectory(failed)
+	}
+	err := d.own.stop(ctx)
+	if failed == nil && err == nil || interrupted {
+		return errors.Join(err, d.dropDirectory(failed))
+	}
+	return errors.Join(err, d.keepLog())
+}
+
+// withdraw asks for the end of a deployment that the demo could not delete itself. It is only shown when that is not possible, because
+// the demo has failed for a reason of its own then.
+func (d *demo) withdraw(ctx context.Context) {
+	if d.deployment == "" {
+		return
+	}
+	if d.Keep {
+		d.show(Event{Kind: KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment})
+		return
+	}
+	if err := d.client.Call(ctx, http.MethodDelete, "/v2/deployments/"+d.deployment, nil, nil); err != nil {
+		d.show(Event{Kind: KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment + ", because it could not be deleted: " + err.Error()})
+		return
+	}
+	d.show(Event{Kind: KindDeleted, Deployment: d.deployment, Text: "being deleted"})
+}
+
+// dropDirectory removes the demo's directory, unless it holds what is to be kept.
+func (d *demo) dropDirectory(failed error) error {
+	if d.dir == "" {
+		return nil
+	}
+	if !d.Keep || failed != nil {
+		return child.RemoveFiles(d.dir)
+	}
+	d.show(Event{Kind: KindKept, Text: d.dir})
+	if d.own != nil && d.Data == "" {
+		d.show(Event{Kind: KindKept, Text: "the server's data; it goes on with: slipway serve --data " + filepath.Join(d.dir, "data")})
+	}
+	return nil
+}
+
+// keepLog shows the end of the server's log, and keeps it alone of all that is in the demo's directory.
+func (d *demo) keepLog() error {
+	lines, err := d.own.lastLog()
+	if err != nil {
+		return err
+	}
+	name := d.own.log.Name()
+	d.show(Event{Kind: KindLog, Text: name, Lines: lines})
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return fmt.Errorf("remove directory: %w", err)
+	}
+	var errs []error
+	for _, entry := range entries {
+		if entry.Name() != filepath.Base(name) {
+			errs = append(errs, child.RemoveFiles(filepath.Join(d.dir, entry.Name())))
+		}
+	}
+	return errors.Join(errs...)
+}

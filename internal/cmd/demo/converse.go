@@ -1,0 +1,249 @@
+package demo
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/base/sse"
+)
+
+// Questions of the two runs.
+const (
+	firstQuestion  = "what's the weather in sf?"
+	secondQuestion = "what's the weather in nyc?"
+)
+
+// turn is a run as the demo saw it.
+type turn struct {
+	number   int
+	question string
+	run      *runStream
+	status   string
+	// ended is when its stream ended.
+	ended time.Time
+	// tokens counts the pieces of answers that were shown.
+	tokens int
+	// pieces holds the text of the messages that were not complete when the stream ended, by id.
+	pieces map[string]string
+	// joined are the messages that join answered.
+	joined []Message
+}
+
+// converse asks, interrupts the answer, follows both runs to their ends, and checks and shows the thread.
+func (d *demo) converse(ctx context.Context, agentURL string) error {
+	d.waiting = "the agent's runs are still going on"
+	var created struct {
+		ID string `json:"thread_id"`
+	}
+	if err := d.client.Call(ctx, http.MethodPost, agentURL+"/threads", map[string]any{}, &created); err != nil {
+		return err
+	}
+	url := agentURL + "/threads/" + created.ID
+	d.show(Event{Kind: KindThread, Thread: created.ID, URL: url})
+	first := &turn{number: 1, question: firstQuestion, pieces: map[string]string{}}
+	second := &turn{number: 2, question: secondQuestion, pieces: map[string]string{}}
+	if err := d.interrupt(ctx, url, first, second); err != nil {
+		return err
+	}
+	if err := d.follow(ctx, second, nil); err != nil {
+		return err
+	}
+	if err := d.settle(ctx, url, second, ""); err != nil {
+		return err
+	}
+	messages, err := d.join(ctx, url, first, second)
+	if err != nil {
+		return err
+	}
+	d.show(Event{Kind: KindState, Thread: created.ID, Messages: messages})
+	seen := conversation{first: first, second: second, messages: messages}
+	return seen.check(d.example)
+}
+
+// interrupt runs the first question, and the second one in the middle of the answer to the first.
+func (d *demo) interrupt(ctx context.Context, url string, first, second *turn) error {
+	if err := d.ask(ctx, url, first); err != nil {
+		return err
+	}
+	enough := make(chan struct{})
+	var asked time.Time
+	group, both := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		return d.follow(both, first, func() {
+			d.show(Event{Kind: KindRun, Run: second.number, Text: fmt.Sprintf("%s (interrupts run 1 after %d tokens)", second.question, first.tokens)})
+			asked = time.Now()
+			close(enough)
+		})
+	})
+	group.Go(func() (err error) {
+		select {
+		case <-enough:
+			second.run, err = d.start(ctx, url, second)
+			return err
+		case <-both.Done():
+			return context.Cause(both)
+		}
+	})
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	return d.settle(ctx, url, first, fmt.Sprintf("%d ms after run 2 was asked for", first.ended.Sub(asked).Milliseconds()))
+}
+
+// ask starts a run and shows its question.
+func (d *demo) ask(ctx context.Context, url string, t *turn) (err error) {
+	d.show(Event{Kind: KindRun, Run: t.number, Text: t.question})
+	t.run, err = d.start(ctx, url, t)
+	return err
+}
+
+func (d *demo) start(ctx context.Context, url string, t *turn) (*runStream, error) {
+	return startRun(ctx, d.client, url, map[string]any{
+		"assistant_id":       graph,
+		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": t.question}}},
+		"multitask_strategy": "interrupt",
+		"stream_mode":        []string{"updates", "messages-tuple"},
+	})
+}
+
+// follow shows what a run streams until it ends. It calls enough, if that is not nil, when InterruptAfter tokens have come, and fails when
+// the run ends before.
+func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
+	defer func() { err = errors.Join(err, t.run.Close()) }()
+	for {
+		event, err := t.run.next(ctx)
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		before := t.tokens
+		if err := d.handle(t, event); err != nil {
+			return fmt.Errorf("read event %s of run %s: %w", event.Name, t.run.ID, err)
+		}
+		if enough != nil && before < d.InterruptAfter && t.tokens >= d.InterruptAfter {
+			enough()
+		}
+	}
+	t.ended = time.Now()
+	if enough != nil && t.tokens < d.InterruptAfter {
+		return fmt.Errorf("run %s ended after %d tokens of its answer, before it could be interrupted after %d (--interrupt-after)", t.run.ID, t.tokens, d.InterruptAfter)
+	}
+	return nil
+}
+
+// handle shows an event of a run. The names of a subgraph's events carry its namespace.
+func (d *demo) handle(t *turn, event sse.Event) error {
+	name, _, _ := strings.Cut(event.Name, "|")
+	switch name {
+	case "messages":
+		return d.token(t, event.Data)
+	case "updates":
+		return d.update(t, event.Data)
+	case "error":
+		var failed struct{ Error, Message string }
+		if err := json.Unmarshal(event.Data, &failed); err != nil {
+			return err
+		}
+		return fmt.Errorf("the graph failed: %s: %s", failed.Error, failed.Message)
+	default:
+		return nil
+	}
+}
+
+// token shows a piece of a message.
+func (d *demo) token(t *turn, data []byte) error {
+	var pair [2]json.RawMessage
+	if err := json.Unmarshal(data, &pair); err != nil {
+		return err
+	}
+	var piece Message
+	if err := json.Unmarshal(pair[0], &piece); err != nil {
+		return err
+	}
+	if piece.Content == "" {
+		return nil
+	}
+	t.tokens++
+	t.pieces[piece.ID] += string(piece.Content)
+	d.show(Event{Kind: KindToken, Run: t.number, RunID: t.run.ID, Text: string(piece.Content)})
+	return nil
+}
+
+// update shows the messages that a step has added, without the text that was shown as tokens.
+func (d *demo) update(t *turn, data []byte) error {
+	var nodes map[string]json.RawMessage
+	if err := json.Unmarshal(data, &nodes); err != nil {
+		return err
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		var delta struct {
+			Messages []Message `json:"messages"`
+		}
+		if json.Unmarshal(nodes[node], &delta) != nil {
+			continue // a node may update something else than messages
+		}
+		for _, message := range delta.Messages {
+			d.added(t, message)
+		}
+	}
+	return nil
+}
+
+func (d *demo) added(t *turn, message Message) {
+	if _, shown := t.pieces[message.ID]; shown {
+		delete(t.pieces, message.ID)
+		message.Content = ""
+	}
+	if message.Text() != "" {
+		d.show(Event{Kind: KindMessage, Run: t.number, RunID: t.run.ID, Messages: []Message{message}})
+	}
+}
+
+// settle reads the final status of a run and shows it.
+func (d *demo) settle(ctx context.Context, url string, t *turn, note string) error {
+	var read struct {
+		Status string `json:"status"`
+	}
+	if err := d.client.Call(ctx, http.MethodGet, url+"/runs/"+t.run.ID, nil, &read); err != nil {
+		return err
+	}
+	t.status = read.Status
+	if t.status != "interrupted" {
+		note = ""
+	}
+	d.show(Event{Kind: KindRunEnd, Run: t.number, RunID: t.run.ID, Status: t.status, Text: note})
+	return nil
+}
+
+// join joins the runs and returns the messages of the thread.
+func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]Message, error) {
+	type values struct {
+		Messages []Message `json:"messages"`
+	}
+	for _, t := range turns {
+		var joined values
+		if err := d.client.Call(ctx, http.MethodGet, url+"/runs/"+t.run.ID+"/join", nil, &joined); err != nil {
+			return nil, err
+		}
+		t.joined = joined.Messages
+	}
+	var state struct {
+		Values values `json:"values"`
+	}
+	if err := d.client.Call(ctx, http.MethodGet, url+"/state", nil, &state); err != nil {
+		return nil, err
+	}
+	return state.Values.Messages, nil
+}

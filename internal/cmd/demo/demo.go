@@ -1,0 +1,286 @@
+// Package demo shows the main job through HTTP only, as a client of anybody's would do it: it deploys an agent from a git repository,
+// waits until it is served, lets it answer a question, interrupts the answer with a second question, and checks that the thread
+// reads as it should and that nothing that was shown is lost.
+package demo
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/cmd/client"
+)
+
+const (
+	// pollInterval is how often something that is waited for is looked at.
+	pollInterval = 100 * time.Millisecond
+	// cleanUpLimit bounds what is done after a failure.
+	cleanUpLimit = 10 * time.Second
+	// graph is the graph that the demo runs.
+	graph = "agent"
+)
+
+// Config says what to show and where.
+type Config struct {
+	// Server is the server to use. When its URL is empty, the one that uses the directory Data is, and when none does, Program is
+	// started as one, with a temporary directory if Data is empty.
+	Server  client.Server
+	Data    string
+	Program string
+	// Agent is the directory that a repository is made of. Repo, unless empty, is the URL of another repository, and Ref its branch or tag.
+	Agent string
+	Repo  string
+	Ref   string
+	// InterruptAfter is after how many tokens of the first answer the second question is asked. It must be at least 1.
+	InterruptAfter int
+	// WaitTimeout is how long the whole demo may wait for the server.
+	WaitTimeout time.Duration
+	// Keep leaves the deployment, and what a server that was started here has written.
+	Keep     bool
+	Progress Progress
+}
+
+// TimeoutError says that WaitTimeout ended while something was still going on.
+type TimeoutError struct {
+	// Waiting is what was waited for.
+	Waiting string
+	Limit   time.Duration
+}
+
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("%s after %s (--wait-timeout)", e.Waiting, e.Limit)
+}
+
+// ErrInterrupted says that the demo's context ended before it did.
+var ErrInterrupted = errors.New("interrupted")
+
+// demo is one demo.
+type demo struct {
+	Config
+	began time.Time
+	// dir is a directory of the demo's own.
+	dir    string
+	own    *ownServer
+	client *client.Client
+	// example is set when the agent is the example, of which the whole thread is known.
+	example bool
+	// waiting is what is going on at the server.
+	waiting string
+	// deployment is set while there is one to delete.
+	deployment string
+}
+
+// Run runs the demo. It leaves nothing behind unless Keep is set, but the log of a server that it started if something failed.
+func Run(ctx context.Context, config Config) error {
+	d := &demo{Config: config, began: time.Now(), waiting: "the server is still starting"}
+	limited, cancel := context.WithTimeout(ctx, config.WaitTimeout)
+	defer cancel()
+	err := d.run(limited)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		err = ErrInterrupted
+	case limited.Err() != nil:
+		err = &TimeoutError{Waiting: d.waiting, Limit: config.WaitTimeout}
+	}
+	err = errors.Join(err, d.cleanUp(ctx, err))
+	d.show(result(err))
+	return errors.Join(err, config.Progress.Close())
+}
+
+func result(err error) Event {
+	if err != nil {
+		return Event{Kind: KindResult, Status: "failed", Text: err.Error()}
+	}
+	return Event{Kind: KindResult, Status: "succeeded", Text: "the thread reads as it should and holds all that was shown"}
+}
+
+// show tells what happened.
+func (d *demo) show(event Event) {
+	event.Time = time.Now()
+	event.Elapsed = event.Time.Sub(d.began).Round(time.Millisecond).Seconds()
+	d.Progress.Show(event)
+}
+
+func (d *demo) run(ctx context.Context) error {
+	var err error
+	if d.dir, err = os.MkdirTemp("", "slipway-demo-"); err != nil {
+		return fmt.Errorf("make directory: %w", err)
+	}
+	if err := d.findServer(ctx); err != nil {
+		return err
+	}
+	if err := d.findRepository(ctx); err != nil {
+		return err
+	}
+	url, err := d.deploy(ctx)
+	if err != nil {
+		return err
+	}
+	if err := d.converse(ctx, url); err != nil {
+		return err
+	}
+	if d.Keep {
+		return nil
+	}
+	return d.remove(ctx)
+}
+
+// findServer finds the server to use, or starts one.
+func (d *demo) findServer(ctx context.Context) error {
+	server, started := d.Server, ""
+	if server.URL == "" && d.Data != "" {
+		found, ok, err := running(ctx, d.Data)
+		if err != nil {
+			return err
+		}
+		if ok {
+			server = found
+		}
+	}
+	if server.URL == "" {
+		data := d.Data
+		if data == "" {
+			data = filepath.Join(d.dir, "data")
+		}
+		own, err := startServer(ctx, d.Program, data, d.dir)
+		d.own = own
+		if err != nil {
+			return err
+		}
+		server, started = own.Server, "started, data in "+data
+	}
+	d.client = client.New(server)
+	if err := d.client.Call(ctx, http.MethodGet, "/ok", nil, nil); err != nil {
+		return err
+	}
+	d.show(Event{Kind: KindServer, URL: server.URL, Text: started})
+	return nil
+}
+
+// findRepository makes a repository of the agent, unless another is named.
+func (d *demo) findRepository(ctx context.Context) error {
+	if d.Repo == "" {
+		url, err := makeRepository(ctx, d.Agent, filepath.Join(d.dir, "repository"))
+		if err != nil {
+			return err
+		}
+		d.Repo, d.Ref, d.example = url, branch, true
+	}
+	d.show(Event{Kind: KindRepository, URL: d.Repo, Ref: d.Ref})
+	return nil
+}
+
+// deployment and revision are what the control plane answers, as far as the demo reads it.
+type deployment struct {
+	ID             string `json:"id"`
+	Name           string `json:"name"`
+	LatestRevision string `json:"latest_revision_id"`
+	SourceConfig   struct {
+		CustomURL string `json:"custom_url"`
+	} `json:"source_config"`
+}
+
+type revision struct {
+	ID      string `json:"id"`
+	Status  string `json:"status"`
+	Reason  string `json:"status_reason"`
+	Message string `json:"status_message"`
+}
+
+// failed tells whether the revision will never be served.
+func (r revision) failed() bool {
+	return strings.Contains(r.Status, "FAILED") || r.Status == "SKIPPED" || r.Status == "INTERRUPTED"
+}
+
+// deploy creates a deployment and waits until it is served. It returns the URL of its agent server.
+func (d *demo) deploy(ctx context.Context) (string, error) {
+	var created deployment
+	err := d.client.Call(ctx, http.MethodPost, "/v2/deployments", map[string]any{
+		"name":                   "demo-" + strings.ToLower(rand.Text()[:8]),
+		"source":                 "github",
+		"source_config":          map[string]any{"repo_url": d.Repo},
+		"source_revision_config": map[string]any{"repo_ref": d.Ref, "framework_config_path": configFile},
+		"secrets":                []any{},
+	}, &created)
+	if err != nil {
+		return "", err
+	}
+	d.deployment = created.ID
+	d.show(Event{Kind: KindDeployment, Deployment: created.ID, Revision: created.LatestRevision, Name: created.Name})
+	if err := d.awaitDeployed(ctx, created); err != nil {
+		return "", err
+	}
+	var served deployment
+	if err := d.client.Call(ctx, http.MethodGet, "/v2/deployments/"+created.ID, nil, &served); err != nil {
+		return "", err
+	}
+	return served.SourceConfig.CustomURL, nil
+}
+
+// awaitDeployed shows each status of the deployment's revision until it is served.
+func (d *demo) awaitDeployed(ctx context.Context, created deployment) error {
+	address := "/v2/deployments/" + created.ID + "/revisions/" + created.LatestRevision
+	var shown string
+	return d.poll(ctx, func() (done bool, err error) {
+		var now revision
+		if err := d.client.Call(ctx, http.MethodGet, address, nil, &now); err != nil {
+			return false, err
+		}
+		d.waiting = "revision " + now.ID + " is still " + now.Status
+		if now.Status == shown {
+			d.show(Event{Kind: KindWaiting, Revision: now.ID, Status: now.Status})
+			return false, nil
+		}
+		shown = now.Status
+		d.show(Event{Kind: KindStatus, Deployment: created.ID, Revision: now.ID, Status: now.Status})
+		if now.failed() {
+			return false, fmt.Errorf("revision %s: %s: %s: %s", now.ID, now.Status, now.Reason, now.Message)
+		}
+		return now.Status == "DEPLOYED", nil
+	})
+}
+
+// poll looks until it is done.
+func (d *demo) poll(ctx context.Context, look func() (done bool, err error)) error {
+	ticker := time.NewTicker(pollInterval)
+	defer ticker.Stop()
+	for {
+		if done, err := look(); done || err != nil {
+			return err
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// remove deletes the deployment and waits until it is gone.
+func (d *demo) remove(ctx context.Context) error {
+	address := "/v2/deployments/" + d.deployment
+	d.waiting = "deployment " + d.deployment + " is still being deleted"
+	if err := d.client.Call(ctx, http.MethodDelete, address, nil, nil); err != nil {
+		return err
+	}
+	err := d.poll(ctx, func() (gone bool, err error) {
+		err = d.client.Call(ctx, http.MethodGet, address, nil, nil)
+		if client.IsNotFound(err) {
+			return true, nil
+		}
+		return false, err
+	})
+	if err != nil {
+		return err
+	}
+	d.show(Event{Kind: KindDeleted, Deployment: d.deployment})
+	d.deployment = ""
+	return nil
+}

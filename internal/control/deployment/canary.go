@@ -1,0 +1,118 @@
+package deployment
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// canaryTime is how long a canary lasts where its deployment does not say.
+const canaryTime = 5 * time.Minute
+
+// Serving returns the release that serves a thread of the deployment, or what belongs to none; it implements runner.Deployments.
+func (s *Store) Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error) {
+	release, _, err := s.ServingSince(ctx, workspace, deployment, thread)
+	return release, err
+}
+
+// ServingSince is Serving that tells the newest restart whose end was told, "" before the first; it implements runner.Deployments.
+func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error) {
+	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
+	if err == nil {
+		err = d.mustLive()
+	}
+	if err != nil {
+		return compute.Ref{}, "", err
+	}
+	if d.Active == "" {
+		return compute.Ref{}, "", fault.New(fault.Unavailable, "Deployment ID %s has no deployed revision yet.", d.Deployment)
+	}
+	serving := d.Active
+	if d.tries(thread) {
+		serving = d.Slot
+	}
+	return compute.Ref(d.Revision(serving)), d.newestRestart(), nil
+}
+
+// tries tells whether a thread is among those that the canary serves. It is so for the whole of a canary, and the next canary has other threads.
+func (d Deployment) tries(thread string) bool {
+	if d.Canary == 0 || thread == "" {
+		return false
+	}
+	sum := sha256.Sum256([]byte(d.Slot + "/" + thread)) // ids are alike, and a weaker hash of them is, too
+	return binary.BigEndian.Uint64(sum[:])%100 < uint64(d.Canary)
+}
+
+// CanaryTime is how long a canary of the deployment lasts.
+func (d Deployment) CanaryTime() time.Duration {
+	if d.CanarySeconds == nil {
+		return canaryTime
+	}
+	return time.Duration(*d.CanarySeconds) * time.Second
+}
+
+// WantsCanary tells whether a revision is to serve a share of the threads before it is promoted. One that was deployed before needs no trial: who goes back is in a hurry.
+func (d Deployment) WantsCanary(r revision.Revision) bool {
+	return d.CanaryPercent != nil && *d.CanaryPercent > 0 && d.Active != "" && !d.Remote() && !r.Again
+}
+
+// BeginCanary has the revision that holds the slot serve its share of the threads. It changes nothing that clients are shown of the deployment.
+func (s *Store) BeginCanary(ctx context.Context, d Deployment, r revision.Revision) error {
+	return s.overtaken(s.transact(ctx, d, r.Trying(s.now(), *d.CanaryPercent), d.sharing(*d.CanaryPercent)))
+}
+
+// EndCanary gives all threads back to the active revision.
+func (s *Store) EndCanary(ctx context.Context, d Deployment) error {
+	return s.overtaken(s.table.Transact(ctx, d.sharing(0)))
+}
+
+func (d Deployment) sharing(percent int) table.Update {
+	return table.Update{Key: d.Key(), Set: table.Attrs{attrCanary: int64(percent)}, If: d.unchanged()}
+}
+
+// stillTries is the condition that a canary did not end since the deployment was read: that changes no version, and once it is so its release may be removed.
+func (d Deployment) stillTries() table.Cond {
+	if d.Canary == 0 {
+		return table.Cond{}
+	}
+	return table.Equals(attrCanary, int64(d.Canary))
+}
+
+// PromoteCanary makes a revision the active one that is a canary, whose time is not over. One that is none is a fault.Conflict.
+func (s *Store) PromoteCanary(ctx context.Context, ref revision.Ref) (revision.Revision, error) {
+	for range contention {
+		d, r, err := s.GetRevision(ctx, ref)
+		if err != nil {
+			return revision.Revision{}, err
+		}
+		if err := d.mustLive(); err != nil {
+			return revision.Revision{}, err
+		}
+		if d.Slot != ref.Revision || d.Canary == 0 || r.Status != revision.Deploying || r.Doomed() {
+			return revision.Revision{}, fault.New(fault.Conflict, "Revision ID %s is %s, and no canary.", ref.Revision, r.Status)
+		}
+		err = s.promote(ctx, d, r, audit.New(ctx, audit.UpdateDeployment, d.Deployment, "promotion of revision "+ref.Revision).Write(d.Workspace, s.now()))
+		if err == nil {
+			_, r, err = s.GetRevision(ctx, ref)
+		}
+		if !errors.Is(err, ErrOvertaken) {
+			return r, err
+		}
+	}
+	return revision.Revision{}, busy(ref.Deployment)
+}
+
+// canary checks that there can be one. At a listener there is none: it reports when it likes, which may be long after the canary is over.
+func (r *rules) canary(spec Spec) {
+	if spec.CanaryPercent != nil && *spec.CanaryPercent > 0 && spec.SourceConfig.ListenerID != nil {
+		r.breaks("canary_percent must be 0 where a listener runs the deployment (source_config.listener_id).")
+	}
+}

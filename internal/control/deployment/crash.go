@@ -1,0 +1,79 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+)
+
+// Alarm is the compute.Alarm of deployments: that the agent which serves has ended is an event.
+func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Status) {
+	if err := s.crashed(ctx, ref, status); err != nil {
+		s.log.ErrorContext(ctx, "an agent has ended, and no event tells of it", "deployment", ref.Deployment, "revision", ref.Revision, "error", err)
+	}
+}
+
+// crashed notes an end of a revision's agent. Only the first of a series is an event: the series lasts until the agent has Recovered, or another revision takes its place.
+// What becomes of a revision that does not serve is told by its rollout.
+func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Status) error {
+	for range contention {
+		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if d.Active != ref.Revision || d.Status == AwaitingDelete {
+			return nil
+		}
+		now := s.now()
+		change := table.Update{Key: d.Key(), Set: table.Attrs{attrCrashed: clock.Format(now)}, If: table.All(d.unchanged(), table.Equals(attrActive, d.Active))}
+		if !d.unsettled() {
+			change.Index = overdue(d.Deployment, now)
+		}
+		var events []event.Event
+		if d.Crashed.IsZero() {
+			events = []event.Event{d.ofAgent(event.AgentCrashed, status.Reason, status.Message)}
+		}
+		if err = s.publish(ctx, d, events, change); !isOvertaken(err) {
+			return err
+		}
+	}
+	return busy(ref.Deployment)
+}
+
+// Recovered notes that the agent which serves has not ended for a while. One that ended meanwhile has not recovered.
+func (s *Store) Recovered(ctx context.Context, d Deployment) error {
+	since := clock.Format(d.Crashed)
+	recovered := d.ofAgent(event.AgentRecovered, "", fmt.Sprintf("The agent is healthy, and has not ended since %s.", since))
+	change := table.Update{
+		Key: d.Key(), Set: table.Attrs{attrCrashed: ""}, If: table.All(d.unchanged(), table.Equals(attrCrashed, since)),
+	}
+	if !d.unsettled() {
+		change.Index = map[table.Index]table.Key{table.ByDue: {}}
+	}
+	err := s.publish(ctx, d, []event.Event{recovered}, change)
+	if isOvertaken(err) {
+		return nil
+	}
+	return err
+}
+
+// ofAgent is an event of the agent that serves.
+func (d Deployment) ofAgent(kind event.Type, reason, message string) event.Event {
+	return event.Event{
+		Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name, Type: kind, Revision: d.Active, Reason: reason, Message: message,
+	}
+}
+
+func isOvertaken(err error) bool {
+	_, failed := errors.AsType[*table.ConditionFailed](err)
+	return failed
+}

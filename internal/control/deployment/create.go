@@ -1,0 +1,166 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// NewDeployment is the request to create one.
+type NewDeployment struct {
+	Workspace      string
+	Name           string
+	Source         revision.Source
+	SourceConfig   SourceConfig
+	RevisionConfig revision.Config
+	Secrets        []Secret
+	// SecretReferences name secrets of the workspace, or those of the cluster where a listener runs the deployment.
+	SecretReferences []compute.SecretReference
+	AutoRollback     *bool
+	ReadinessTimeout *int
+	CanaryPercent    *int
+	CanarySeconds    *int
+	DisplayName      *string
+	// ValidateOnly asks what would be created, and creates nothing.
+	ValidateOnly bool
+}
+
+// Create creates a deployment with its tracing project and its first revision, and starts the rollout. One whose source is yet to be uploaded or pushed gets its
+// first revision when that was done. A request that breaks a rule is a fault.Invalid, a name that is taken a fault.Conflict; nothing is half created.
+func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, error) {
+	now := s.now()
+	d := s.draft(request, now)
+	if err := s.check(ctx, d, request.Secrets, request.RevisionConfig.ImageURI); err != nil {
+		return Deployment{}, err
+	}
+	if err := s.seal(ctx, &d, request.Secrets); err != nil {
+		return Deployment{}, err
+	}
+	for range contention {
+		project, err := s.claimProject(ctx, &d, now)
+		if err != nil {
+			return Deployment{}, err
+		}
+		others, err := s.attach(ctx, &d, request.SourceConfig.ListenerConfig.namespace(), now)
+		if err != nil {
+			return Deployment{}, err
+		}
+		if request.ValidateOnly {
+			return d, nil // the project is free when the name is: they change owners together
+		}
+		writes := []table.Write{
+			s.putName(d, now), project, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now),
+		}
+		if d.Busy {
+			writes = append(writes, revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now))
+		}
+		err = s.transact(ctx, d, append(writes, others...)...)
+		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			if d.Busy {
+				s.begin(ctx, d, s.StartRollout)
+			}
+			return d, nil
+		case ok && failed.Write != 0:
+			continue // somebody else claimed the project, or changed the listener, the integration or a secret
+		case ok:
+			return Deployment{}, taken(d.Name)
+		default:
+			return Deployment{}, fmt.Errorf("create deployment: %w", err)
+		}
+	}
+	return Deployment{}, taken(d.Name)
+}
+
+// attach returns the writes that note a new deployment with what it needs of others: its place at a listener, its repository, and secrets of the workspace.
+func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
+	place, err := s.settle(ctx, d, namespace, now)
+	if err != nil {
+		return nil, err
+	}
+	repository, err := s.connect(ctx, *d, now)
+	if err != nil {
+		return nil, err
+	}
+	references, err := s.refer(ctx, *d, now)
+	return slices.Concat(place, repository, references), err
+}
+
+// draft is the deployment that is asked for.
+func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
+	d := Deployment{
+		Ref: Ref{Workspace: request.Workspace, Deployment: id.New(now)},
+		Spec: Spec{
+			Name: request.Name, Source: request.Source,
+			SourceConfig: request.SourceConfig, RevisionConfig: request.RevisionConfig, AutoRollback: request.AutoRollback,
+			ReadinessTimeout: request.ReadinessTimeout, CanaryPercent: request.CanaryPercent, CanarySeconds: request.CanarySeconds, DisplayName: request.DisplayName, SecretReferences: request.SecretReferences,
+		},
+		Created: now, Updated: now, Status: Ready, version: 1,
+	}
+	if d.hasSource() {
+		d.Status, d.Latest, d.Busy, d.ImageVersion = AwaitingDatabase, id.New(now), true, s.version
+		d.Slot = d.Latest
+	}
+	d.SourceConfig.CustomURL = nil
+	d.setURL(request.SourceConfig.CustomURL, "")
+	return d
+}
+
+// check applies the rules to a deployment as it would be after a request that names an image, or nil.
+func (s *Store) check(ctx context.Context, d Deployment, secrets []Secret, image *string) error {
+	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
+		return err
+	}
+	if err := validate(d.Ref, d.Spec, secrets); err != nil {
+		return err
+	}
+	if err := s.ownImage(ctx, d, image); err != nil {
+		return err
+	}
+	return s.supported(d, secrets)
+}
+
+func taken(name string) error {
+	return fault.New(fault.Conflict, "A deployment with the name %q already exists.", name)
+}
+
+func (s *Store) putName(d Deployment, now time.Time) table.Write {
+	item := table.Item{
+		Key:  keys.DeploymentName(d.Workspace, d.Name),
+		Body: record.Encode(d.Deployment), Attrs: record.Attrs("deployment_name", now, nil),
+	}
+	if kind := d.SourceConfig.DeploymentType; kind != nil && isFree(*kind) {
+		item.Index = map[table.Index]table.Key{table.ByList: keys.FreeDeploymentEntry(d.Workspace, d.Deployment)}
+	}
+	return table.Put{Item: item, If: table.Absent()}
+}
+
+func (s *Store) put(d Deployment) table.Write {
+	index := map[table.Index]table.Key{table.ByList: keys.DeploymentListEntry(d.Workspace, d.Deployment)}
+	if d.Busy {
+		index[table.ByDue] = keys.RolloutEntry(d.Deployment, d.Created.Add(rolloutLease))
+	}
+	return table.Put{
+		Item: table.Item{
+			Key: d.Key(),
+			Attrs: record.Attrs(kind, d.Created, table.Attrs{
+				attrStatus: string(d.Status), attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrImage: d.ImageVersion,
+			}),
+			Body:  record.Encode(d.Spec),
+			Index: index,
+		},
+		If: table.Absent(),
+	}
+}

@@ -1,0 +1,258 @@
+package deployment
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/control/push"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Status is how far a deployment is.
+type Status string
+
+const (
+	// AwaitingDatabase: created. The first rollout provisions what it needs.
+	AwaitingDatabase Status = "AWAITING_DATABASE"
+	// Ready: provisioned. It says nothing about its revisions.
+	Ready Status = "READY"
+	// AwaitingDelete: deleted. The teardown stops it at once and erases it, after its recovery window where it has one.
+	AwaitingDelete Status = "AWAITING_DELETE"
+)
+
+// Ref names a deployment. Every read and write begins with the workspace.
+type Ref struct {
+	Workspace, Deployment string
+}
+
+// Key is the deployment's storage key.
+func (r Ref) Key() table.Key { return keys.Deployment(r.Workspace, r.Deployment) }
+
+// Revision names one of the deployment's revisions.
+func (r Ref) Revision(id string) revision.Ref {
+	return revision.Ref{Workspace: r.Workspace, Deployment: r.Deployment, Revision: id}
+}
+
+// SourceConfig is the interface's SourceConfig without what is derived from other things. A nil member is null.
+type SourceConfig struct {
+	IntegrationID  *string         `json:"integration_id,omitempty"`
+	RepoURL        *string         `json:"repo_url,omitempty"`
+	DeploymentType *string         `json:"deployment_type,omitempty"`
+	BuildOnPush    *bool           `json:"build_on_push,omitempty"`
+	CustomURL      *string         `json:"custom_url,omitempty"`
+	ResourceSpec   json.RawMessage `json:"resource_spec,omitempty"`
+	ListenerID     *string         `json:"listener_id,omitempty"`
+	ListenerConfig *ListenerConfig `json:"listener_config,omitempty"`
+	InstallCommand *string         `json:"install_command,omitempty"`
+	BuildCommand   *string         `json:"build_command,omitempty"`
+}
+
+// ListenerConfig is the interface's ListenerConfig.
+type ListenerConfig struct {
+	K8sNamespace *string `json:"k8s_namespace,omitempty"`
+}
+
+// Secret is an environment variable of the agent.
+type Secret struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+// Spec is what a deployment was asked to be.
+type Spec struct {
+	Name           string          `json:"name"`
+	Source         revision.Source `json:"source"`
+	SourceConfig   SourceConfig    `json:"source_config"`
+	RevisionConfig revision.Config `json:"source_revision_config"`
+	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
+	Secrets     []byte `json:"secrets,omitempty"`
+	Credentials []byte `json:"credentials,omitempty"`
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a listener runs the releases.
+	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
+	// AutoRollback asks that the revision before takes the place of one that does not stay healthy; nil asks for nothing.
+	AutoRollback *bool `json:"auto_rollback,omitempty"`
+	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the limit of what runs it.
+	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
+	// CanaryPercent is how many percent of the threads a release serves on trial before it is promoted; nil and 0 for none. CanarySeconds is for how long, nil for the
+	// default.
+	CanaryPercent *int `json:"canary_percent,omitempty"`
+	CanarySeconds *int `json:"canary_seconds,omitempty"`
+	// DisplayName is what people call it; nil when that is its name.
+	DisplayName *string `json:"display_name,omitempty"`
+	// ComputeTier is the size of each replica, nil when the type says it; DatabaseTier is that of a database of its own, nil for none.
+	ComputeTier  *string `json:"compute_tier,omitempty"`
+	DatabaseTier *string `json:"database_tier,omitempty"`
+	// TracingProject is the id of the tracing project.
+	TracingProject string `json:"tracing_project,omitempty"`
+}
+
+// Deployment is an agent that a team runs.
+type Deployment struct {
+	Ref
+	Spec
+	Created, Updated time.Time
+	Status           Status
+	// Latest is the newest revision, Active the one that serves, "" before the first was promoted.
+	Latest, Active string
+	// Slot is the revision in flight, or the last that was; Busy says that it is in flight.
+	Slot string
+	Busy bool
+	// Next is the newest revision that waits for the slot, "" when none does.
+	Next string
+	// Retiring is the revision that was active before, until its release was removed.
+	Retiring string
+	// Previous is the revision that was active before the one that is, "" before the second was promoted.
+	Previous string
+	// CommitSHA is the commit that the newest revision was built from, "" before.
+	CommitSHA string
+	// ImageVersion is the version of the agent server that the newest revision was made for, "" when that is not known.
+	ImageVersion string
+	// Graphs are the ids of the graphs that the active revision serves.
+	Graphs []string
+	// Forced says that it was deleted by force: only the teardown still sees it.
+	Forced bool
+	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered since.
+	Crashed time.Time
+	// Canary is how many percent of the threads the revision in the slot serves, 0 while it serves none.
+	Canary int
+	// Teardown is the number of the newest teardown, 0 before the first deletion: only that one does anything.
+	Teardown int
+	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has none. Stopped says that nothing of it runs any more; Purging that it cannot be
+	// undeleted any more, whatever the time.
+	PurgeAt          time.Time
+	Stopped, Purging bool
+	// Leftover are revisions of before a deletion that was undone. Their releases go before anything is deployed.
+	Leftover []string
+	// watched is what the stored deployment says about pushes.
+	watched push.Watch
+	// referred is what the stored deployment refers to.
+	referred []compute.SecretReference
+	// restarts are the newest restarts whose ends were told, the last one last.
+	restarts string
+	// event is the newest event of the deployment.
+	event string
+	// version counts the changes; writes are made under the condition that it is the one read.
+	version int64
+}
+
+const kind = "deployment"
+
+const (
+	attrStatus   = "status"
+	attrLatest   = "latest"
+	attrActive   = "active"
+	attrSlot     = "slot"
+	attrBusy     = "busy"
+	attrNext     = "next"
+	attrImage    = "image_version"
+	attrRetiring = "retiring"
+	attrPrevious = "previous"
+	attrGraphs   = "graphs"
+	attrCommit   = "commit"
+	attrEvent    = "event"
+	attrForced   = "forced"
+	attrCrashed  = "crashed"
+	attrCanary   = "canary"
+	attrRestart  = "restart"
+	attrTeardown = "teardown"
+	attrPurge    = "purge_at"
+	attrStopped  = "stopped"
+	attrPurging  = "purging"
+	attrLeftover = "leftover"
+)
+
+// decodeHead reads all but the Spec, which is most of the work.
+func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Deployment{}, err
+	}
+	d := Deployment{
+		Ref:       ref,
+		Status:    Status(item.Text(attrStatus)),
+		Latest:    item.Text(attrLatest),
+		Active:    item.Text(attrActive),
+		Slot:      item.Text(attrSlot),
+		Busy:      item.Bool(attrBusy),
+		Next:      item.Text(attrNext),
+		Retiring:  item.Text(attrRetiring),
+		Previous:  item.Text(attrPrevious),
+		CommitSHA: item.Text(attrCommit),
+		Forced:    item.Bool(attrForced),
+		Canary:    int(item.Int(attrCanary)),
+		Teardown:  int(item.Int(attrTeardown)),
+		Stopped:   item.Bool(attrStopped),
+		Purging:   item.Bool(attrPurging),
+		Leftover:  leftoverOf(item),
+
+		ImageVersion: item.Text(attrImage),
+		event:        item.Text(attrEvent),
+		restarts:     item.Text(attrRestart),
+		version:      item.Int(record.Version),
+	}
+	var err error
+	if d.Created, d.Updated, err = record.Times(item); err != nil {
+		return Deployment{}, err
+	}
+	if d.Crashed, err = record.Time(item, attrCrashed); err != nil {
+		return Deployment{}, err
+	}
+	if d.PurgeAt, err = record.Time(item, attrPurge); err != nil {
+		return Deployment{}, err
+	}
+	d.Graphs, err = graphsOf(item)
+	return d, err
+}
+
+// leftoverOf is nil when there are none, as it is in a deployment that was just made.
+func leftoverOf(item *table.Item) []string {
+	if left := item.Text(attrLeftover); left != "" {
+		return strings.Fields(left)
+	}
+	return nil
+}
+
+func graphsOf(item *table.Item) (graphs []string, err error) {
+	if text := item.Text(attrGraphs); text != "" {
+		err = json.Unmarshal([]byte(text), &graphs)
+	}
+	return graphs, err
+}
+
+// change returns a write of the deployment under the condition that nobody changed it since it was read.
+func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
+	return record.Change(d.Key(), now, set, d.unchanged())
+}
+
+// unchanged is the condition that nobody changed the deployment since it was read.
+func (d Deployment) unchanged() table.Cond { return table.Equals(record.Version, d.version) }
+
+// untold is the condition that nothing was told of the deployment since it was read: that its agent has crashed or recovered changes no version.
+func (d Deployment) untold() table.Cond {
+	if d.event == "" {
+		return table.Cond{}
+	}
+	return table.Equals(attrEvent, d.event)
+}
+
+// ReadyLimit is how long a release may take to become healthy, 0 for the limit of what runs it.
+func (d Deployment) ReadyLimit() time.Duration {
+	if d.ReadinessTimeout == nil {
+		return 0
+	}
+	return time.Duration(*d.ReadinessTimeout) * time.Second
+}
+
+// revisionSpec is what a revision made now is made from.
+func (d Deployment) revisionSpec() revision.Spec {
+	return revision.Spec{
+		Source: d.Source, Config: d.RevisionConfig, RepoURL: d.SourceConfig.RepoURL, IntegrationID: d.SourceConfig.IntegrationID,
+		InstallCommand: d.SourceConfig.InstallCommand, BuildCommand: d.SourceConfig.BuildCommand,
+		ResourceSpec: d.SourceConfig.ResourceSpec, Secrets: d.Secrets, Credentials: d.Credentials,
+		SecretReferences: d.SecretReferences, ComputeTier: d.ComputeTier,
+	}
+}

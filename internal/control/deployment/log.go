@@ -1,0 +1,287 @@
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+const (
+	// logChunk is how many lines are looked at in one piece.
+	logChunk = 1000
+	// searchLimit is how long a request looks for lines unless told otherwise.
+	searchLimit = 5 * time.Second
+)
+
+// Logs reads and keeps the output of the deployments' revisions. Nobody is shown a secret of the deployment: its secrets are hidden before anything is compared with a line,
+// so that a search does not find them either.
+type Logs struct {
+	Deployments *Store
+	Reader      revisionlog.Reader
+	// Appender takes what listeners hand in.
+	Appender revisionlog.Appender
+	Now      clock.Clock
+	// SearchLimit is how long a request looks for lines that suit its filter, before it answers with those that it has (5 s).
+	SearchLimit time.Duration
+}
+
+// LogFilter says which lines are wanted; what is zero wants all.
+type LogFilter struct {
+	// Query is a part of the message, whatever the case.
+	Query string
+	// Level is the least serious one.
+	Level revisionlog.Level
+	// Run is the id of a run that the message names.
+	Run string
+	// From and To bound the times.
+	From, To time.Time
+}
+
+func (f LogFilter) suits(line revisionlog.Line) bool {
+	return line.Level.Reaches(f.Level) && strings.Contains(line.Message, f.Run) &&
+		(f.Query == "" || strings.Contains(strings.ToLower(line.Message), strings.ToLower(f.Query)))
+}
+
+// all tells that lines need not be looked at.
+func (f LogFilter) all() bool { return f.Query == "" && f.Level == "" && f.Run == "" }
+
+// LogWindow is the part of a log that a request asks for.
+type LogWindow struct {
+	// Backward begins with the newest line, After is the ID of the line to go on behind, Limit the most lines to return.
+	Backward bool
+	After    string
+	Limit    int
+}
+
+// LogPage is a part of a log.
+type LogPage struct {
+	Lines []revisionlog.Line
+	// Next is the After of the page that follows, "" when there is none. A page that has one may have fewer lines than its limit, or none.
+	Next string
+}
+
+// Read returns a page of a revision's log.
+func (l *Logs) Read(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, window LogWindow) (LogPage, error) {
+	d, r, err := l.Deployments.GetRevision(ctx, ref)
+	if err != nil {
+		return LogPage{}, err
+	}
+	hidden, err := l.hidden(ctx, d, r)
+	if err != nil {
+		return LogPage{}, err
+	}
+	var found LogPage
+	query := revisionlog.Query{From: filter.From, To: filter.To, Backward: window.Backward, After: window.After, Limit: logChunk}
+	if filter.all() {
+		query.Limit = window.Limit
+	}
+	for end := time.Now().Add(cmp.Or(l.SearchLimit, searchLimit)); ; {
+		page, err := l.page(ctx, revisionlog.Log{Revision: ref.Revision, Kind: kind}, query)
+		if err != nil {
+			return LogPage{}, err
+		}
+		for i, line := range page.Lines {
+			if line.Message = hidden.Replace(line.Message); !filter.suits(line) {
+				continue
+			}
+			if found.Lines = append(found.Lines, line); len(found.Lines) == window.Limit {
+				if page.More || i+1 < len(page.Lines) {
+					found.Next = line.ID
+				}
+				return found, nil
+			}
+		}
+		if !page.More {
+			return found, nil
+		}
+		if query.After = page.Next; time.Now().After(end) {
+			found.Next = page.Next
+			return found, nil
+		}
+	}
+}
+
+// page reads lines, with the fault of a position that is none.
+func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
+	page, err := l.Reader.Read(ctx, log, query)
+	if errors.Is(err, revisionlog.ErrPosition) {
+		return page, fault.New(fault.Invalid, "%q is no position in this log: send what a page of it or a line has given.", query.After)
+	}
+	return page, err
+}
+
+// Follow hands on the lines of a revision's log as they come, from behind the line After, until no more will come. It returns the revision as it
+// is then.
+func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, after string, send func([]revisionlog.Line) error) (revision.Revision, error) {
+	log := revisionlog.Log{Revision: ref.Revision, Kind: kind}
+	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(owner(ref).Key()) // which skips queued revisions
+	defer lines.Stop()
+	defer statuses.Stop()
+	defer passed.Stop()
+	f := follower{Logs: l, log: log, filter: filter, after: after, send: send}
+	for changed := true; ; {
+		if changed {
+			if err := f.look(ctx, ref); err != nil {
+				return revision.Revision{}, err
+			}
+		}
+		over := f.over()
+		if err := f.drain(ctx); err != nil || over {
+			return f.revision, err
+		}
+		select {
+		case <-lines.C():
+			changed = false
+		case <-statuses.C():
+			changed = true
+		case <-passed.C():
+			changed = true
+		case <-ctx.Done():
+			return revision.Revision{}, context.Cause(ctx)
+		}
+	}
+}
+
+// follower is somebody's way through a log.
+type follower struct {
+	*Logs
+	log    revisionlog.Log
+	filter LogFilter
+	after  string
+	send   func([]revisionlog.Line) error
+
+	deployment Deployment
+	revision   revision.Revision
+	hidden     *revisionlog.Secrets
+	// live tells that the program prints on, or may yet.
+	live bool
+}
+
+// look reads how the revision is. One that is erased while it is followed is as it was, and prints no more.
+func (f *follower) look(ctx context.Context, ref revision.Ref) error {
+	d, r, err := f.Deployments.GetRevision(ctx, ref)
+	if fault.Is(err, fault.NotFound) && f.hidden != nil {
+		f.live = false
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	f.deployment, f.revision, f.live = d, r, prints(d, r, f.log.Kind)
+	if f.hidden == nil {
+		return f.hide(ctx)
+	}
+	return nil
+}
+
+// hide reads which values nobody is shown.
+func (f *follower) hide(ctx context.Context) error {
+	hidden, err := f.Logs.hidden(ctx, f.deployment, f.revision)
+	if err == nil {
+		f.hidden = &hidden
+	}
+	return err
+}
+
+// prints tells whether a log of a revision may still grow.
+func prints(d Deployment, r revision.Revision, kind revisionlog.Kind) bool {
+	built := r.Status == revision.AwaitingDeploy || r.Status == revision.Deploying
+	switch {
+	case kind == revisionlog.Build:
+		return !r.Status.Terminal() && !built
+	case r.Status == revision.Deployed:
+		return d.Status != AwaitingDelete && (d.Active == r.Revision || d.Retiring == r.Revision)
+	default:
+		return !r.Status.Terminal()
+	}
+}
+
+// over tells that nothing will come any more that is not there yet.
+func (f *follower) over() bool {
+	return !f.live && !f.Now().Before(f.revision.Updated.Add(f.Reader.Lag()))
+}
+
+// drain sends what is there. Lines that may still get company before them wait for it.
+func (f *follower) drain(ctx context.Context) error {
+	query := revisionlog.Query{After: f.after, Limit: logChunk}
+	if lag := f.Reader.Lag(); lag > 0 {
+		query.To = f.Now().Add(-lag)
+	}
+	for {
+		page, err := f.page(ctx, f.log, query)
+		if err != nil {
+			return err
+		}
+		if len(page.Lines) > 0 && len(f.revision.SecretReferences) > 0 { // whose values change while the agent prints
+			if err := f.hide(ctx); err != nil {
+				return err
+			}
+		}
+		var found []revisionlog.Line
+		for _, line := range page.Lines {
+			if line.Message = f.hidden.Replace(line.Message); f.filter.suits(line) {
+				found = append(found, line)
+			}
+		}
+		if len(found) > 0 {
+			if err := f.send(found); err != nil {
+				return err
+			}
+		}
+		if f.after = page.Next; !page.More {
+			return nil
+		}
+		query.After = page.Next
+	}
+}
+
+// hidden are the values that nobody is shown: the revision's secrets, also those that its references have had, the credentials of its repository, and some more.
+func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
+	values, err := l.Deployments.everReferred(ctx, d, r)
+	if err != nil {
+		return revisionlog.Secrets{}, err
+	}
+	secrets, err := l.Deployments.Secrets(ctx, owner(r.Ref), r.Secrets)
+	if err != nil {
+		return revisionlog.Secrets{}, err
+	}
+	values = append(values, more...)
+	for _, secret := range secrets {
+		values = append(values, secret.Value)
+	}
+	if len(r.Credentials) > 0 {
+		credentials, err := l.Deployments.Open(ctx, owner(r.Ref), r.Credentials)
+		if err != nil {
+			return revisionlog.Secrets{}, err
+		}
+		_, password, _ := strings.Cut(string(credentials), ":")
+		values = append(values, string(credentials), password)
+	}
+	return revisionlog.NewSecrets(values), nil
+}
+
+func owner(ref revision.Ref) Ref { return Ref{Workspace: ref.Workspace, Deployment: ref.Deployment} }
+
+// LoggedRevision is whose log is meant where only a deployment is named: that of its newest revision for builds, of the one that serves for agents, or of
+// the newest as long as none does.
+func (l *Logs) LoggedRevision(ctx context.Context, ref Ref, kind revisionlog.Kind) (revision.Ref, error) {
+	d, err := l.Deployments.Head(ctx, ref)
+	if err != nil {
+		return revision.Ref{}, fmt.Errorf("find the revision: %w", err)
+	}
+	if kind == revisionlog.Deploy && d.Active != "" {
+		return d.Revision(d.Active), nil
+	}
+	if d.Latest == "" {
+		return revision.Ref{}, fault.New(fault.NotFound, "Deployment ID %s has no revision yet.", ref.Deployment)
+	}
+	return d.Revision(d.Latest), nil
+}

@@ -1,0 +1,215 @@
+package deployment_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// workspace is the tenant of the tests that need only one.
+const workspace = "0197a000-0000-7000-8000-000000000001"
+
+// fixture is a store on a SQLite file, with an engine that records what is started and a clock that the test moves.
+type fixture struct {
+	*deployment.Store
+	dir          string
+	table        *sqlite.Table
+	listeners    *listener.Store
+	integrations *integration.Service
+	engine       *engine
+	sealer       *keyfile.Key
+	clock        *movingClock
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f := &fixture{dir: dir, table: tb, engine: &engine{}, sealer: key, clock: moving}
+	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
+	if f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now}); err != nil {
+		t.Fatal(err)
+	}
+	f.Store = deployment.NewStore(deployment.Config{
+		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations,
+	})
+	return f
+}
+
+// movingClock is a clock that goes on by a microsecond each time it is read, so that what happens later has a later time.
+type movingClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *movingClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(time.Microsecond)
+	return clock.Cut(c.now)
+}
+
+func (c *movingClock) move(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(by)
+}
+
+// started is one execution that was asked for.
+type started struct {
+	Machine workflow.Machine
+	Name    string
+	Input   string
+}
+
+// engine is a workflow.Engine that starts nothing and remembers what it was asked for.
+type engine struct {
+	mu      sync.Mutex
+	starts  []started
+	refuses error
+}
+
+func (e *engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if e.refuses != nil {
+		return e.refuses
+	}
+	e.starts = append(e.starts, started{machine, name, string(input)})
+	return nil
+}
+
+func (e *engine) Stop(context.Context, workflow.Machine, string, string) error {
+	return workflow.ErrNotFound
+}
+
+func (e *engine) Describe(context.Context, workflow.Machine, string) (workflow.Execution, error) {
+	return workflow.Execution{}, workflow.ErrNotFound
+}
+
+func (e *engine) all() []started {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.starts)
+}
+
+// fromGit is a request that keeps every rule.
+func fromGit(name string) deployment.NewDeployment {
+	return deployment.NewDeployment{
+		Workspace: workspace, Name: name, Source: revision.GitHub,
+		SourceConfig:   deployment.SourceConfig{RepoURL: new("https://git.test/team/agent")},
+		RevisionConfig: revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json")},
+	}
+}
+
+// fromImage is a request for the other source that keeps every rule.
+func fromImage(name string) deployment.NewDeployment {
+	return deployment.NewDeployment{
+		Workspace: workspace, Name: name, Source: revision.ExternalDocker,
+		SourceConfig:   deployment.SourceConfig{ResourceSpec: json.RawMessage(`{"cpu":1}`)},
+		RevisionConfig: revision.Config{ImageURI: new("registry.test/agent:1")},
+	}
+}
+
+func (f *fixture) create(t *testing.T, request deployment.NewDeployment) deployment.Deployment {
+	t.Helper()
+	d, err := f.Create(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (f *fixture) patch(t *testing.T, ref deployment.Ref, patch deployment.Patch) deployment.Deployment {
+	t.Helper()
+	d, err := f.Patch(t.Context(), ref, patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (f *fixture) get(t *testing.T, ref deployment.Ref) deployment.Deployment {
+	t.Helper()
+	d, err := f.Get(t.Context(), ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (f *fixture) revision(t *testing.T, ref deployment.Ref, id string) revision.Revision {
+	t.Helper()
+	_, r, err := f.GetRevision(t.Context(), ref.Revision(id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// revisions are all of a deployment's, newest first.
+func (f *fixture) revisions(t *testing.T, ref deployment.Ref) []revision.Revision {
+	t.Helper()
+	found, err := f.SearchRevisions(t.Context(), ref, deployment.RevisionFilter{}, deployment.Window{Limit: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.Items
+}
+
+// overdue are the deployments that reconcile looks after at a time.
+func (f *fixture) overdue(t *testing.T, dueBy time.Time) (found []deployment.Deployment) {
+	t.Helper()
+	err := f.Overdue(t.Context(), dueBy, func(_ context.Context, d deployment.Deployment) error {
+		found = append(found, d)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found
+}
+
+// stored is every byte that the table has on disk.
+func (f *fixture) stored(t *testing.T) []byte {
+	t.Helper()
+	var all []byte
+	for _, name := range []string{"table.db", "table.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		all = append(all, text...)
+	}
+	return all
+}

@@ -1,0 +1,311 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Patch is a request to change a deployment. A nil member changes nothing.
+type Patch struct {
+	Name   *string
+	Source *revision.Source
+	// RevisionSource is where the revision comes from.
+	RevisionSource *revision.Source
+	SourceConfig   SourceConfig
+	RevisionConfig revision.Config
+	// Secrets replaces all secrets when not nil; empty removes them.
+	Secrets *[]Secret
+	// SecretReferences replaces all of them when not nil; empty removes them.
+	SecretReferences *[]compute.SecretReference
+	AutoRollback     *bool
+	ReadinessTimeout *int
+	CanaryPercent    *int
+	CanarySeconds    *int
+	DisplayName      *string
+	// ComputeTier and DatabaseTier make a revision.
+	ComputeTier, DatabaseTier *string
+	// AgentURL is what reads show as custom_url while none is set. Sent back, it changes nothing.
+	AgentURL string
+	// Revise makes a revision whatever the request holds.
+	Revise bool
+	// ValidateOnly asks what the deployment would be, and changes nothing.
+	ValidateOnly bool
+	// Expect are the versions that the patch was made for.
+	Expect Versions
+}
+
+// Redacted stands for the value of a secret that is not shown. Sent back, it means the value that the secret has.
+const Redacted = "[redacted]"
+
+// Patch changes a deployment and makes a revision when the request has a value for the revision's configuration, the secrets or the resource
+// specification, and there is something to make it from. A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
+func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, error) {
+	for range contention {
+		d, err := s.Get(ctx, ref)
+		if err != nil {
+			return Deployment{}, err
+		}
+		if err := d.mustLive(); err != nil {
+			return Deployment{}, err
+		}
+		if err := patch.Expect.check(d); err != nil {
+			return Deployment{}, err
+		}
+		next, err := s.apply(ctx, d, patch)
+		if err != nil {
+			return Deployment{}, err
+		}
+		var put putRevision
+		if patch.makesRevision() && next.hasSource() {
+			put = func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+				return revision.Put(ref, next.revisionSpec(), status, now)
+			}
+			next.CommitSHA = ""
+		} else if reflect.DeepEqual(next.Spec, d.Spec) {
+			return d, nil
+		}
+		if patch.ValidateOnly {
+			_, err = s.refer(ctx, next, s.now())
+			return s.planned(next, put != nil), err
+		}
+		next, err = s.write(ctx, next, "", put)
+		if errors.Is(err, errChanged) {
+			continue
+		}
+		return next, err
+	}
+	return Deployment{}, busy(ref.Deployment)
+}
+
+// errChanged says that the deployment was changed since it was read.
+var errChanged = errors.New("the deployment was changed meanwhile")
+
+func (p Patch) makesRevision() bool {
+	c := p.RevisionConfig
+	return p.Revise || c.RepoRef != nil || c.ConfigPath != nil || c.ImageURI != nil || c.TarballPath != nil ||
+		p.SourceConfig.ResourceSpec != nil || p.Secrets != nil || p.SecretReferences != nil || p.ComputeTier != nil || p.DatabaseTier != nil
+}
+
+// apply returns the deployment as it would be after the patch, checked as a whole.
+func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, error) {
+	if err := p.immutables(d); err != nil {
+		return Deployment{}, err
+	}
+	c := &d.SourceConfig
+	replace(&d.AutoRollback, p.AutoRollback)
+	replace(&d.ReadinessTimeout, p.ReadinessTimeout)
+	replace(&d.CanaryPercent, p.CanaryPercent)
+	replace(&d.CanarySeconds, p.CanarySeconds)
+	replace(&d.DisplayName, p.DisplayName)
+	replace(&c.RepoURL, p.SourceConfig.RepoURL) // the same, perhaps with other credentials
+	replace(&c.BuildOnPush, p.SourceConfig.BuildOnPush)
+	d.setURL(p.SourceConfig.CustomURL, p.AgentURL)
+	replace(&c.InstallCommand, p.SourceConfig.InstallCommand)
+	replace(&c.BuildCommand, p.SourceConfig.BuildCommand)
+	if p.SourceConfig.ResourceSpec != nil {
+		c.ResourceSpec = p.SourceConfig.ResourceSpec
+	}
+	replace(&d.RevisionConfig.RepoRef, p.RevisionConfig.RepoRef)
+	replace(&d.RevisionConfig.ConfigPath, p.RevisionConfig.ConfigPath)
+	replace(&d.RevisionConfig.ImageURI, p.RevisionConfig.ImageURI)
+	replace(&d.RevisionConfig.TarballPath, p.RevisionConfig.TarballPath)
+	if p.RevisionConfig.TrackedPackages != nil {
+		d.RevisionConfig.TrackedPackages = p.RevisionConfig.TrackedPackages
+	}
+	if p.SecretReferences != nil {
+		d.SecretReferences = slices.Clone(*p.SecretReferences)
+	}
+	if err := d.takeTiers(p.ComputeTier, p.DatabaseTier); err != nil {
+		return Deployment{}, err
+	}
+	secrets, err := s.secretsAfter(ctx, d, p)
+	if err != nil {
+		return Deployment{}, err
+	}
+	if err := s.check(ctx, d, secrets, p.RevisionConfig.ImageURI); err != nil {
+		return Deployment{}, err
+	}
+	if p.Revise && !d.hasSource() {
+		return Deployment{}, d.noSource()
+	}
+	if err := s.sealCredentials(ctx, &d); err != nil || p.Secrets == nil {
+		return d, err
+	}
+	return d, s.sealSecrets(ctx, &d, secrets)
+}
+
+// secretsAfter returns the secrets that the deployment has after the patch. Those that it has already are opened only where another member of it has to fit them.
+func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secret, error) {
+	switch {
+	case p.Secrets != nil:
+		return s.unredacted(ctx, d, *p.Secrets)
+	case p.SecretReferences == nil && len(d.SourceConfig.ResourceSpec) == 0:
+		return nil, nil
+	default:
+		return s.Secrets(ctx, d.Ref, d.Secrets)
+	}
+}
+
+// unredacted returns the secrets that were sent, with the values that those have whose values were not shown.
+func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]Secret, error) {
+	secrets := slices.Clone(sent)
+	if !slices.ContainsFunc(secrets, func(secret Secret) bool { return secret.Value == Redacted }) {
+		return secrets, nil
+	}
+	present, err := s.Secrets(ctx, d.Ref, d.Secrets)
+	if err != nil {
+		return nil, err
+	}
+	values := map[string]string{}
+	for _, secret := range present {
+		values[secret.Name] = secret.Value
+	}
+	for i, secret := range secrets {
+		if value, there := values[secret.Name]; there && secret.Value == Redacted {
+			secrets[i].Value = value
+		}
+	}
+	return secrets, nil
+}
+
+func replace[T any](field **T, value *T) {
+	if value != nil {
+		*field = value
+	}
+}
+
+// setURL takes the custom_url of a request. Empty text takes away the one that there is; what reads show while there is none, sent back, sets none.
+func (d *Deployment) setURL(sent *string, shown string) {
+	c := &d.SourceConfig
+	switch {
+	case sent == nil, c.CustomURL == nil && *sent == shown:
+	case *sent == "":
+		c.CustomURL = nil
+	default:
+		c.CustomURL = sent
+	}
+}
+
+// immutables refuses another value for what cannot be changed; the same value passes.
+func (p Patch) immutables(d Deployment) error {
+	r := new(rules)
+	fixed(r, "name", &d.Name, p.Name)
+	fixed(r, "source", &d.Source, p.Source)
+	if p.RevisionSource != nil && *p.RevisionSource != d.Source {
+		r.breaks("revision_source must be %s, as the deployment's source is, not %q.", d.Source, *p.RevisionSource)
+	}
+	fixed(r, "source_config.integration_id", d.SourceConfig.IntegrationID, p.SourceConfig.IntegrationID)
+	fixed(r, "source_config.repo_url", d.SourceConfig.RepoURL, p.repoURL())
+	fixed(r, "source_config.deployment_type", d.SourceConfig.DeploymentType, p.SourceConfig.DeploymentType)
+	fixed(r, "source_config.listener_id", d.SourceConfig.ListenerID, p.SourceConfig.ListenerID)
+	if p.SourceConfig.ListenerConfig != nil {
+		var present *string
+		if d.SourceConfig.ListenerConfig != nil {
+			present = d.SourceConfig.ListenerConfig.K8sNamespace
+		}
+		fixed(r, "source_config.listener_config.k8s_namespace", present, p.SourceConfig.ListenerConfig.K8sNamespace)
+	}
+	return r.err()
+}
+
+// repoURL is the repository's URL as it would be stored: without credentials.
+func (p Patch) repoURL() *string {
+	if p.SourceConfig.RepoURL == nil {
+		return nil
+	}
+	clean, _ := cutCredentials(*p.SourceConfig.RepoURL)
+	return &clean
+}
+
+func fixed[T comparable](r *rules, field string, present, value *T) {
+	if value != nil && (present == nil || *present != *value) {
+		r.breaks("%s cannot be changed.", field)
+	}
+}
+
+// planned is the deployment as write would leave it.
+func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
+	d.Updated = s.now()
+	if makeRevision {
+		d.Updated = s.after(d.Latest)
+		d.Latest, d.ImageVersion = id.New(d.Updated), s.version
+		if d.Busy {
+			d.Next = d.Latest
+		} else {
+			d.Slot, d.Busy = d.Latest, true
+		}
+	}
+	return d
+}
+
+// putRevision returns the write of a new revision.
+type putRevision func(ref revision.Ref, status revision.Status, now time.Time) table.Write
+
+// write stores a changed deployment. With put it has a new revision, which takes the slot or is queued behind the revision in flight. The audit log says what was done
+// besides the change.
+func (s *Store) write(ctx context.Context, d Deployment, done string, put putRevision) (Deployment, error) {
+	return s.writeWith(ctx, d, put, besides{entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done)})
+}
+
+// besides is what belongs to a change of a deployment: its entry in the audit log, other writes, and what is not of the Spec.
+type besides struct {
+	entry  audit.Entry
+	writes []table.Write
+	set    table.Attrs
+	index  map[table.Index]table.Key
+}
+
+func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, more besides) (Deployment, error) {
+	starts := put != nil && !d.Busy
+	d = s.planned(d, put != nil)
+	now, set := d.Updated, table.Attrs{}
+	maps.Copy(set, more.set)
+	writes, err := s.refer(ctx, d, now)
+	if err != nil {
+		return Deployment{}, err
+	}
+	writes = append(append(writes, more.entry.Write(d.Workspace, now)), more.writes...)
+	if put != nil {
+		status := revision.Queued
+		if starts {
+			status = revision.Creating
+		}
+		maps.Copy(set, table.Attrs{
+			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
+		})
+		writes = append(writes, put(d.Revision(d.Latest), status, now))
+	}
+	if watch := d.watch(); watch != d.watched {
+		writes = append(writes, watch.Write(now))
+	}
+	change := d.change(now, set)
+	change.Body, change.Index = record.Encode(d.Spec), more.index
+	if starts {
+		change.Index = overdue(d.Deployment, now)
+		maps.Copy(change.Index, more.index)
+	}
+	err = s.transact(ctx, d, append(writes, change)...)
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return Deployment{}, errChanged
+	}
+	if err != nil {
+		return Deployment{}, fmt.Errorf("write deployment: %w", err)
+	}
+	d.version++
+	if starts {
+		s.begin(ctx, d, s.StartRollout)
+	}
+	return d, nil
+}

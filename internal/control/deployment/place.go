@@ -1,0 +1,62 @@
+package deployment
+
+import (
+	"context"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Remote tells whether a listener runs the deployment's releases.
+func (d Deployment) Remote() bool { return d.SourceConfig.ListenerID != nil }
+
+// Namespace is where the listener of a Remote deployment runs its releases. It is stored even when the request left the choice to the listener.
+func (d Deployment) Namespace() string { return d.SourceConfig.ListenerConfig.namespace() }
+
+func (c *ListenerConfig) namespace() string {
+	if c == nil || c.K8sNamespace == nil {
+		return ""
+	}
+	return *c.K8sNamespace
+}
+
+// supported checks that what a deployment asks for in its ResourceSpec can be had where it runs. A listener says so itself, when it runs it.
+func (s *Store) supported(d Deployment, secrets []Secret) error {
+	if s.unsupported == nil || d.Remote() || len(d.SourceConfig.ResourceSpec) == 0 {
+		return nil
+	}
+	names := make([]string, 0, len(secrets)+len(d.SecretReferences))
+	for _, secret := range secrets {
+		names = append(names, secret.Name)
+	}
+	for _, reference := range d.SecretReferences {
+		names = append(names, reference.Name)
+	}
+	r := rules{s.unsupported(d.SourceConfig.ResourceSpec, names)}
+	return r.err()
+}
+
+// settle finds the place that is asked for a deployment which a listener is to run, notes its namespace on the deployment, and returns the writes that take the place;
+// none for all other deployments.
+func (s *Store) settle(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
+	if !d.Remote() {
+		return nil, nil
+	}
+	place, err := s.listeners.Check(ctx, d.Workspace, *d.SourceConfig.ListenerID, namespace)
+	if err != nil {
+		return nil, err
+	}
+	d.SourceConfig.ListenerConfig = &ListenerConfig{K8sNamespace: &place.Namespace}
+	return place.Use(d.Deployment, now), nil
+}
+
+// leave returns the writes that give up what the deployment has taken: its place at a listener, and its integration.
+func (d Deployment) leave() []table.Write {
+	writes := d.release()
+	if d.Remote() {
+		at := listener.Ref{Workspace: d.Workspace, Listener: *d.SourceConfig.ListenerID}
+		writes = append(writes, listener.Vacate(at, d.Namespace(), d.Deployment))
+	}
+	return writes
+}

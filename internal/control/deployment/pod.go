@@ -1,0 +1,96 @@
+package deployment
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// pod is the part of a ResourceSpec whose members must fit together, as Kubernetes would refuse it otherwise. The shape of each was checked before.
+type pod struct {
+	Volumes        []named     `json:"volumes"`
+	VolumeMounts   []named     `json:"volume_mounts"`
+	InitContainers []container `json:"init_containers"`
+	Sidecars       []container `json:"sidecars"`
+}
+
+type named struct {
+	Name string `json:"name"`
+}
+
+type container struct {
+	named
+	Env          []variable `json:"env"`
+	VolumeMounts []named    `json:"volumeMounts"`
+}
+
+type variable struct {
+	Value     *string         `json:"value"`
+	ValueFrom json.RawMessage `json:"valueFrom"`
+}
+
+// checkPod reports what does not fit together in a ResourceSpec, as problems of the request's shape.
+func checkPod(resourceSpec json.RawMessage) error {
+	if len(resourceSpec) == 0 {
+		return nil
+	}
+	var p pod
+	if err := json.Unmarshal(resourceSpec, &p); err != nil {
+		return fault.Shape(fault.Detail{Loc: at(), Msg: "Input could not be read", Type: "value_error"})
+	}
+	c := podCheck{volumes: map[string]bool{}}
+	for i, volume := range p.Volumes {
+		if c.volumes[volume.Name] {
+			c.breaks(at("volumes", i, "name"), "Volume %q is there twice", volume.Name)
+		}
+		c.volumes[volume.Name] = true
+	}
+	c.mounts(at("volume_mounts"), p.VolumeMounts)
+	c.containers(at("init_containers"), p.InitContainers)
+	c.containers(at("sidecars"), p.Sidecars)
+	if len(c.broken) > 0 {
+		return fault.Shape(c.broken...)
+	}
+	return nil
+}
+
+// at is a place in a request's ResourceSpec.
+func at(members ...any) []any {
+	return append([]any{"body", "source_config", "resource_spec"}, members...)
+}
+
+type podCheck struct {
+	volumes map[string]bool
+	broken  []fault.Detail
+}
+
+func (c *podCheck) breaks(loc []any, format string, args ...any) {
+	c.broken = append(c.broken, fault.Detail{Loc: loc, Msg: fmt.Sprintf(format, args...), Type: "value_error"})
+}
+
+func (c *podCheck) mounts(loc []any, mounts []named) {
+	for i, mount := range mounts {
+		if !c.volumes[mount.Name] {
+			c.breaks(below(loc, i, "name"), "There is no volume %q", mount.Name)
+		}
+	}
+}
+
+func (c *podCheck) containers(loc []any, containers []container) {
+	names := map[string]bool{}
+	for i, of := range containers {
+		if names[of.Name] {
+			c.breaks(below(loc, i, "name"), "Container %q is there twice", of.Name)
+		}
+		names[of.Name] = true
+		c.mounts(below(loc, i, "volumeMounts"), of.VolumeMounts)
+		for j, v := range of.Env {
+			if v.Value != nil && *v.Value != "" && len(v.ValueFrom) > 0 && string(v.ValueFrom) != "null" {
+				c.breaks(below(loc, i, "env", j, "valueFrom"), "valueFrom cannot be used when value is not empty")
+			}
+		}
+	}
+}
+
+func below(loc []any, members ...any) []any { return append(append([]any{}, loc...), members...) }

@@ -1,0 +1,69 @@
+package deployment
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// Types of deployments. The free ones cost nothing, and count as such.
+const (
+	freeType     = "dev_free"
+	devType      = "dev"
+	prodType     = "prod"
+	zeroType     = "dev_zero"
+	freeZeroType = "dev_free_zero"
+)
+
+// isFree tells whether deployments of a type cost nothing.
+func isFree(kind string) bool { return kind == freeType || kind == freeZeroType }
+
+// typeResources are what each replica of an agent may use, and how many replicas there may be, by the deployment's type. Those that may go down to none
+// are as the others where nothing would start them again, which a compute.Target knows.
+var typeResources = map[string]compute.Resources{
+	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
+	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
+	prodType:     {CPU: 2, MemoryMB: 2048, MinScale: 1, MaxScale: 10},
+	zeroType:     {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
+}
+
+// Resources returns what a revision's agent is to get. For an image of somebody else's the ResourceSpec says it, defaults included: what a replica may use are its limits, which a target of
+// one size gives it from the start, and a limit below its request counts for nothing. For all others the deployment's type says it; one without a type is a dev.
+func (d Deployment) Resources(rev revision.Revision) (compute.Resources, error) {
+	if d.Source != revision.ExternalDocker {
+		kind := devType
+		if d.SourceConfig.DeploymentType != nil {
+			kind = *d.SourceConfig.DeploymentType
+		}
+		resources := typeResources[kind]
+		if rev.ComputeTier != nil {
+			size := tiers[*rev.ComputeTier]
+			resources.CPU, resources.MemoryMB = size.cpu, size.memoryMB
+		}
+		return resources, nil
+	}
+	effective, err := rev.Effective()
+	if err != nil {
+		return compute.Resources{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
+	}
+	if effective == nil {
+		return compute.Resources{}, nil
+	}
+	var spec struct {
+		CPU           float64 `json:"cpu"`
+		CPULimit      float64 `json:"cpu_limit"`
+		MemoryMB      int     `json:"memory_mb"`
+		MemoryLimitMB int     `json:"memory_limit_mb"`
+		MinScale      int     `json:"min_scale"`
+		MaxScale      int     `json:"max_scale"`
+	}
+	if err := json.Unmarshal(effective, &spec); err != nil {
+		return compute.Resources{}, fmt.Errorf("decode resource_spec of revision %s: %w", rev.Revision, err)
+	}
+	return compute.Resources{
+		CPU: max(spec.CPU, spec.CPULimit), MemoryMB: max(spec.MemoryMB, spec.MemoryLimitMB), MinScale: spec.MinScale, MaxScale: spec.MaxScale,
+	}, nil
+}

@@ -1,0 +1,116 @@
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+)
+
+// Restart is one new start of a deployment's agents, with the values that their secrets have by then.
+type Restart struct {
+	ID string
+	// Revision is the one whose agents are started anew: the active one, or the one in flight where none is.
+	Revision string
+}
+
+// Restart starts the workflow that starts the deployment's agents anew. How it ends is an event. A deployment that has no agents, and none in flight, is a fault.Conflict, and
+// so is one that a listener runs.
+func (s *Store) Restart(ctx context.Context, ref Ref) (Restart, error) {
+	d, err := s.Get(ctx, ref)
+	if err != nil {
+		return Restart{}, err
+	}
+	if err := d.mustRestart(); err != nil {
+		return Restart{}, err
+	}
+	return s.restart(ctx, d)
+}
+
+// restart starts the workflow of a deployment that has agents.
+func (s *Store) restart(ctx context.Context, d Deployment) (Restart, error) {
+	now := s.now()
+	restart := Restart{ID: id.New(now), Revision: cmp.Or(d.Active, d.Slot)}
+	if err := s.table.Transact(ctx, audit.New(ctx, audit.RestartDeployment, d.Deployment, d.Name).Write(d.Workspace, now)); err != nil {
+		return Restart{}, fmt.Errorf("note restart: %w", err)
+	}
+	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Restart: restart.ID})
+	if err := s.workflow.Start(context.WithoutCancel(ctx), workflow.Restart, restart.ID, input); err != nil {
+		s.log.ErrorContext(ctx, "restart was not started", "deployment", d.Deployment, "error", err)
+		return Restart{}, fault.New(fault.Unavailable, "The restart of deployment ID %s could not be started. Try again.", d.Deployment)
+	}
+	return restart, nil
+}
+
+func (d Deployment) mustRestart() error {
+	switch {
+	case d.Status == AwaitingDelete:
+		return d.mustLive()
+	case d.Remote():
+		return fault.New(fault.Conflict, "Deployment ID %s is run by a listener, whose place has the values of its secrets: restart it there.", d.Deployment)
+	case d.Active == "" && !d.Busy:
+		return fault.New(fault.Conflict, "Deployment ID %s has no deployed revision, so that there is nothing to restart.", d.Deployment)
+	}
+	return nil
+}
+
+// Restarted tells that all agents of a deployment run with the values of a restart, once for each restart.
+func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
+	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
+		return "All agents were started anew by restart " + restartID + "."
+	})
+}
+
+// RestartFailed tells that a restart came to nothing and why, once for each restart. The agents before it serve on, where there are any.
+func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, message string) error {
+	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, func(d Deployment) string {
+		if d.Active == "" {
+			return "No agent serves after restart " + restartID + ". " + message
+		}
+		return "The agents serve on as they were before restart " + restartID + ". " + message
+	})
+}
+
+// tellRestart changes nothing that clients are shown of the deployment. One that is deleted has told its last event.
+func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
+	for range contention {
+		d, err := s.Get(ctx, ref)
+		if fault.Is(err, fault.NotFound) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		told := strings.Fields(d.restarts)
+		if d.Status == AwaitingDelete || slices.Contains(told, restartID) {
+			return nil
+		}
+		told = append(told, restartID)
+		told = told[max(0, len(told)-toldRestarts):]
+		note := table.Update{Key: d.Key(), Set: table.Attrs{attrRestart: strings.Join(told, " ")}, If: d.unchanged()}
+		end := d.ofAgent(kind, reason, message(d))
+		end.Revision = cmp.Or(d.Active, d.Slot)
+		if err = s.publish(ctx, d, []event.Event{end}, note); !isOvertaken(err) {
+			return err
+		}
+	}
+	return busy(ref.Deployment)
+}
+
+// newestRestart is the restart whose end was told last, "" before the first.
+func (d Deployment) newestRestart() string {
+	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
+}
+
+// toldRestarts is of how many restarts a deployment remembers that their ends were told: a step that is repeated tells nothing anew, unless as many others have ended
+// meanwhile.
+const toldRestarts = 20

@@ -1,0 +1,163 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Redeploy makes a revision of what a deployed one was made from: its configuration, secrets and resources, and its build, which is not repeated. The
+// deployment, which is to be of one of the versions, has those values from then on. A revision that was never deployed is a fault.Invalid.
+func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions) (Deployment, error) {
+	for range contention {
+		d, from, err := s.GetRevision(ctx, ref)
+		if err != nil {
+			return Deployment{}, err
+		}
+		if err := expect.check(d); err != nil {
+			return Deployment{}, err
+		}
+		if err := d.mustLive(); err != nil {
+			return Deployment{}, err
+		}
+		if from.Status != revision.Deployed {
+			return Deployment{}, fault.New(fault.Invalid, "Revision ID %s is %s. Only a revision that is DEPLOYED can be deployed again.", ref.Revision, from.Status)
+		}
+		if from.Source == revision.InternalDocker && from.Forgotten {
+			return Deployment{}, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
+		}
+		d, err = s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
+		if !errors.Is(err, errChanged) {
+			return d, err
+		}
+	}
+	return Deployment{}, busy(ref.Deployment)
+}
+
+// deployAgain writes a revision that is made from another one.
+func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, error) {
+	put, err := d.again(from)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return s.write(ctx, d, done, put)
+}
+
+// again gives the deployment the values that another revision was made from, and returns what makes a revision of them.
+func (d *Deployment) again(from revision.Revision) (putRevision, error) {
+	d.RevisionConfig, d.SourceConfig.ResourceSpec, d.Secrets, d.CommitSHA = from.Config, from.ResourceSpec, from.Secrets, from.CommitSHA
+	d.SecretReferences = from.SecretReferences
+	d.ComputeTier = from.ComputeTier
+	d.setTiers(nil, nil)
+	if err := validate(d.Ref, d.Spec, nil); err != nil {
+		return nil, err
+	}
+	return func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+		return revision.PutBuilt(ref, from, status, now)
+	}, nil
+}
+
+// mustLive refuses to change what is being deleted.
+func (d Deployment) mustLive() error {
+	if d.Status == AwaitingDelete {
+		return fault.New(fault.Conflict, "Deployment ID %s is being deleted.", d.Deployment)
+	}
+	return nil
+}
+
+func busy(deployment string) error {
+	return fault.New(fault.Unavailable, "Deployment ID %s is changed too often to take another change.", deployment)
+}
+
+// Cancel stops a revision, which is INTERRUPTED at once. One that holds the slot has it until its rollout has taken away what it began; one that waits for the slot
+// leaves its place to the newest of those before it. Cancelling again does nothing more; a revision that has ended otherwise is a fault.Conflict.
+func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision, error) {
+	for range contention {
+		d, r, err := s.GetRevision(ctx, ref)
+		if err != nil {
+			return revision.Revision{}, err
+		}
+		if err := d.mustLive(); err != nil {
+			return revision.Revision{}, err
+		}
+		if r.Status == revision.Interrupted {
+			return r, nil
+		}
+		if r.Status.Terminal() {
+			return revision.Revision{}, fault.New(fault.Conflict, "Revision ID %s has ended: it is %s.", ref.Revision, r.Status)
+		}
+		set := table.Attrs{}
+		if d.Slot == ref.Revision && d.Canary > 0 {
+			set[attrCanary] = int64(0)
+		}
+		if d.Next == ref.Revision {
+			if set[attrNext], err = s.queuedBefore(ctx, d, ref); err != nil {
+				return revision.Revision{}, err
+			}
+		}
+		now := s.now()
+		err = s.overtaken(s.transact(ctx, d, r.Cancelled(now), d.change(now, set),
+			audit.New(ctx, audit.UpdateDeployment, d.Deployment, "cancel of revision "+ref.Revision).Write(d.Workspace, now)))
+		if err == nil {
+			_, r, err = s.GetRevision(ctx, ref)
+		}
+		if !errors.Is(err, ErrOvertaken) {
+			return r, err
+		}
+	}
+	return revision.Revision{}, busy(ref.Deployment)
+}
+
+// queuedBefore returns the newest revision that waits for the slot and is older than another one, "" when none does.
+func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref) (string, error) {
+	query := keys.Revisions(ref.Workspace, ref.Deployment)
+	query.Reverse = true
+	query.Cursor = query.CursorAfter(table.Place{Sort: ref.Key().SK, Key: ref.Key()})
+	found := ""
+	_, err := collect(ctx, s.queried(query), query, Window{Limit: 1, Cursor: query.Cursor}, func(item *table.Item) (struct{}, bool, error) {
+		r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+		waits := r.Status == revision.Queued && r.Revision != d.Slot
+		if waits {
+			found = r.Revision
+		}
+		return struct{}{}, waits || r.Revision <= d.Slot, err
+	})
+	return found, err
+}
+
+// Await returns a revision when it has ended, or as it is when the time is up; without any time, as it is.
+func (s *Store) Await(ctx context.Context, ref revision.Ref, limit time.Duration) (revision.Revision, error) {
+	if limit <= 0 {
+		_, r, err := s.GetRevision(ctx, ref)
+		return r, err
+	}
+	// A queued revision is skipped by a write of its deployment.
+	changes, passed := s.Watch(ref), s.table.Watch(keys.Deployment(ref.Workspace, ref.Deployment))
+	defer changes.Stop()
+	defer passed.Stop()
+	up := time.NewTimer(limit)
+	defer up.Stop()
+	for last := false; ; {
+		_, r, err := s.GetRevision(ctx, ref)
+		if err != nil || last || r.Status.Terminal() {
+			return r, err
+		}
+		select {
+		case <-changes.C():
+		case <-passed.C():
+		case <-up.C:
+			last = true
+		case <-ctx.Done():
+			return revision.Revision{}, context.Cause(ctx)
+		}
+	}
+}
+
+// Watch wakes a reader when a revision changes.
+func (s *Store) Watch(ref revision.Ref) table.Watcher { return s.table.Watch(ref.Key()) }

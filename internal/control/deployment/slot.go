@@ -1,0 +1,264 @@
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// rolloutLease is how long a rollout or teardown may go on before reconcile looks whether its workflow still lives.
+const rolloutLease = time.Minute
+
+// overdue places a deployment where reconcile looks when the lease is over.
+func overdue(deployment string, now time.Time) map[table.Index]table.Key {
+	return map[table.Index]table.Key{table.ByDue: keys.RolloutEntry(deployment, now.Add(rolloutLease))}
+}
+
+// unsettled tells whether there is something left to do for the deployment.
+func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
+
+// due places a deployment where reconcile looks while there is something left to do for it, or its agent may have recovered, and takes it from there otherwise. In a recovery
+// window there is nothing to do once it is stopped.
+func (d Deployment) due(now time.Time) map[table.Index]table.Key {
+	if d.Recoverable(now) && d.Stopped {
+		return overdue(d.Deployment, d.PurgeAt)
+	}
+	if d.unsettled() || !d.Crashed.IsZero() {
+		return overdue(d.Deployment, now)
+	}
+	return map[table.Index]table.Key{table.ByDue: {}}
+}
+
+// Task is the input of the rollout, restart and teardown machines: ids, and a number.
+type Task struct {
+	Workspace  string `json:"workspace_id"`
+	Deployment string `json:"deployment_id"`
+	Revision   string `json:"revision_id,omitempty"`
+	// Restart names a restart, "" in the other machines.
+	Restart string `json:"restart_id,omitempty"`
+	// Teardown is the number of the teardown, 0 of a rollout.
+	Teardown int `json:"teardown,omitempty"`
+}
+
+// StartRollout starts the workflow of the revision that holds the slot. It is idempotent.
+func (s *Store) StartRollout(ctx context.Context, d Deployment) error {
+	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Revision: d.Slot})
+	if err := s.workflow.Start(ctx, workflow.Rollout, d.Slot, input); err != nil {
+		return fmt.Errorf("start rollout of revision %s: %w", d.Slot, err)
+	}
+	return nil
+}
+
+// StartTeardown starts the workflow that takes a deleted deployment apart. It is idempotent.
+func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
+	input := record.Encode(Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown})
+	if err := s.workflow.Start(ctx, workflow.Teardown, d.TeardownName(), input); err != nil {
+		return fmt.Errorf("start teardown of deployment %s: %w", d.Deployment, err)
+	}
+	return nil
+}
+
+// TeardownName names the workflow of the newest teardown. An engine knows a name long after its workflow has ended, so that each has another one.
+func (d Deployment) TeardownName() string {
+	if d.Teardown <= 1 {
+		return d.Deployment
+	}
+	return d.Deployment + "-" + strconv.Itoa(d.Teardown)
+}
+
+// Advance writes a change of the revision that holds the slot, under its own condition and that of a deployment that lives. A revision that was
+// changed meanwhile is ErrOvertaken: the caller reads it again.
+func (s *Store) Advance(ctx context.Context, d Deployment, change table.Update) error {
+	alive := table.Check{Key: d.Key(), If: table.All(table.Equals(attrSlot, d.Slot), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))}
+	return s.overtaken(s.transact(ctx, d, change, alive))
+}
+
+// Built writes the end of a successful build: on the revision, and on its deployment while it is the newest there.
+func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, result build.Result) error {
+	now := s.now()
+	if d.Latest != r.Revision {
+		return s.Advance(ctx, d, r.Built(now, result))
+	}
+	return s.overtaken(s.transact(ctx, d, r.Built(now, result), d.change(now, table.Attrs{attrCommit: result.CommitSHA})))
+}
+
+// ErrOvertaken says that a revision or its deployment was changed since it was read.
+var ErrOvertaken = errors.New("the revision was changed meanwhile")
+
+func (s *Store) overtaken(err error) error {
+	if isOvertaken(err) {
+		return ErrOvertaken
+	}
+	if err != nil {
+		return fmt.Errorf("write revision: %w", err)
+	}
+	return nil
+}
+
+// Provisioned moves the deployment to READY together with its revision's next status.
+func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Update) error {
+	if d.Status != AwaitingDatabase {
+		return s.Advance(ctx, d, change)
+	}
+	return s.overtaken(s.transact(ctx, d, change, d.change(s.now(), table.Attrs{attrStatus: string(Ready)})))
+}
+
+// Promote makes the revision that holds the slot the active one and passes the slot on.
+func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
+	return s.promote(ctx, d, r)
+}
+
+// promote is Promote, in one transaction with other writes.
+func (s *Store) promote(ctx context.Context, d Deployment, r revision.Revision, besides ...table.Write) error {
+	set := table.Attrs{
+		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: cmp.Or(d.Active, d.Previous), attrCrashed: "",
+	}
+	d.Retiring, d.Crashed = d.Active, time.Time{}
+	return s.passOn(ctx, d, set, append(besides, r.Promoted(s.now()))...)
+}
+
+// Learn notes the graphs that the agent of the active revision says it has, which of an image nobody knows before. It changes nothing that clients are shown.
+func (s *Store) Learn(ctx context.Context, d Deployment, graphs []string) error {
+	err := s.table.Transact(ctx, table.Update{
+		Key: d.Key(), Set: table.Attrs{attrGraphs: string(record.Encode(graphs))}, If: table.Equals(attrActive, d.Active),
+	})
+	if _, replaced := errors.AsType[*table.ConditionFailed](err); replaced {
+		return nil
+	}
+	return err
+}
+
+// Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the slot on; the active revision goes on serving.
+func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
+	return s.passOn(ctx, d, table.Attrs{}, r.Failed(s.now(), reason, message))
+}
+
+// PassOn passes the slot on from a revision that was cancelled, when nothing is left of its rollout.
+func (s *Store) PassOn(ctx context.Context, d Deployment) error {
+	return s.passOn(ctx, d, table.Attrs{})
+}
+
+// passOn writes the end of a revision together with the slot, which goes to the newest queued revision if there is one. The caller starts
+// the rollout of that one.
+func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end ...table.Write) error {
+	now := s.now()
+	if d.Busy = d.Next != ""; d.Busy {
+		d.Slot = d.Next
+	}
+	set[attrSlot], set[attrBusy], set[attrNext] = d.Slot, d.Busy, ""
+	if d.Canary > 0 {
+		set[attrCanary] = int64(0)
+	}
+	change := d.change(now, set)
+	change.If = table.All(change.If, d.untold(), d.stillTries(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
+	change.Index = d.due(now)
+	return s.overtaken(s.transact(ctx, d, append(end, change)...))
+}
+
+// Retired notes that the release of one of the deployment's revisions is gone.
+func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) error {
+	now := s.now()
+	writes := []table.Write{revision.Retired(d.Revision(revisionID), now)}
+	if d.Retiring == revisionID {
+		d.Retiring = ""
+		change := d.change(now, table.Attrs{attrRetiring: ""})
+		change.If, change.Index = table.All(change.If, d.untold()), d.due(now)
+		writes = append(writes, change)
+	}
+	return s.overtaken(s.table.Transact(ctx, writes...))
+}
+
+// overduePage is how many overdue deployments are in memory at a time.
+const overduePage = 25
+
+// Overdue hands serve the deployments whose rollout or teardown took longer than its lease, or that have a release which should have gone by then, as a table.Pass
+// does: trouble with one keeps no other from being served, and what is left when ctx ends is for the next pass, which is no error.
+func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context.Context, Deployment) error) error {
+	pass := table.Pass{Shards: []table.Query{keys.Rollouts(dueBy)}, Page: overduePage}
+	return pass.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
+		parts, err := keys.ParseRevision(item.Key)
+		if err != nil {
+			return err
+		}
+		d, err := s.GetHidden(ctx, Ref{Workspace: parts.Workspace, Deployment: parts.Deployment})
+		if fault.Is(err, fault.NotFound) {
+			return nil // an index may lag behind
+		}
+		if err == nil {
+			err = serve(ctx, d)
+		}
+		if err != nil {
+			return fmt.Errorf("deployment %s: %w", parts.Deployment, err)
+		}
+		return nil
+	})
+}
+
+// Renew begins another lease of a rollout or teardown, which is no change of the deployment. One that was changed meanwhile takes care of itself.
+func (s *Store) Renew(ctx context.Context, d Deployment) error {
+	err := s.table.Transact(ctx, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.untold())})
+	var failed *table.ConditionFailed
+	if err != nil && !errors.As(err, &failed) {
+		return fmt.Errorf("renew rollout: %w", err)
+	}
+	return nil
+}
+
+// Releases returns the revisions that a compute target is to keep running.
+func (s *Store) Releases(ctx context.Context) ([]revision.Ref, error) {
+	items, err := table.AllItems(ctx, s.table, keys.Releases())
+	if err != nil {
+		return nil, fmt.Errorf("query releases: %w", err)
+	}
+	refs := make([]revision.Ref, 0, len(items))
+	for _, item := range items {
+		parts, err := keys.ParseRevision(item.Key)
+		if err != nil {
+			return nil, err
+		}
+		refs = append(refs, revision.Ref(parts))
+	}
+	return refs, nil
+}
+
+// EraseRevisions removes up to a page of revisions and hands each to forget first. It reports whether more are left; when none is, the deployment itself is gone.
+func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revision.Ref) error) (more bool, err error) {
+	query := keys.Revisions(ref.Workspace, ref.Deployment)
+	query.Limit = 25
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return false, fmt.Errorf("query revisions: %w", err)
+	}
+	var writes []table.Write
+	for _, item := range page.Items {
+		if err := forget(ref.Revision(keys.RevisionID(item.Key))); err != nil {
+			return false, err
+		}
+		writes = append(writes, table.Delete{Key: item.Key})
+	}
+	if page.Cursor == "" {
+		d, err := s.GetHidden(ctx, ref)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return false, err
+		}
+		if err := s.secrets.Release(ctx, ref.Workspace, ref.Deployment); err != nil {
+			return false, err
+		}
+		writes = append(append(writes, d.leave()...), table.Delete{Key: ref.Key()})
+	}
+	if err := s.table.Transact(ctx, writes...); err != nil {
+		return false, fmt.Errorf("erase revisions: %w", err)
+	}
+	return page.Cursor != "", nil
+}

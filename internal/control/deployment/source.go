@@ -1,0 +1,100 @@
+package deployment
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// sources are all that there are.
+var sources = []revision.Source{revision.GitHub, revision.ExternalDocker, revision.InternalDocker, revision.InternalSource}
+
+// member is one of a deployment's that not every source has.
+type member struct {
+	name    string
+	sources []revision.Source
+	// set tells whether it has a value.
+	set func(Spec) bool
+}
+
+var (
+	ofGit   = []revision.Source{revision.GitHub}
+	ofImage = []revision.Source{revision.ExternalDocker}
+	// ofSized are those whose size the deployment's type says, ofBuilt those that are built here.
+	ofSized = []revision.Source{revision.GitHub, revision.InternalDocker, revision.InternalSource}
+	ofBuilt = []revision.Source{revision.GitHub, revision.InternalSource}
+)
+
+// members says what applies to which source.
+var members = []member{
+	{"source_config.integration_id", ofGit, func(s Spec) bool { return s.SourceConfig.IntegrationID != nil }},
+	{"source_config.repo_url", ofGit, func(s Spec) bool { return s.SourceConfig.RepoURL != nil }},
+	{"source_config.deployment_type", ofSized, func(s Spec) bool { return s.SourceConfig.DeploymentType != nil }},
+	{"source_config.build_on_push", ofGit, func(s Spec) bool { return s.SourceConfig.BuildOnPush != nil }},
+	{"source_config.custom_url", ofImage, func(s Spec) bool { return s.SourceConfig.CustomURL != nil }},
+	{"source_config.resource_spec", ofImage, func(s Spec) bool { return s.SourceConfig.ResourceSpec != nil }},
+	{"source_config.listener_id", ofImage, func(s Spec) bool { return s.SourceConfig.ListenerID != nil }},
+	{"source_config.listener_config", ofImage, func(s Spec) bool { return s.SourceConfig.ListenerConfig != nil }},
+	{"source_config.install_command", ofBuilt, func(s Spec) bool { return s.SourceConfig.InstallCommand != nil }},
+	{"source_config.build_command", ofBuilt, func(s Spec) bool { return s.SourceConfig.BuildCommand != nil }},
+	{"source_revision_config.repo_ref", ofGit, func(s Spec) bool { return s.RevisionConfig.RepoRef != nil }},
+	{"source_revision_config.framework_config_path", ofBuilt, func(s Spec) bool { return s.RevisionConfig.ConfigPath != nil }},
+	{"source_revision_config.image_uri", []revision.Source{revision.ExternalDocker, revision.InternalDocker}, func(s Spec) bool { return s.RevisionConfig.ImageURI != nil }},
+	{"source_revision_config.source_tarball_path", []revision.Source{revision.InternalSource}, func(s Spec) bool { return s.RevisionConfig.TarballPath != nil }},
+}
+
+// members refuses what applies to other sources only.
+func (r *rules) members(spec Spec) {
+	for _, m := range members {
+		if m.set(spec) && !slices.Contains(m.sources, spec.Source) {
+			r.breaks("%s applies to source %s only.", m.name, anyOf(m.sources))
+		}
+	}
+}
+
+// anyOf is a list in words.
+func anyOf(sources []revision.Source) string {
+	words := make([]string, len(sources))
+	for i, source := range sources {
+		words[i] = string(source)
+	}
+	last := len(words) - 1
+	if last == 0 {
+		return words[0]
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+func (r *rules) internalSource(ref Ref, spec Spec) {
+	path := spec.RevisionConfig.TarballPath
+	if path == nil {
+		return
+	}
+	if _, ok := upload.ParseOf(ref.Workspace, ref.Deployment, *path); !ok {
+		r.breaks("source_revision_config.source_tarball_path must be the object_path of an upload-url of this deployment.")
+	}
+}
+
+// hasSource tells whether there is something that a revision can be made from: what is uploaded or pushed comes after the deployment was created.
+func (s Spec) hasSource() bool {
+	switch s.Source {
+	case revision.InternalSource:
+		return s.RevisionConfig.TarballPath != nil
+	case revision.InternalDocker:
+		return s.RevisionConfig.ImageURI != nil
+	default:
+		return true
+	}
+}
+
+// noSource is the fault of a revision that is to be made from nothing.
+func (s Spec) noSource() error {
+	missing := "source_revision_config.source_tarball_path"
+	if s.Source == revision.InternalDocker {
+		missing = "source_revision_config.image_uri"
+	}
+	return fault.New(fault.Invalid, "%s is required when source is %s.", missing, s.Source)
+}

@@ -1,0 +1,251 @@
+package deployment
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+)
+
+// Config is what a Store works with.
+type Config struct {
+	Table    table.Table
+	Workflow workflow.Engine
+	Sealer   secret.Sealer
+	Now      clock.Clock
+	// Listeners are asked for the place of a deployment that one of them is to run.
+	Listeners *listener.Store
+	// Unsupported says, in sentences that name the field, what of a ResourceSpec cannot be had where deployments run that no listener is to run, given the names of
+	// the deployment's secrets; nil when everything can.
+	Unsupported func(resourceSpec json.RawMessage, secrets []string) []string
+	// Integrations are asked about the integration of a deployment from git; nil knows none.
+	Integrations Integrations
+	// Images are what clients push for deployments of the source internal_docker; nil takes none.
+	Images registry.Registry
+	// Uploads takes what deployments of uploaded sources are built from; nil takes nothing.
+	Uploads upload.Store
+	// Subscribers are sent the events of deployments; nil when nobody is.
+	Subscribers event.Subscribers
+	// Version is that of the agent server that revisions are made for: the interface's image_version. "" when it is not known.
+	Version string
+	// Log gets trouble that no request fails for; the default is slog's.
+	Log *slog.Logger
+}
+
+// Store reads and writes deployments and their revisions, and starts their rollouts.
+type Store struct {
+	table        table.Table
+	workflow     workflow.Engine
+	sealer       secret.Sealer
+	now          clock.Clock
+	listeners    *listener.Store
+	integrations Integrations
+	images       registry.Registry
+	uploads      upload.Store
+	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
+	version      string
+	log          *slog.Logger
+	events       *event.Log
+	secrets      *workspacesecret.Store
+	known        *Known[*knownDeployment]
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	s := &Store{
+		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, images: c.Images, unsupported: c.Unsupported,
+		uploads: c.Uploads, version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
+		known: NewKnown[*knownDeployment](knownDeployments),
+	}
+	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
+	return s
+}
+
+// contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
+const contention = 1000
+
+// begin starts the workflow of what a request has stored. The request has succeeded by then, also when its client is gone, so that an engine that
+// refuses fails nothing: reconcile starts what was not started.
+func (s *Store) begin(ctx context.Context, d Deployment, start func(context.Context, Deployment) error) {
+	if err := start(context.WithoutCancel(ctx), d); err != nil {
+		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "deployment", d.Deployment, "error", err)
+	}
+}
+
+// seal seals the credentials of the repository's URL, and the secrets.
+func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error {
+	if err := s.sealCredentials(ctx, d); err != nil {
+		return err
+	}
+	return s.sealSecrets(ctx, d, secrets)
+}
+
+// sealCredentials takes the credentials out of the repository's URL, which never holds them again; one without any leaves those that there are.
+func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
+	if raw := d.SourceConfig.RepoURL; raw != nil {
+		if clean, credentials := cutCredentials(*raw); credentials != "" {
+			sealed, err := s.sealer.Seal(ctx, d.bound(), []byte(credentials))
+			if err != nil {
+				return fmt.Errorf("seal credentials: %w", err)
+			}
+			d.SourceConfig.RepoURL, d.Credentials = &clean, sealed
+		}
+	}
+	return nil
+}
+
+// cutCredentials splits a repository's URL into one that may be shown and "user:password", "" when there are none. The user name alone of ssh
+// is not secret and stays.
+func cutCredentials(raw string) (clean, credentials string) {
+	u, err := url.Parse(raw)
+	if err != nil || u.User == nil {
+		return raw, ""
+	}
+	credentials = u.User.Username()
+	if password, ok := u.User.Password(); ok {
+		credentials += ":" + password
+	} else if u.Scheme == "ssh" {
+		return raw, ""
+	}
+	u.User = nil
+	return u.String(), credentials
+}
+
+func (s *Store) sealSecrets(ctx context.Context, d *Deployment, secrets []Secret) error {
+	d.Secrets = nil
+	if len(secrets) == 0 {
+		return nil
+	}
+	sealed, err := s.sealer.Seal(ctx, d.bound(), record.Encode(secrets))
+	if err != nil {
+		return fmt.Errorf("seal secrets: %w", err)
+	}
+	d.Secrets = sealed
+	return nil
+}
+
+func (r Ref) bound() secret.Bound {
+	return secret.Bound{Workspace: r.Workspace, Resource: r.Deployment}
+}
+
+// Secrets opens sealed secrets of the deployment.
+func (s *Store) Secrets(ctx context.Context, ref Ref, sealed []byte) ([]Secret, error) {
+	secrets := []Secret{}
+	if len(sealed) == 0 {
+		return secrets, nil
+	}
+	plain, err := s.Open(ctx, ref, sealed)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(plain, &secrets); err != nil {
+		return nil, errors.New("decode secrets: not a list") // the decoder's own words could hold a part of them
+	}
+	return secrets, nil
+}
+
+// Open opens bytes that were sealed for the deployment.
+func (s *Store) Open(ctx context.Context, ref Ref, sealed []byte) ([]byte, error) {
+	plain, err := s.sealer.Open(ctx, ref.bound(), sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open secret of deployment %s: %w", ref.Deployment, err)
+	}
+	return plain, nil
+}
+
+// Get returns a deployment, also one that is being taken down; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
+	item, err := s.item(ctx, ref)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return s.decode(ref, item)
+}
+
+// GetHidden is Get that finds a deployment also when it was deleted by force.
+func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
+	item, err := s.anyItem(ctx, ref)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return s.decode(ref, item)
+}
+
+// Head returns a deployment without its Spec: what every request to its agent server needs, and nobody changes.
+func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
+	item, err := s.item(ctx, ref)
+	if err != nil {
+		return Deployment{}, err
+	}
+	return decodeHead(ref, item)
+}
+
+func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {
+	item, err := s.anyItem(ctx, ref)
+	if err == nil && item.Bool(attrForced) {
+		return nil, NotFound(ref)
+	}
+	return item, err
+}
+
+func (s *Store) anyItem(ctx context.Context, ref Ref) (*table.Item, error) {
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, NotFound(ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get deployment: %w", err)
+	}
+	return item, nil
+}
+
+// NotFound is the fault of a deployment that does not exist in its workspace.
+func NotFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Deployment ID %s not found.", ref.Deployment)
+}
+
+// GetRevision returns a revision with the deployment that it is of. The deployment is read first: a revision that is still queued when its slot has
+// gone to a newer one stays so, which makes it SKIPPED.
+func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
+	d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
+	if err != nil {
+		return Deployment{}, revision.Revision{}, err
+	}
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Deployment{}, revision.Revision{}, fault.New(fault.NotFound, "Revision ID %s not found.", ref.Revision)
+	}
+	if err != nil {
+		return Deployment{}, revision.Revision{}, fmt.Errorf("get revision: %w", err)
+	}
+	r, err := revision.Decode(ref, item, d.Slot)
+	return d, r, err
+}
+
+// after returns the present time, moved behind the newest revision if need be, so that revisions sort by creation even when the
+// clocks of two hosts differ.
+func (s *Store) after(latest string) time.Time {
+	now := s.now()
+	if next := id.Time(latest).Add(time.Microsecond); next.After(now) {
+		return next
+	}
+	return now
+}

@@ -1,0 +1,100 @@
+package deployment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// TracingProject is where the traces of a deployment's agent belong. It has the deployment's name, and comes to be in the same transaction.
+//
+// It outlives its deployment unless it is deleted with it. As a name must be free when its deployment is gone, the next deployment of the name takes the project
+// over, with the traces of the one before.
+type TracingProject struct {
+	ID, Name string
+	// Deployment is whose it is, "" when that was deleted.
+	Deployment       string
+	Created, Updated time.Time
+}
+
+const (
+	kindProject = "tracing_project"
+	attrProject = "project"
+	attrOwner   = "deployment"
+)
+
+// TracingProject returns the tracing project of a deployment.
+func (s *Store) TracingProject(ctx context.Context, ref Ref) (TracingProject, error) {
+	d, err := s.Get(ctx, ref)
+	if err != nil {
+		return TracingProject{}, err
+	}
+	p, err := s.project(ctx, d.Workspace, d.Name)
+	if errors.Is(err, table.ErrNotFound) || (err == nil && p.ID != d.TracingProject) {
+		return TracingProject{}, fault.New(fault.NotFound, "The tracing project of deployment ID %s was deleted.", ref.Deployment)
+	}
+	return p, err
+}
+
+func (s *Store) project(ctx context.Context, workspace, name string) (TracingProject, error) {
+	item, err := s.table.Get(ctx, keys.TracingProject(workspace, name))
+	if err != nil {
+		return TracingProject{}, fmt.Errorf("get tracing project: %w", err)
+	}
+	if err := record.Check(item, kindProject); err != nil {
+		return TracingProject{}, err
+	}
+	p := TracingProject{ID: item.Text(attrProject), Name: name, Deployment: item.Text(attrOwner)}
+	p.Created, p.Updated, err = record.Times(item)
+	return p, err
+}
+
+// claimProject returns the write that gives a new deployment, or one that is undeleted, its tracing project: a new one, or the one that an earlier deployment of the name
+// left. It notes the project's id on the deployment.
+func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) (table.Write, error) {
+	key := keys.TracingProject(d.Workspace, d.Name)
+	p, err := s.project(ctx, d.Workspace, d.Name)
+	switch {
+	case errors.Is(err, table.ErrNotFound):
+		d.TracingProject = id.New(now)
+		attrs := record.Attrs(kindProject, now, table.Attrs{attrProject: d.TracingProject, attrOwner: d.Deployment})
+		return table.Put{Item: table.Item{Key: key, Attrs: attrs}, If: table.Absent()}, nil
+	case err != nil:
+		return nil, err
+	case p.Deployment != "":
+		return nil, taken(d.Name)
+	default:
+		d.TracingProject = p.ID
+		return record.Change(key, now, table.Attrs{attrOwner: d.Deployment}, table.Equals(attrOwner, "")), nil
+	}
+}
+
+// leaveProject returns the write that a deployment's tracing project gets when it is deleted.
+func (d Deployment) leaveProject(now time.Time, erase bool) table.Write {
+	key := keys.TracingProject(d.Workspace, d.Name)
+	if erase {
+		return table.Delete{Key: key}
+	}
+	return record.Change(key, now, table.Attrs{attrOwner: ""}, table.Equals(attrOwner, d.Deployment))
+}
+
+// eraseProject deletes the tracing project of a deployment that was deleted without it, unless a new deployment has taken it over.
+func (s *Store) eraseProject(ctx context.Context, d Deployment) error {
+	err := s.table.Transact(ctx, table.Delete{
+		Key: keys.TracingProject(d.Workspace, d.Name), If: table.All(table.Equals(attrOwner, ""), table.Equals(attrProject, d.TracingProject)),
+	})
+	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("delete tracing project: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package deployment
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// unnamed is how long an upload is kept that no revision names: until then it may yet be.
+const unnamed = 24 * time.Hour
+
+// Upload returns where the tarball of the deployment's next revision can be uploaded, and what the revision is to call it. base is the address under which the
+// client reaches this server.
+func (s *Store) Upload(ctx context.Context, ref Ref, base string) (upload.Ref, upload.Grant, error) {
+	d, err := s.Get(ctx, ref)
+	if err != nil {
+		return upload.Ref{}, upload.Grant{}, err
+	}
+	if err := d.mustLive(); err != nil {
+		return upload.Ref{}, upload.Grant{}, err
+	}
+	if d.Source != revision.InternalSource {
+		return upload.Ref{}, upload.Grant{}, fault.New(fault.Invalid, "Upload URLs are only available for 'internal_source' source deployments; the source of this one is '%s'.", d.Source)
+	}
+	if s.uploads == nil {
+		return upload.Ref{}, upload.Grant{}, fault.New(fault.Unavailable, "This server has no place for uploads.")
+	}
+	to := upload.Ref{Workspace: d.Workspace, Deployment: d.Deployment, Upload: id.New(s.now())}
+	grant, err := s.uploads.Grant(ctx, to, base)
+	if err != nil {
+		return upload.Ref{}, upload.Grant{}, fmt.Errorf("grant an upload: %w", err)
+	}
+	return to, grant, nil
+}
+
+// ForgetUploads erases the uploads of a deployment that neither a revision with a build nor the next one is made from, unless they are new.
+func (s *Store) ForgetUploads(ctx context.Context, d Deployment, uploads upload.Store) error {
+	if d.Source != revision.InternalSource {
+		return nil
+	}
+	named, err := s.namedUploads(ctx, d.Ref)
+	if err != nil {
+		return err
+	}
+	young := s.now().Add(-unnamed)
+	return upload.Prune(ctx, uploads, d.Workspace, d.Deployment, func(ref upload.Ref) bool { return named[ref.Path()] || id.Time(ref.Upload).After(young) })
+}
+
+// namedUploads are what the next revision would be made from, and what the newest ones were, but for those that have no build any more, or never had one.
+func (s *Store) namedUploads(ctx context.Context, ref Ref) (map[string]bool, error) {
+	d, err := s.Get(ctx, ref) // as it is now
+	if err != nil {
+		return nil, err
+	}
+	named := map[string]bool{}
+	name := func(c revision.Config) {
+		if c.TarballPath != nil {
+			named[*c.TarballPath] = true
+		}
+	}
+	name(d.RevisionConfig)
+	query := keys.Revisions(d.Workspace, d.Deployment)
+	query.Reverse, query.Limit = true, buildPage
+	for range buildPages {
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("query revisions: %w", err)
+		}
+		for _, item := range page.Items {
+			r, err := revision.Decode(d.Revision(keys.RevisionID(item.Key)), item, d.Slot)
+			if err != nil {
+				return nil, err
+			}
+			if !r.Status.Terminal() || r.Status == revision.Deployed && !r.Forgotten {
+				name(r.Config)
+			}
+		}
+		if query.Cursor = page.Cursor; page.Cursor == "" {
+			break
+		}
+	}
+	return named, nil
+}

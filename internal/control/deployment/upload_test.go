@@ -1,0 +1,143 @@
+package deployment_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// uploads is an upload.Store that has what it granted.
+type uploads struct {
+	kept []upload.Ref
+	base string
+}
+
+func (u *uploads) Grant(_ context.Context, ref upload.Ref, base string) (upload.Grant, error) {
+	u.kept, u.base = append(u.kept, ref), base
+	return upload.Grant{URL: base + ref.Path()}, nil
+}
+
+func (u *uploads) List(_ context.Context, workspace, deployment string) (found []upload.Ref, err error) {
+	for _, ref := range u.kept {
+		if ref.Workspace == workspace && ref.Deployment == deployment {
+			found = append(found, ref)
+		}
+	}
+	return found, nil
+}
+
+func (u *uploads) Remove(_ context.Context, _, _ string, refs []upload.Ref) error {
+	u.kept = slices.DeleteFunc(u.kept, func(ref upload.Ref) bool { return slices.Contains(refs, ref) })
+	return nil
+}
+
+// uploading is a store that takes uploads, and a deployment without any.
+func uploading(t *testing.T) (*fixture, *uploads, deployment.Deployment) {
+	t.Helper()
+	f, kept := setUp(t), &uploads{}
+	f.Store = deployment.NewStore(deployment.Config{
+		Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Listeners: f.listeners, Integrations: f.integrations, Uploads: kept,
+	})
+	return f, kept, f.create(t, deployment.NewDeployment{Workspace: fromGit("").Workspace, Name: "uploaded", Source: revision.InternalSource})
+}
+
+// upload makes a revision of a new upload.
+func (f *fixture) upload(t *testing.T, ref deployment.Ref) upload.Ref {
+	t.Helper()
+	to, grant, err := f.Upload(t.Context(), ref, "https://slipway.test/")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grant.URL != "https://slipway.test/"+to.Path() {
+		t.Errorf("it is to be uploaded to %s", grant.URL)
+	}
+	f.patch(t, ref, deployment.Patch{RevisionConfig: revision.Config{TarballPath: new(to.Path())}})
+	return to
+}
+
+// TestUploadsGoWithTheBuildsThatAreMadeFromThem deploys many, of which a few builds are kept.
+func TestUploadsGoWithTheBuildsThatAreMadeFromThem(t *testing.T) {
+	t.Parallel()
+	f, kept, d := uploading(t)
+	var all []upload.Ref
+	next := func(end func(context.Context, deployment.Deployment, revision.Revision) error) {
+		all = append(all, f.upload(t, d.Ref))
+		at, r := f.carry(t, d.Ref)
+		if err := end(t.Context(), at, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	fail := func(ctx context.Context, d deployment.Deployment, r revision.Revision) error {
+		return f.Fail(ctx, d, r, build.ReasonSourceInvalid, "no tarball")
+	}
+	for range 2 {
+		next(f.Promote)
+	}
+	next(fail)
+	for range 2 {
+		next(f.Promote)
+	}
+	forget := func() {
+		t.Helper()
+		at := f.get(t, d.Ref)
+		err := f.ForgetBuilds(t.Context(), at, 2, func(context.Context, string) error { return nil })
+		if err := errors.Join(err, f.ForgetUploads(t.Context(), at, kept)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	forget()
+	if diff := cmp.Diff(all, kept.kept); diff != "" {
+		t.Errorf("while all are new (-want +got):\n%s", diff)
+	}
+	f.clock.move(25 * time.Hour)
+	waiting, _, err := f.Upload(t.Context(), d.Ref, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	forget()
+	if diff := cmp.Diff(append(all[3:], waiting), kept.kept); diff != "" {
+		t.Errorf("a day later (-want +got):\n%s", diff)
+	}
+	// One that failed is the next to be tried, while nothing else is uploaded.
+	next(fail)
+	f.clock.move(25 * time.Hour)
+	forget()
+	if diff := cmp.Diff(all[3:], kept.kept); diff != "" {
+		t.Errorf("another day later (-want +got):\n%s", diff)
+	}
+}
+
+// TestOnlyUploadedSourcesHaveUploads asks for places of others.
+func TestOnlyUploadedSourcesHaveUploads(t *testing.T) {
+	t.Parallel()
+	f, kept, d := uploading(t)
+	refused := func(ref deployment.Ref, kind fault.Kind, words string) {
+		t.Helper()
+		if _, _, err := f.Upload(t.Context(), ref, ""); !fault.Is(err, kind) || !strings.Contains(err.Error(), words) {
+			t.Errorf("got %v", err)
+		}
+	}
+	git := f.create(t, fromGit("git"))
+	refused(git.Ref, fault.Invalid, "only available for 'internal_source' source deployments")
+	if err := f.Delete(t.Context(), d.Ref); err != nil {
+		t.Fatal(err)
+	}
+	refused(d.Ref, fault.Conflict, "is being deleted")
+	f.Store = deployment.NewStore(deployment.Config{Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now})
+	other := f.create(t, deployment.NewDeployment{Workspace: fromGit("").Workspace, Name: "other", Source: revision.InternalSource})
+	refused(other.Ref, fault.Unavailable, "no place for uploads")
+	if len(kept.kept) != 0 {
+		t.Errorf("granted %v", kept.kept)
+	}
+}

@@ -1,0 +1,196 @@
+package deployment
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+)
+
+// rules collects the rules between fields that a request breaks, to report them all at once.
+type rules struct{ broken []string }
+
+func (r *rules) breaks(format string, args ...any) {
+	r.broken = append(r.broken, fmt.Sprintf(format, args...))
+}
+
+func (r *rules) err() error {
+	if len(r.broken) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s", strings.Join(r.broken, " "))
+}
+
+// validate checks the rules between the fields of a deployment as it would be after a request.
+func validate(ref Ref, spec Spec, secrets []Secret) error {
+	r := new(rules)
+	if !slices.Contains(sources, spec.Source) {
+		r.breaks("source must be %s, not %q.", anyOf(sources), spec.Source)
+		return r.err()
+	}
+	r.members(spec)
+	switch spec.Source {
+	case revision.GitHub:
+		r.github(spec)
+	case revision.ExternalDocker:
+		r.externalDocker(spec)
+	case revision.InternalSource:
+		r.internalSource(ref, spec)
+	}
+	r.command("source_config.install_command", spec.SourceConfig.InstallCommand)
+	r.command("source_config.build_command", spec.SourceConfig.BuildCommand)
+	r.secrets(spec.Source, secrets)
+	r.references(spec, secrets)
+	r.canary(spec)
+	return r.err()
+}
+
+func (r *rules) github(spec Spec) {
+	c := spec.SourceConfig
+	if c.RepoURL == nil {
+		r.breaks("source_config.repo_url is required when source is github.")
+	} else {
+		r.repoURL(*c.RepoURL)
+	}
+	ref := spec.RevisionConfig.RepoRef
+	if ref == nil || *ref == "" {
+		r.breaks("source_revision_config.repo_ref is required when source is github.")
+		return
+	}
+	tag := strings.HasPrefix(*ref, "refs/tags/")
+	if !tag && strings.HasPrefix(*ref, "refs/") {
+		r.breaks("source_revision_config.repo_ref must be a branch's bare name or a tag's full path (refs/tags/...), not %q.", *ref)
+	}
+	if tag && c.BuildOnPush != nil && *c.BuildOnPush {
+		r.breaks("source_config.build_on_push must be false when source_revision_config.repo_ref is a tag (%s).", *ref)
+	}
+}
+
+func (r *rules) externalDocker(spec Spec) {
+	c := spec.SourceConfig
+	if spec.RevisionConfig.ImageURI == nil || *spec.RevisionConfig.ImageURI == "" {
+		r.breaks("source_revision_config.image_uri is required when source is external_docker.")
+	}
+	if c.ListenerID == nil && c.ListenerConfig != nil && c.ListenerConfig.K8sNamespace != nil {
+		r.breaks("source_config.listener_config.k8s_namespace needs a source_config.listener_id.")
+	}
+}
+
+// repoSchemes are the transports that a repository may be cloned by.
+var repoSchemes = []string{"https", "http", "ssh", "git", "file"}
+
+func (r *rules) repoURL(raw string) {
+	if scp := strings.Index(raw, ":"); scp > 0 && !strings.Contains(raw, "://") && strings.Contains(raw[:scp], "@") {
+		return // user@host:path, ssh's short form
+	}
+	u, err := url.Parse(raw)
+	if err != nil || !slices.Contains(repoSchemes, u.Scheme) || (u.Host == "" && (u.Scheme != "file" || u.Path == "")) {
+		r.breaks("source_config.repo_url must be the URL of a git repository (https, ssh or file).")
+		return
+	}
+	// git is told credentials line by line, as "user:password".
+	if _, credentials := cutCredentials(raw); strings.ContainsFunc(credentials, unicode.IsControl) || strings.Contains(u.User.Username(), ":") {
+		r.breaks("source_config.repo_url has credentials that cannot be used: no control characters, and no colon in the user name.")
+	}
+}
+
+// shellMeta are the characters that a command may not hold, as it is run by a shell.
+const shellMeta = "'\"`\\\n\r\x00\t|;$<>"
+
+func (r *rules) command(field string, command *string) {
+	if command == nil {
+		return
+	}
+	if strings.ContainsAny(*command, shellMeta) || strings.Contains(strings.ReplaceAll(*command, "&&", ""), "&") {
+		r.breaks("%s may not hold quotes, backslashes, line breaks, tabs or any of ` | ; $ < > &, except &&.", field)
+	}
+}
+
+const (
+	// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the environment of an agent as JSON of up to 64 KiB, in which the build and the
+	// platform have a part too.
+	maxSecrets = workspacesecret.MaxSize
+	// maxReferred is how many secrets of the workspace a deployment may refer to.
+	maxReferred = 20
+)
+
+func (r *rules) secrets(source revision.Source, secrets []Secret) {
+	seen := map[string]bool{}
+	environment := map[string]string{}
+	for _, secret := range secrets {
+		environment[secret.Name] = secret.Value
+	}
+	if size := len(record.Encode(environment)); size > maxSecrets {
+		r.breaks("secrets may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)
+	}
+	for i, secret := range secrets {
+		r.variable(source, "secrets", i, secret.Name, seen)
+		switch {
+		case secret.Value == Redacted:
+			r.breaks("secrets[%d].value of %s stands for a value that is not shown, and there is none. Send the value.", i, secret.Name)
+		case strings.ContainsRune(secret.Value, 0):
+			r.breaks("secrets[%d].value holds a NUL character, which an environment variable cannot.", i)
+		}
+	}
+}
+
+// references checks the names of those to secrets. Whether the secrets are there, refer finds, or a listener in its cluster.
+func (r *rules) references(spec Spec, secrets []Secret) {
+	if referred := len(secretNames(spec.SecretReferences)); referred > maxReferred && spec.SourceConfig.ListenerID == nil {
+		r.breaks("secret_references may name %d secrets; these name %d.", maxReferred, referred)
+	}
+	seen := map[string]bool{}
+	for _, secret := range secrets {
+		seen[secret.Name] = true
+	}
+	for i, reference := range spec.SecretReferences {
+		r.variable(spec.Source, "secret_references", i, reference.Name, seen)
+	}
+}
+
+// variable checks the name of an environment variable, the i-th of a list, among those that were seen before.
+func (r *rules) variable(source revision.Source, list string, i int, name string, seen map[string]bool) {
+	switch {
+	case !environmentName(name):
+		r.breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
+	case reserved(source, name):
+		r.breaks("%s[%d].name %s is set by the platform.", list, i, name)
+	case seen[name]:
+		r.breaks("%s[%d].name %s is given twice.", list, i, name)
+	}
+	seen[name] = true
+}
+
+func environmentName(name string) bool {
+	if name == "" || (name[0] >= '0' && name[0] <= '9') {
+		return false
+	}
+	for _, c := range name {
+		if c != '_' && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z') {
+			return false
+		}
+	}
+	return true
+}
+
+// reservedNames are the environment variables that the platform sets itself, so that a request may not.
+var reservedNames = strings.Fields(`
+	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO
+	FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI
+	PLATFORM_FRAMEWORK_GIT_REF PLATFORM_FRAMEWORK_GIT_REF_SHA FRAMEWORK_AUTH_TYPE PLATFORM_AUTH_ENDPOINT PLATFORM_TENANT_ID
+	PLATFORM_AUTH_VERIFY_TENANT_ID PLATFORM_HOST_PROJECT_ID PLATFORM_HOST_PROJECT_NAME PLATFORM_HOST_REVISION_ID LOG_JSON
+	LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED
+	PLATFORM_DEPLOYMENT_NAME FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PORT HOST`)
+
+// machineNames are those that are set of the machine which an agent without an image of its own runs on. A container's are its image's business.
+var machineNames = []string{"PATH", "HOME", "TMPDIR", "MOUNT_PREFIX"}
+
+func reserved(source revision.Source, name string) bool {
+	return slices.Contains(reservedNames, name) || strings.HasPrefix(name, "SLIPWAY_") || (!source.IsImage() && slices.Contains(machineNames, name))
+}

@@ -1,0 +1,124 @@
+package integration
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Check tells whether a repository may be cloned with an integration, as far as that can be told without asking anybody: a deployment is created
+// also while GitHub is away. Every rule that is broken is a fault.Invalid. use returns the writes that note a deployment with the integration, which
+// cannot be deleted then; they belong into the transaction that creates the deployment, and their conditions fail when the integration was changed
+// meanwhile, so that Check is to be asked again.
+func (s *Service) Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error) {
+	ref := Ref{workspace, integrationID}
+	found, err := s.find(ctx, ref, repoURL)
+	if err != nil {
+		return nil, err
+	}
+	return func(deployment string, now time.Time) []table.Write { return found.use(ref, deployment, now) }, nil
+}
+
+// CloneCredentials returns "user:password" for a clone of the repository with the integration: build.Spec.Credentials. A fault.Unavailable may go away
+// by itself; any other fault does not, and says to people what to do.
+func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error) {
+	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
+	if err != nil {
+		return "", err
+	}
+	if found.sealed != nil {
+		token, err := s.sealer.Open(ctx, found.credential.bound(), found.sealed)
+		if err != nil {
+			return "", fmt.Errorf("open credential %s: %w", integrationID, err)
+		}
+		return found.credential.User + ":" + string(token), nil
+	}
+	token, err := s.token(ctx, found.installation, found.repo)
+	if err != nil {
+		return "", err
+	}
+	return "x-access-token:" + token, nil
+}
+
+// CloneRefused asks anew for what a clone got that was refused, and returns the fault that says why: another process may have heard that the
+// installation changed while this one still held a token.
+func (s *Service) CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error {
+	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
+	if err != nil || found.sealed != nil {
+		return err
+	}
+	s.Changed(found.installation.InstallationID)
+	_, err = s.token(ctx, found.installation, found.repo)
+	return err
+}
+
+// means is what a repository is cloned with: an installation, or credentials.
+type means struct {
+	// item is what is stored of either.
+	item         *table.Item
+	installation Installation
+	repo         repository
+	credential   Credential
+	sealed       []byte
+}
+
+// find reads an integration, and holds it against the repository's URL. No fault repeats the URL, which may have a password in it.
+func (s *Service) find(ctx context.Context, ref Ref, repoURL string) (means, error) {
+	unknown := fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", ref.Integration)
+	if !id.Valid(ref.Integration) {
+		return means{}, unknown
+	}
+	items, err := s.table.GetBatch(ctx, keys.GitHubIntegration(ref.Workspace, ref.Integration), ref.credentialKey())
+	if err != nil {
+		return means{}, fmt.Errorf("get integration: %w", err)
+	}
+	u, parseErr := url.Parse(repoURL)
+	if (items[0] != nil || items[1] != nil) && (parseErr != nil || u.Scheme != "https" || u.Host == "") {
+		return means{}, fault.New(fault.Invalid, "source_config.repo_url must be an https URL when there is a source_config.integration_id.")
+	}
+	switch {
+	case items[0] != nil:
+		return s.withInstallation(ctx, ref, items[0], u)
+	case items[1] != nil:
+		c, err := decodeCredential(ref.Workspace, items[1])
+		if err == nil && c.Host != plainHost(u) {
+			err = fault.New(fault.Invalid, "source_config.repo_url is at %s; the credentials of integration ID %s are for %s.", plainHost(u), ref.Integration, c.Host)
+		}
+		return means{item: items[1], credential: c, sealed: items[1].Body}, err
+	default:
+		return means{}, unknown
+	}
+}
+
+// repositoryPath matches owner/name as GitHub takes them.
+var repositoryPath = regexp.MustCompile(`^/([A-Za-z0-9_-][A-Za-z0-9_.-]*)/([A-Za-z0-9_.-]+?)(?:\.git)?/?$`)
+
+func (s *Service) withInstallation(ctx context.Context, ref Ref, item *table.Item, u *url.URL) (means, error) {
+	host, err := s.gitHubHost(ctx)
+	if err != nil {
+		return means{}, err
+	}
+	i, err := decodeInstallation(ref.Workspace, item)
+	if err != nil {
+		return means{}, err
+	}
+	if item.Bool(attrIsLeaving) {
+		return means{}, fault.New(fault.Invalid, "source_config.integration_id: integration ID %s is being deleted.", ref.Integration)
+	}
+	if plainHost(u) != host {
+		return means{}, fault.New(fault.Invalid, "source_config.repo_url is at %s; integration ID %s is for %s.", plainHost(u), ref.Integration, host)
+	}
+	parts := repositoryPath.FindStringSubmatch(u.Path)
+	if parts == nil || strings.Trim(parts[2], ".") == "" || parts[2] == ".git" {
+		return means{}, fault.New(fault.Invalid, "source_config.repo_url must name a repository at %s, as https://%s/owner/name.", host, host)
+	}
+	return means{item: item, installation: i, repo: repository{parts[1], parts[2]}}, nil
+}

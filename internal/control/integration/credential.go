@@ -1,0 +1,208 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Credential is what a workspace clones https URLs of a git host with. Its token is never read back.
+type Credential struct {
+	Ref
+	// Host is in lower case, with its port unless that is https's own.
+	Host, User       string
+	Created, Updated time.Time
+}
+
+const (
+	kindCredential = "git_credential"
+	attrHost       = "host"
+	attrUser       = "user"
+
+	maxHost  = 261 // a name and a port
+	maxUser  = 256
+	maxToken = 8 << 10
+)
+
+func (r Ref) credentialKey() table.Key { return keys.GitCredential(r.Workspace, r.Integration) }
+
+func (r Ref) bound() secret.Bound {
+	return secret.Bound{Workspace: r.Workspace, Resource: r.Integration}
+}
+
+func decodeCredential(workspace string, item *table.Item) (Credential, error) {
+	c := Credential{Ref: Ref{workspace, item.Key.SK}, Host: item.Text(attrHost), User: item.Text(attrUser)}
+	var err error
+	c.Created, c.Updated, err = record.Times(item)
+	return c, errors.Join(record.Check(item, kindCredential), err)
+}
+
+// NewCredential is the request to create a Credential.
+type NewCredential struct {
+	Workspace, Host, User, Token string
+}
+
+// CreateCredential stores credentials. One that cannot be used is a fault.Invalid.
+func (s *Service) CreateCredential(ctx context.Context, request NewCredential) (Credential, error) {
+	host, ok := parseHost(request.Host)
+	if !ok {
+		return Credential{}, fault.New(fault.Invalid, "host must be the name of a git host, with a port if it is not https's own, as git.example.com:8443.")
+	}
+	if err := checkUser(request.User); err != nil {
+		return Credential{}, err
+	}
+	if err := checkToken(request.Token); err != nil {
+		return Credential{}, err
+	}
+	now := s.now()
+	c := Credential{Ref: Ref{request.Workspace, id.New(now)}, Host: host, User: request.User, Created: now, Updated: now}
+	sealed, err := s.sealer.Seal(ctx, c.bound(), []byte(request.Token))
+	if err != nil {
+		return Credential{}, fmt.Errorf("seal credential: %w", err)
+	}
+	err = s.table.Transact(ctx, table.Put{
+		Item: table.Item{
+			Key: c.credentialKey(), Attrs: record.Attrs(kindCredential, now, table.Attrs{attrHost: host, attrUser: c.User}), Body: sealed,
+		},
+		If: table.Absent(),
+	}, audit.New(ctx, audit.CreateIntegration, c.Integration, host).Write(c.Workspace, now))
+	if err != nil {
+		return Credential{}, fmt.Errorf("create credential: %w", err)
+	}
+	return c, nil
+}
+
+// parseHost returns the plain form of a host.
+func parseHost(text string) (string, bool) {
+	u, err := url.Parse("https://" + text)
+	if err != nil || len(text) > maxHost || u.Hostname() == "" || u.Host != text || u.User != nil || strings.ContainsFunc(text, unicode.IsSpace) {
+		return "", false
+	}
+	return plainHost(u), true
+}
+
+// checkUser and checkToken refuse what cannot be handed to git, which is told credentials line by line, as "user:password".
+func checkUser(user string) error {
+	if user == "" || len(user) > maxUser || strings.Contains(user, ":") || strings.ContainsFunc(user, unicode.IsControl) {
+		return fault.New(fault.Invalid, "user must have 1 to %d bytes, with neither control characters nor a colon.", maxUser)
+	}
+	return nil
+}
+
+func checkToken(token string) error {
+	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, unicode.IsControl) {
+		return fault.New(fault.Invalid, "token must have 1 to %d bytes, without control characters.", maxToken)
+	}
+	return nil
+}
+
+// GetCredential returns credentials without their token; unknown ones are a fault.NotFound.
+func (s *Service) GetCredential(ctx context.Context, ref Ref) (Credential, error) {
+	item, err := s.credential(ctx, ref)
+	if err != nil {
+		return Credential{}, err
+	}
+	return decodeCredential(ref.Workspace, item)
+}
+
+func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) {
+	if !id.Valid(ref.Integration) {
+		return nil, notFound(ref)
+	}
+	item, err := s.table.Get(ctx, ref.credentialKey())
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, notFound(ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get credential: %w", err)
+	}
+	return item, nil
+}
+
+// CredentialPage returns up to size of a workspace's credentials, oldest first, and the cursor of the next page, "" after the last.
+func (s *Service) CredentialPage(ctx context.Context, workspace string, size int, cursor string) ([]Credential, string, error) {
+	query := keys.GitCredentials(workspace)
+	query.Limit, query.Cursor = size, cursor
+	if _, err := query.Place(); err != nil {
+		return nil, "", badCursor()
+	}
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, "", fmt.Errorf("list credentials: %w", err)
+	}
+	found, err := decodeAll(workspace, page.Items, decodeCredential)
+	return found, page.Cursor, err
+}
+
+// CredentialPatch is a request to change credentials. A nil member changes nothing. The host stays: deployments name the credentials for it.
+type CredentialPatch struct{ User, Token *string }
+
+// PatchCredential gives credentials another user or token, as when the token was renewed.
+func (s *Service) PatchCredential(ctx context.Context, ref Ref, patch CredentialPatch) (Credential, error) {
+	now := s.now()
+	change := record.Change(ref.credentialKey(), now, nil, table.Cond{})
+	if patch.User != nil {
+		if err := checkUser(*patch.User); err != nil {
+			return Credential{}, err
+		}
+		change.Set[attrUser] = *patch.User
+	}
+	if patch.Token != nil {
+		if err := checkToken(*patch.Token); err != nil {
+			return Credential{}, err
+		}
+		var err error
+		if change.Body, err = s.sealer.Seal(ctx, ref.bound(), []byte(*patch.Token)); err != nil {
+			return Credential{}, fmt.Errorf("seal credential: %w", err)
+		}
+	}
+	c, err := s.GetCredential(ctx, ref)
+	if err != nil || patch == (CredentialPatch{}) {
+		return c, err
+	}
+	err = s.table.Transact(ctx, change, audit.New(ctx, audit.UpdateIntegration, ref.Integration, c.Host).Write(ref.Workspace, now))
+	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
+		return Credential{}, notFound(ref)
+	}
+	if err != nil {
+		return Credential{}, fmt.Errorf("change credential: %w", err)
+	}
+	return s.GetCredential(ctx, ref)
+}
+
+// DeleteCredential erases credentials. Those that a deployment is built with are a fault.Conflict.
+func (s *Service) DeleteCredential(ctx context.Context, ref Ref) error {
+	for range contention {
+		item, err := s.credential(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if err := s.mustBeUnused(ctx, ref); err != nil {
+			return err
+		}
+		err = s.table.Transact(ctx,
+			table.Delete{Key: ref.credentialKey(), If: unchanged(item)},
+			audit.New(ctx, audit.DeleteIntegration, ref.Integration, item.Text(attrHost)).Write(ref.Workspace, s.now()),
+		)
+		if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("delete credential: %w", err)
+		}
+		return nil
+	}
+	return busy(ref)
+}

@@ -1,0 +1,176 @@
+package integration
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/rsa"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+	api "github.com/google/go-github/v88/github"
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+)
+
+// App is a GitHub App as GitHub has registered it. It needs the permissions contents (read), metadata (read) and, of organizations, members (read);
+// its setup must ask for the user's authorization during installation.
+type App struct {
+	ID int64
+	// Slug is its name in addresses.
+	Slug string
+	// ClientID and ClientSecret are for the consent of who installs it.
+	ClientID, ClientSecret string
+	// PrivateKey is the RSA key in PEM.
+	PrivateKey []byte
+	// WebURL is where people and git go, APIURL where the API is; empty is github.com. GitHub Enterprise: https://HOST and https://HOST/api/v3.
+	WebURL, APIURL string
+	// Transport makes the requests; nil is the default one.
+	Transport http.RoundTripper
+}
+
+const (
+	defaultWebURL = "https://github.com"
+	defaultAPIURL = "https://api.github.com"
+	// callTimeout bounds one call to GitHub, maxAnswer the size of its answer: a page of repositories has less than a megabyte.
+	callTimeout = 15 * time.Second
+	maxAnswer   = 8 << 20
+)
+
+// github speaks to GitHub.
+type github struct {
+	id           int64
+	slug         string
+	key          *rsa.PrivateKey
+	now          clock.Clock
+	web          *url.URL
+	apiURL       string
+	http         *http.Client
+	oauth        oauth2.Config
+	enterprising bool
+}
+
+func newGitHub(a App, now clock.Clock) (*github, error) {
+	key, err := jwt.ParseRSAPrivateKeyFromPEM(a.PrivateKey)
+	if err != nil {
+		return nil, errors.New("the private key of the GitHub App is not an RSA key in PEM")
+	}
+	if a.ID == 0 || a.Slug == "" || a.ClientID == "" || a.ClientSecret == "" {
+		return nil, errors.New("a GitHub App has an id, a slug, a client id and a client secret")
+	}
+	web, err := url.Parse(strings.TrimSuffix(cmp.Or(a.WebURL, defaultWebURL), "/"))
+	if err != nil || web.Scheme != "https" || web.Host == "" || web.User != nil {
+		return nil, errors.New("the web address of the GitHub App must be an https URL")
+	}
+	apiURL, err := url.Parse(strings.TrimSuffix(cmp.Or(a.APIURL, defaultAPIURL), "/") + "/")
+	if err != nil || apiURL.Scheme != "https" || apiURL.Host == "" || apiURL.User != nil {
+		return nil, errors.New("the API's address of the GitHub App must be an https URL")
+	}
+	transport := a.Transport
+	if transport == nil {
+		transport = http.DefaultTransport
+	}
+	g := &github{
+		id: a.ID, slug: a.Slug, key: key, now: now, web: web, apiURL: apiURL.String(), enterprising: web.Host != "github.com",
+		http: &http.Client{Transport: bounded{transport}, Timeout: callTimeout, CheckRedirect: stayOnHost},
+		oauth: oauth2.Config{
+			ClientID: a.ClientID, ClientSecret: a.ClientSecret,
+			Endpoint: oauth2.Endpoint{TokenURL: web.String() + "/login/oauth/access_token", AuthStyle: oauth2.AuthStyleInParams},
+		},
+	}
+	return g, nil
+}
+
+// installURL is where a person installs the App.
+func (g *github) installURL(state string) string {
+	folder := "apps"
+	if g.enterprising {
+		folder = "github-apps"
+	}
+	return fmt.Sprintf("%s/%s/%s/installations/new?state=%s", g.web, folder, url.PathEscape(g.slug), url.QueryEscape(state))
+}
+
+// stayOnHost follows redirects (of renamed repositories) on GitHub's own host only, as each request carries a token.
+func stayOnHost(next *http.Request, via []*http.Request) error {
+	if len(via) > 3 || next.URL.Host != via[0].URL.Host || next.URL.Scheme != via[0].URL.Scheme {
+		return http.ErrUseLastResponse
+	}
+	return nil
+}
+
+// bounded cuts what is too large to be an answer of GitHub's, which then is not JSON.
+type bounded struct{ http.RoundTripper }
+
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	return answer, nil
+}
+
+// as returns the API for the bearer of a token.
+func (g *github) as(token string) (*api.Client, error) {
+	// The library would hold calls back by the machine's clock, for all workspaces at once.
+	return api.NewClient(api.WithHTTPClient(g.http), api.WithURLs(&g.apiURL, nil), api.WithAuthToken(token), api.WithDisableRateLimitCheck())
+}
+
+// asApp returns the API for the App itself, with a JWT that outlives the call but not GitHub's limit of ten minutes. It begins a minute ago, as
+// clocks differ.
+func (g *github) asApp() (*api.Client, error) {
+	now := g.now()
+	claims := jwt.RegisteredClaims{
+		Issuer: strconv.FormatInt(g.id, 10), IssuedAt: jwt.NewNumericDate(now.Add(-time.Minute)), ExpiresAt: jwt.NewNumericDate(now.Add(8 * time.Minute)),
+	}
+	signed, err := jwt.NewWithClaims(jwt.SigningMethodRS256, claims).SignedString(g.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign JWT: %w", err)
+	}
+	return g.as(signed)
+}
+
+// plainHost is a URL's host in lower case, without https's own port.
+func plainHost(u *url.URL) string {
+	host := strings.ToLower(u.Host)
+	return strings.TrimSuffix(host, ":443")
+}
+
+// refusal is GitHub's answer to a request that failed; the zero value is none.
+type refusal struct {
+	code   int
+	header http.Header
+}
+
+func refused(err error) refusal {
+	var answer *http.Response
+	if e, ok := errors.AsType[*api.ErrorResponse](err); ok {
+		answer = e.Response
+	} else if e, ok := errors.AsType[*api.RateLimitError](err); ok {
+		answer = e.Response
+	} else if e, ok := errors.AsType[*api.AbuseRateLimitError](err); ok {
+		answer = e.Response
+	} else if e, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		answer = e.Response
+	}
+	if answer == nil {
+		return refusal{}
+	}
+	return refusal{answer.StatusCode, answer.Header}
+}
+
+// said is whether GitHub's words about a failure hold a text.
+func said(err error, text string) bool {
+	e, ok := errors.AsType[*api.ErrorResponse](err)
+	return ok && bytes.Contains(bytes.ToLower([]byte(e.Message)), []byte(text))
+}

@@ -1,0 +1,176 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/oauthstate"
+)
+
+const (
+	kindInstallRequest = "install_request"
+	attrState          = "state"
+	// installTime is how long a person may take to install the App.
+	installTime = time.Hour
+)
+
+// BeginInstall returns the link at which a person installs the App for the workspace: the interface's install_url.
+func (s *Service) BeginInstall(ctx context.Context, workspace string) (link string, err error) {
+	app, err := s.app(ctx)
+	if err != nil {
+		return "", err
+	}
+	now := s.now()
+	made := oauthstate.New(workspace, id.New(now))
+	err = s.table.Transact(ctx, table.Put{
+		Item: table.Item{
+			Key: requestKey(made), Attrs: record.Attrs(kindInstallRequest, now, table.Attrs{attrState: made.Hash()}), Expires: now.Add(installTime),
+		},
+		If: table.Absent(),
+	})
+	if err != nil {
+		return "", fmt.Errorf("create install request: %w", err)
+	}
+	return app.installURL(made.String()), nil
+}
+
+// Callback is what GitHub sends the browser back with. None of it is to be trusted.
+type Callback struct {
+	State, Code    string
+	InstallationID int64
+}
+
+// Check refuses a callback without an installation that somebody consented to, as a fault.Invalid.
+func (c Callback) Check() error {
+	if c.InstallationID <= 0 {
+		return fault.New(fault.Invalid, "The GitHub App is not installed yet: an owner of the organization has to approve it. Then open the link again.")
+	}
+	if c.Code == "" {
+		return fault.New(fault.Invalid, "GitHub sent no code: the App has to ask for the user's authorization during installation.")
+	}
+	return nil
+}
+
+// CompleteInstall binds an installation to the workspace whose state it is. Every callback that is not good is a fault.Invalid.
+func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installation, error) {
+	app, err := s.app(ctx)
+	if err != nil {
+		return Installation{}, err
+	}
+	asked, ok := oauthstate.Parse(back.State)
+	if !ok {
+		return Installation{}, badState()
+	}
+	if err := back.Check(); err != nil {
+		return Installation{}, err
+	}
+	if err := s.claim(ctx, asked); err != nil {
+		return Installation{}, err
+	}
+	account, err := app.confirm(ctx, back)
+	if err != nil {
+		return Installation{}, err
+	}
+	return s.bind(ctx, asked.Workspace, back.InstallationID, account)
+}
+
+// Installing returns the workspace that a callback's installation would be bound to, and uses nothing up: what a person is asked before CompleteInstall.
+// A state that is not good is a fault.Invalid.
+func (s *Service) Installing(ctx context.Context, text string) (workspace string, err error) {
+	asked, ok := oauthstate.Parse(text)
+	if !ok {
+		return "", badState()
+	}
+	item, err := s.table.Get(ctx, requestKey(asked))
+	if errors.Is(err, table.ErrNotFound) || err == nil && !asked.Opens(item.Text(attrState)) {
+		return "", badState()
+	}
+	if err != nil {
+		return "", fmt.Errorf("get install request: %w", err)
+	}
+	return asked.Workspace, nil
+}
+
+// claim uses a state up. Of two callbacks that carry it, one does.
+func (s *Service) claim(ctx context.Context, asked oauthstate.State) error {
+	err := s.table.Transact(ctx, table.Delete{Key: requestKey(asked), If: table.Equals(attrState, asked.Hash())})
+	if _, unknown := errors.AsType[*table.ConditionFailed](err); unknown {
+		return badState()
+	}
+	if err != nil {
+		return fmt.Errorf("claim install request: %w", err)
+	}
+	return nil
+}
+
+// confirm asks GitHub whether an installation is one of the App's, and whether it is up to the person who consented; it returns the account's name.
+// That there is such an installation says nothing about who sent its id, and that somebody can see it does not mean that all that it may read is theirs.
+func (g *github) confirm(ctx context.Context, back Callback) (account string, err error) {
+	app, err := g.asApp()
+	if err != nil {
+		return "", err
+	}
+	found, _, err := app.Apps.GetInstallation(ctx, back.InstallationID)
+	if refused(err).code == http.StatusNotFound {
+		return "", unconfirmed(back.InstallationID)
+	}
+	if err != nil {
+		return "", g.trouble(err, "the account")
+	}
+	at := found.GetAccount()
+	mine, err := g.owns(ctx, back.Code, at.GetType() == "User", at.GetID(), at.GetLogin())
+	if err != nil {
+		return "", err
+	}
+	if !mine || found.GetID() != back.InstallationID {
+		return "", unconfirmed(back.InstallationID)
+	}
+	return at.GetLogin(), nil
+}
+
+// owns tells whether the person that a code stands for is an account, or an owner of an organization.
+func (g *github) owns(ctx context.Context, code string, person bool, accountID int64, login string) (bool, error) {
+	token, err := g.oauth.Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.http), code)
+	if answer := refused(err); answer.code != 0 && answer.code < http.StatusInternalServerError && !answer.limited() {
+		return false, fault.New(fault.Invalid, "GitHub does not accept the code that it sent: it was used before, or has expired. Open the link again.")
+	}
+	if err != nil {
+		return false, fault.New(fault.Unavailable, "GitHub cannot say at present who you are. Open the link again later.") // err may quote GitHub's answer
+	}
+	user, err := g.as(token.AccessToken)
+	if err != nil {
+		return false, err
+	}
+	if person {
+		me, _, err := user.Users.Get(ctx, "")
+		return err == nil && accountID != 0 && me.GetID() == accountID, g.trouble(err, login)
+	}
+	membership, _, err := user.Organizations.GetOrgMembership(ctx, "", url.PathEscape(login))
+	if refused(err).code == http.StatusNotFound {
+		return false, nil
+	}
+	return err == nil && membership.GetState() == "active" && membership.GetRole() == "admin", g.trouble(err, login)
+}
+
+func unconfirmed(installation int64) error {
+	return fault.New(fault.Invalid,
+		"GitHub does not confirm that you may connect installation ID %d: only the account itself, or an owner of the organization, can.", installation)
+}
+
+func requestKey(s oauthstate.State) table.Key { return keys.InstallRequest(s.Workspace, s.Request) }
+
+// badState is the fault of every state that is not good, whatever the reason: who guesses learns nothing.
+func badState() error {
+	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Open the link of a new installation.")
+}

@@ -1,0 +1,234 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Installation is a workspace's use of an installation of the GitHub App: the interface's GithubIntegration.
+type Installation struct {
+	Ref
+	// InstallationID is GitHub's id of it, Name the account that it is installed at.
+	InstallationID   int64
+	Name             string
+	Created, Updated time.Time
+}
+
+const (
+	kindInstallation = "github_integration"
+	kindBinding      = "installation_binding"
+	kindGate         = "installation_gate"
+
+	attrInstallation = "installation"
+	attrName         = "name"
+	attrIntegration  = "integration"
+	attrIsLeaving    = "leaving"
+	attrTurn         = "turn"
+)
+
+func (i Installation) key() table.Key { return keys.GitHubIntegration(i.Workspace, i.Integration) }
+
+func decodeInstallation(workspace string, item *table.Item) (Installation, error) {
+	i := Installation{Ref: Ref{workspace, item.Key.SK}, InstallationID: item.Int(attrInstallation), Name: item.Text(attrName)}
+	var err error
+	i.Created, i.Updated, err = record.Times(item)
+	return i, errors.Join(record.Check(item, kindInstallation), err)
+}
+
+// GetInstallation returns an installation; an unknown one is a fault.NotFound.
+func (s *Service) GetInstallation(ctx context.Context, ref Ref) (Installation, error) {
+	item, err := s.installation(ctx, ref)
+	if err != nil {
+		return Installation{}, err
+	}
+	return decodeInstallation(ref.Workspace, item)
+}
+
+func (s *Service) installation(ctx context.Context, ref Ref) (*table.Item, error) {
+	if !id.Valid(ref.Integration) {
+		return nil, notFound(ref)
+	}
+	item, err := s.table.Get(ctx, keys.GitHubIntegration(ref.Workspace, ref.Integration))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, notFound(ref)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get installation: %w", err)
+	}
+	return item, nil
+}
+
+// Installations returns all of a workspace's installations, oldest first. There are as many as the organizations that its people own.
+func (s *Service) Installations(ctx context.Context, workspace string) ([]Installation, error) {
+	items, err := table.AllItems(ctx, s.table, keys.GitHubIntegrations(workspace))
+	if err != nil {
+		return nil, fmt.Errorf("list installations: %w", err)
+	}
+	return decodeAll(workspace, items, decodeInstallation)
+}
+
+// InstallationPage returns up to size of them, oldest first, and the cursor of the next page, "" after the last.
+func (s *Service) InstallationPage(ctx context.Context, workspace string, size int, cursor string) ([]Installation, string, error) {
+	query := keys.GitHubIntegrations(workspace)
+	query.Limit, query.Cursor = size, cursor
+	if _, err := query.Place(); err != nil {
+		return nil, "", badCursor()
+	}
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, "", fmt.Errorf("list installations: %w", err)
+	}
+	found, err := decodeAll(workspace, page.Items, decodeInstallation)
+	return found, page.Cursor, err
+}
+
+func decodeAll[T any](workspace string, items []*table.Item, decode func(string, *table.Item) (T, error)) ([]T, error) {
+	found := make([]T, 0, len(items))
+	for _, item := range items {
+		value, err := decode(workspace, item)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, value)
+	}
+	return found, nil
+}
+
+// bind gives the workspace an installation, which it has once: an integration id stays good when the App is installed again. One that is being removed is a
+// fault.Conflict.
+func (s *Service) bind(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
+	for range contention {
+		i, err := s.bindOnce(ctx, workspace, installation, name)
+		if !errors.Is(err, errTurn) {
+			return i, err
+		}
+	}
+	return Installation{}, fault.New(fault.Unavailable, "Installation ID %d is connected too often at a time to be connected once more.", installation)
+}
+
+func (s *Service) bindOnce(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
+	at, err := s.gate(ctx, installation)
+	if err != nil {
+		return Installation{}, err
+	}
+	if at.closed {
+		return Installation{}, leaving(installation)
+	}
+	now := s.now()
+	i := Installation{Ref: Ref{workspace, id.New(now)}, InstallationID: installation, Name: name, Created: now, Updated: now}
+	binding := keys.InstallationBinding(workspace, installation)
+	err = s.table.Transact(ctx,
+		table.Put{Item: table.Item{
+			Key:   binding,
+			Attrs: record.Attrs(kindBinding, now, table.Attrs{attrIntegration: i.Integration}),
+			Index: map[table.Index]table.Key{table.ByList: keys.InstallationBindingEntry(workspace, installation)},
+		}, If: table.Absent()},
+		table.Put{Item: table.Item{
+			Key:   i.key(),
+			Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
+		}, If: table.Absent()},
+		audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
+		at.next(now, false),
+	)
+	failed, ok := errors.AsType[*table.ConditionFailed](err)
+	switch {
+	case err == nil:
+		return i, nil
+	case ok && failed.Item != nil && failed.Item.Key == binding:
+		return s.bound(ctx, Ref{workspace, failed.Item.Text(attrIntegration)}, installation)
+	case ok:
+		return Installation{}, errTurn
+	default:
+		return Installation{}, fmt.Errorf("bind installation: %w", err)
+	}
+}
+
+// bound returns the installation that a workspace has already.
+func (s *Service) bound(ctx context.Context, ref Ref, installation int64) (Installation, error) {
+	item, err := s.installation(ctx, ref)
+	if err != nil {
+		return Installation{}, err
+	}
+	if item.Bool(attrIsLeaving) {
+		return Installation{}, leaving(installation)
+	}
+	return decodeInstallation(ref.Workspace, item)
+}
+
+func describe(installation int64, account string) string {
+	return fmt.Sprintf("GitHub installation %d of %s", installation, account)
+}
+
+// unbind takes an installation from its workspace, for a reason, if it is as expected. One that is gone, or was bound anew meanwhile, stays as it is.
+func (s *Service) unbind(ctx context.Context, i Installation, expected table.Cond, reason string) error {
+	now := s.now()
+	err := s.table.Transact(ctx,
+		table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID), If: table.Equals(attrIntegration, i.Integration)},
+		table.Delete{Key: i.key(), If: expected},
+		audit.New(ctx, audit.DeleteIntegration, i.Integration, reason).Write(i.Workspace, now),
+		gate{installation: i.InstallationID}.open(now),
+	)
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
+		if failed.Item != nil && failed.Item.Key == i.key() {
+			return busy(i.Ref)
+		}
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("unbind installation: %w", err)
+	}
+	return nil
+}
+
+// Workspaces returns the workspaces that an installation is bound to.
+func (s *Service) Workspaces(ctx context.Context, installation int64) ([]string, error) {
+	bindings, err := s.bindings(ctx, installation)
+	if err != nil {
+		return nil, err
+	}
+	workspaces := make([]string, 0, len(bindings))
+	for _, b := range bindings {
+		workspaces = append(workspaces, b.Workspace)
+	}
+	return workspaces, nil
+}
+
+func (s *Service) bindings(ctx context.Context, installation int64) ([]Ref, error) {
+	items, err := table.AllItems(ctx, s.table, keys.InstallationBindings(installation))
+	if err != nil {
+		return nil, fmt.Errorf("query bindings: %w", err)
+	}
+	bindings := make([]Ref, 0, len(items))
+	for _, item := range items {
+		if err := record.Check(item, kindBinding); err != nil {
+			return nil, err
+		}
+		bindings = append(bindings, Ref{keys.InstallationWorkspace(item.Key), item.Text(attrIntegration)})
+	}
+	return bindings, nil
+}
+
+// Removed notes that an installation was removed at GitHub: no workspace has it any more.
+func (s *Service) Removed(ctx context.Context, installation int64) error {
+	s.Changed(installation)
+	bindings, err := s.bindings(ctx, installation)
+	if err != nil {
+		return err
+	}
+	for _, ref := range bindings {
+		err = errors.Join(err, s.unbind(ctx, Installation{Ref: ref, InstallationID: installation}, table.Cond{}, "removed at GitHub"))
+	}
+	return err
+}
+
+// Changed notes that an installation may reach other repositories than before: tokens of it are asked for anew.
+func (s *Service) Changed(installation int64) { s.tokens.forget(installation) }

@@ -1,0 +1,144 @@
+package integration_test
+
+import (
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+)
+
+const (
+	workspace = "0197a000-0000-7000-8000-000000000001"
+	other     = "0197a000-0000-7000-8000-000000000002"
+	unknown   = "0197a000-0000-7000-8000-00000000ffff"
+)
+
+// fixture is a service on a SQLite file, with a GitHub and a clock that the test moves.
+type fixture struct {
+	*integration.Service
+	dir    string
+	table  *sqlite.Table
+	clock  *movingClock
+	github *githubtest.Server
+	config integration.Config
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	must(t, err)
+	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
+	must(t, err)
+	t.Cleanup(func() { must(t, tb.Close()) })
+	hub := githubtest.New(t, moving.Now)
+	f := &fixture{dir: dir, table: tb, clock: moving, github: hub}
+	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: app(hub)}
+	f.Service, err = integration.New(f.config)
+	must(t, err)
+	hub.Install(acme)
+	return f
+}
+
+func app(hub *githubtest.Server) *integration.App {
+	return &integration.App{
+		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
+		PrivateKey: githubtest.PrivateKey(), WebURL: hub.URL, APIURL: hub.APIURL(), Transport: hub.Client().Transport,
+	}
+}
+
+var (
+	agent  = githubtest.Repository{ID: 11, Owner: "acme", Name: "agent", DefaultBranch: "main"}
+	secret = githubtest.Repository{ID: 12, Owner: "acme", Name: "secret", DefaultBranch: "trunk"}
+	acme   = githubtest.Installation{ID: 77, Account: "acme", AccountID: 500, Repositories: []githubtest.Repository{agent, secret}}
+	ada    = githubtest.User{ID: 1, Login: "ada", Roles: map[string]string{"acme": "admin"}}
+)
+
+// movingClock is a clock that goes on by a microsecond each time it is read.
+type movingClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *movingClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(time.Microsecond)
+	return c.now
+}
+
+func (c *movingClock) move(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(by)
+}
+
+// begin returns the state of a new link.
+func (f *fixture) begin(t *testing.T, workspace string) (state string) {
+	t.Helper()
+	link, err := f.BeginInstall(t.Context(), workspace)
+	must(t, err)
+	u, err := url.Parse(link)
+	must(t, err)
+	return u.Query().Get("state")
+}
+
+// install goes through the link and the callback.
+func (f *fixture) install(t *testing.T, workspace string) integration.Installation {
+	t.Helper()
+	i, err := f.CompleteInstall(t.Context(), integration.Callback{State: f.begin(t, workspace), Code: f.github.Consent(ada), InstallationID: acme.ID})
+	must(t, err)
+	return i
+}
+
+func (f *fixture) repoURL(name string) string { return f.github.URL + "/" + name + ".git" }
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantFault checks an error's kind and words.
+func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Fatalf("got %v, want a fault of kind %s", err, kind)
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+// assertNoSecrets looks for secrets in all that was stored, and in more texts.
+func (f *fixture) assertNoSecrets(t *testing.T, secrets []string, more ...string) {
+	t.Helper()
+	texts := more
+	for _, name := range []string{"table.db", "table.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		texts = append(texts, string(text))
+	}
+	for _, text := range texts {
+		for _, secret := range append(secrets, f.github.Secrets()...) {
+			if at := strings.Index(text, secret); at >= 0 {
+				t.Errorf("a secret is in clear after %q", text[max(0, at-60):at])
+			}
+		}
+	}
+}

@@ -1,0 +1,106 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Config is what a Service works with.
+type Config struct {
+	Table  table.Table
+	Sealer secret.Sealer
+	Now    clock.Clock
+	// GitHub is the server's GitHub App; nil when it has none.
+	GitHub *App
+	// LoadGitHub fetches the App, in GitHub's place, when it is first needed; nil when there is none to fetch. A fetch that fails is tried again by
+	// the next who needs it.
+	LoadGitHub func(context.Context) (*App, error)
+	// GitHubURL is where the App's repositories are, for a service that only checks and needs no secrets for it; empty asks the App itself.
+	GitHubURL string
+}
+
+// Service reads and writes integrations, and speaks to GitHub.
+type Service struct {
+	table  table.Table
+	sealer secret.Sealer
+	now    clock.Clock
+	tokens tokens
+	// host is that of Config.GitHubURL.
+	host string
+
+	mu     sync.Mutex
+	github *github
+	load   func(context.Context) (*App, error)
+}
+
+// New returns a service. An App that cannot be used as it is configured is an error, which holds none of its secrets.
+func New(c Config) (*Service, error) {
+	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, tokens: tokens{held: map[tokenKey]token{}}, load: c.LoadGitHub}
+	if c.GitHub != nil {
+		var err error
+		if s.github, err = newGitHub(*c.GitHub, c.Now); err != nil {
+			return nil, err
+		}
+	}
+	if c.GitHubURL != "" {
+		u, err := url.Parse(c.GitHubURL)
+		if err != nil || u.Scheme != "https" || u.Host == "" {
+			return nil, errors.New("the web address of the GitHub App must be an https URL")
+		}
+		s.host = plainHost(u)
+	}
+	return s, nil
+}
+
+// Ref names an integration. Every read and write begins with the workspace.
+type Ref struct {
+	Workspace, Integration string
+}
+
+func notFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Integration ID %s not found.", ref.Integration)
+}
+
+// app is the server's App, without which nothing of GitHub's works.
+func (s *Service) app(ctx context.Context) (*github, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.github == nil && s.load != nil {
+		app, err := s.load(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("fetch GitHub App: %w", err)
+		}
+		if s.github, err = newGitHub(*app, s.now); err != nil {
+			return nil, err
+		}
+	}
+	if s.github == nil {
+		return nil, fault.New(fault.Conflict, "This server has no GitHub App. Its operator can register one; until then, use credentials for the git host.")
+	}
+	return s.github, nil
+}
+
+// gitHubHost is the host of the App's repositories.
+func (s *Service) gitHubHost(ctx context.Context) (string, error) {
+	if s.host != "" {
+		return s.host, nil
+	}
+	app, err := s.app(ctx)
+	if err != nil {
+		return "", err
+	}
+	return plainHost(app.web), nil
+}
+
+// badCursor is the fault of a cursor that the list did not make.
+func badCursor() error {
+	return fault.Shape(fault.Detail{Loc: []any{"query", "cursor"}, Msg: "The cursor is none that this list has returned.", Type: "value_error"})
+}

@@ -1,0 +1,190 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	api "github.com/google/go-github/v88/github"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+const (
+	// tokenRest is how long a token is good for at least when it is handed out. A clone takes its time, and a build may wait for its place until it is handed another.
+	tokenRest = 20 * time.Minute
+	// maxTokens bounds what is kept. Tokens are good for an hour, so that this many builds in one are no trouble.
+	maxTokens = 4096
+)
+
+// repository is a repository at GitHub. The zero value stands for all repositories of an installation.
+type repository struct{ owner, name string }
+
+func (r repository) String() string { return r.owner + "/" + r.name }
+
+// tokenKey is what a token is for. Names at GitHub do not tell cases apart.
+type tokenKey struct {
+	installation int64
+	repository   string
+}
+
+// token is an access token of an installation.
+type token struct {
+	value   string
+	expires time.Time
+}
+
+// tokens keeps access tokens until shortly before their end, in memory only.
+type tokens struct {
+	flight singleflight.Group
+	mu     sync.Mutex
+	held   map[tokenKey]token
+	// generation counts what was forgotten: an answer to a question that was asked before is used once, and not kept.
+	generation int
+}
+
+func (t *tokens) get(key tokenKey, now time.Time) (value string, generation int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if held, ok := t.held[key]; ok && now.Add(tokenRest).Before(held.expires) {
+		return held.value, t.generation
+	}
+	return "", t.generation
+}
+
+func (t *tokens) keep(key tokenKey, made token, generation int, now time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if generation != t.generation {
+		return
+	}
+	maps.DeleteFunc(t.held, func(_ tokenKey, held token) bool { return !now.Add(tokenRest).Before(held.expires) })
+	if len(t.held) < maxTokens {
+		t.held[key] = made
+	}
+}
+
+func (t *tokens) forget(installation int64) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.generation++
+	maps.DeleteFunc(t.held, func(key tokenKey, _ token) bool { return key.installation == installation })
+}
+
+// token returns a token that reads the contents of a repository of the installation or, for the zero repository, the metadata of all. Callers who ask
+// for the same at once share one question to GitHub, which goes on when one of them goes away.
+func (s *Service) token(ctx context.Context, i Installation, repo repository) (string, error) {
+	app, err := s.app(ctx)
+	if err != nil {
+		return "", err
+	}
+	key := tokenKey{i.InstallationID, strings.ToLower(repo.String())}
+	value, generation := s.tokens.get(key, s.now())
+	if value != "" {
+		return value, nil
+	}
+	name := fmt.Sprintf("%d %s %d", key.installation, key.repository, generation)
+	answers := s.tokens.flight.DoChan(name, func() (any, error) {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*callTimeout)
+		defer cancel()
+		if value, _ := s.tokens.get(key, s.now()); value != "" {
+			return value, nil // an answer came between the look and the question
+		}
+		made, err := app.ask(ctx, i, repo)
+		if err != nil {
+			return "", err
+		}
+		s.tokens.keep(key, made, generation, s.now())
+		return made.value, nil
+	})
+	select {
+	case answer := <-answers:
+		if answer.Err != nil {
+			return "", answer.Err
+		}
+		return answer.Val.(string), nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// ask asks GitHub for a token. The name of a repository means one of the installation's account, whatever the owner in the URL is, and GitHub does not
+// follow a rename here: what the name alone does not find is looked up.
+func (g *github) ask(ctx context.Context, i Installation, repo repository) (token, error) {
+	read := new("read")
+	if repo == (repository{}) {
+		made, err := g.create(ctx, i, api.InstallationTokenOptions{Permissions: &api.InstallationPermissions{Metadata: read}})
+		return made.token, g.trouble(err, i.Name)
+	}
+	options := api.InstallationTokenOptions{Repositories: []string{repo.name}, Permissions: &api.InstallationPermissions{Contents: read, Metadata: read}}
+	made, err := g.create(ctx, i, options)
+	if err == nil && len(made.repositories) == 1 && strings.EqualFold(made.repositories[0].GetFullName(), repo.String()) {
+		return made.token, nil
+	}
+	if err != nil && !unprocessable(err) {
+		return token{}, g.trouble(err, i.Name)
+	}
+	repositoryID, err := g.lookUp(ctx, i, repo)
+	if err != nil {
+		return token{}, err
+	}
+	options.Repositories, options.RepositoryIDs = nil, []int64{repositoryID}
+	made, err = g.create(ctx, i, options)
+	if unprocessable(err) {
+		return token{}, outOfReach(i, repo)
+	}
+	return made.token, g.trouble(err, i.Name)
+}
+
+// lookUp returns the id of a repository, which may have been renamed.
+func (g *github) lookUp(ctx context.Context, i Installation, repo repository) (int64, error) {
+	all, err := g.ask(ctx, i, repository{})
+	if err != nil {
+		return 0, err
+	}
+	client, err := g.as(all.value)
+	if err != nil {
+		return 0, err
+	}
+	found, _, err := client.Repositories.Get(ctx, repo.owner, repo.name)
+	if refused(err).code == http.StatusNotFound {
+		return 0, outOfReach(i, repo)
+	}
+	return found.GetID(), g.trouble(err, i.Name)
+}
+
+// granted is a token with what GitHub says that it may reach.
+type granted struct {
+	token
+	repositories []*api.Repository
+}
+
+func (g *github) create(ctx context.Context, i Installation, options api.InstallationTokenOptions) (granted, error) {
+	client, err := g.asApp()
+	if err != nil {
+		return granted{}, err
+	}
+	made, _, err := client.Apps.CreateInstallationToken(ctx, i.InstallationID, &options)
+	if err != nil {
+		return granted{}, err
+	}
+	if made.GetToken() == "" || made.GetExpiresAt().IsZero() {
+		return granted{}, errors.New("GitHub answered without a token")
+	}
+	return granted{token{made.GetToken(), made.GetExpiresAt().Time}, made.Repositories}, nil
+}
+
+func unprocessable(err error) bool {
+	return refused(err).code == http.StatusUnprocessableEntity
+}
+
+func outOfReach(i Installation, repo repository) error {
+	return fault.New(fault.Conflict, "The GitHub App's installation of %s has no access to the repository %s, or there is none. Select it in the settings of the installation at GitHub.",
+		i.Name, repo)
+}

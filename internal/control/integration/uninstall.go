@@ -1,0 +1,148 @@
+package integration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// gate is where those who bind an installation and who removes it take turns, whatever their workspaces: each write is made under the condition that it is
+// the next after the turn that was read.
+type gate struct {
+	installation int64
+	turn         string
+	// closed says that the App is being removed from the account: nobody can bind the installation.
+	closed bool
+}
+
+// errTurn says that somebody else took the turn.
+var errTurn = errors.New("the installation was changed meanwhile")
+
+func (s *Service) gate(ctx context.Context, installation int64) (gate, error) {
+	item, err := s.table.Get(ctx, keys.InstallationGate(installation))
+	if errors.Is(err, table.ErrNotFound) {
+		return gate{installation: installation}, nil
+	}
+	if err != nil {
+		return gate{}, fmt.Errorf("get gate of installation: %w", err)
+	}
+	return gate{installation, item.Text(attrTurn), item.Bool(attrIsLeaving)}, record.Check(item, kindGate)
+}
+
+func (g gate) put(now time.Time, closed bool) table.Put {
+	attrs := record.Attrs(kindGate, now, table.Attrs{attrTurn: id.New(now), attrIsLeaving: closed})
+	return table.Put{Item: table.Item{Key: keys.InstallationGate(g.installation), Attrs: attrs}}
+}
+
+// next returns the write that takes the turn after the one that was read.
+func (g gate) next(now time.Time, closed bool) table.Write {
+	put := g.put(now, closed)
+	put.If = table.Equals(attrTurn, g.turn)
+	if g.turn == "" {
+		put.If = table.Absent()
+	}
+	return put
+}
+
+// open returns the write that lets everybody bind the installation again.
+func (g gate) open(now time.Time) table.Write { return g.put(now, false) }
+
+func leaving(installation int64) error {
+	return fault.New(fault.Conflict, "Installation ID %d is being removed. Open the link again when that is done.", installation)
+}
+
+// Uninstall takes an installation from its workspace. When no other workspace uses it, the App is removed from the account at GitHub too. One that a
+// deployment is built with is a fault.Conflict. From its first write on no deployment and no workspace can come to use what is about to go; if it does not get to
+// the end, the same request goes on with it.
+func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
+	i, alone, err := s.leave(ctx, ref)
+	if err != nil {
+		return err
+	}
+	if app, err := s.app(ctx); alone && !fault.Is(err, fault.Conflict) {
+		if err == nil {
+			err = app.uninstall(ctx, i)
+		}
+		if err != nil {
+			return errors.Join(err, s.stay(context.WithoutCancel(ctx), i))
+		}
+	}
+	s.Changed(i.InstallationID)
+	return s.unbind(ctx, i, table.Equals(attrIsLeaving, true), describe(i.InstallationID, i.Name))
+}
+
+// leave notes that an installation leaves its workspace, and tells whether that is the only one that uses it.
+func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
+	for range contention {
+		item, err := s.installation(ctx, ref)
+		if err != nil {
+			return Installation{}, false, err
+		}
+		if i, err = decodeInstallation(ref.Workspace, item); err != nil {
+			return Installation{}, false, err
+		}
+		if err := s.mustBeUnused(ctx, ref); err != nil {
+			return Installation{}, false, err
+		}
+		at, err := s.gate(ctx, i.InstallationID)
+		if err != nil {
+			return Installation{}, false, err
+		}
+		bindings, err := s.bindings(ctx, i.InstallationID)
+		if err != nil {
+			return Installation{}, false, err
+		}
+		alone = !slices.ContainsFunc(bindings, func(b Ref) bool { return b.Workspace != ref.Workspace })
+		err = s.table.Transact(ctx, mark(item, true), at.next(s.now(), alone))
+		if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
+			continue
+		}
+		if err != nil {
+			return Installation{}, false, fmt.Errorf("mark installation: %w", err)
+		}
+		return i, alone, nil
+	}
+	return Installation{}, false, busy(ref)
+}
+
+// mark notes on an installation whether it leaves. It is no change for users.
+func mark(item *table.Item, leaving bool) table.Write {
+	return table.Update{Key: item.Key, Set: table.Attrs{attrIsLeaving: leaving}, Add: map[string]int64{record.Version: 1}, If: unchanged(item)}
+}
+
+// stay takes the note back: GitHub would not remove the App.
+func (s *Service) stay(ctx context.Context, i Installation) error {
+	item, err := s.installation(ctx, i.Ref)
+	if err != nil {
+		return err
+	}
+	err = s.table.Transact(ctx, mark(item, false), gate{installation: i.InstallationID}.open(s.now()))
+	if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
+		return nil // by the same request again, which goes on
+	}
+	if err != nil {
+		return fmt.Errorf("keep installation: %w", err)
+	}
+	return nil
+}
+
+func (g *github) uninstall(ctx context.Context, i Installation) error {
+	client, err := g.asApp()
+	if err != nil {
+		return err
+	}
+	_, err = client.Apps.DeleteInstallation(ctx, i.InstallationID)
+	if refused(err).code == http.StatusNotFound {
+		return nil
+	}
+	return g.trouble(err, i.Name)
+}

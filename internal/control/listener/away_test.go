@@ -1,0 +1,242 @@
+package listener_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+func TestWorkIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	first := f.claim(t, l, "a")
+	w := one(t, first)
+	for _, c := range []struct {
+		name   string
+		move   time.Duration
+		report bool
+		want   int
+	}{
+		{"at once", 0, false, 0},
+		{"soon", 29 * time.Second, false, 0},
+		{"after a minute without a report", 31 * time.Second, false, 1},
+		{"soon after that", 59 * time.Second, false, 0},
+		{"after a report", 0, true, 0},
+		{"soon after the report", 59 * time.Second, false, 0},
+		{"a minute after the report", time.Second, false, 1},
+	} {
+		f.clock.move(c.move)
+		if c.report {
+			f.report(t, first.Session, on(w, 1, compute.Progressing))
+		}
+		got := f.claim(t, l, "a").Work
+		if len(got) != c.want {
+			t.Fatalf("%s: got %d pieces of work", c.name, len(got))
+		}
+		if len(got) == 1 {
+			if diff := cmp.Diff(w, got[0]); diff != "" {
+				t.Errorf("%s (-first +again):\n%s", c.name, diff)
+			}
+		}
+	}
+	must(t, f.Leave(t.Context(), first.Session))
+	next := f.claim(t, l, "b")
+	if diff := cmp.Diff(w, one(t, next)); diff != "" {
+		t.Errorf("the next session (-first +again):\n%s", diff)
+	}
+	// Numbers begin anew with a session.
+	f.report(t, next.Session, on(w, 1, compute.Healthy))
+	f.want(t, r, compute.Healthy, "")
+}
+
+// TestALostAnswerIsMadeGoodWhileTheListenerWaits has no other change wake the one who waits.
+func TestALostAnswerIsMadeGoodWhileTheListenerWaits(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	f.apply(t, f.newRelease(l))
+	one(t, f.claim(t, l, "a"))
+	config := f.config
+	config.Table = &tableThat{Table: f.table, afterQuery: func() { f.clock.move(time.Minute) }}
+	c, err := listener.NewStore(config).Claim(patience(t), listener.ClaimRequest{Ref: l.Ref, Holder: "a", Wait: listener.MaxWait})
+	must(t, err)
+	one(t, c)
+}
+
+func TestWhatWasNeverFetchedIsForgotten(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	f.remove(t, r)
+	f.want(t, r, compute.Absent, "")
+	f.wantNothingLeft(t, l, r)
+	none(t, f.claim(t, l, "a"))
+}
+
+// TestWhatMayRunIsRemoved has an order that nobody fetched, after one that somebody did.
+func TestWhatMayRunIsRemoved(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	one(t, f.claim(t, l, "a"))
+	f.remove(t, r)
+	f.apply(t, r)
+	f.remove(t, r)
+	a := f.claim(t, l, "a")
+	w := one(t, a)
+	if w.Verb != listener.Remove {
+		t.Errorf("got %+v", w)
+	}
+	f.report(t, a.Session, on(w, 1, compute.Absent))
+	f.wantNothingLeft(t, l, r)
+}
+
+func TestAFailedReleaseIsTriedAnew(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	a := f.claim(t, l, "a")
+	w := one(t, a)
+	f.report(t, a.Session, on(w, 1, compute.Failed))
+	none(t, f.claim(t, l, "a"))
+	r.Env["PASSWORD"] = "another"
+	f.apply(t, r)
+	f.want(t, r, compute.Progressing, "", "it waits")
+	again := one(t, f.claim(t, l, "a"))
+	if again.Order <= w.Order || again.Release.Env["PASSWORD"] != "another" {
+		t.Errorf("got %+v", again)
+	}
+	f.report(t, a.Session, on(again, 1, compute.Healthy))
+	f.want(t, r, compute.Healthy, "")
+
+	// That it was healthy once gives the next order no more time.
+	f.report(t, a.Session, on(again, 2, compute.Failed))
+	f.apply(t, r)
+	f.clock.move(5 * time.Minute)
+	f.want(t, r, compute.Failed, listener.ReasonOffline)
+}
+
+func TestAListenerThatIsAwayFailsTheRelease(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		// called tells that the listener called before the order, fetched that it got it.
+		called, fetched bool
+		words           string
+	}{
+		"it never came":         {false, false, "the listener has never called"},
+		"it went away before":   {true, false, "the listener called last at 2026-03-01T12:00:00."},
+		"it went away with it":  {true, true, "the listener called last at 2026-03-01T12:00:00."},
+		"it came only for this": {false, true, "the listener called last at 2026-03-01T12:00:00."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setUp(t)
+			l := f.create(t, request("cluster", "agents"))
+			if c.called {
+				none(t, f.claim(t, l, "a"))
+			}
+			r := f.newRelease(l)
+			f.apply(t, r)
+			if c.fetched {
+				one(t, f.claim(t, l, "a"))
+			}
+			f.clock.move(5*time.Minute - time.Second)
+			f.want(t, r, compute.Progressing, "")
+			f.clock.move(time.Second)
+			f.want(t, r, compute.Failed, listener.ReasonOffline, l.Listener, `"cluster"`, "has not called for 5m0s", c.words)
+			_, _, err := f.target.Acquire(t.Context(), r.Ref)
+			if unavailable, ok := errors.AsType[*compute.UnavailableError](err); !ok || unavailable.Status.Reason != listener.ReasonOffline {
+				t.Errorf("Acquire: got %v", err)
+			}
+			// It is tried anew, and the listener comes.
+			f.apply(t, r)
+			f.want(t, r, compute.Progressing, "", "it waits")
+			b := f.claim(t, l, "b")
+			f.report(t, b.Session, on(one(t, b), 1, compute.Healthy))
+			f.want(t, r, compute.Healthy, "")
+		})
+	}
+}
+
+func TestAListenerThatIsThereHasTime(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	a := f.claim(t, l, "a")
+	report := on(one(t, a), 1, compute.Progressing)
+	report.Message = "the image is being pulled"
+	f.report(t, a.Session, report)
+	for range 14 {
+		f.clock.move(time.Minute)
+		_, err := f.Heartbeat(t.Context(), a.Session, "")
+		must(t, err)
+		f.want(t, r, compute.Progressing, "", "the image is being pulled")
+	}
+	f.clock.move(time.Minute)
+	f.want(t, r, compute.Failed, compute.ReasonNotReady, "did not make it healthy within 15m0s. The last that is known: the image is being pulled")
+}
+
+// TestAReleaseHasItsOwnTimeToBecomeHealthy: less, or more, than others.
+func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	l := f.create(t, request("cluster", "agents"))
+	short, long := f.newRelease(l), f.newRelease(l)
+	short.ReadyLimit, long.ReadyLimit = 2*time.Minute, time.Hour
+	f.apply(t, short)
+	f.apply(t, long)
+	a := f.claim(t, l, "a")
+	pass := func(minutes int) {
+		t.Helper()
+		for range minutes {
+			f.clock.move(time.Minute)
+			_, err := f.Heartbeat(t.Context(), a.Session, "")
+			must(t, err)
+		}
+	}
+	pass(1)
+	f.want(t, short, compute.Progressing, "")
+	pass(1)
+	f.want(t, short, compute.Failed, compute.ReasonNotReady, "did not make it healthy within 2m0s")
+	pass(57)
+	f.want(t, long, compute.Progressing, "")
+	pass(1)
+	f.want(t, long, compute.Failed, compute.ReasonNotReady, "within 1h0m0s")
+	// The next order may have another limit.
+	short.ReadyLimit = 0
+	f.apply(t, short)
+	pass(14)
+	f.want(t, short, compute.Progressing, "")
+	pass(1)
+	f.want(t, short, compute.Failed, compute.ReasonNotReady, "within 15m0s")
+}
+
+// TestAwaitEndsWhenTheListenerStaysAway has nothing happen but that time goes by.
+func TestAwaitEndsWhenTheListenerStaysAway(t *testing.T) {
+	t.Parallel()
+	f := setUpAt(t, nil, time.Now)
+	f.config.OfflineLimit = 20 * time.Millisecond
+	f.target = listener.NewStore(f.config).Target(nil)
+	l := f.create(t, request("cluster", "agents"))
+	r := f.newRelease(l)
+	f.apply(t, r)
+	if s, err := f.target.Await(patience(t), r.Ref); err != nil || s.Reason != listener.ReasonOffline {
+		t.Errorf("got %+v, %v", s, err)
+	}
+}

@@ -1,0 +1,215 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	// MaxWait is the longest that one Claim waits. It is less than leaseTime, so that a listener which only claims keeps its session.
+	MaxWait = 20 * time.Second
+	// maxWork is how much one Claim or one page of Releases gives out: two writes for each, in one transaction.
+	maxWork = 20
+)
+
+// ClaimRequest is a listener's call for work.
+type ClaimRequest struct {
+	Ref
+	// Holder is the name of the calling process, which no other process has or had.
+	Holder string
+	// Version is that of the listener's program, "" to leave it as it is.
+	Version string
+	// Wait is how long to wait for work, up to MaxWait; 0 looks once.
+	Wait time.Duration
+}
+
+// Claim is the answer: the caller's session, and what it has to do.
+type Claim struct {
+	Session Session
+	// Until is when the session is over unless it is renewed.
+	Until time.Time
+	Work  []Work
+}
+
+// Work is one order.
+type Work struct {
+	compute.Ref
+	// Order is its id. Those of a revision sort: a greater one supersedes a smaller one.
+	Order     string
+	Verb      Verb
+	Namespace string
+	// Labels name the release, for whatever the listener makes for it.
+	Labels map[string]string
+	// Release is what is to run, its secrets in clear; nil for Remove.
+	Release *compute.Release
+}
+
+// labels are those that the platform gives to everything of a release.
+func labels(ref compute.Ref) map[string]string {
+	return map[string]string{
+		"app.kubernetes.io/managed-by": "slipway", "slipway.run/deployment-id": ref.Deployment, "slipway.run/revision-id": ref.Revision,
+	}
+}
+
+// Claim renews the caller's session, or begins one when no other process holds the listener, and returns what there is to do. It waits for either; when the other process
+// still holds the listener then, that is a fault.Conflict.
+func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) {
+	if err := checkCaller(request.Ref, request.Holder, request.Version); err != nil {
+		return Claim{}, err
+	}
+	wait, cancel := context.WithTimeout(ctx, min(max(request.Wait, 0), MaxWait))
+	defer cancel()
+	session, until, err := s.enter(ctx, wait, request.Ref, request.Holder, request.Version)
+	if err != nil {
+		return Claim{}, err
+	}
+	work, err := s.take(ctx, wait, session)
+	return Claim{Session: session, Until: until, Work: work}, err
+}
+
+// take waits for work until wait ends.
+func (s *Store) take(ctx, wait context.Context, session Session) ([]Work, error) {
+	bell := s.table.Watch(keys.ListenerBell(session.Workspace, session.Listener))
+	defer bell.Stop()
+	for {
+		work, again, err := s.deliver(ctx, session)
+		if err != nil || len(work) > 0 {
+			return work, err
+		}
+		if !s.pause(wait, bell, again) {
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// deliver gives out what there is to do now. It also returns when work that the session has will be given to it again.
+func (s *Store) deliver(ctx context.Context, session Session) (work []Work, again time.Time, err error) {
+	for range contention {
+		now := s.now()
+		again = time.Time{}
+		due, err := table.Collect(ctx, s.table, keys.ListenerTasks(session.Workspace, session.Listener), table.Window{Limit: maxWork},
+			func(item *table.Item) (task, bool, error) {
+				t, err := decodeTask(session.Ref, item)
+				if err == nil && !t.isFor(session, now) && (again.IsZero() || t.due.Before(again)) {
+					again = t.due
+				}
+				return t, t.isFor(session, now), err
+			})
+		if err != nil {
+			return nil, again, fmt.Errorf("query tasks of listener: %w", err)
+		}
+		if len(due) == 0 {
+			return nil, again, nil
+		}
+		work, err = s.hand(ctx, session, due)
+		failed, contended := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case !contended:
+			return work, again, err
+		case failed.Write == 0:
+			return nil, again, session.fenced(err)
+		}
+	}
+	return nil, again, errContention
+}
+
+// hand makes work of tasks and notes that the session has it, all in one transaction. A release that was read of another moment than its task fails the
+// task's condition.
+func (s *Store) hand(ctx context.Context, session Session, tasks []task) ([]Work, error) {
+	names := make([]table.Key, len(tasks))
+	for i, t := range tasks {
+		names[i] = releaseKey(t.Ref)
+	}
+	items, err := s.table.GetBatch(ctx, names...)
+	if err != nil {
+		return nil, fmt.Errorf("get releases of listener: %w", err)
+	}
+	var work []Work
+	now := s.now()
+	writes := []table.Write{session.check()}
+	for i, t := range tasks {
+		if items[i] == nil {
+			continue // removed meanwhile
+		}
+		r, err := decodeRelease(t.Ref, items[i])
+		if err != nil {
+			return nil, err
+		}
+		w, err := s.work(ctx, r)
+		if err != nil {
+			// One release that cannot be opened keeps nobody from the others; its rollout fails as it is not ready in time.
+			s.log.ErrorContext(ctx, "work of a listener cannot be given out", "revision", r.Revision, "error", err)
+			continue
+		}
+		work = append(work, w)
+		writes = append(writes, t.deliver(now, session.Epoch))
+		if r.status == waiting {
+			writes = append(writes, r.change(now, working, table.Attrs{attrDelivered: true}))
+		}
+	}
+	if len(work) == 0 {
+		return nil, nil
+	}
+	if err := s.table.Transact(ctx, writes...); err != nil {
+		return nil, fmt.Errorf("deliver work: %w", err)
+	}
+	return work, nil
+}
+
+func (s *Store) work(ctx context.Context, r *release) (Work, error) {
+	w := Work{Ref: r.Ref, Order: r.order, Verb: Remove, Namespace: r.namespace, Labels: labels(r.Ref)}
+	if r.status == leaving {
+		return w, nil
+	}
+	var err error
+	w.Verb = Apply
+	w.Release, err = s.open(ctx, r)
+	return w, err
+}
+
+// Releases returns what a listener is to run, whether it has it or not, the oldest revision first, for one that has lost it or looks for what it should not
+// have. after is the last revision of the page before, "" at first; a page that is empty is the end.
+func (s *Store) Releases(ctx context.Context, session Session, after string) ([]Work, error) {
+	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+		return nil, err
+	}
+	if after != "" && !id.Valid(after) {
+		return nil, fault.New(fault.Invalid, "after must be the id of a revision.")
+	}
+	if err := s.table.Transact(ctx, session.check()); err != nil {
+		return nil, session.fenced(err)
+	}
+	found, err := table.Collect(ctx, s.table, keys.ListenerReleases(session.Workspace, session.Listener, after), table.Window{Limit: maxWork},
+		func(item *table.Item) (Work, bool, error) {
+			parts, err := keys.ParseListenerRelease(item.Key)
+			if err != nil {
+				return Work{}, false, err
+			}
+			r, err := decodeRelease(compute.Ref(parts), item)
+			if err != nil || r.status == leaving {
+				return Work{}, false, err
+			}
+			w, err := s.work(ctx, r)
+			return w, true, err
+		})
+	if err != nil {
+		return nil, fmt.Errorf("list releases of listener: %w", err)
+	}
+	return found, nil
+}
+
+// knownID refuses a listener's id that is none, before it becomes part of a key.
+func knownID(ref Ref) error {
+	if !id.Valid(ref.Listener) {
+		return notFound(ref)
+	}
+	return nil
+}

@@ -1,0 +1,122 @@
+package listener
+
+import (
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// K8s is the compute type of a Kubernetes cluster, the only one that there is.
+const K8s = "k8s"
+
+// Ref names a listener. Every read and write begins with the workspace.
+type Ref struct {
+	Workspace, Listener string
+}
+
+// Key is the listener's storage key.
+func (r Ref) Key() table.Key { return keys.Listener(r.Workspace, r.Listener) }
+
+// ComputeConfig is the interface's member of that name.
+type ComputeConfig struct {
+	// K8sNamespaces are where in the cluster the listener may run releases. None is null.
+	K8sNamespaces []string `json:"k8s_namespaces"`
+}
+
+// Spec is what a listener was asked to be. ComputeType and ComputeID never change.
+type Spec struct {
+	ComputeType   string        `json:"compute_type"`
+	ComputeID     string        `json:"compute_id"`
+	ComputeConfig ComputeConfig `json:"compute_config"`
+}
+
+// Listener is a party that runs releases.
+type Listener struct {
+	Ref
+	Spec
+	// Version is the version of the listener's program, as a user or the listener itself gave it last; nil when nobody did.
+	Version          *string
+	Created, Updated time.Time
+	// LastSeen is when a process last spoke for the listener, zero when none ever did. Until is when the session of that process is over, unless it is renewed.
+	LastSeen, Until time.Time
+	// Away is when it was told that the listener is not heard of any more, zero while it calls.
+	Away time.Time
+
+	holder string
+	epoch  int64
+	// event is the newest event of the listener, "" when there is none; minded tells that the listener has called since its absence is told.
+	event  string
+	minded bool
+	// leaving tells that the listener is being deleted; nobody sees it any more.
+	leaving bool
+	// version counts the changes by users, and the deployments that came; a session changes none of it.
+	version int64
+}
+
+// ChangeCount is the version of the resource, as ETags have it: it counts what users change and the deployments that come, not what the listener's own calls note.
+func (l Listener) ChangeCount() int64 { return l.version }
+
+// expected refuses a change that was asked for another version of the listener than there is.
+func (l Listener) expected(versions []int64) error {
+	if versions == nil || slices.Contains(versions, l.version) {
+		return nil
+	}
+	return fault.New(fault.Stale, "Listener ID %s was changed since it was read. Read it again.", l.Listener)
+}
+
+// Online tells whether a process holds the listener's session.
+func (l Listener) Online(now time.Time) bool { return l.holder != "" && now.Before(l.Until) }
+
+// Has tells whether the listener may run releases in the namespace.
+func (l Listener) Has(namespace string) bool {
+	return slices.Contains(l.ComputeConfig.K8sNamespaces, namespace)
+}
+
+const kind = "listener"
+
+const (
+	attrSoftware = "software"
+	attrHolder   = "holder"
+	attrEpoch    = "epoch"
+	attrUntil    = "until"
+	attrSeen     = "seen"
+	attrAway     = "away"
+	attrEvent    = "event"
+	attrLeaving  = "leaving"
+)
+
+func decode(ref Ref, item *table.Item) (Listener, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Listener{}, err
+	}
+	l := Listener{
+		Ref: ref, event: item.Text(attrEvent), minded: item.Attrs[attrAway] != nil, holder: item.Text(attrHolder), epoch: item.Int(attrEpoch), leaving: item.Bool(attrLeaving), version: item.Int(record.Version),
+	}
+	if software := item.Text(attrSoftware); software != "" {
+		l.Version = &software
+	}
+	var err error
+	if l.Created, l.Updated, err = record.Times(item); err != nil {
+		return Listener{}, err
+	}
+	if l.LastSeen, err = record.Time(item, attrSeen); err != nil {
+		return Listener{}, err
+	}
+	if l.Away, err = record.Time(item, attrAway); err != nil {
+		return Listener{}, err
+	}
+	if l.Until, err = record.Time(item, attrUntil); err != nil {
+		return Listener{}, err
+	}
+	return l, record.Decode(item, &l.Spec)
+}
+
+// unchanged is the condition that no user changed the listener since it was read, and no deployment came to it.
+func (l Listener) unchanged() table.Cond { return table.Equals(record.Version, l.version) }
+
+// present is the condition that a listener is there, and is not being deleted.
+func present() table.Cond { return table.Equals(attrLeaving, false) }

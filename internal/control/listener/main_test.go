@@ -1,0 +1,275 @@
+package listener_test
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+)
+
+func TestMain(m *testing.M) {
+	computetest.Main()
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
+}
+
+const (
+	workspace = "0197a000-0000-7000-8000-000000000001"
+	other     = "0197a000-0000-7000-8000-000000000002"
+	unknown   = "0197a000-0000-7000-8000-00000000ffff"
+)
+
+// fixture is a store on a SQLite file with a target of listeners and a clock that the test moves.
+type fixture struct {
+	*listener.Store
+	target *listener.Target
+	dir    string
+	table  *sqlite.Table
+	clock  *movingClock
+	config listener.Config
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	return setUpAt(t, moving, moving.Now)
+}
+
+func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	must(t, err)
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(now))
+	must(t, err)
+	t.Cleanup(func() { must(t, tb.Close()) })
+	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
+		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		AllowPrivate: true, // the clusters are this machine
+	}}
+	f.Store = listener.NewStore(f.config)
+	f.target = f.Target(nil)
+	return f
+}
+
+// movingClock is a clock that goes on by a microsecond each time it is read.
+type movingClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *movingClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(time.Microsecond)
+	return clock.Cut(c.now)
+}
+
+func (c *movingClock) move(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(by)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// wantFault checks that an error is of the kind and says the words.
+func wantFault(t *testing.T, err error, kind fault.Kind, words ...string) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("got %v, want a fault that is %s", err, kind)
+		return
+	}
+	for _, word := range words {
+		if !strings.Contains(err.Error(), word) {
+			t.Errorf("%q does not say %q", err, word)
+		}
+	}
+}
+
+// patience bounds what a test waits for.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// request is one that keeps every rule.
+func request(computeID string, namespaces ...string) listener.NewListener {
+	return listener.NewListener{Workspace: workspace, Spec: listener.Spec{
+		ComputeType: listener.K8s, ComputeID: computeID, ComputeConfig: listener.ComputeConfig{K8sNamespaces: namespaces},
+	}}
+}
+
+func (f *fixture) create(t *testing.T, r listener.NewListener) listener.Listener {
+	t.Helper()
+	l, err := f.Create(t.Context(), r)
+	must(t, err)
+	return l
+}
+
+func (f *fixture) get(t *testing.T, ref listener.Ref) listener.Listener {
+	t.Helper()
+	l, err := f.Get(t.Context(), ref)
+	must(t, err)
+	return l
+}
+
+// newRelease is a release at a listener, with a secret.
+func (f *fixture) newRelease(l listener.Listener) compute.Release {
+	now := f.config.Now()
+	r := compute.Release{
+		Ref:       compute.Ref{Workspace: workspace, Deployment: id.New(now), Revision: id.New(now)},
+		Artifact:  build.Artifact{Image: "registry.test/agent:1"},
+		Env:       map[string]string{"PASSWORD": "open-sesame"},
+		Resources: compute.Resources{CPU: 2, MinScale: 1},
+		Placement: compute.Placement{Listener: l.Listener, Namespace: "agents"}, ResourceSpec: []byte(`{"labels":{"team":"a"}}`),
+	}
+	r.Token = secret.InvokeToken(computetest.Hasher{}, r.Revision)
+	return r
+}
+
+// token derives the token of a revision's agent.
+func token(_ context.Context, revision string) (string, error) {
+	return secret.InvokeToken(computetest.Hasher{}, revision), nil
+}
+
+func (f *fixture) apply(t *testing.T, r compute.Release) {
+	t.Helper()
+	must(t, f.target.Apply(t.Context(), r))
+}
+
+func (f *fixture) remove(t *testing.T, r compute.Release) {
+	t.Helper()
+	must(t, f.target.Remove(t.Context(), r.Ref))
+}
+
+// claim looks for work once.
+func (f *fixture) claim(t *testing.T, l listener.Listener, holder string) listener.Claim {
+	t.Helper()
+	c, err := f.Claim(t.Context(), listener.ClaimRequest{Ref: l.Ref, Holder: holder})
+	must(t, err)
+	return c
+}
+
+// one is the only work of a claim.
+func one(t *testing.T, c listener.Claim) listener.Work {
+	t.Helper()
+	if len(c.Work) != 1 {
+		t.Fatalf("got %d pieces of work, want one", len(c.Work))
+	}
+	return c.Work[0]
+}
+
+func none(t *testing.T, c listener.Claim) {
+	t.Helper()
+	if len(c.Work) != 0 {
+		t.Fatalf("got work %+v, want none", c.Work)
+	}
+}
+
+const agentURL = "https://agents.test/a"
+
+// on returns a report about work.
+func on(w listener.Work, number int64, state compute.State) listener.Report {
+	r := listener.Report{Deployment: w.Deployment, Revision: w.Revision, Order: w.Order, Number: number, State: state}
+	switch state {
+	case compute.Healthy:
+		r.URL = agentURL + "/"
+	case compute.Failed:
+		r.Reason, r.Message = "IMAGE_UNAVAILABLE", "there is no such image"
+	}
+	return r
+}
+
+func (f *fixture) report(t *testing.T, s listener.Session, r listener.Report) {
+	t.Helper()
+	must(t, f.Report(t.Context(), s, r))
+}
+
+// status is the release's status as it is now.
+func (f *fixture) status(t *testing.T, r compute.Release) compute.Status {
+	t.Helper()
+	for wait := time.Millisecond; ; wait *= 4 {
+		if s := f.awaitFor(t, r, wait); !strings.Contains(s.Message, "no time to read") {
+			return s
+		}
+	}
+}
+
+func (f *fixture) awaitFor(t *testing.T, r compute.Release, wait time.Duration) compute.Status {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), wait)
+	defer cancel()
+	s, err := f.target.Await(ctx, r.Ref)
+	must(t, err)
+	return s
+}
+
+func (f *fixture) want(t *testing.T, r compute.Release, state compute.State, reason string, words ...string) {
+	t.Helper()
+	s := f.status(t, r)
+	if s.State != state || s.Reason != reason {
+		t.Fatalf("release is %+v, want %s %s", s, state, reason)
+	}
+	for _, word := range words {
+		if !strings.Contains(s.Message, word) {
+			t.Errorf("message %q does not say %q", s.Message, word)
+		}
+	}
+}
+
+// wantNothingLeft checks that the table holds nothing of releases any more.
+func (f *fixture) wantNothingLeft(t *testing.T, l listener.Listener, releases ...compute.Release) {
+	t.Helper()
+	for _, query := range []table.Query{keys.ListenerTasks(workspace, l.Listener), keys.ListenerReleases(workspace, l.Listener, "")} {
+		items, err := table.AllItems(t.Context(), f.table, query)
+		must(t, err)
+		for _, item := range items {
+			t.Errorf("%v is left", item.Key)
+		}
+	}
+	for _, r := range releases {
+		if item, err := f.table.Get(t.Context(), keys.ListenerRelease(workspace, r.Deployment, r.Revision)); err == nil {
+			t.Errorf("%v is left", item.Key)
+		}
+	}
+}
+
+// stored is every byte that the table has on disk.
+func (f *fixture) stored(t *testing.T) string {
+	t.Helper()
+	var all strings.Builder
+	for _, name := range []string{"table.db", "table.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	return all.String()
+}

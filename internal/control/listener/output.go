@@ -1,0 +1,138 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	// maxOutput is how much a call may hand in, in bytes, lineCost what a line counts beside its text.
+	maxOutput, lineCost = 512 << 10, 32
+	// outputRate is how much output a release may have per second in the long run, outputBurst how much at once.
+	outputRate, outputBurst = 64 << 10, 2 << 20
+)
+
+// Output is what a release has printed.
+type Output struct {
+	Deployment, Revision string
+	// Lines are whole lines, the oldest first.
+	Lines []string
+}
+
+// size is what the output counts.
+func (o Output) size() int64 {
+	size := 0
+	for _, line := range o.Lines {
+		size += len(line) + lineCost
+	}
+	return int64(size)
+}
+
+// Admit lets a listener hand in output of a release that it runs, removes or has failed to run, and returns the agent's token, which no log may show. Output of a session or a
+// release that is not the listener's any more is a fault.Conflict, more of it than a release may have a fault.TooMany.
+func (s *Store) Admit(ctx context.Context, session Session, output Output) (token string, err error) {
+	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+		return "", err
+	}
+	ref := compute.Ref{Workspace: session.Workspace, Deployment: output.Deployment, Revision: output.Revision}
+	if err := output.check(); err != nil {
+		return "", err
+	}
+	for range contention {
+		writes, err := s.admission(ctx, session, ref, output.size())
+		if err != nil {
+			return "", s.refusal(ctx, session, err)
+		}
+		err = s.table.Transact(ctx, append([]table.Write{session.check()}, writes...)...)
+		failed, contended := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case contended && failed.Write == 0:
+			return "", session.fenced(err)
+		case contended:
+			continue
+		case err != nil:
+			return "", fmt.Errorf("admit output: %w", err)
+		}
+		return s.token(ctx, ref.Revision)
+	}
+	return "", errContention
+}
+
+func (o Output) check() error {
+	problems := new(rules)
+	for _, field := range []struct{ name, value string }{{"deployment_id", o.Deployment}, {"revision_id", o.Revision}} {
+		if !id.Valid(field.value) {
+			problems.breaks("%s must be a UUID.", field.name)
+		}
+	}
+	if o.size() > maxOutput {
+		problems.breaks("lines may have %d bytes together, and each counts %d more.", maxOutput, lineCost)
+	}
+	return problems.err()
+}
+
+// admission are the writes that take output out of a release's allowance, under the condition that the release is the listener's.
+func (s *Store) admission(ctx context.Context, session Session, ref compute.Ref, size int64) ([]table.Write, error) {
+	allowance := keys.ListenerOutput(ref.Workspace, ref.Deployment, ref.Revision)
+	items, err := s.table.GetBatch(ctx, releaseKey(ref), allowance)
+	if err != nil {
+		return nil, fmt.Errorf("get release of listener: %w", err)
+	}
+	if items[0] == nil || items[0].Text(attrListener) != session.Listener {
+		return nil, fault.New(fault.Conflict, "Revision ID %s does not run at this listener, or does no longer.", ref.Revision)
+	}
+	now := s.now()
+	left, same, err := allowed(items[1], now)
+	if err != nil {
+		return nil, err
+	}
+	if left < size {
+		refusal := fault.New(fault.TooMany, "The output of revision ID %s comes too fast: %d bytes at once and %d per second are kept.", ref.Revision, outputBurst, outputRate)
+		refusal.RetryAfter = max(time.Second, filling(size-left))
+		return nil, refusal
+	}
+	return []table.Write{
+		table.Check{Key: releaseKey(ref), If: table.Equals(attrListener, session.Listener)},
+		table.Put{Item: table.Item{
+			Key: allowance, Attrs: record.Attrs(kindOutput, now, table.Attrs{attrLeft: left - size, attrAt: clock.Format(now)}),
+			Expires: now.Add(2 * filling(outputBurst)), // by then it is full again
+		}, If: same},
+	}, nil
+}
+
+const (
+	kindOutput = "listener_output"
+	attrLeft   = "left"
+	attrAt     = "at"
+)
+
+// allowed is how many bytes a release may print now, and the condition that nobody took any meanwhile.
+func allowed(item *table.Item, now time.Time) (int64, table.Cond, error) {
+	if item == nil {
+		return outputBurst, table.Absent(), nil
+	}
+	if err := record.Check(item, kindOutput); err != nil {
+		return 0, table.Cond{}, err
+	}
+	at, err := clock.Parse(item.Text(attrAt))
+	if err != nil {
+		return 0, table.Cond{}, err
+	}
+	filled := int64(max(0, now.Sub(at)).Seconds() * outputRate)
+	return min(outputBurst, item.Int(attrLeft)+filled), table.All(table.Equals(attrAt, item.Text(attrAt)), table.Equals(attrLeft, item.Int(attrLeft))), nil
+}
+
+// filling is how long it takes until so many bytes more are allowed.
+func filling(bytes int64) time.Duration {
+	return time.Duration(float64(bytes) / outputRate * float64(time.Second))
+}

@@ -1,0 +1,198 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Patch is a request to change a listener. A nil member changes nothing.
+type Patch struct {
+	Version *string
+	// K8sNamespaces replaces all namespaces when not nil; empty removes them.
+	K8sNamespaces *[]string
+	// ComputeType and ComputeID cannot be changed; the present value passes.
+	ComputeType, ComputeID *string
+	// Expect are the versions of which the listener must have one; nil is any.
+	Expect []int64
+}
+
+// Patch changes a listener. A broken rule is a fault.Invalid; taking away a namespace that a deployment runs in is a fault.Conflict.
+func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, error) {
+	for range contention {
+		l, err := s.Get(ctx, ref)
+		if err != nil {
+			return Listener{}, err
+		}
+		if err := l.expected(patch.Expect); err != nil {
+			return Listener{}, err
+		}
+		next, changed, err := patch.apply(l)
+		if err != nil || !changed {
+			return l, err
+		}
+		if err := s.mayLose(ctx, l, next); err != nil {
+			return Listener{}, err
+		}
+		next.Updated = s.now()
+		set := table.Attrs{}
+		if next.Version != nil {
+			set[attrSoftware] = *next.Version
+		}
+		change := record.Change(ref.Key(), next.Updated, set, table.All(present(), l.unchanged()))
+		change.Body = record.Encode(next.Spec)
+		err = s.table.Transact(ctx, change, l.audit(ctx, audit.UpdateListener, next.Updated))
+		if _, failed := errors.AsType[*table.ConditionFailed](err); failed {
+			continue
+		}
+		if err != nil {
+			return Listener{}, fmt.Errorf("write listener: %w", err)
+		}
+		next.version++
+		return next, nil
+	}
+	return Listener{}, errContention
+}
+
+// apply returns the listener as it would be after the patch, and whether that is another than before.
+func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
+	r := new(rules)
+	if p.ComputeType != nil && *p.ComputeType != l.ComputeType {
+		r.breaks("compute_type cannot be changed.")
+	}
+	if p.ComputeID != nil && *p.ComputeID != l.ComputeID {
+		r.breaks("compute_id cannot be changed.")
+	}
+	if err := r.err(); err != nil {
+		return Listener{}, false, err
+	}
+	next = l
+	if p.Version != nil && (l.Version == nil || *l.Version != *p.Version) {
+		next.Version, changed = p.Version, true
+	}
+	if p.K8sNamespaces != nil && !slices.Equal(*p.K8sNamespaces, l.ComputeConfig.K8sNamespaces) {
+		next.ComputeConfig.K8sNamespaces, changed = *p.K8sNamespaces, true
+	}
+	return next, changed, validate(next)
+}
+
+// mayLose refuses to take away a namespace that is in use. A deployment that comes meanwhile changes the listener's version.
+func (s *Store) mayLose(ctx context.Context, before, after Listener) error {
+	for _, namespace := range before.ComputeConfig.K8sNamespaces {
+		if after.Has(namespace) {
+			continue
+		}
+		deployment, err := s.user(ctx, keys.ListenerNamespaceUses(before.Workspace, before.Listener, namespace))
+		if err != nil {
+			return err
+		}
+		if deployment != "" {
+			return fault.New(fault.Conflict, "compute_config.k8s_namespaces: deployment ID %s runs in the namespace %s.", deployment, namespace)
+		}
+	}
+	return nil
+}
+
+// user returns one of the deployments that a query for uses finds, "" when there is none.
+func (s *Store) user(ctx context.Context, query table.Query) (deployment string, err error) {
+	query.Limit = 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return "", fmt.Errorf("query uses of listener: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return "", nil
+	}
+	return keys.ListenerUseDeployment(page.Items[0].Key), nil
+}
+
+// Delete deletes a listener. One that deployments use, or that is online and still removes their releases, is a fault.Conflict. What a listener that is away has left to remove
+// is forgotten, as nobody else could. expect are the versions of which the listener must have one; nil is any.
+func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
+	for range contention {
+		l, err := s.get(ctx, ref)
+		if err != nil {
+			return err
+		}
+		if l.leaving { // an earlier call did not get to the end
+			return s.erase(ctx, ref)
+		}
+		if err := l.expected(expect); err != nil {
+			return err
+		}
+		if err := s.mayGo(ctx, l); err != nil {
+			return err
+		}
+		now := s.now()
+		err = s.table.Transact(ctx,
+			record.Change(ref.Key(), now, table.Attrs{attrLeaving: true}, table.All(present(), l.unchanged())),
+			table.Delete{Key: keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID)},
+			l.audit(ctx, audit.DeleteListener, now),
+		)
+		if _, failed := errors.AsType[*table.ConditionFailed](err); failed {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("delete listener: %w", err)
+		}
+		return s.erase(ctx, ref)
+	}
+	return errContention
+}
+
+func (s *Store) mayGo(ctx context.Context, l Listener) error {
+	deployment, err := s.user(ctx, keys.ListenerUses(l.Workspace, l.Listener))
+	if err != nil {
+		return err
+	}
+	if deployment != "" {
+		return fault.New(fault.Conflict, "Listener ID %s is used by deployment ID %s.", l.Listener, deployment)
+	}
+	query := keys.ListenerTasks(l.Workspace, l.Listener)
+	query.Limit = 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return fmt.Errorf("query tasks of listener: %w", err)
+	}
+	if len(page.Items) > 0 && l.Online(s.now()) {
+		return fault.New(fault.Conflict, "Listener ID %s still removes releases of deleted deployments. Try again in a moment.", l.Listener)
+	}
+	return nil
+}
+
+// erase removes what a listener leaves behind, itself last. No task can come while it is leaving.
+func (s *Store) erase(ctx context.Context, ref Ref) error {
+	const page = 40 // two writes for each
+	query := keys.ListenerTasks(ref.Workspace, ref.Listener)
+	query.Limit = page
+	for {
+		found, err := s.table.Query(ctx, query)
+		if err != nil {
+			return fmt.Errorf("erase listener: %w", err)
+		}
+		var writes []table.Write
+		for _, item := range found.Items {
+			t, err := decodeTask(ref, item)
+			if err != nil {
+				return err
+			}
+			writes = append(writes, table.Delete{Key: t.key()}, table.Delete{Key: releaseKey(t.Ref)})
+		}
+		if len(found.Items) < page {
+			writes = append(writes, table.Delete{Key: keys.ListenerBell(ref.Workspace, ref.Listener)}, table.Delete{Key: ref.Key()})
+		}
+		if err := s.table.Transact(ctx, writes...); err != nil {
+			return fmt.Errorf("erase listener: %w", err)
+		}
+		if len(found.Items) < page {
+			return nil
+		}
+	}
+}

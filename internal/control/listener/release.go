@@ -1,0 +1,262 @@
+package listener
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// status is how far a release is. One that is absent has no item.
+type status string
+
+const (
+	// waiting: ordered. The listener has not fetched the order.
+	waiting status = "waiting"
+	// working: the listener has the order, or starts again what had been healthy. It reports what comes of it.
+	working status = "working"
+	// healthy: it answers at its URL.
+	healthy status = "healthy"
+	// failed: the listener has given up. It may find later that the release has recovered; a new order makes it try anew.
+	failed status = "failed"
+	// leaving: it is to be removed, and gone for everybody but the listener. Ends when that reports it absent.
+	leaving status = "leaving"
+)
+
+// transitions lists what may follow each status. A release that took too long is ordered anew as one that failed is; one that is waiting may be reported by a
+// listener that has it from Releases.
+var transitions = map[status][]status{
+	waiting: {waiting, working, healthy, failed, leaving},
+	working: {waiting, working, healthy, failed, leaving},
+	healthy: {working, healthy, failed, leaving},
+	failed:  {waiting, working, healthy, failed, leaving},
+	leaving: {waiting, leaving},
+}
+
+// mayBecome reports whether next may follow s.
+func (s status) mayBecome(next status) bool { return slices.Contains(transitions[s], next) }
+
+// release is one revision at a listener.
+type release struct {
+	compute.Ref
+	listener, namespace string
+	// order is the id of what is wished at present; it tells when that was.
+	order  string
+	status status
+	// reason, message and url are what the listener reported last.
+	reason, message, url string
+	// pending tells that there is a task; delivered that the listener has been given an order of this revision, so that something may run there; served that the release
+	// has been healthy since the order.
+	pending, delivered, served bool
+	// epoch and number are those of the last report of the order.
+	epoch, number int64
+	// readyLimit is how long it may take to become healthy, 0 for the store's limit.
+	readyLimit time.Duration
+	version    int64
+	releaseBody
+}
+
+// releaseBody is the sealed compute.Release; nil once the release is to be removed.
+type releaseBody struct {
+	Sealed []byte `json:"sealed,omitempty"`
+}
+
+const kindRelease = "listener_release"
+
+const (
+	attrListener  = "listener"
+	attrNamespace = "namespace"
+	attrOrder     = "order"
+	attrStatus    = "status"
+	attrReason    = "reason"
+	attrMessage   = "message"
+	attrURL       = "url"
+	attrPending   = "pending"
+	attrDelivered = "delivered"
+	attrServed    = "served"
+	attrNumber    = "number"
+	attrReady     = "ready_limit_seconds"
+)
+
+func releaseKey(ref compute.Ref) table.Key {
+	return keys.ListenerRelease(ref.Workspace, ref.Deployment, ref.Revision)
+}
+
+func decodeRelease(ref compute.Ref, item *table.Item) (*release, error) {
+	if err := record.Check(item, kindRelease); err != nil {
+		return nil, err
+	}
+	r := &release{
+		Ref: ref, listener: item.Text(attrListener), namespace: item.Text(attrNamespace), order: item.Text(attrOrder), status: status(item.Text(attrStatus)),
+		reason: item.Text(attrReason), message: item.Text(attrMessage), url: item.Text(attrURL),
+		pending: item.Bool(attrPending), delivered: item.Bool(attrDelivered), served: item.Bool(attrServed),
+		epoch: item.Int(attrEpoch), number: item.Int(attrNumber), version: item.Int(record.Version),
+		readyLimit: time.Duration(item.Int(attrReady)) * time.Second,
+	}
+	return r, record.Decode(item, &r.releaseBody)
+}
+
+// release returns a release, nil when it is absent.
+func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) {
+	item, err := s.table.Get(ctx, releaseKey(ref))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get release of listener: %w", err)
+	}
+	return decodeRelease(ref, item)
+}
+
+func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
+
+// same is the condition that nobody changed the release since it was read. The order is part of it, as the versions of a release that was removed and applied again
+// begin anew.
+func (r *release) same() table.Cond {
+	return table.All(table.Equals(record.Version, r.version), table.Equals(attrOrder, r.order))
+}
+
+// change returns the write that moves the release, as it was read, to its next status. A move that the transition table does not hold is a bug.
+func (r *release) change(now time.Time, next status, set table.Attrs) table.Update {
+	if !r.status.mayBecome(next) {
+		panic(fmt.Sprintf("listener: a release that is %s may not become %s", r.status, next))
+	}
+	set[attrStatus] = string(next)
+	return record.Change(releaseKey(r.Ref), now, set, r.same())
+}
+
+// ordered are the attributes of a release with a new order, of which nothing has been reported.
+func ordered(order string) table.Attrs {
+	return table.Attrs{
+		attrOrder: order, attrPending: true, attrServed: false, attrEpoch: int64(0), attrReason: "", attrMessage: "", attrURL: "",
+	}
+}
+
+// nextOrder returns the id of a new order, which sorts behind the one before even when the clocks of two hosts differ.
+func nextOrder(now time.Time, before string) string {
+	if next := id.Time(before).Add(time.Microsecond); before != "" && next.After(now) {
+		now = next
+	}
+	return id.New(now)
+}
+
+func bound(ref compute.Ref) secret.Bound {
+	return secret.Bound{Workspace: ref.Workspace, Resource: ref.Revision}
+}
+
+func (s *Store) seal(ctx context.Context, spec compute.Release) (releaseBody, error) {
+	spec.Token = "" // derived, so that nothing has to store it
+	sealed, err := s.sealer.Seal(ctx, bound(spec.Ref), record.Encode(spec))
+	if err != nil {
+		return releaseBody{}, fmt.Errorf("seal release: %w", err)
+	}
+	return releaseBody{sealed}, nil
+}
+
+func (s *Store) open(ctx context.Context, r *release) (*compute.Release, error) {
+	plain, err := s.sealer.Open(ctx, bound(r.Ref), r.Sealed)
+	if err != nil {
+		return nil, fmt.Errorf("open release %s: %w", r.Revision, err)
+	}
+	spec := new(compute.Release)
+	if err := json.Unmarshal(plain, spec); err != nil {
+		return nil, fmt.Errorf("decode release %s: it is not one", r.Revision) // the decoder's own words could hold a part of it
+	}
+	if spec.Token, err = s.token(ctx, r.Revision); err != nil {
+		return nil, fmt.Errorf("token of release %s: %w", r.Revision, err)
+	}
+	return spec, nil
+}
+
+// Reasons of a Failed release that nobody reported.
+const (
+	// ReasonOffline: the listener that is to run the release has not been heard of for too long.
+	ReasonOffline = "LISTENER_OFFLINE"
+)
+
+var (
+	absent   = compute.Status{State: compute.Absent, Message: "no listener runs it"}
+	stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
+)
+
+// view returns a release's status at a time, and when it will be another one if nothing happens until then, zero for never. The time is from before the release
+// was read: what is late is judged by all that was known then.
+func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.Status, time.Time, error) {
+	switch {
+	case r == nil:
+		return absent, time.Time{}, nil
+	case r.status == leaving:
+		return stopping, time.Time{}, nil
+	case r.status == healthy:
+		return compute.Status{State: compute.Healthy}, time.Time{}, nil
+	case r.status == failed:
+		return compute.Status{State: compute.Failed, Reason: r.reason, Message: r.message}, time.Time{}, nil
+	case r.served:
+		return compute.Status{State: compute.Progressing, Reason: r.reason, Message: r.progress()}, time.Time{}, nil
+	}
+	l, err := s.get(ctx, r.place())
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return compute.Status{}, time.Time{}, err
+	}
+	status, until := s.starting(r, l, now)
+	return status, until, nil
+}
+
+// starting is the status of a release that has not been healthy since it was ordered: it has a time to become so, and its listener one to be heard of.
+func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status, time.Time) {
+	began := id.Time(r.order)
+	heard := began
+	if l.LastSeen.After(heard) {
+		heard = l.LastSeen
+	}
+	limit := cmp.Or(r.readyLimit, s.readyLimit)
+	offline, late := heard.Add(s.offlineLimit), began.Add(limit)
+	if !now.Before(offline) {
+		return compute.Status{State: compute.Failed, Reason: ReasonOffline, Message: fmt.Sprintf(
+			"the listener %s (%q) that is to run this release has not called for %s; %s. See whether it runs and reaches this server, then deploy again",
+			r.listener, l.ComputeID, s.offlineLimit, l.lastHeard())}, time.Time{}
+	}
+	if !now.Before(late) {
+		return compute.Status{State: compute.Failed, Reason: compute.ReasonNotReady, Message: fmt.Sprintf(
+			"the listener %s (%q) did not make it healthy within %s. The last that is known: %s", r.listener, l.ComputeID, limit, r.progress())}, time.Time{}
+	}
+	status := compute.Status{State: compute.Progressing, Reason: r.reason, Message: r.progress()}
+	if r.status == waiting {
+		status.Message += "; " + l.lastHeard()
+	}
+	if offline.Before(late) {
+		return status, offline
+	}
+	return status, late
+}
+
+// progress says how far a release is that is not healthy.
+func (r *release) progress() string {
+	switch {
+	case r.message != "":
+		return r.message
+	case r.status == waiting:
+		return "it waits for its listener to fetch it"
+	default:
+		return "its listener works on it"
+	}
+}
+
+func (l Listener) lastHeard() string {
+	if l.LastSeen.IsZero() {
+		return "the listener has never called"
+	}
+	return "the listener called last at " + clock.Format(l.LastSeen)
+}

@@ -1,0 +1,189 @@
+package listener
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	// maxMessage is how much of a message is kept, in bytes: its end, where the last output is.
+	maxMessage = 16 << 10
+	// maxReason and maxURL are how long those may be.
+	maxReason, maxURL = 64, 2048
+)
+
+// Report is what a listener says of a release.
+type Report struct {
+	// Deployment, Revision and Order are those of the work.
+	Deployment, Revision, Order string
+	// Number is greater than that of the session's report before on the order, so that one which arrives twice or late does no harm.
+	Number int64
+	// State is Progressing, Healthy or Failed for an order to apply, Progressing or Absent for one to remove.
+	State compute.State
+	// Reason is a constant, Message a sentence with the agent's last output perhaps. One that failed has both.
+	Reason, Message string
+	// URL is where a Healthy release answers.
+	URL string
+}
+
+// Report takes a listener's report. One of a session or about an order that is not the present one is a fault.Conflict; a repetition changes nothing.
+func (s *Store) Report(ctx context.Context, session Session, report Report) error {
+	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
+		return err
+	}
+	if err := report.check(s.allowPrivate); err != nil {
+		return err
+	}
+	report.URL = strings.TrimRight(report.URL, "/")
+	report.Message = lastOf(strings.ToValidUTF8(report.Message, "\uFFFD"), maxMessage)
+	for range contention {
+		writes, ended, err := s.writesOf(ctx, session, report)
+		if err != nil {
+			return s.refusal(ctx, session, err)
+		}
+		// The fence decides about a repetition too.
+		err = s.table.Transact(ctx, append([]table.Write{session.check()}, writes...)...)
+		failed, contended := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case contended && failed.Write == 0:
+			return session.fenced(err)
+		case contended:
+			continue
+		case err != nil:
+			return fmt.Errorf("write report: %w", err)
+		}
+		if ended && s.alarm != nil {
+			s.alarm(ctx, report.ref(session), compute.Status{
+				State: report.State, Reason: cmp.Or(report.Reason, compute.ReasonEnded), Message: cmp.Or(report.Message, "its listener says no more than that it is not healthy"),
+			})
+		}
+		return nil
+	}
+	return errContention
+}
+
+// refusal is the error of a report that cannot be taken. One who may not report at all learns that first.
+func (s *Store) refusal(ctx context.Context, session Session, err error) error {
+	over := session.fenced(s.table.Transact(ctx, session.check()))
+	return cmp.Or(over, err)
+}
+
+// check refuses a report that cannot be one. A public address has to be https: whatever its name is resolved to later, in this server's own network nobody has its
+// certificate.
+func (r Report) check(allowPrivate bool) error {
+	problems := new(rules)
+	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {
+		if !id.Valid(field.value) {
+			problems.breaks("%s must be a UUID.", field.name)
+		}
+	}
+	if r.Number <= 0 {
+		problems.breaks("number must be positive.")
+	}
+	if !isConstant(r.Reason) {
+		problems.breaks("reason must have %d uppercase letters, digits and '_' at most.", maxReason)
+	}
+	switch r.State {
+	case compute.Progressing, compute.Absent:
+	case compute.Failed:
+		if r.Reason == "" || r.Message == "" {
+			problems.breaks("A release that failed has a reason and a message.")
+		}
+	case compute.Healthy:
+		if !isBaseURL(r.URL) {
+			problems.breaks("url must be the base URL of the agent, http or https, with a host and perhaps a path, and nothing else.")
+		} else if err := outbound.CheckURL("url", r.URL, false); err != nil && !allowPrivate {
+			problems.breaks("%s", err)
+		}
+	default:
+		problems.breaks("state must be progressing, healthy, failed or absent, not %q.", r.State)
+	}
+	return problems.err()
+}
+
+func isConstant(text string) bool {
+	return len(text) <= maxReason && !strings.ContainsFunc(text, func(c rune) bool { return c != '_' && (c < 'A' || c > 'Z') && (c < '0' || c > '9') })
+}
+
+func isBaseURL(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && len(text) <= maxURL && utf8.ValidString(text) && (u.Scheme == "http" || u.Scheme == "https") && u.Hostname() != "" && u.User == nil &&
+		u.RawQuery == "" && !u.ForceQuery && u.Fragment == "" && !strings.HasSuffix(text, "#")
+}
+
+// lastOf returns the end of a text, in whole characters.
+func lastOf(text string, limit int) string {
+	if len(text) <= limit {
+		return text
+	}
+	return strings.ToValidUTF8(text[len(text)-limit:], "")
+}
+
+// ref names the release that the report is about.
+func (r Report) ref(session Session) compute.Ref {
+	return compute.Ref{Workspace: session.Workspace, Deployment: r.Deployment, Revision: r.Revision}
+}
+
+// writesOf returns what a report changes, apart from the fence: nothing for a repetition. ended tells that a release which was healthy is so no more.
+func (s *Store) writesOf(ctx context.Context, session Session, report Report) (writes []table.Write, ended bool, err error) {
+	r, err := s.release(ctx, report.ref(session))
+	switch {
+	case err != nil:
+		return nil, false, err
+	case r == nil && report.State == compute.Absent:
+		return nil, false, nil
+	case r == nil, r.listener != session.Listener, r.order != report.Order:
+		return nil, false, fault.New(fault.Conflict, "Order %s of revision ID %s is not the present one of this listener. Claim to see what is.", report.Order, report.Revision)
+	case r.epoch == session.Epoch && report.Number <= r.number:
+		return nil, false, nil
+	case (r.status == leaving) != (report.State == compute.Absent) && report.State != compute.Progressing:
+		return nil, false, fault.New(fault.Invalid, "An order to remove a release ends with absent, one to apply it with healthy or failed; it cannot be %s.", report.State)
+	}
+	now := s.now()
+	if report.State == compute.Absent {
+		return []table.Write{table.Delete{Key: releaseKey(r.Ref), If: r.same()}, table.Delete{Key: r.task().key()}}, false, nil
+	}
+	return r.reported(now, session, report), r.served && r.status != leaving && report.State != compute.Healthy, nil
+}
+
+// reported are the writes of a report that does not end the release.
+func (r *release) reported(now time.Time, session Session, report Report) []table.Write {
+	next := map[compute.State]status{compute.Progressing: working, compute.Healthy: healthy, compute.Failed: failed}[report.State]
+	if r.status == leaving {
+		next = leaving
+	}
+	set := table.Attrs{attrEpoch: session.Epoch, attrNumber: report.Number, attrReason: report.Reason, attrMessage: report.Message, attrDelivered: true}
+	if next == healthy {
+		set[attrServed], set[attrURL] = true, report.URL
+	}
+	settled := next == healthy || next == failed
+	if settled {
+		set[attrPending] = false
+	}
+	writes := []table.Write{r.change(now, next, set)}
+	switch {
+	case r.pending && settled:
+		writes = append(writes, table.Delete{Key: r.task().key()})
+	case r.pending:
+		writes = append(writes, record.Change(r.task().key(), now,
+			table.Attrs{attrEpoch: session.Epoch, attrDue: clock.Format(now.Add(redeliverAfter))}, table.Equals(attrOrder, r.order)))
+	}
+	return writes
+}
+
+// task names the release's task.
+func (r *release) task() task { return task{Ref: r.Ref, listener: r.listener, order: r.order} }

@@ -1,0 +1,154 @@
+package listener
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+)
+
+// Config is what a Store works with. Durations that are zero get the default named at each.
+type Config struct {
+	Table  table.Table
+	Sealer secret.Sealer
+	// Token returns the token of a revision's agent.
+	Token func(ctx context.Context, revision string) (string, error)
+	Now   clock.Clock
+	// Log gets trouble that no request fails for; the default is slog's.
+	Log *slog.Logger
+	// OfflineLimit is how long an order waits for a listener that is not heard of, and after how long it is told that it is not (5 min).
+	OfflineLimit time.Duration
+	// ReadyLimit is how long a release may take to become healthy, unless it says otherwise itself (15 min).
+	ReadyLimit time.Duration
+	// Alarm is told when a listener reports that an agent which was healthy is so no more; nil tells nobody.
+	Alarm compute.Alarm
+	// Subscribers are sent the events of listeners; nil when nobody is.
+	Subscribers event.Subscribers
+	// AllowPrivate lets listeners report addresses that are not public, and plain http. Otherwise what a listener says would make this server call into its own network.
+	AllowPrivate bool
+}
+
+// Store reads and writes listeners, what they are to do and what they report.
+type Store struct {
+	table                    table.Table
+	sealer                   secret.Sealer
+	token                    func(ctx context.Context, revision string) (string, error)
+	now                      clock.Clock
+	log                      *slog.Logger
+	alarm                    compute.Alarm
+	events                   *event.Log
+	offlineLimit, readyLimit time.Duration
+	allowPrivate             bool
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	return &Store{
+		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
+		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
+		allowPrivate: c.AllowPrivate, alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
+	}
+}
+
+// contention is how often a decision is made anew because another call changed an item meanwhile; each failure means that another one succeeded.
+const contention = 100
+
+var errContention error = fault.New(fault.Unavailable, "The listener, or what it runs, is changed too often to take another change.")
+
+// NewListener is the request to create one.
+type NewListener struct {
+	Workspace string
+	Version   *string
+	Spec
+}
+
+// Create creates a listener. A request that breaks a rule is a fault.Invalid, a compute_id that has a listener a fault.Conflict.
+func (s *Store) Create(ctx context.Context, request NewListener) (Listener, error) {
+	now := s.now()
+	l := Listener{
+		Ref: Ref{Workspace: request.Workspace, Listener: id.New(now)}, Spec: request.Spec, Version: request.Version,
+		Created: now, Updated: now, version: 1,
+	}
+	if err := validate(l); err != nil {
+		return Listener{}, err
+	}
+	own := table.Attrs{attrHolder: "", attrEpoch: int64(0), attrLeaving: false}
+	if l.Version != nil {
+		own[attrSoftware] = *l.Version
+	}
+	err := s.table.Transact(ctx,
+		table.Put{Item: table.Item{
+			Key:  keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID),
+			Body: record.Encode(l.Listener), Attrs: record.Attrs("listener_name", now, nil),
+		}, If: table.Absent()},
+		table.Put{Item: table.Item{Key: l.Key(), Body: record.Encode(l.Spec), Attrs: record.Attrs(kind, now, own)}, If: table.Absent()},
+		l.audit(ctx, audit.CreateListener, now),
+	)
+	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
+		return Listener{}, fault.New(fault.Conflict, "A listener with the compute_type %s and the compute_id %q already exists.", l.ComputeType, l.ComputeID)
+	}
+	if err != nil {
+		return Listener{}, fmt.Errorf("create listener: %w", err)
+	}
+	return l, nil
+}
+
+// audit is the write that notes what a user did to the listener.
+func (l Listener) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, l.Listener, l.ComputeType+" "+l.ComputeID).Write(l.Workspace, now)
+}
+
+// Get returns a listener; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Listener, error) {
+	l, err := s.get(ctx, ref)
+	if err == nil && l.leaving {
+		err = notFound(ref)
+	}
+	return l, err
+}
+
+// get returns also a listener that is being deleted.
+func (s *Store) get(ctx context.Context, ref Ref) (Listener, error) {
+	if !id.Valid(ref.Listener) {
+		return Listener{}, notFound(ref)
+	}
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Listener{}, notFound(ref)
+	}
+	if err != nil {
+		return Listener{}, fmt.Errorf("get listener: %w", err)
+	}
+	return decode(ref, item)
+}
+
+func notFound(ref Ref) error {
+	return fault.New(fault.NotFound, "Listener ID %s not found.", ref.Listener)
+}
+
+// List returns a page of a workspace's listeners, newest first.
+func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Listener], error) {
+	query := keys.Listeners(workspace)
+	query.Reverse = true
+	page, err := record.List(ctx, s.table, query, window, func(item *table.Item) (Listener, bool, error) {
+		l, err := decode(Ref{Workspace: workspace, Listener: keys.ListenerID(item.Key)}, item)
+		return l, !l.leaving, err
+	}, Listener.Key)
+	if err != nil {
+		return record.Page[Listener]{}, fmt.Errorf("list listeners: %w", err)
+	}
+	return page, nil
+}

@@ -1,0 +1,203 @@
+package listener
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Target is the compute.Target whose releases run at listeners. Which one has a release is part of what is stored for it, so that a Ref is enough to find it.
+type Target struct {
+	*Store
+	// rest runs the releases that are not placed at a listener; nil when nothing does.
+	rest compute.Target
+}
+
+var _ compute.Target = (*Target)(nil)
+
+// Target returns the target of a store's listeners. rest, which may be nil, runs all releases that are not placed at one, so that who knows no more of a release than its Ref needs one target.
+func (s *Store) Target(rest compute.Target) *Target { return &Target{s, rest} }
+
+// Apply orders the release from its listener.
+func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
+	if spec.Placement.Listener == "" && t.rest != nil {
+		return t.rest.Apply(ctx, spec)
+	}
+	for name, text := range map[string]string{
+		"workspace": spec.Workspace, "deployment": spec.Deployment, "revision": spec.Revision, "listener": spec.Placement.Listener,
+	} {
+		if !id.Valid(text) {
+			return fmt.Errorf("apply release: %s %q is not an id", name, text)
+		}
+	}
+	for range contention {
+		writes, err := t.application(ctx, spec)
+		if err != nil || len(writes) == 0 {
+			return err
+		}
+		err = t.table.Transact(ctx, writes...)
+		failed, contended := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case contended && failed.Write == 0:
+			return fmt.Errorf("apply release %s: %w", spec.Revision, notFound(Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}))
+		case contended:
+			continue
+		case err != nil:
+			return fmt.Errorf("apply release %s: %w", spec.Revision, err)
+		}
+		return nil
+	}
+	return errContention
+}
+
+// application returns the writes that order the release; none when it is ordered already and has not failed.
+func (t *Target) application(ctx context.Context, spec compute.Release) ([]table.Write, error) {
+	now := t.now()
+	before, err := t.release(ctx, spec.Ref)
+	if err != nil {
+		return nil, err
+	}
+	at := Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}
+	next := task{Ref: spec.Ref, listener: at.Listener, order: nextOrder(now, ""), verb: Apply}
+	if before != nil {
+		seen, _, err := t.view(ctx, before, now)
+		if err != nil {
+			return nil, err
+		}
+		if before.status != leaving && seen.State != compute.Failed {
+			return nil, nil
+		}
+		if before.listener != at.Listener {
+			return nil, fmt.Errorf("apply release %s: it is at the listener %s", spec.Revision, before.listener)
+		}
+		next.order = nextOrder(now, before.order)
+	}
+	body, err := t.seal(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	set := ordered(next.order)
+	set[attrNamespace], set[attrReady] = spec.Placement.Namespace, int64(spec.ReadyLimit/time.Second)
+	exists := table.Check{Key: at.Key(), If: present()}
+	if before != nil {
+		change := before.change(now, waiting, set)
+		change.Body = record.Encode(body)
+		return []table.Write{exists, change, next.put(now), ring(at, next.order, now)}, nil
+	}
+	set[attrListener], set[attrStatus], set[attrDelivered] = at.Listener, string(waiting), false
+	return []table.Write{exists, table.Put{
+		Item: table.Item{
+			Key: releaseKey(spec.Ref), Attrs: record.Attrs(kindRelease, now, set), Body: record.Encode(body),
+			Index: map[table.Index]table.Key{table.ByList: keys.ListenerReleaseEntry(at.Workspace, at.Listener, spec.Revision)},
+		},
+		If: table.Absent(),
+	}, next.put(now), ring(at, next.order, now)}, nil
+}
+
+// Await returns the release's status, once it is not Progressing.
+func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+	r, status, err := t.await(ctx, ref)
+	if err == nil && r == nil && status.State == compute.Absent && t.rest != nil {
+		return t.rest.Await(ctx, ref)
+	}
+	return status, err
+}
+
+// await returns the release and its status, once that is not Progressing.
+func (t *Target) await(ctx context.Context, ref compute.Ref) (*release, compute.Status, error) {
+	r, status, _, err := t.look(ctx, ref)
+	if err != nil || status.State != compute.Progressing || ctx.Err() != nil {
+		return r, status, err
+	}
+	changes := t.table.Watch(releaseKey(ref))
+	defer changes.Stop()
+	for {
+		// Read after the watch began, so that no change is missed.
+		next, seen, until, err := t.look(ctx, ref)
+		if ctx.Err() != nil {
+			return r, status, nil
+		}
+		if err != nil || seen.State != compute.Progressing {
+			return next, seen, err
+		}
+		r, status = next, seen
+		if !t.pause(ctx, changes, until) {
+			return r, status, nil
+		}
+	}
+}
+
+// look returns the release and its status as they are now. When ctx ends before they are known, it may be Progressing for all that is known.
+func (t *Target) look(ctx context.Context, ref compute.Ref) (*release, compute.Status, time.Time, error) {
+	now := t.now()
+	r, err := t.release(ctx, ref)
+	var status compute.Status
+	var until time.Time
+	if err == nil {
+		status, until, err = t.view(ctx, r, now)
+	}
+	if err != nil && ctx.Err() != nil {
+		status, err = compute.Status{State: compute.Progressing, Message: "there was no time to read how far it is"}, nil
+	}
+	return r, status, until, err
+}
+
+// Acquire returns where the release answers, by its listener's last word. Callers need not be counted: the listener drains what it removes.
+func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
+	r, status, err := t.await(ctx, ref)
+	switch {
+	case err != nil:
+		return compute.Endpoint{}, nil, err
+	case r == nil && status.State == compute.Absent && t.rest != nil:
+		return t.rest.Acquire(ctx, ref)
+	case status.State != compute.Healthy:
+		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: status}
+	}
+	token, err := t.token(ctx, ref.Revision)
+	if err != nil {
+		return compute.Endpoint{}, nil, fmt.Errorf("token of release %s: %w", ref.Revision, err)
+	}
+	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision}, func() {}, nil
+}
+
+// Remove orders that the release be removed. One that no listener was ever given is gone at once.
+func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
+	for range contention {
+		r, err := t.release(ctx, ref)
+		switch {
+		case err != nil:
+			return err
+		case r == nil && t.rest != nil:
+			return t.rest.Remove(ctx, ref)
+		case r == nil || r.status == leaving:
+			return nil
+		}
+		err = t.table.Transact(ctx, t.removal(r)...)
+		if _, contended := errors.AsType[*table.ConditionFailed](err); contended {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("remove release %s: %w", ref.Revision, err)
+		}
+		return nil
+	}
+	return errContention
+}
+
+func (t *Target) removal(r *release) []table.Write {
+	now := t.now()
+	if !r.delivered {
+		return []table.Write{table.Delete{Key: releaseKey(r.Ref), If: r.same()}, table.Delete{Key: r.task().key()}}
+	}
+	next := task{Ref: r.Ref, listener: r.listener, order: nextOrder(now, r.order), verb: Remove}
+	change := r.change(now, leaving, ordered(next.order))
+	change.Body = record.Encode(releaseBody{}) // what is to stop needs no secrets
+	return []table.Write{change, next.put(now), ring(r.place(), next.order, now)}
+}

@@ -1,0 +1,65 @@
+package listener
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Place is where a deployment's releases run: a namespace of a listener.
+type Place struct {
+	Ref
+	Namespace string
+	// as is the listener as it was when the place was checked.
+	as Listener
+}
+
+// Check returns the place that a deployment's listener_id and listener_config ask for. No namespace, "", means the only one that the listener has.
+// The error of a place that is not to be had is a fault.Invalid that names the field.
+func (s *Store) Check(ctx context.Context, workspace, listenerID, namespace string) (Place, error) {
+	ref := Ref{Workspace: workspace, Listener: listenerID}
+	l, err := s.Get(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return Place{}, fault.New(fault.Invalid, "source_config.listener_id: listener ID %s not found.", listenerID)
+	}
+	if err != nil {
+		return Place{}, err
+	}
+	const field = "source_config.listener_config.k8s_namespace"
+	all := l.ComputeConfig.K8sNamespaces
+	switch {
+	case len(all) == 0:
+		return Place{}, fault.New(fault.Invalid, "source_config.listener_id: listener ID %s has no namespaces to run in. Set its compute_config.k8s_namespaces.", listenerID)
+	case namespace == "" && len(all) > 1:
+		return Place{}, fault.New(fault.Invalid, "%s must name one of the namespaces of listener ID %s: %s.", field, listenerID, strings.Join(all, ", "))
+	case namespace == "":
+		namespace = all[0]
+	case !l.Has(namespace):
+		return Place{}, fault.New(fault.Invalid, "%s: %q is not a namespace of listener ID %s, which has %s.", field, namespace, listenerID, strings.Join(all, ", "))
+	}
+	return Place{Ref: ref, Namespace: namespace, as: l}, nil
+}
+
+// Use returns the writes that note a deployment at its place. They belong into the transaction that creates the deployment; when one of their conditions fails, the
+// listener was changed since Check, which is to be asked again.
+func (p Place) Use(deployment string, now time.Time) []table.Write {
+	return []table.Write{
+		// Counting the version up is what makes a Patch or a Delete that looked for uses before this one look again. It is no change for users.
+		table.Update{Key: p.Key(), Add: map[string]int64{record.Version: 1}, If: table.All(present(), p.as.unchanged())},
+		table.Put{
+			Item: table.Item{Key: keys.ListenerUse(p.Workspace, p.Listener, p.Namespace, deployment), Attrs: record.Attrs("listener_use", now, nil)},
+			If:   table.Absent(),
+		},
+	}
+}
+
+// Vacate returns the write that takes a deployment's note away. It belongs into the transaction that erases the deployment, when all its releases
+// have been removed: until then its listener must not go.
+func Vacate(place Ref, namespace, deployment string) table.Write {
+	return table.Delete{Key: keys.ListenerUse(place.Workspace, place.Listener, namespace, deployment)}
+}

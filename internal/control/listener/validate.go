@@ -1,0 +1,78 @@
+package listener
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+const (
+	// maxText is how long a compute_id or a version may be, in bytes.
+	maxText = 255
+	// maxNamespaces is how many a listener may have.
+	maxNamespaces = 100
+	// maxLabel is how long a DNS label may be.
+	maxLabel = 63
+)
+
+// rules collects the rules that a request breaks, to report them all at once.
+type rules struct{ broken []string }
+
+func (r *rules) breaks(format string, args ...any) {
+	r.broken = append(r.broken, fmt.Sprintf(format, args...))
+}
+
+func (r *rules) err() error {
+	if len(r.broken) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s", strings.Join(r.broken, " "))
+}
+
+// validate checks a listener as it would be after a request.
+func validate(l Listener) error {
+	r := new(rules)
+	if l.ComputeType != K8s {
+		r.breaks("compute_type must be %s, not %q.", K8s, l.ComputeType)
+	}
+	r.text("compute_id", l.ComputeID)
+	if l.Version != nil {
+		r.text("version", *l.Version)
+	}
+	r.namespaces(l.ComputeConfig.K8sNamespaces)
+	return r.err()
+}
+
+func (r *rules) text(field, value string) {
+	if value == "" || len(value) > maxText || !utf8.ValidString(value) || strings.ContainsFunc(value, unicode.IsControl) {
+		r.breaks("%s must have 1 to %d bytes and no control characters.", field, maxText)
+	}
+}
+
+func (r *rules) namespaces(all []string) {
+	if len(all) > maxNamespaces {
+		r.breaks("compute_config.k8s_namespaces may have %d entries at most, not %d.", maxNamespaces, len(all))
+		return
+	}
+	for i, namespace := range all {
+		switch {
+		case !isLabel(namespace):
+			r.breaks("compute_config.k8s_namespaces[%d] %q is not the name of a namespace: 1 to %d lowercase letters, digits and '-', "+
+				"beginning and ending with a letter or digit.", i, namespace, maxLabel)
+		case slices.Contains(all[:i], namespace):
+			r.breaks("compute_config.k8s_namespaces[%d] %s is given twice.", i, namespace)
+		}
+	}
+}
+
+// isLabel tells whether a text is a DNS label (RFC 1123), as the names of namespaces are.
+func isLabel(text string) bool {
+	if text == "" || len(text) > maxLabel || text[0] == '-' || text[len(text)-1] == '-' {
+		return false
+	}
+	return !strings.ContainsFunc(text, func(c rune) bool { return c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') })
+}

@@ -1,0 +1,149 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	kindDelivery = "push_delivery"
+	kindNames    = "repository_names"
+	// claimTime is how long a delivery may take to reach a deployment before one that comes again is taken for it.
+	claimTime = 2 * time.Minute
+	// deliveredTime is how long it is remembered: GitHub sends again what is up to three days old.
+	deliveredTime = 4 * 24 * time.Hour
+	// buildersAtOnce bounds how many revisions one push makes at a time.
+	buildersAtOnce = 8
+	// maxNames is how many names of a repository are kept.
+	maxNames = 8
+)
+
+// pushed brings a push of the App's to the deployments that watch its branch, in every workspace that the installation is bound to. What it does outlives
+// the sender's patience, which is ten seconds.
+func (r *Receiver) pushed(ctx context.Context, d Delivery, p payload) error {
+	c, ok := p.change()
+	if !ok {
+		return nil
+	}
+	ctx = context.WithoutCancel(ctx)
+	workspaces, err := r.installations.Workspaces(ctx, p.Installation.ID)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, workspace := range workspaces {
+		failures = append(failures, r.pushedIn(ctx, workspace, d, c))
+	}
+	return errors.Join(failures...)
+}
+
+func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c change) error {
+	earlier, err := r.earlierNames(ctx, workspace, c.repository)
+	if err != nil {
+		return err
+	}
+	present := c.names
+	for _, name := range earlier {
+		if !slices.Contains(c.names, name) {
+			c.names = append(slices.Clip(c.names), name)
+		}
+	}
+	targets, err := r.listed(ctx, workspace, c.names, c.branch)
+	if err != nil || len(targets) == 0 {
+		return err
+	}
+	failures := make([]error, len(targets)+1)
+	var builders errgroup.Group
+	builders.SetLimit(buildersAtOnce)
+	for n, t := range targets {
+		builders.Go(func() error {
+			failures[n] = r.deliver(ctx, t, d, c)
+			return nil
+		})
+	}
+	_ = builders.Wait() // each failure is in its place
+	failures[len(targets)] = r.noteNames(ctx, workspace, c.repository, earlier, present)
+	return errors.Join(failures...)
+}
+
+// deliver makes a revision of a deployment, if it watches what has changed and the delivery did not reach it before.
+func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) error {
+	if watches, err := r.watches(ctx, t, c.names, c.branch); err != nil || !watches {
+		return err
+	}
+	key := keys.PushDelivery(t.workspace, t.deployment, d.ID)
+	first, err := r.claim(ctx, key)
+	if err != nil || !first {
+		return err
+	}
+	err = r.builder.Build(ctx, t.workspace, t.deployment, c.commit)
+	if err != nil && !fault.Is(err, fault.NotFound) && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.Invalid) {
+		err = fmt.Errorf("build deployment %s for a push: %w", t.deployment, err)
+		return errors.Join(err, r.table.Transact(ctx, table.Delete{Key: key}))
+	}
+	now := r.now()
+	delivered := table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(deliveredTime)}}
+	if err := r.table.Transact(ctx, delivered); err != nil {
+		return fmt.Errorf("note push delivery: %w", err)
+	}
+	return nil
+}
+
+// claim takes a delivery for a deployment; first is false when it was taken before.
+func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err error) {
+	now := r.now()
+	err = r.table.Transact(ctx, table.Put{
+		Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(claimTime)},
+		If:   table.Absent(),
+	})
+	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("claim push delivery: %w", err)
+	}
+	return true, nil
+}
+
+// earlierNames returns the names that a repository was built under.
+func (r *Receiver) earlierNames(ctx context.Context, workspace string, repository int64) ([]string, error) {
+	item, err := r.table.Get(ctx, keys.RepositoryNames(workspace, repository))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get repository names: %w", err)
+	}
+	var names []string
+	return names, errors.Join(record.Check(item, kindNames), record.Decode(item, &names))
+}
+
+// noteNames adds a repository's present names to the earlier ones. Of two writers one is lost, and comes back with the next push.
+func (r *Receiver) noteNames(ctx context.Context, workspace string, repository int64, earlier, present []string) error {
+	names := slices.Clone(earlier)
+	for _, name := range present {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if repository == 0 || len(names) == len(earlier) {
+		return nil
+	}
+	item := table.Item{
+		Key: keys.RepositoryNames(workspace, repository), Attrs: record.Attrs(kindNames, r.now(), nil), Body: record.Encode(names[max(0, len(names)-maxNames):]),
+	}
+	if err := r.table.Transact(ctx, table.Put{Item: item}); err != nil {
+		return fmt.Errorf("note repository names: %w", err)
+	}
+	return nil
+}

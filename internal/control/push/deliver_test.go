@@ -1,0 +1,149 @@
+package push_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func TestADeliveryThatComesAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	d := f.delivery("push", body(nil), appSecret)
+	var senders sync.WaitGroup
+	for range 8 {
+		senders.Go(func() {
+			if err := f.App(t.Context(), d); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	senders.Wait()
+	f.clock.move(73 * time.Hour)
+	must(t, f.App(t.Context(), d))
+	wantBuilds(t, f.take(), "1 d1 2222")
+	f.watch(t, workspace, d2, agent, "main", true)
+	must(t, f.App(t.Context(), d))
+	wantBuilds(t, f.take(), "1 d2 2222")
+	wantBuilds(t, f.push(t, nil), "1 d1 2222", "1 d2 2222")
+	f.clock.move(97 * time.Hour)
+	must(t, f.App(t.Context(), d))
+	wantBuilds(t, f.take(), "1 d1 2222", "1 d2 2222")
+}
+
+func TestADeliveryThatFailedCanComeAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	f.watch(t, workspace, d2, agent, "main", true)
+	f.watch(t, workspace, d3, agent, "main", true)
+	broken := errors.New("the table is away")
+	f.fail = func(deployment string) error {
+		if deployment == d2 {
+			return broken
+		}
+		if deployment == d3 {
+			return fault.New(fault.Unavailable, "Try again.")
+		}
+		return nil
+	}
+	d := f.delivery("push", body(nil), appSecret)
+	if err := f.App(t.Context(), d); !errors.Is(err, broken) || !fault.Is(err, fault.Unavailable) {
+		t.Errorf("got %v, want both failures", err)
+	}
+	wantBuilds(t, f.take(), "1 d1 2222")
+	f.fail = nil
+	must(t, f.App(t.Context(), d))
+	wantBuilds(t, f.take(), "1 d2 2222", "1 d3 2222")
+}
+
+func TestADeploymentThatCannotBeBuiltIsNoFailure(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	for _, kind := range []fault.Kind{fault.NotFound, fault.Conflict, fault.Invalid} {
+		f.fail = func(string) error { return fault.New(kind, "It is gone.") }
+		d := f.delivery("push", body(nil), appSecret)
+		must(t, f.App(t.Context(), d))
+		f.fail = nil
+		must(t, f.App(t.Context(), d))
+		wantBuilds(t, f.take())
+	}
+}
+
+// TestAClaimOfADeadProcess ends the receiver between the claim and the note of success.
+func TestAClaimOfADeadProcess(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	dead := errors.New("dead")
+	claimed := false
+	f.table.fail = func([]table.Write) error {
+		if claimed {
+			return dead
+		}
+		claimed = true
+		return nil
+	}
+	f.fail = func(string) error { return dead }
+	d := f.delivery("push", body(nil), appSecret)
+	if err := f.App(t.Context(), d); !errors.Is(err, dead) {
+		t.Errorf("got %v", err)
+	}
+	f.table.fail, f.fail = nil, nil
+	must(t, f.App(t.Context(), d))
+	wantBuilds(t, f.take())
+	f.clock.move(2*time.Minute + time.Second)
+	must(t, f.App(t.Context(), d))
+	wantBuilds(t, f.take(), "1 d1 2222")
+}
+
+// TestASenderThatHangsUp: GitHub does after ten seconds.
+func TestASenderThatHangsUp(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	must(t, f.App(ctx, f.delivery("push", body(nil), appSecret)))
+	must(t, f.Deployment(ctx, workspace, d1, f.delivery("push", body(nil), f.HookSecret(workspace, d1))))
+	wantBuilds(t, f.take(), "1 d1 2222", "1 d1 2222")
+}
+
+func TestARenamedRepository(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.watch(t, workspace, d1, agent, "main", true)
+	wantBuilds(t, f.push(t, named("acme/bot", nil))) // not known yet by another name
+	wantBuilds(t, f.push(t, nil), "1 d1 2222")
+	wantBuilds(t, f.push(t, named("acme/bot", nil)), "1 d1 2222")
+	f.watch(t, workspace, d2, "https://github.com/acme/bot", "main", true)
+	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222")
+	wantBuilds(t, f.push(t, named("acme/bot", map[string]any{"repository.id": 12})), "1 d2 2222") // another one took the name
+	f.bind(t, other)
+	f.watch(t, other, d3, agent, "main", true)
+	wantBuilds(t, f.push(t, named("initech/bot", nil)), "1 d1 2222", "1 d2 2222") // what a workspace knows is its own
+	for n := range 20 {
+		f.push(t, named("acme/r"+strings.Repeat("x", n), nil))
+	}
+	wantBuilds(t, f.push(t, named("acme/last", map[string]any{"ref": "refs/heads/nobody"})))
+}
+
+func TestAPushToManyDeployments(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	for n := range 100 {
+		f.watch(t, workspace, d1[:34]+string("0123456789"[n/10])+string("0123456789"[n%10]), agent, "main", true)
+	}
+	if got := f.push(t, nil); len(got) != 100 || len(slices.Compact(got)) != 100 {
+		t.Errorf("built %d", len(got))
+	}
+}

@@ -1,0 +1,75 @@
+package push
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// Names of events, as X-GitHub-Event has them. All others are accepted and do nothing.
+const (
+	eventPush         = "push"
+	eventInstallation = "installation"
+	eventRepositories = "installation_repositories"
+)
+
+// payload is what is read of an event's body.
+type payload struct {
+	Action       string `json:"action"`
+	Ref          string `json:"ref"`
+	Before       string `json:"before"`
+	After        string `json:"after"`
+	Created      bool   `json:"created"`
+	Deleted      bool   `json:"deleted"`
+	Repository   repo   `json:"repository"`
+	Installation struct {
+		ID int64 `json:"id"`
+	} `json:"installation"`
+}
+
+type repo struct {
+	ID       int64  `json:"id"`
+	CloneURL string `json:"clone_url"`
+	SSHURL   string `json:"ssh_url"`
+	HTMLURL  string `json:"html_url"`
+}
+
+func parse(body []byte) (payload, error) {
+	var p payload
+	if err := json.Unmarshal(body, &p); err != nil {
+		return payload{}, fault.New(fault.Invalid, "The payload is not the JSON of a GitHub event; choose application/json as the webhook's content type.")
+	}
+	return p, nil
+}
+
+// commitID matches the id of a commit, of either hash that git has.
+var commitID = regexp.MustCompile(`^(?:[0-9a-f]{40}|[0-9a-f]{64})$`)
+
+// change is a push that moved a branch on.
+type change struct {
+	// repository is GitHub's id, 0 at other hosts; names are all that it goes by.
+	repository     int64
+	names          []string
+	branch, commit string
+}
+
+// change tells what a push changed; ok is false for tags, for branches that are created or deleted, and for what names no commit.
+func (p payload) change() (c change, ok bool) {
+	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
+	if !isBranch || branch == "" || p.Created || p.Deleted || none(p.Before) || none(p.After) || !commitID.MatchString(p.After) {
+		return change{}, false
+	}
+	c = change{repository: p.Repository.ID, branch: branch, commit: p.After}
+	for _, url := range []string{p.Repository.CloneURL, p.Repository.SSHURL, p.Repository.HTMLURL} {
+		if name, ok := Repository(url); ok && !slices.Contains(c.names, name) {
+			c.names = append(c.names, name)
+		}
+	}
+	return c, len(c.names) > 0
+}
+
+// none tells whether an id is that of no commit: all zeros.
+func none(commit string) bool { return strings.Trim(commit, "0") == "" }

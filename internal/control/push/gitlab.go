@@ -1,0 +1,50 @@
+package push
+
+import (
+	"context"
+	"crypto/hmac"
+	"encoding/json"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// eventGitLab is GitLab's name of a push, in X-Gitlab-Event. Its other events are accepted and do nothing.
+const eventGitLab = "Push Hook"
+
+// gitlabPush is what is read of the body of a push at GitLab. A branch that is created or deleted shows by its commits alone.
+type gitlabPush struct {
+	Ref     string `json:"ref"`
+	Before  string `json:"before"`
+	After   string `json:"after"`
+	Project struct {
+		HTTPURL string `json:"git_http_url"`
+		SSHURL  string `json:"git_ssh_url"`
+		WebURL  string `json:"web_url"`
+	} `json:"project"`
+}
+
+// parseGitLab reads a push at GitLab as if GitHub had sent it, but without an id of the repository.
+func parseGitLab(body []byte) (payload, error) {
+	var p gitlabPush
+	if err := json.Unmarshal(body, &p); err != nil {
+		return payload{}, fault.New(fault.Invalid, "The payload is not the JSON of GitLab's push event; leave the webhook without a template of its own.")
+	}
+	return payload{
+		Ref: p.Ref, Before: p.Before, After: p.After, Repository: repo{CloneURL: p.Project.HTTPURL, SSHURL: p.Project.SSHURL, HTMLURL: p.Project.WebURL},
+	}, nil
+}
+
+// stated refuses a delivery to a deployment whose headers cannot be good, whatever the body. Of a token they tell all.
+func (r *Receiver) stated(ctx context.Context, workspace, deployment string, d Delivery) error {
+	if d.Token == "" {
+		return d.stated()
+	}
+	secret, err := r.HookSecret(ctx, workspace, deployment)
+	if err == nil && !d.bears(secret) {
+		err = unauthorized()
+	}
+	return err
+}
+
+// bears tells whether a delivery's token is the secret.
+func (d Delivery) bears(secret string) bool { return hmac.Equal([]byte(d.Token), []byte(secret)) }

@@ -1,0 +1,294 @@
+package push_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
+	"github.com/slipway-run/slipway/internal/control/push"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+)
+
+const (
+	workspace = "0197a000-0000-7000-8000-000000000001"
+	other     = "0197a000-0000-7000-8000-000000000002"
+	d1        = "0197a000-0000-7000-8000-0000000000d1"
+	d2        = "0197a000-0000-7000-8000-0000000000d2"
+	d3        = "0197a000-0000-7000-8000-0000000000d3"
+
+	appSecret   = "the-secret-of-the-webhook"
+	olderSecret = "the-secret-that-was-before"
+
+	before = "1111111111111111111111111111111111111111"
+	after  = "2222222222222222222222222222222222222222"
+	none   = "0000000000000000000000000000000000000000"
+)
+
+// builds is a Builder that notes what it is told.
+type builds struct {
+	mu   sync.Mutex
+	made []string
+	// fail, when set, decides what a build returns.
+	fail func(deployment string) error
+}
+
+func (b *builds) Build(ctx context.Context, workspace, deployment, commit string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if b.fail != nil {
+		if err := b.fail(deployment); err != nil {
+			return err
+		}
+	}
+	b.made = append(b.made, workspace[len(workspace)-1:]+" "+deployment[len(deployment)-2:]+" "+commit[:4])
+	return nil
+}
+
+// Exists knows every deployment.
+func (b *builds) Exists(context.Context, string, string) (bool, error) { return true, nil }
+
+// take returns what was built since it was last asked.
+func (b *builds) take() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	made := b.made
+	b.made = nil
+	slices.Sort(made)
+	return made
+}
+
+// fixture is a receiver on a SQLite file, with installation 77 of the App bound to workspace.
+type fixture struct {
+	*push.Receiver
+	*builds
+	dir          string
+	table        *recorder
+	clock        *movingClock
+	integrations *integration.Service
+	github       *githubtest.Server
+	config       push.Config
+	key          *keyfile.Key
+	secrets      []string
+	deliveries   int
+}
+
+func setUp(t testing.TB) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	must(t, err)
+	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
+	must(t, err)
+	t.Cleanup(func() { must(t, tb.Close()) })
+	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, dir: dir, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
+	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: &integration.App{
+		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
+		PrivateKey: githubtest.PrivateKey(), WebURL: f.github.URL, APIURL: f.github.APIURL(), Transport: f.github.Client().Transport,
+	}})
+	must(t, err)
+	f.config = push.Config{
+		Table: f.table, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }, Now: moving.Now, Builder: f.builds,
+		Installations: f.integrations, Secrets: func(context.Context) ([]string, error) { return f.secrets, nil },
+	}
+	f.Receiver = push.NewReceiver(f.config)
+	f.github.Install(githubtest.Installation{ID: 77, Account: "acme", AccountID: 500})
+	f.bind(t, workspace)
+	return f
+}
+
+func (f *fixture) bind(t testing.TB, workspace string) integration.Installation {
+	t.Helper()
+	link, err := f.integrations.BeginInstall(t.Context(), workspace)
+	must(t, err)
+	u, err := url.Parse(link)
+	must(t, err)
+	i, err := f.integrations.CompleteInstall(t.Context(), integration.Callback{
+		State: u.Query().Get("state"), InstallationID: 77, Code: f.github.Consent(githubtest.User{ID: 1, Roles: map[string]string{"acme": "admin"}}),
+	})
+	must(t, err)
+	return i
+}
+
+// HookSecret is the receiver's, which does not fail here.
+func (f *fixture) HookSecret(workspace, deployment string) string {
+	secret, err := f.Receiver.HookSecret(context.Background(), workspace, deployment)
+	if err != nil {
+		panic(err)
+	}
+	return secret
+}
+
+// recorder counts what is asked of a table, and can fail.
+type recorder struct {
+	table.Table
+	mu      sync.Mutex
+	queries []table.Query
+	writes  int
+	fail    func([]table.Write) error
+}
+
+func (r *recorder) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	r.mu.Lock()
+	r.queries = append(r.queries, query)
+	r.mu.Unlock()
+	return r.Table.Query(ctx, query)
+}
+
+func (r *recorder) Transact(ctx context.Context, writes ...table.Write) error {
+	r.mu.Lock()
+	r.writes += len(writes)
+	fail := r.fail
+	r.mu.Unlock()
+	if fail != nil {
+		if err := fail(writes); err != nil {
+			return err
+		}
+	}
+	return r.Table.Transact(ctx, writes...)
+}
+
+// movingClock is a clock that goes on by a microsecond each time it is read.
+type movingClock struct {
+	mu  sync.Mutex
+	now time.Time
+}
+
+func (c *movingClock) Now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(time.Microsecond)
+	return c.now
+}
+
+func (c *movingClock) move(by time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = c.now.Add(by)
+}
+
+// watch stores what a deployment says about pushes.
+func (f *fixture) watch(t testing.TB, workspace, deployment, repoURL, branch string, on bool) {
+	t.Helper()
+	w := push.Watch{Workspace: workspace, Deployment: deployment, RepoURL: repoURL, RepoRef: branch, BuildOnPush: on}
+	must(t, f.table.Transact(t.Context(), w.Write(f.clock.Now())))
+}
+
+// body is the payload of a push to main of acme/agent, with changes by dotted path; nil takes a member out.
+func body(changes map[string]any) []byte {
+	p := map[string]any{
+		"ref": "refs/heads/main", "before": before, "after": after, "created": false, "deleted": false, "forced": false,
+		"installation": map[string]any{"id": 77},
+		"repository": map[string]any{
+			"id": 11, "full_name": "acme/agent", "clone_url": "https://github.com/acme/agent.git",
+			"ssh_url": "git@github.com:acme/agent.git", "html_url": "https://github.com/acme/agent", "fork": false,
+		},
+		"commits": []any{map[string]any{"id": after, "message": "change"}}, "head_commit": map[string]any{"id": after}, "pusher": map[string]any{"name": "ada"},
+	}
+	for path, value := range changes {
+		at := p
+		parts := strings.Split(path, ".")
+		for _, part := range parts[:len(parts)-1] {
+			at = at[part].(map[string]any)
+		}
+		if last := parts[len(parts)-1]; value == nil {
+			delete(at, last)
+		} else {
+			at[last] = value
+		}
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// named are the members of a repository with another name.
+func named(name string, more map[string]any) map[string]any {
+	changes := map[string]any{
+		"repository.full_name": name, "repository.clone_url": "https://github.com/" + name + ".git",
+		"repository.ssh_url": "git@github.com:" + name + ".git", "repository.html_url": "https://github.com/" + name,
+	}
+	maps.Copy(changes, more)
+	return changes
+}
+
+func sign(body []byte, secret string) string {
+	mac := hmac.New(sha256.New, []byte(secret))
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// delivery is a delivery with a new id, signed with the secret.
+func (f *fixture) delivery(event string, body []byte, secret string) push.Delivery {
+	f.deliveries++
+	return push.Delivery{Event: event, ID: fmt.Sprintf("delivery-%d", f.deliveries), Signature: sign(body, secret), Body: body}
+}
+
+// push sends a push of the App's with changes, and returns what was built.
+func (f *fixture) push(t testing.TB, changes map[string]any) []string {
+	t.Helper()
+	must(t, f.App(t.Context(), f.delivery("push", body(changes), appSecret)))
+	return f.take()
+}
+
+func wantBuilds(t testing.TB, got []string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("built (-want +got):\n%s", diff)
+	}
+}
+
+func wantFault(t testing.TB, err error, kind fault.Kind) {
+	t.Helper()
+	if !fault.Is(err, kind) {
+		t.Errorf("got %v, want a fault of kind %s", err, kind)
+	}
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// assertNoSecrets looks for secrets in all that was stored.
+func (f *fixture) assertNoSecrets(t *testing.T, secrets ...string) {
+	t.Helper()
+	for _, name := range []string{"table.db", "table.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil && !os.IsNotExist(err) {
+			t.Fatal(err)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(string(text), secret) {
+				t.Errorf("%s holds a secret in clear", name)
+			}
+		}
+	}
+}

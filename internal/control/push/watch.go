@@ -1,0 +1,73 @@
+package push
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Watch is what a deployment says about pushes.
+type Watch struct {
+	Workspace, Deployment string
+	// RepoURL and RepoRef are the deployment's: any URL that git can clone from, and a branch's bare name.
+	RepoURL, RepoRef string
+	BuildOnPush      bool
+}
+
+const (
+	kindWatch      = "push_watch"
+	attrRepository = "repository"
+	attrBranch     = "branch"
+)
+
+// Write returns the write that makes the stored watch what w says. It belongs into each transaction that creates or deletes the deployment or changes
+// one of the members; when a deployment is deleted BuildOnPush is false. Writing the same again does no harm.
+func (w Watch) Write(now time.Time) table.Write {
+	key := keys.PushWatch(w.Workspace, w.Deployment)
+	repository, ok := Repository(w.RepoURL)
+	if !w.BuildOnPush || !ok || w.RepoRef == "" || strings.HasPrefix(w.RepoRef, "refs/") {
+		return table.Delete{Key: key}
+	}
+	return table.Put{Item: table.Item{
+		Key:   key,
+		Attrs: record.Attrs(kindWatch, now, table.Attrs{attrRepository: repository, attrBranch: w.RepoRef}),
+		Index: map[table.Index]table.Key{table.ByList: keys.PushWatchEntry(w.Workspace, repository, w.RepoRef, w.Deployment)},
+	}}
+}
+
+// target is a deployment that a push may be for.
+type target struct{ workspace, deployment string }
+
+// watches tells whether the deployment watches a branch under one of a repository's names.
+func (r *Receiver) watches(ctx context.Context, t target, names []string, branch string) (bool, error) {
+	item, err := r.table.Get(ctx, keys.PushWatch(t.workspace, t.deployment))
+	if errors.Is(err, table.ErrNotFound) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("get push watch: %w", err)
+	}
+	return item.Text(attrBranch) == branch && slices.Contains(names, item.Text(attrRepository)), record.Check(item, kindWatch)
+}
+
+// listed returns the deployments of a workspace that the index lists under one of a repository's names.
+func (r *Receiver) listed(ctx context.Context, workspace string, names []string, branch string) ([]target, error) {
+	var found []target
+	for _, name := range names {
+		items, err := table.AllItems(ctx, r.table, keys.PushWatches(workspace, name, branch))
+		if err != nil {
+			return nil, fmt.Errorf("query push watches: %w", err)
+		}
+		for _, item := range items {
+			found = append(found, target{workspace, keys.DeploymentID(item.Key)})
+		}
+	}
+	return found, nil
+}

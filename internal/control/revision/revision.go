@@ -1,0 +1,375 @@
+package revision
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Source is where a deployment's agent comes from.
+type Source string
+
+const (
+	// GitHub is a git repository.
+	GitHub Source = "github"
+	// ExternalDocker is a container image of a registry that somebody else keeps.
+	ExternalDocker Source = "external_docker"
+	// InternalDocker is a container image that was pushed to the platform's own registry.
+	InternalDocker Source = "internal_docker"
+	// InternalSource is a tarball of sources that was uploaded to the platform.
+	InternalSource Source = "internal_source"
+)
+
+// IsImage tells whether the source is an image, which nobody has to build.
+func (s Source) IsImage() bool { return s == ExternalDocker || s == InternalDocker }
+
+// Config is the interface's SourceRevisionConfig: what makes a revision. A nil member is null.
+type Config struct {
+	RepoRef    *string `json:"repo_ref,omitempty"`
+	ConfigPath *string `json:"framework_config_path,omitempty"`
+	ImageURI   *string `json:"image_uri,omitempty"`
+	// TarballPath names an upload of the same deployment.
+	TarballPath *string `json:"source_tarball_path,omitempty"`
+	// TrackedPackages are what the client that made the revision says it has of the framework's packages.
+	TrackedPackages []string `json:"tracked_packages,omitempty"`
+}
+
+// Spec is everything that a revision was made from; it never changes.
+type Spec struct {
+	Source Source `json:"source"`
+	Config Config `json:"source_revision_config"`
+	// RepoURL holds no credentials: those are in Credentials.
+	RepoURL *string `json:"repo_url,omitempty"`
+	// IntegrationID is what the repository is cloned with when Credentials are nil; nil clones without.
+	IntegrationID *string `json:"integration_id,omitempty"`
+	// InstallCommand and BuildCommand are run in JavaScript repositories.
+	InstallCommand *string `json:"install_command,omitempty"`
+	BuildCommand   *string `json:"build_command,omitempty"`
+	// ResourceSpec is the interface's ResourceSpec as it was sent.
+	ResourceSpec json.RawMessage `json:"resource_spec,omitempty"`
+	// ComputeTier is the size of each replica, nil when the deployment's type says it.
+	ComputeTier *string `json:"compute_tier,omitempty"`
+	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
+	Secrets     []byte `json:"secrets,omitempty"`
+	Credentials []byte `json:"credentials,omitempty"`
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a listener runs the release.
+	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
+}
+
+// Ref names a revision. Every read and write begins with the workspace.
+type Ref struct {
+	Workspace, Deployment, Revision string
+}
+
+// Key is the revision's storage key.
+func (r Ref) Key() table.Key { return keys.Revision(r.Workspace, r.Deployment, r.Revision) }
+
+// Revision is one build and rollout of a deployment.
+type Revision struct {
+	Ref
+	Spec
+	Created, Updated time.Time
+	Status           Status
+	// Reason and Message say why the status is what it is; "" when there is nothing to say.
+	Reason, Message string
+	// Since tells when the revision came to each status that it had, and when its Trial began.
+	Since map[Status]time.Time
+	// CommitSHA is the commit that was built, or the digest of the tarball; "" before.
+	CommitSHA string
+	// Artifact is what the builder made, or the image that a target resolved; zero before.
+	Artifact build.Artifact
+	// Build is what the build was made with; nil before, and of what nobody built.
+	Build *build.Record
+	// Forgotten tells that the build of the commit is not kept: what is made from the revision is built again.
+	Forgotten bool
+	// Again tells that it was made from a revision that had been deployed.
+	Again bool
+}
+
+const kind = "revision"
+
+const (
+	attrStatus   = "status"
+	attrReason   = "reason"
+	attrMessage  = "message"
+	attrCommit   = "commit"
+	attrArtifact = "artifact"
+	attrBuild    = "build"
+	// attrForgotten is written before the build is removed, the artifact goes after it.
+	attrForgotten = "forgotten"
+	attrAgain     = "again"
+	// attrSince and a status are the name under which it is kept when that was reached.
+	attrSince = "since_"
+)
+
+// Reasons of statuses that are no failures.
+const (
+	// ReasonSuperseded: a newer revision took the place of one that was queued.
+	ReasonSuperseded = "SUPERSEDED"
+	// ReasonRolledBack: it was deployed, did not stay healthy, and the one before took its place again.
+	ReasonRolledBack = "ROLLED_BACK"
+	// ReasonCancelled: somebody asked for it.
+	ReasonCancelled = "CANCELLED"
+	// ReasonDeleted: its deployment was deleted while it was in flight, and undeleted since.
+	ReasonDeleted = "DEPLOYMENT_DELETED"
+)
+
+// superseded explains ReasonSuperseded.
+const superseded = "A newer revision took its place while it was queued."
+
+// Put is the write that creates a revision with its first status.
+func Put(ref Ref, spec Spec, status Status, now time.Time) table.Write {
+	return table.Put{
+		Item: table.Item{
+			Key:   ref.Key(),
+			Attrs: record.Attrs(kind, now, table.Attrs{attrStatus: string(status), attrSince + string(status): clock.Format(now)}),
+			Body:  record.Encode(spec),
+		},
+		If: table.Absent(),
+	}
+}
+
+// PutBuilt is the write that creates a revision from what another one was made from, build included, or at least the commit of a build that is not kept.
+func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write {
+	put := Put(ref, from.Spec, status, now).(table.Put)
+	put.Item.Attrs[attrAgain] = true
+	if from.CommitSHA != "" {
+		put.Item.Attrs[attrCommit] = from.CommitSHA
+	}
+	if from.Build != nil {
+		put.Item.Attrs[attrBuild] = string(record.Encode(from.Build))
+	}
+	if from.Forgotten {
+		put.Item.Attrs[attrForgotten] = true
+	} else if from.CommitSHA != "" || from.Artifact.Image != "" {
+		put.Item.Attrs[attrArtifact] = string(record.Encode(from.Artifact))
+	}
+	return put
+}
+
+// Commit is the commit that was built, "" before, and of what is not from a repository.
+func (r Revision) Commit() string { return r.Source.Commit(r.CommitSHA) }
+
+// Commit is what stands for a revision's version where that is a commit, and "" where it is not.
+func (s Source) Commit(version string) string {
+	if s != GitHub {
+		return ""
+	}
+	return version
+}
+
+// IsBuilt tells whether there is something to release.
+func (r Revision) IsBuilt() bool {
+	return r.Source.IsImage() || (r.CommitSHA != "" && !r.Forgotten)
+}
+
+// KeepsBuild tells whether the revision has a build, or one whose removal has only begun.
+func (r Revision) KeepsBuild() bool {
+	if r.Source == InternalDocker && !r.Forgotten {
+		return true
+	}
+	return r.Source != ExternalDocker && (r.Artifact.Dir != "" || r.Artifact.Image != "")
+}
+
+// Image is the image that runs: the one that was made or resolved, or that a client named; "" where none is known.
+func (r Revision) Image() string {
+	if r.Artifact.Image == "" && r.Source.IsImage() && r.Config.ImageURI != nil {
+		return *r.Config.ImageURI
+	}
+	return r.Artifact.Image
+}
+
+// Forget returns the write of a deployed revision after which nothing is made from its build any more, so that it can be removed.
+func (r Revision) Forget() table.Update {
+	return table.Update{Key: r.Key(), Set: table.Attrs{attrForgotten: true}, If: table.Equals(attrStatus, string(Deployed))}
+}
+
+// Forgot returns the write of a revision whose build was removed after Forget. Neither changes anything that clients are shown.
+func (r Revision) Forgot() table.Update {
+	return table.Update{Key: r.Key(), Set: table.Attrs{attrArtifact: ""}, If: table.Equals(attrForgotten, true)}
+}
+
+// Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a newer revision: overtaking a
+// hundred queued revisions writes none of them.
+func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Revision{}, err
+	}
+	r := Revision{
+		Ref:       ref,
+		Status:    Status(item.Text(attrStatus)),
+		Reason:    item.Text(attrReason),
+		Message:   item.Text(attrMessage),
+		CommitSHA: item.Text(attrCommit),
+		Forgotten: item.Bool(attrForgotten),
+		Again:     item.Bool(attrAgain),
+	}
+	if r.Status == Queued && r.Revision < slot {
+		r.Status, r.Reason, r.Message = Skipped, ReasonSuperseded, superseded
+	}
+	var err error
+	if r.Created, r.Updated, err = record.Times(item); err != nil {
+		return Revision{}, err
+	}
+	if r.Since, err = since(item); err != nil {
+		return Revision{}, err
+	}
+	if err := record.Decode(item, &r.Spec); err != nil {
+		return Revision{}, err
+	}
+	if text := item.Text(attrArtifact); text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Artifact); err != nil {
+			return Revision{}, fmt.Errorf("decode artifact of revision %s: %w", r.Revision, err)
+		}
+	}
+	if text := item.Text(attrBuild); text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Build); err != nil {
+			return Revision{}, fmt.Errorf("decode record of revision %s: %w", r.Revision, err)
+		}
+	}
+	return r, nil
+}
+
+func since(item *table.Item) (map[Status]time.Time, error) {
+	reached := map[Status]time.Time{}
+	for name := range item.Attrs {
+		status, ok := strings.CutPrefix(name, attrSince)
+		if !ok {
+			continue
+		}
+		at, err := clock.Parse(item.Text(name))
+		if err != nil {
+			return nil, fmt.Errorf("item %v: %w", item.Key, err)
+		}
+		reached[Status(status)] = at
+	}
+	return reached, nil
+}
+
+// Change returns the write that moves the revision, as it was read, to its next status. A move that the transition table does not hold is a bug.
+func (r Revision) Change(now time.Time, next Status) table.Update {
+	if !r.Status.MayBecome(next) {
+		panic(fmt.Sprintf("revision: %s may not become %s", r.Status, next))
+	}
+	set := table.Attrs{attrStatus: string(next), attrSince + string(next): clock.Format(now)}
+	return record.Change(r.Key(), now, set, table.Equals(attrStatus, string(r.Status)))
+}
+
+// Note returns the write that records why the revision is about to fail; its status stays. The message may hold the output of a program.
+func (r Revision) Note(now time.Time, reason, message string) table.Update {
+	message = strings.ToValidUTF8(message, "\uFFFD")
+	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message}, table.Equals(attrStatus, string(r.Status)))
+}
+
+// Built returns the write of a successful build.
+func (r Revision) Built(now time.Time, result build.Result) table.Update {
+	change := r.Change(now, AwaitingDeploy)
+	change.Set[attrCommit] = result.CommitSHA
+	if r.Forgotten {
+		change.Set[attrForgotten] = false
+	}
+	change.Set[attrArtifact] = string(record.Encode(result.Artifact))
+	change.Set[attrBuild] = string(record.Encode(result.Record))
+	return change
+}
+
+// Pinned returns the write that keeps which image the revision runs, by its digest: applied again, it runs the same one, whatever its tag stands for by then.
+func (r Revision) Pinned(now time.Time, image string) table.Update {
+	artifact := r.Artifact
+	artifact.Image = image
+	return record.Change(r.Key(), now, table.Attrs{attrArtifact: string(record.Encode(artifact))}, table.Equals(attrStatus, string(r.Status)))
+}
+
+// Releasing returns the write of a revision that is handed to the compute target: from now on it is to be kept running.
+func (r Revision) Releasing(now time.Time) table.Update {
+	change := r.Change(now, Deploying)
+	change.Index = map[table.Index]table.Key{table.ByDue: keys.ReleaseEntry(r.Revision)}
+	return change
+}
+
+// notReleased takes a revision from those that are to be kept running.
+var notReleased = map[table.Index]table.Key{table.ByDue: {}}
+
+// Failed returns the write of the revision's failure.
+func (r Revision) Failed(now time.Time, reason, message string) table.Update {
+	change := r.Change(now, r.Status.Failure())
+	change.Set[attrReason], change.Set[attrMessage] = reason, message
+	change.Index = notReleased
+	return change
+}
+
+// Cancelled returns the write of a revision that somebody stopped.
+func (r Revision) Cancelled(now time.Time) table.Update {
+	return r.interrupted(now, ReasonCancelled, "It was cancelled by request.")
+}
+
+// CutOff returns the write of a revision that was in flight when its deployment was deleted, which was undone.
+func (r Revision) CutOff(now time.Time) table.Update {
+	return r.interrupted(now, ReasonDeleted, "The deployment was deleted while it was in flight.")
+}
+
+func (r Revision) interrupted(now time.Time, reason, message string) table.Update {
+	change := r.Change(now, Interrupted)
+	change.Set[attrReason], change.Set[attrMessage] = reason, message
+	change.Index = notReleased
+	return change
+}
+
+// Retired returns the write of a revision whose release gave way to another; its status stays DEPLOYED.
+func Retired(ref Ref, now time.Time) table.Update {
+	change := record.Change(ref.Key(), now, nil, table.Cond{})
+	change.Index = notReleased
+	return change
+}
+
+// HadSlot tells whether the revision was ever carried on: whether it had a status beside those of one that waits for the slot.
+func (r Revision) HadSlot() bool {
+	for status := range r.Since {
+		if status != Queued && status != Skipped && status != Interrupted {
+			return true
+		}
+	}
+	return false
+}
+
+// Superseded returns the write of a revision that a newer one overtook while it was queued.
+func (r Revision) Superseded(now time.Time) table.Update {
+	change := r.Change(now, Skipped)
+	change.Set[attrReason], change.Set[attrMessage] = ReasonSuperseded, superseded
+	return change
+}
+
+// Change is what a write does to a revision's status.
+type Change struct {
+	Revision        string
+	Status          Status
+	Reason, Message string
+}
+
+// ChangeOf reads what a write does to a revision's status; ok is false when it does nothing to one.
+func ChangeOf(w table.Write) (change Change, ok bool) {
+	var attrs table.Attrs
+	switch w := w.(type) {
+	case table.Put:
+		attrs = w.Item.Attrs
+	case table.Update:
+		attrs = w.Set
+	default:
+		return Change{}, false
+	}
+	of, err := keys.ParseRevision(w.Target())
+	if err != nil || of.Revision == "" {
+		return Change{}, false
+	}
+	item := table.Item{Attrs: attrs}
+	change = Change{of.Revision, Status(item.Text(attrStatus)), item.Text(attrReason), item.Text(attrMessage)}
+	return change, change.Status != ""
+}

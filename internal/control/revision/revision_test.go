@@ -1,0 +1,272 @@
+package revision_test
+
+import (
+	"encoding/json"
+	"errors"
+	"maps"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+)
+
+var (
+	made  = time.Date(2026, 3, 1, 12, 0, 0, 123456000, time.UTC)
+	later = made.Add(time.Minute)
+	ref   = revision.Ref{Workspace: "w", Deployment: "d", Revision: "r2"}
+)
+
+func openTable(t *testing.T) table.Table {
+	t.Helper()
+	tb := testtable.Open(t, clock.System)
+	return tb
+}
+
+func write(t *testing.T, tb table.Table, writes ...table.Write) {
+	t.Helper()
+	if err := tb.Transact(t.Context(), writes...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read returns the revision as a deployment with that slot sees it.
+func read(t *testing.T, tb table.Table, slot string) revision.Revision {
+	t.Helper()
+	item, err := tb.Get(t.Context(), ref.Key())
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := revision.Decode(ref, item, slot)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+func TestARevisionKeepsWhatItWasMadeFrom(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	spec := revision.Spec{
+		Source:  revision.GitHub,
+		Config:  revision.Config{RepoRef: new("main"), ConfigPath: new("framework.json"), ImageURI: new("image")},
+		RepoURL: new("https://git.test/a"), ResourceSpec: json.RawMessage(`{"cpu":1.5}`),
+		Secrets: []byte{0, 1, 255}, Credentials: []byte{2},
+	}
+	write(t, tb, revision.Put(ref, spec, revision.Creating, made))
+	want := revision.Revision{
+		Ref: ref, Spec: spec, Created: made, Updated: made, Status: revision.Creating,
+		Since: map[revision.Status]time.Time{revision.Creating: made},
+	}
+	if diff := cmp.Diff(want, read(t, tb, ref.Revision)); diff != "" {
+		t.Errorf("revision (-want +got):\n%s", diff)
+	}
+}
+
+func TestAbsentPartsOfASpecStayAbsent(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{Source: revision.GitHub}, revision.Creating, made))
+	if diff := cmp.Diff(revision.Spec{Source: revision.GitHub}, read(t, tb, "").Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+}
+
+// TestQueuedMeansSkippedOnceOvertaken asks for each status and each place of the slot.
+func TestQueuedMeansSkippedOnceOvertaken(t *testing.T) {
+	t.Parallel()
+	for _, status := range statuses {
+		for slot, overtaken := range map[string]bool{"": false, "r1": false, "r2": false, "r3": true} {
+			item := revision.Put(ref, revision.Spec{}, status, made).(table.Put).Item
+			r, err := revision.Decode(ref, &item, slot)
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := status
+			if overtaken && status == revision.Queued {
+				want = revision.Skipped
+			}
+			if r.Status != want {
+				t.Errorf("a stored %s with the slot at %q reads as %s, want %s", status, slot, r.Status, want)
+			}
+		}
+	}
+}
+
+func TestAChangeIsWrittenOnceOnly(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingBuild, made))
+	change := read(t, tb, "").Change(later, revision.Building)
+	write(t, tb, change)
+	var failed *table.ConditionFailed
+	if err := tb.Transact(t.Context(), change); !errors.As(err, &failed) {
+		t.Errorf("the second write ended with %v, want a failed condition", err)
+	}
+	if got := read(t, tb, ""); got.Status != revision.Building || !got.Updated.Equal(later) || !got.Created.Equal(made) {
+		t.Errorf("got %+v, want it BUILDING since %v", got, later)
+	}
+}
+
+// TestAForbiddenChangePanics asks for every pair of statuses that the transition table does not hold.
+func TestAForbiddenChangePanics(t *testing.T) {
+	t.Parallel()
+	for _, from := range statuses {
+		for _, next := range statuses {
+			if got, want := panics(func() { revision.Revision{Status: from}.Change(made, next) }), !from.MayBecome(next); got != want {
+				t.Errorf("changing %s to %s panics: got %v, want %v", from, next, got, want)
+			}
+		}
+	}
+}
+
+func panics(do func()) (did bool) {
+	defer func() { did = recover() != nil }()
+	do()
+	return false
+}
+
+func TestTheVerbsLeadToDeployed(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{}, revision.Building, made))
+	artifact := build.Artifact{Dir: "/tree", Start: []string{"./agent"}, Env: map[string]string{"A": "b"}, Graphs: []string{"agent"}}
+	with := build.Record{Builder: "v1", Language: "python", LanguageVersion: "3.13.1", Dependencies: "sha256:00"}
+	write(t, tb, read(t, tb, "").Built(later, build.Result{CommitSHA: "c0ffee", Artifact: artifact, Record: with}))
+	write(t, tb, read(t, tb, "").Releasing(later))
+	if diff := cmp.Diff([]table.Key{ref.Key()}, releases(t, tb)); diff != "" {
+		t.Errorf("releases to keep running (-want +got):\n%s", diff)
+	}
+	write(t, tb, read(t, tb, "").Change(later, revision.Deployed))
+	want := revision.Revision{
+		Ref: ref, Created: made, Updated: later, Status: revision.Deployed, CommitSHA: "c0ffee", Artifact: artifact, Build: &with,
+		Since: map[revision.Status]time.Time{
+			revision.Building: made, revision.AwaitingDeploy: later, revision.Deploying: later, revision.Deployed: later,
+		},
+	}
+	if diff := cmp.Diff(want, read(t, tb, "")); diff != "" {
+		t.Errorf("revision (-want +got):\n%s", diff)
+	}
+	// The record outlives the build, and is that of what is made from it.
+	write(t, tb, want.Forget())
+	write(t, tb, want.Forgot())
+	forgotten := read(t, tb, "")
+	if diff := cmp.Diff(&with, forgotten.Build); diff != "" || forgotten.Artifact.Dir != "" {
+		t.Errorf("a build that is not kept (-want +got):\n%s", diff)
+	}
+	write(t, tb, revision.Retired(ref, later))
+	if got := releases(t, tb); got != nil {
+		t.Errorf("releases to keep running: got %v, want none", got)
+	}
+	if got := read(t, tb, "").Status; got != revision.Deployed {
+		t.Errorf("a retired revision is %s, want DEPLOYED", got)
+	}
+}
+
+func TestAFailureSaysWhyAndIsNotKeptRunning(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingDeploy, made))
+	write(t, tb, read(t, tb, "").Releasing(later))
+	write(t, tb, read(t, tb, "").Note(later, "REASON", "words"))
+	if got := read(t, tb, ""); got.Status != revision.Deploying || got.Reason != "REASON" || got.Message != "words" {
+		t.Errorf("a noted failure: got %+v, want it DEPLOYING with its reason", got)
+	}
+	write(t, tb, read(t, tb, "").Failed(later, "OTHER", "other words"))
+	if got := read(t, tb, ""); got.Status != revision.DeployFailed || got.Reason != "OTHER" || got.Message != "other words" {
+		t.Errorf("got %+v, want it DEPLOY_FAILED with its reason", got)
+	}
+	if got := releases(t, tb); got != nil {
+		t.Errorf("releases to keep running: got %v, want none", got)
+	}
+}
+
+func TestACancelledRevisionSaysSoAndIsNotKeptRunning(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{}, revision.AwaitingDeploy, made))
+	write(t, tb, read(t, tb, "").Releasing(later))
+	write(t, tb, read(t, tb, "").Cancelled(later))
+	if got := read(t, tb, ""); got.Status != revision.Interrupted || got.Reason != revision.ReasonCancelled || got.Message == "" {
+		t.Errorf("got %+v, want it INTERRUPTED with its reason", got)
+	}
+	if got := releases(t, tb); got != nil {
+		t.Errorf("releases to keep running: got %v, want none", got)
+	}
+}
+
+// TestARevisionFromABuiltOneIsBuilt makes one of what another was made from.
+func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
+	t.Parallel()
+	spec := revision.Spec{Source: revision.GitHub, Config: revision.Config{RepoRef: new("main")}, Secrets: []byte{1}}
+	for name, from := range map[string]revision.Revision{
+		"built":     {Spec: spec, CommitSHA: "c0ffee", Artifact: build.Artifact{Dir: "/tree"}},
+		"not built": {Spec: spec},
+		"an image":  {Spec: revision.Spec{Source: revision.ExternalDocker, Config: revision.Config{ImageURI: new("a")}}},
+	} {
+		tb := openTable(t)
+		write(t, tb, revision.PutBuilt(ref, from, revision.Creating, made))
+		got := read(t, tb, "")
+		want := revision.Revision{
+			Ref: ref, Spec: from.Spec, Created: made, Updated: made, Status: revision.Creating, CommitSHA: from.CommitSHA, Artifact: from.Artifact,
+			Since: map[revision.Status]time.Time{revision.Creating: made}, Again: true,
+		}
+		if diff := cmp.Diff(want, got); diff != "" || got.IsBuilt() != (name != "not built") {
+			t.Errorf("%s: built: %v (-want +got):\n%s", name, got.IsBuilt(), diff)
+		}
+	}
+}
+
+func TestANotedMessageThatIsNotUTF8IsMended(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t)
+	write(t, tb, revision.Put(ref, revision.Spec{}, revision.Building, made))
+	write(t, tb, read(t, tb, "").Note(later, "REASON", "output \xff\xfe ends"))
+	if got, want := read(t, tb, "").Message, "output \uFFFD ends"; got != want {
+		t.Errorf("got message %q, want %q", got, want)
+	}
+}
+
+func TestDecodeRefusesOtherItems(t *testing.T) {
+	t.Parallel()
+	body := []byte("{}")
+	times := table.Attrs{"created": "2026-03-01T12:00:00.000000Z", "updated": "2026-03-01T12:00:00.000000Z"}
+	for name, change := range map[string]table.Attrs{
+		"another kind":      {"kind": "deployment", "schema": int64(1)},
+		"a newer schema":    {"kind": "revision", "schema": int64(2)},
+		"a broken artifact": {"kind": "revision", "schema": int64(1), "artifact": "{"},
+		"a broken time":     {"kind": "revision", "schema": int64(1), "created": "yesterday"},
+		"a broken phase":    {"kind": "revision", "schema": int64(1), "since_BUILDING": "yesterday"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			attrs := table.Attrs{}
+			for _, of := range []table.Attrs{times, change} {
+				maps.Copy(attrs, of)
+			}
+			if r, err := revision.Decode(ref, &table.Item{Key: ref.Key(), Attrs: attrs, Body: body}, ""); err == nil {
+				t.Errorf("got %+v, want an error", r)
+			}
+		})
+	}
+}
+
+// releases are the keys of the revisions that a compute target is to keep running.
+func releases(t *testing.T, tb table.Table) []table.Key {
+	t.Helper()
+	items, err := table.AllItems(t.Context(), tb, keys.Releases())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []table.Key
+	for _, item := range items {
+		found = append(found, item.Key)
+	}
+	return found
+}

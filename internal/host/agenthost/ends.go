@@ -1,0 +1,42 @@
+package agenthost
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/wire"
+)
+
+// ends are those of agents that nobody who asked has told yet: of each release the first.
+type ends struct {
+	mu    sync.Mutex
+	last  int64
+	noted []wire.End
+}
+
+// Alarm is the compute.Alarm of the host's target: it keeps the end for whoever asks next.
+func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) {
+	h.ends.mu.Lock()
+	defer h.ends.mu.Unlock()
+	if slices.ContainsFunc(h.ends.noted, func(e wire.End) bool { return e.Ref == ref }) {
+		return
+	}
+	h.ends.last++
+	h.ends.noted = append(h.ends.noted, wire.End{Number: h.ends.last, Ref: ref, Status: status})
+}
+
+// giveEnds answers with the ends that the caller has not told, and forgets those that it has.
+func (h *Host) giveEnds(w http.ResponseWriter, r *http.Request) error {
+	var told wire.Told
+	if err := decode(r, &told); err != nil {
+		return err
+	}
+	h.ends.mu.Lock()
+	defer h.ends.mu.Unlock()
+	h.ends.noted = slices.DeleteFunc(h.ends.noted, func(e wire.End) bool { return e.Number <= told.Number })
+	respond(w, http.StatusOK, append([]wire.End{}, h.ends.noted...))
+	return nil
+}

@@ -1,0 +1,177 @@
+package agenthost
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/wire"
+)
+
+// maxBody is how large the description of a release or a build may be.
+const maxBody = 4 << 20
+
+// Config is what a Host needs.
+type Config struct {
+	// Dir is where applied releases are kept, sealed by Sealer. No other host may have it.
+	Dir    string
+	Sealer secret.Sealer
+	// Token is the bearer token that the host's own clients must show.
+	Token   string
+	Target  compute.Target
+	Builder build.Builder
+	// Uploads are what builds are made from that have no repository; nil takes none.
+	Uploads Uploads
+	// Logs are what builds and agents print; nil shows none.
+	Logs Logs
+	// AgentWait is how long an invocation waits for an agent that is being restarted; default 30 s.
+	AgentWait time.Duration
+	Log       *slog.Logger
+}
+
+// Logs can be read, and added to.
+type Logs interface {
+	revisionlog.Reader
+	revisionlog.Appender
+}
+
+// Host is the http.Handler. Make one with New.
+type Host struct {
+	cfg    Config
+	mux    *web.Mux
+	agents *http.Transport
+	// order makes the releases in the target and those in files the same, also when one is applied and removed at once.
+	order    sync.Mutex
+	releases shelf
+	ends     ends
+}
+
+// New returns a host. It starts nothing before Restore.
+func New(cfg Config) (*Host, error) {
+	if cfg.Token == "" {
+		return nil, errors.New("open agent host: it has no token, so anybody could run programs")
+	}
+	cfg.AgentWait = cmp.Or(cfg.AgentWait, 30*time.Second)
+	h := &Host{cfg: cfg, mux: web.NewMux(cfg.Log), agents: graph.NewTransport(), releases: shelf{cfg.Dir, cfg.Sealer}}
+	if err := h.releases.open(); err != nil {
+		return nil, fmt.Errorf("open agent host: %w", err)
+	}
+	for pattern, handle := range map[string]func(http.ResponseWriter, *http.Request) error{
+		"POST " + wire.Releases:  h.apply,
+		"GET " + wire.Release:    h.awaitRelease,
+		"DELETE " + wire.Release: h.remove,
+		"GET " + wire.Relapse:    h.awaitRelapse,
+		"PUT " + wire.Restart:    h.restart,
+		"GET " + wire.Restart:    h.awaitRestart,
+		"POST " + wire.Ends:      h.giveEnds,
+		"POST " + wire.Builds:    h.startBuild,
+		"GET " + wire.Build:      h.awaitBuild,
+		"DELETE " + wire.Build:   h.removeBuild,
+		"POST " + wire.Log:       h.readLog,
+		"GET " + wire.LogChanges: h.watchLog,
+		"POST " + wire.LogLines:  h.appendLog,
+	} {
+		h.mux.Handle(pattern, h.own(handle))
+	}
+	if cfg.Uploads != nil {
+		h.mux.Handle("POST "+wire.Uploads, h.own(h.grantUpload))
+		h.mux.Handle("POST "+wire.UploadsOf, h.own(h.listUploads))
+		h.mux.Handle("DELETE "+wire.UploadsOf, h.own(h.removeUploads))
+		h.mux.Handle("PUT "+wire.UploadsOf+"/{object}", cfg.Uploads.Handler(h.mux.Error))
+	}
+	h.mux.Handle("POST "+wire.Agent+invocations, h.agent(invocations))
+	h.mux.Handle("GET "+wire.Agent+ping, h.agent(ping))
+	return h, nil
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+// Close lets go of connections to agents. The target and the builder are their owner's to close.
+func (h *Host) Close() { h.agents.CloseIdleConnections() }
+
+// own guards an operation of the host's own API. Its errors are answered in full: who has the token may know them, and must, to tell a
+// person what is wrong with a deployment.
+func (h *Host) own(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := errToken
+		if hasToken(r, h.cfg.Token) {
+			r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+			err = handle(w, r)
+		}
+		if err != nil {
+			h.fail(w, r, err)
+		}
+	}
+}
+
+func (h *Host) fail(w http.ResponseWriter, r *http.Request, err error) {
+	var known *fault.Error
+	if errors.As(err, &known) || r.Context().Err() != nil {
+		h.mux.Error(w, r, err)
+		return
+	}
+	h.cfg.Log.ErrorContext(r.Context(), "request failed", "route", r.Pattern, "request_id", web.RequestID(r.Context()), "error", err)
+	respond(w, http.StatusInternalServerError, wire.Problem{Detail: err.Error()})
+}
+
+// errToken answers a request without the right bearer token.
+var errToken error = fault.New(fault.Unauthorized, "The bearer token is missing or wrong.")
+
+// hasToken compares hashes, so that the time it takes does not even tell the length.
+func hasToken(r *http.Request, want string) bool {
+	got, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	gotHash, wantHash := sha256.Sum256([]byte(got)), sha256.Sum256([]byte(want))
+	return subtle.ConstantTimeCompare(gotHash[:], wantHash[:]) == 1 && ok
+}
+
+// decode reads a request's body. The error says nothing of what is in it.
+func decode(r *http.Request, value any) error {
+	decoder := json.NewDecoder(r.Body)
+	decoder.DisallowUnknownFields()
+	err := decoder.Decode(value)
+	var tooLarge *http.MaxBytesError
+	switch {
+	case errors.As(err, &tooLarge):
+		return fault.New(fault.TooLarge, "The body has more than %d bytes.", tooLarge.Limit)
+	case err != nil:
+		return fault.New(fault.Invalid, "The body is not what this version of the host takes.")
+	}
+	return nil
+}
+
+// waiting returns a context that ends when the caller wants to hear how things are.
+func waiting(r *http.Request) (context.Context, context.CancelFunc, error) {
+	wait, err := time.ParseDuration(cmp.Or(r.URL.Query().Get(wire.Wait), "0s"))
+	if err != nil {
+		return nil, nil, fault.New(fault.Invalid, "The parameter %s is not a duration.", wire.Wait)
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), min(wait, wire.MaxWait))
+	return ctx, cancel, nil
+}
+
+func respond(w http.ResponseWriter, status int, value any) {
+	body, err := json.Marshal(value)
+	if err != nil {
+		panic("agenthost: an answer does not encode: " + err.Error()) // answers hold strings, lists and maps of strings
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = w.Write(body) // a caller that is gone needs no answer
+}

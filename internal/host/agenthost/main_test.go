@@ -1,0 +1,148 @@
+package agenthost_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/agenthost"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/seam/compute/remote"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/wire"
+)
+
+func TestMain(m *testing.M) {
+	computetest.Main()
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
+}
+
+const token = "token-of-the-host"
+
+// machine is a host with a target of processes, as long as it is not shut down.
+type machine struct {
+	*remote.Target
+	host *agenthost.Host
+	url  string
+	log  *journal
+	shut func()
+}
+
+// newMachine starts a host on what is in the directory.
+func newMachine(t *testing.T, dir string, adjust ...func(*agenthost.Config)) machine {
+	t.Helper()
+	log := &journal{}
+	logger := slog.New(slog.NewTextHandler(io.MultiWriter(log, t.Output()), &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
+	must(t, err)
+	processes, err := process.New(process.Config{
+		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: logger, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
+	})
+	must(t, err)
+	key, err := keyfile.Load(filepath.Join(dir, "key"))
+	must(t, err)
+	cfg := agenthost.Config{Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: logger}
+	for _, change := range adjust {
+		change(&cfg)
+	}
+	host, err := agenthost.New(cfg)
+	must(t, err)
+	server := httptest.NewServer(host)
+	transport := &http.Transport{}
+	shut := sync.OnceFunc(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+		host.Close()
+		must(t, processes.Close(context.Background()))
+	})
+	t.Cleanup(shut)
+	client := &http.Client{Transport: transport}
+	return machine{remote.New(server.URL, token, computetest.Hasher{}, client), host, server.URL, log, shut}
+}
+
+// journal is a log that can be read.
+type journal struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (j *journal) Write(p []byte) (int, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.Write(p)
+}
+
+func (j *journal) String() string {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.text.String()
+}
+
+// request sends a request and returns the answer's status and the sentence in it.
+func request(t *testing.T, method, url, token string, body any) (int, string) {
+	t.Helper()
+	encoded, err := json.Marshal(body)
+	must(t, err)
+	r, err := http.NewRequestWithContext(patience(t), method, url, bytes.NewReader(encoded))
+	must(t, err)
+	r.Close = true
+	if token != "" {
+		r.Header.Set("Authorization", token)
+	}
+	response, err := http.DefaultTransport.RoundTrip(r)
+	must(t, err)
+	defer response.Body.Close()
+	var problem wire.Problem
+	answer, err := io.ReadAll(response.Body)
+	must(t, err)
+	_ = json.Unmarshal(answer, &problem) // an answer without a sentence has none
+	return response.StatusCode, problem.Detail
+}
+
+func pathOf(route string, r compute.Ref) string {
+	return wire.Path(route, r.Workspace, r.Deployment, r.Revision)
+}
+
+func (m machine) healthy(t *testing.T, r compute.Release) compute.Endpoint {
+	t.Helper()
+	endpoint, done, err := m.Acquire(patience(t), r.Ref)
+	must(t, err)
+	done()
+	return endpoint
+}
+
+func (m machine) want(t *testing.T, r compute.Release, want compute.State) {
+	t.Helper()
+	if got, err := m.Await(patience(t), r.Ref); err != nil || got.State != want {
+		t.Errorf("release is %+v, %v; want %s", got, err, want)
+	}
+}
+
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,118 @@
+package agenthost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// unfinished begins the names of files that are being written.
+const unfinished = ".new-"
+
+// shelf keeps releases in sealed files of a directory, each named by its revision and its workspace.
+type shelf struct {
+	dir    string
+	sealer secret.Sealer
+}
+
+// open makes the directory and erases what a host that died was writing.
+func (s shelf) open() error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	left, err := filepath.Glob(filepath.Join(s.dir, unfinished+"*"))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
+}
+
+func (s shelf) path(ref compute.Ref) string {
+	return filepath.Join(s.dir, ref.Revision+"."+ref.Workspace)
+}
+
+func boundOf(workspace, revision string) secret.Bound {
+	return secret.Bound{Workspace: workspace, Resource: "release " + revision}
+}
+
+// keep writes a release whole and durably, or not at all.
+func (s shelf) keep(ctx context.Context, release compute.Release) error {
+	plain, err := json.Marshal(release)
+	if err != nil {
+		return err
+	}
+	sealed, err := s.sealer.Seal(ctx, boundOf(release.Workspace, release.Revision), plain)
+	if err != nil {
+		return err
+	}
+	// CreateTemp opens with mode 0600.
+	temp, err := os.CreateTemp(s.dir, unfinished+"*")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(sealed)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), s.path(release.Ref))
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return s.sync()
+}
+
+func (s shelf) forget(ref compute.Ref) error {
+	err := os.Remove(s.path(ref))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return errors.Join(err, s.sync())
+}
+
+// all returns the releases that can be read, and why the others cannot.
+func (s shelf) all(ctx context.Context) ([]compute.Release, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return nil, err
+	}
+	var releases []compute.Release
+	var problems []error
+	for _, entry := range entries {
+		release, err := s.read(ctx, entry.Name())
+		if err != nil {
+			problems = append(problems, fmt.Errorf("release in %s: %w", entry.Name(), err))
+			continue
+		}
+		releases = append(releases, release)
+	}
+	return releases, errors.Join(problems...)
+}
+
+func (s shelf) read(ctx context.Context, name string) (release compute.Release, err error) {
+	sealed, err := os.ReadFile(filepath.Join(s.dir, name))
+	if err != nil {
+		return release, err
+	}
+	revision, workspace, _ := strings.Cut(name, ".")
+	plain, err := s.sealer.Open(ctx, boundOf(workspace, revision), sealed)
+	if err != nil {
+		return release, err
+	}
+	return release, json.Unmarshal(plain, &release)
+}
+
+// sync makes the names in the directory durable.
+func (s shelf) sync() error {
+	dir, err := os.Open(s.dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

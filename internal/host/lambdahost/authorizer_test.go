@@ -1,0 +1,187 @@
+package lambdahost_test
+
+import (
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+)
+
+// keys is an auth.Authenticator that counts what it is asked.
+type keys struct {
+	asked int
+	known map[string]string
+	err   error
+}
+
+func (k *keys) Key(r *http.Request) (apikey.Principal, error) {
+	k.asked++
+	if k.err != nil {
+		return apikey.Principal{}, k.err
+	}
+	if found := k.known[r.Header.Get(auth.HeaderKey)]; found != "" {
+		return apikey.Principal{Workspace: found}, nil
+	}
+	return apikey.Principal{}, fault.New(fault.Unauthorized, "The API key is not valid.")
+}
+
+// question is what API Gateway asks, with headers and for a route.
+func question(t *testing.T, headers, resource string) events.APIGatewayCustomAuthorizerRequestTypeRequest {
+	t.Helper()
+	var e events.APIGatewayCustomAuthorizerRequestTypeRequest
+	decode(t, []byte(`{
+		"type": "REQUEST", "methodArn": "arn:aws:execute-api:eu-north-1:123456789012:abcdef/v/GET/v2/deployments",
+		"resource": "`+resource+`", "path": "/d/misleading", "httpMethod": "GET", "headers": null,
+		"multiValueHeaders": `+headers+`, "requestContext": {"stage": "v"}
+	}`), &e)
+	return e
+}
+
+const (
+	controlPlane = "/v2/deployments/{deployment_id}"
+	agentServer  = "/d/{deployment_id}/threads"
+)
+
+func TestAuthorizer(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		headers, resource string
+		// want is Allow, Deny, or the text of an error.
+		want string
+	}{
+		"no credentials":                {`{}`, controlPlane, "Unauthorized"},
+		"an empty key":                  {`{"X-Api-Key": [""]}`, controlPlane, "Unauthorized"},
+		"a bad key":                     {`{"X-Api-Key": ["bad"]}`, controlPlane, "Unauthorized"},
+		"a key":                         {`{"X-Api-Key": ["good"]}`, controlPlane, "Allow"},
+		"small letters":                 {`{"x-api-key": ["good"], "x-tenant-id": ["` + workspace + `"]}`, controlPlane, "Allow"},
+		"the key's tenant":              {`{"X-Api-Key": ["good"], "X-Tenant-Id": ["` + workspace + `"]}`, controlPlane, "Allow"},
+		"another tenant":                {`{"X-Api-Key": ["good"], "X-Tenant-Id": ["` + stranger + `"]}`, controlPlane, "Deny"},
+		"two keys":                      {`{"X-Api-Key": ["good", "bad"]}`, controlPlane, "Unauthorized"},
+		"two tenants":                   {`{"X-Api-Key": ["good"], "X-Tenant-Id": ["` + workspace + `", "` + stranger + `"]}`, controlPlane, "Unauthorized"},
+		"the same header in two ways":   {`{"X-Api-Key": ["good"], "x-api-key": ["good"]}`, agentServer, "Unauthorized"},
+		"an agent server, no key":       {`{}`, agentServer, "Unauthorized"},
+		"an agent server, a bad key":    {`{"X-Api-Key": ["bad"]}`, agentServer, "Unauthorized"},
+		"an agent server":               {`{"X-Api-Key": ["good"]}`, agentServer, "Allow"},
+		"an agent server, other tenant": {`{"X-Api-Key": ["good"], "X-Tenant-Id": ["` + stranger + `"]}`, agentServer, "Allow"},
+		"a route of the same letters":   {`{"X-Api-Key": ["good"], "X-Tenant-Id": ["` + stranger + `"]}`, "/api-host/d/", "Deny"},
+	} {
+		log, _ := newLog()
+		answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, time.Now, log)(
+			invocation(t, time.Minute), question(t, c.headers, c.resource))
+		var got string
+		if err != nil {
+			got = err.Error()
+		} else {
+			got = answer.PolicyDocument.Statement[0].Effect
+		}
+		if got != c.want {
+			t.Errorf("%s: got %s, want %s", name, got, c.want)
+		}
+		if in := answer.Context[`workspace`] != nil; in != (c.want == "Allow") {
+			t.Errorf("%s: the context is %v", name, answer.Context)
+		}
+	}
+}
+
+// TestThePolicy compares with the JSON that API Gateway wants, for headers that came once only, as well.
+func TestThePolicy(t *testing.T) {
+	t.Parallel()
+	e := question(t, "null", controlPlane)
+	e.Headers = map[string]string{"x-api-key": "good"}
+	log, _ := newLog()
+	answer, err := lambdahost.Authorizer(&keys{known: map[string]string{"good": workspace}}, nil, time.Now, log)(invocation(t, time.Minute), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got, want any
+	decode(t, text, &got)
+	decode(t, []byte(`{
+		"principalId": "`+workspace+`", "context": {"workspace": "`+workspace+`", "role": "", "key_id": "", "subject": ""},
+		"policyDocument": {"Version": "2012-10-17", "Statement": [{
+			"Action": ["execute-api:Invoke"], "Effect": "Allow", "Resource": ["arn:aws:execute-api:eu-north-1:123456789012:abcdef/v/*"]
+		}]}
+	}`), &want)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestFaultsAreNotAnswers checks that a fault of the platform lets nobody in, is no 401 either, and is told to the log alone.
+func TestFaultsAreNotAnswers(t *testing.T) {
+	t.Parallel()
+	for _, resource := range []string{controlPlane, agentServer} {
+		log, logged := newLog()
+		_, err := lambdahost.Authorizer(&keys{err: errors.New("secret-cause")}, nil, time.Now, log)(
+			invocation(t, time.Minute), question(t, `{"X-Api-Key": ["secret-key"]}`, resource))
+		if err == nil || err.Error() == "Unauthorized" || strings.Contains(err.Error(), "secret") {
+			t.Errorf("got %v", err)
+		}
+		wantLine(t, logged, `"level":"ERROR"`, "secret-cause", invocationID)
+		if strings.Contains(logged.String(), "secret-key") {
+			t.Error("the log has the key")
+		}
+	}
+}
+
+// TestNobodyIsAskedForNothing counts: a request without a key costs nothing.
+func TestNobodyIsAskedForNothing(t *testing.T) {
+	t.Parallel()
+	store := &keys{err: errors.New("away")}
+	log, _ := newLog()
+	_, err := lambdahost.Authorizer(store, nil, time.Now, log)(invocation(t, time.Minute), question(t, `{"X-Tenant-Id": ["`+workspace+`"]}`, agentServer))
+	if store.asked > 0 || err == nil || err.Error() != "Unauthorized" {
+		t.Errorf("asked %d times, got %v", store.asked, err)
+	}
+}
+
+// TestWhatIsRemembered counts how often the keys are asked: once a minute for a key of the control plane, each time for all else.
+func TestWhatIsRemembered(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	store := &keys{known: map[string]string{"good": workspace, "other": stranger}}
+	log, _ := newLog()
+	authorizer := lambdahost.Authorizer(store, nil, func() time.Time { return now }, log)
+	for i, c := range []struct {
+		after            time.Duration
+		key, resource    string
+		asked            int
+		isRevoked, isBad bool
+	}{
+		{0, "good", controlPlane, 1, false, false},
+		{59 * time.Second, "good", controlPlane, 1, false, false},
+		{0, "other", controlPlane, 2, false, false},
+		{0, "good", agentServer, 3, false, false},
+		{0, "good", controlPlane, 3, true, false}, // revoked, not yet noticed
+		{0, "good", agentServer, 4, true, true},
+		{time.Second, "good", controlPlane, 5, true, true},
+		{0, "good", controlPlane, 6, true, true},
+		{0, "good", controlPlane, 7, false, false},
+	} {
+		now = now.Add(c.after)
+		store.known["good"] = workspace
+		if c.isRevoked {
+			delete(store.known, "good")
+		}
+		answer, err := authorizer(invocation(t, time.Minute), question(t, `{"X-Api-Key": ["`+c.key+`"]}`, c.resource))
+		if (err != nil) != c.isBad || store.asked != c.asked {
+			t.Errorf("%d: asked %d times, want %d; got %v", i, store.asked, c.asked, err)
+		}
+		if want := map[string]string{"good": workspace, "other": stranger}[c.key]; err == nil && answer.PrincipalID != want {
+			t.Errorf("%d: got %s, want %s", i, answer.PrincipalID, want)
+		}
+	}
+}

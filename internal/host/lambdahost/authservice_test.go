@@ -1,0 +1,97 @@
+package lambdahost_test
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
+)
+
+// TestTheAuthServiceBehindAGateway has a user consent. Only the browser comes without credentials, and it comes back to the stage.
+func TestTheAuthServiceBehindAGateway(t *testing.T) {
+	t.Parallel()
+	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	var gateway lambdahost.Gateway
+	log := slog.New(slog.DiscardHandler)
+	mux := web.NewMux(log)
+	if err := controlplane.Register(mux, controlplane.Config{
+		AuthService:   authservice.New(authservice.Config{Table: tb, Sealer: key, Now: clock.System, Log: log, AllowPrivate: true}),
+		Authenticator: gateway, AgentURL: gateway.AgentURL(""), BaseURL: gateway.BaseURL(""),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	send := func(method, path, body, authorizer string, query map[string][]string) (int, string) {
+		t.Helper()
+		members, err := json.Marshal(map[string]any{
+			"httpMethod": method, "path": path, "body": body, "multiValueQueryStringParameters": query,
+			"multiValueHeaders": map[string][]string{"Content-Type": {"application/json"}, "Host": {"api.test"}},
+			"requestContext":    map[string]any{"path": "/v" + path, "stage": "v", "domainName": "api.test", "authorizer": json.RawMessage(authorizer)},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, _ := call(t, mux, string(members))
+		return answer.StatusCode, answer.Body
+	}
+	const own, nobody, stage = `{"workspace": "` + workspace + `", "key_id": "k", "role": "editor"}`, `null`, "https://api.test/v"
+	oauth := oauthtest.New(t, stage)
+	provider, err := json.Marshal(map[string]any{
+		"provider_id": "calendar", "name": "Calendar", "client_id": oauthtest.ClientID, "client_secret": oauthtest.ClientSecret,
+		"auth_url": oauth.URL + "/authorize", "token_url": oauth.URL + "/token", "uses_pkce": true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if status, body := send("POST", "/api-host/v2/auth/providers", string(provider), own, nil); status != http.StatusOK {
+		t.Fatalf("got %d %s", status, body)
+	}
+	status, body := send("POST", "/v2/auth/authenticate", `{"provider": "calendar", "scopes": []}`, own, nil)
+	var asked struct {
+		URL    string `json:"url"`
+		AuthID string `json:"auth_id"`
+		User   string `json:"user_id"`
+	}
+	decode(t, []byte(body), &asked)
+	consent, err := url.Parse(asked.URL)
+	if err != nil || status != http.StatusOK || consent.Query().Get("redirect_uri") != stage+"/v2/auth/callback/calendar" || asked.User != "k" {
+		t.Fatalf("got %d %s (%v)", status, body, err)
+	}
+	back := oauth.Consent(t, asked.URL)
+	if status, body := send("POST", "/v2/auth/callback/calendar", `{"code": "x", "state": "y"}`, nobody, nil); status != http.StatusUnauthorized {
+		t.Errorf("got %d %s", status, body)
+	}
+	if status, body := send("GET", "/v2/auth/callback/calendar", "", nobody, back); status != http.StatusOK || !strings.Contains(body, "<title>Connected</title>") {
+		t.Errorf("got %d %s", status, body)
+	}
+	if status, body := send("GET", "/v2/auth/wait/"+asked.AuthID, "", own, nil); status != http.StatusOK || !strings.Contains(body, `"status":"completed"`) {
+		t.Errorf("got %d %s", status, body)
+	}
+	if got := gateway.BaseURL("https://slipway.test/")(context.Background()); got != "https://slipway.test" {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,0 +1,59 @@
+package lambdahost
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/aws/aws-lambda-go/events"
+	"github.com/awslabs/aws-lambda-go-api-proxy/core"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// newRequest reads the request that an event is about.
+func newRequest(ctx context.Context, event *events.APIGatewayProxyRequest) (*http.Request, error) {
+	readable := *event
+	readable.Path = escapedPath(event.Path)
+	accessor := core.RequestAccessor{}
+	r, err := accessor.EventToRequest(readable)
+	if err != nil {
+		return nil, fmt.Errorf("read request: %w", err)
+	}
+	ctx = withOrigin(ctx, event, r.Header)
+	if r.Host == "" {
+		r.Host = r.Header.Get("Host")
+	}
+	r.Header.Del("Host") // as net/http has it
+	if id := invocation(ctx); id != "" && r.Header.Get("X-Request-Id") == "" {
+		r.Header.Set("X-Request-Id", id)
+	}
+	return r.WithContext(ctx), nil
+}
+
+// escapedPath is a path as a request line has it. Gateways decode the path or leave it as it was sent, and do not say which.
+func escapedPath(path string) string {
+	decoded, err := url.PathUnescape(path)
+	if err != nil {
+		decoded = path
+	}
+	return (&url.URL{Path: decoded, RawPath: path}).EscapedPath()
+}
+
+// withinDeadline returns a context that is cancelled a margin before the invocation's deadline, with a cause that tells the client to come back. It is
+// cancelled as a server that stops cancels its requests, rather than timed out, so that handlers and package web need to know one way only.
+func withinDeadline(ctx context.Context, margin time.Duration) (context.Context, context.CancelCauseFunc) {
+	deadline, ok := ctx.Deadline()
+	ctx, cancel := context.WithCancelCause(ctx)
+	if !ok {
+		return ctx, cancel
+	}
+	left := time.Until(deadline)
+	timer := time.AfterFunc(left-min(margin, left/10), func() {
+		cancel(fault.New(fault.Unavailable, "This takes longer than one request may last. Try again."))
+	})
+	context.AfterFunc(ctx, func() { timer.Stop() })
+	return ctx, cancel
+}

@@ -1,0 +1,148 @@
+package lambdahost_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/host/lambdahost"
+)
+
+const eightNULs = "\x00\x00\x00\x00\x00\x00\x00\x00"
+
+// at is the event of a GET.
+func at(path string) string {
+	text, err := json.Marshal(map[string]any{"path": path, "httpMethod": "GET", "requestContext": map[string]any{"stage": "v"}})
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// TestStreamedResponses reads what the function posts to the Runtime API: what precedes the body, the body, and the error that it may end with.
+func TestStreamedResponses(t *testing.T) {
+	t.Parallel()
+	api := self(t, "streaming")
+	for _, c := range []struct {
+		path, status, header, body, failure string
+	}{
+		{"/echo", `"statusCode":200`, `"Set-Cookie":["a=1","b=2"]`, "hello", ""},
+		{"/refused", `"statusCode":418`, `"X-Request-Id":["` + invocationID + `"]`, "no\n", ""},
+		{"/missing", `"statusCode":404`, `"Content-Type":["application/json"]`, `{"detail":"Not Found"}`, ""},
+		{"/panic", `"statusCode":500`, `"X-Request-Id"`, `{"detail":"Internal server error (request ` + invocationID + `)."}`, ""},
+		{"/panic-late", `"statusCode":200`, `"X-Request-Id"`, "half", "ResponseCutShort"},
+		{"/echo", `"statusCode":200`, `"Set-Cookie":["a=1","b=2"]`, "hello", ""}, // the process has survived all of them
+	} {
+		answer := api.invoke(at(c.path), time.Minute)
+		prelude, body, found := strings.Cut(answer.rest(t), eightNULs)
+		if !found || answer.isError || answer.contentType != "application/vnd.awslambda.http-integration-response" {
+			t.Errorf("%s: got %q as %s", c.path, prelude, answer.contentType)
+		}
+		if !strings.Contains(prelude, c.status) || !strings.Contains(prelude, c.header) || body != c.body {
+			t.Errorf("%s: got %s and %q", c.path, prelude, body)
+		}
+		kind, text := answer.failure(t)
+		if kind != c.failure || strings.Contains(text, "secret") || (kind != "") != strings.Contains(text, "ended early") {
+			t.Errorf("%s: ended with the error %q %s", c.path, kind, text)
+		}
+	}
+}
+
+func TestAnEventThatIsNoRequestIsRefusedByAStream(t *testing.T) {
+	t.Parallel()
+	api := self(t, "streaming")
+	answer := api.invoke(`{"path": "/echo", "httpMethod": "GET", "body": "%", "isBase64Encoded": true}`, time.Minute)
+	if got := answer.rest(t); !strings.Contains(got, `"statusCode":400`) || !strings.Contains(got, `"application/json"`) {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long before its function has to end it.
+func TestEachWriteArrivesAtOnce(t *testing.T) {
+	t.Parallel()
+	for path, text := range map[string]string{"/stream": "id: 1\n\n", "/await": eightNULs + "\n"} {
+		began := time.Now()
+		answer := self(t, "streaming").invoke(at(path), 3*patience)
+		answer.until(t, text)
+		if took := time.Since(began); took > 2*patience {
+			t.Errorf("%s: the first byte took %v", path, took)
+		}
+		close(answer.done)
+	}
+}
+
+// TestAStreamEndsBeforeItsFunctionDoes lets an invocation last too short for what is streamed. The end is an error: a client that sees an end takes it for the run's.
+func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
+	t.Parallel()
+	for path, all := range map[string]string{"/stream": "event: first\ndata: {}\nid: 1\n\n", "/await": "\n"} {
+		api := self(t, "streaming")
+		began := time.Now()
+		answer := api.invoke(at(path), 2*time.Second)
+		got := answer.rest(t)
+		if took := time.Since(began); took < time.Second {
+			t.Errorf("%s: ended after %v of 2s", path, took)
+		}
+		if _, body, _ := strings.Cut(got, eightNULs); strings.TrimLeft(body, "\n") != strings.TrimLeft(all, "\n") {
+			t.Errorf("%s: got %q", path, body)
+		}
+		if kind, _ := answer.failure(t); kind != "ResponseCutShort" {
+			t.Errorf("%s: ended with the error %q", path, kind)
+		}
+		// At the deadline itself, the platform kills the function.
+		if said := api.output.String(); !strings.Contains(said, "longer than one request may last") || strings.Contains(said, context.DeadlineExceeded.Error()) {
+			t.Errorf("%s: was not ended before the deadline", path)
+		}
+	}
+}
+
+// TestAWaitThatHasNotBegunIsUnavailable is for a wait whose time is over before anything was sent.
+func TestAWaitThatHasNotBegunIsUnavailable(t *testing.T) {
+	t.Parallel()
+	answer := self(t, "streaming").invoke(at("/await-silently"), time.Second)
+	if got := answer.rest(t); !strings.Contains(got, `"statusCode":503`) || !strings.Contains(got, "Retry-After") {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestAResponseThatNobodyReadsEnds answers before the body's end, as the platform may when the client has gone: the handler's next write
+// fails, the function goes on with the next invocation.
+func TestAResponseThatNobodyReadsEnds(t *testing.T) {
+	t.Parallel()
+	ended := filepath.Join(t.TempDir(), "ended")
+	api := self(t, "streaming", variableEnded+"="+ended)
+	answer := api.invoke(at("/flood"), time.Minute)
+	answer.until(t, eightNULs)
+	close(answer.done)
+	if got := api.invoke(at("/echo"), time.Minute).rest(t); !strings.HasSuffix(got, "hello") {
+		t.Errorf("got %q", got)
+	}
+	if _, err := os.Stat(ended); err != nil {
+		t.Errorf("the next invocation came before the handler had ended: %v", err)
+	}
+}
+
+// TestAStreamIsClosedByItsReader closes a response that was not read at all.
+func TestAStreamIsClosedByItsReader(t *testing.T) {
+	t.Parallel()
+	log, _ := newLog()
+	ended := false
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() { ended = true }()
+		if _, err := w.Write([]byte("text")); err == nil {
+			t.Error("somebody took it")
+		}
+		<-r.Context().Done()
+	})
+	answer, err := lambdahost.Streaming(handler, log)(invocation(t, time.Minute), event(t, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := answer.Close(); err != nil || !ended {
+		t.Errorf("closed with %v before the handler had ended", err)
+	}
+}

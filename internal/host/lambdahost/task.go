@@ -1,0 +1,69 @@
+package lambdahost
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+
+	"github.com/aws/aws-lambda-go/lambda/messages"
+
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// errorFailed names a failure that a state machine knows as States.TaskFailed or States.ALL only.
+const errorFailed = "TaskFailed"
+
+// Task returns the function that Task states call. The error's name is that of a *workflow.TaskError, as on one machine. Any other error is
+// logged here and named by its invocation: executions are read by more people than the log is.
+//
+// The task sees the deadline of its invocation and has to end before it.
+func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.RawMessage) (json.RawMessage, error) {
+	return func(ctx context.Context, input json.RawMessage) (output json.RawMessage, err error) {
+		defer func() { err = report(ctx, log, recover(), err) }()
+		return task(ctx, input)
+	}
+}
+
+// Schedule returns the function that a timer calls; events of EventBridge that have one of the detail-types go to what is for them instead.
+func Schedule(work func(context.Context) error, events map[string]func(ctx context.Context, detail json.RawMessage) error, log *slog.Logger) func(context.Context, json.RawMessage) error {
+	return func(ctx context.Context, input json.RawMessage) (err error) {
+		defer func() { err = report(ctx, log, recover(), err) }()
+		var event struct {
+			DetailType string `json:"detail-type"`
+			Detail     json.RawMessage
+		}
+		if err := json.Unmarshal(input, &event); err != nil {
+			return fmt.Errorf("read event: %w", err)
+		}
+		if take, ok := events[event.DetailType]; ok {
+			return take(ctx, event.Detail)
+		}
+		return work(ctx)
+	}
+}
+
+// report turns what ended the work into what Lambda tells about it. A process that panicked is not used again.
+func report(ctx context.Context, log *slog.Logger, panicked any, err error) error {
+	if panicked != nil {
+		log.ErrorContext(ctx, "task panicked", "panic", panicked, "stack", string(debug.Stack()))
+		return failed(ctx, true)
+	}
+	if err == nil {
+		return nil
+	}
+	if known, ok := errors.AsType[*workflow.TaskError](err); ok {
+		return messages.InvokeResponse_Error{Type: known.Name, Message: known.Cause}
+	}
+	log.ErrorContext(ctx, "task failed", "error", err)
+	return failed(ctx, false)
+}
+
+func failed(ctx context.Context, exit bool) error {
+	return messages.InvokeResponse_Error{
+		Type: errorFailed, ShouldExit: exit,
+		Message: fmt.Sprintf("The function failed; its log says why (request %s).", invocation(ctx)),
+	}
+}

@@ -1,0 +1,57 @@
+package agents
+
+import "github.com/slipway-run/slipway/internal/host/stack"
+
+// Names of the variables: what says that agents run on the machine of the functions, and what the names of everything that is made for agents begin with.
+const (
+	VariableHost       = "SLIPWAY_AGENT_HOST"
+	VariableHostToken  = "SLIPWAY_AGENT_HOST_TOKEN"
+	VariableNamePrefix = "SLIPWAY_NAME_PREFIX"
+)
+
+const (
+	variableCompute            = "SLIPWAY_COMPUTE"
+	variableCluster            = "SLIPWAY_ECS_CLUSTER"
+	variableSubnets            = "SLIPWAY_ECS_SUBNETS"
+	variableSecurityGroups     = "SLIPWAY_ECS_SECURITY_GROUPS"
+	variableExecutionRole      = "SLIPWAY_ECS_EXECUTION_ROLE"
+	variableTaskRole           = "SLIPWAY_ECS_TASK_ROLE"
+	variableInfrastructureRole = "SLIPWAY_ECS_INFRASTRUCTURE_ROLE"
+	variableLogGroup           = "SLIPWAY_ECS_LOG_GROUP"
+	variableArchitecture       = "SLIPWAY_ECS_ARCHITECTURE"
+	variablePublicIP           = "SLIPWAY_ECS_PUBLIC_IP"
+	variableVPC                = "SLIPWAY_VPC"
+	variableListener           = "SLIPWAY_ALB_LISTENER"
+	variableALB                = "SLIPWAY_ALB_URL"
+
+	computeExpress = "express"
+)
+
+// hasPlace tells that agents can run somewhere. A stack without a network for them serves everything else, and rollouts end in words.
+func hasPlace(env stack.Environment) bool {
+	return env.Get(VariableHost) != "" || env.Get(variableSubnets) != ""
+}
+
+// NeedTarget is the need of functions that invoke agents.
+func NeedTarget(env stack.Environment) []string {
+	switch {
+	case env.Get(VariableHost) != "" || !hasPlace(env):
+		return nil
+	case env.Get(variableCompute) == computeExpress:
+		return []string{VariableNamePrefix, variableCluster, variableInfrastructureRole}
+	default:
+		return []string{variableALB}
+	}
+}
+
+// NeedPlace is the need of functions that release agents.
+func NeedPlace(env stack.Environment) []string {
+	if env.Get(VariableHost) != "" || !hasPlace(env) {
+		return nil
+	}
+	names := []string{variableCluster, variableSecurityGroups, variableExecutionRole, variableLogGroup}
+	if env.Get(variableCompute) != computeExpress {
+		names = append(names, variableVPC, variableListener)
+	}
+	return append(names, NeedTarget(env)...)
+}

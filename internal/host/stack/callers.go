@@ -1,0 +1,45 @@
+package stack
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+)
+
+// noteLimit is how long an answer waits for the note that a key was used, which is made once a minute at most.
+const noteLimit = 500 * time.Millisecond
+
+// KeyStore is the store of API keys. It needs the stack's key, which the first request that asks for it waits for.
+func (s *Stack) KeyStore(ctx context.Context) (*apikey.Store, error) {
+	key, err := s.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.apiKeys.get(func() *apikey.Store { return apikey.NewStore(s.Table(), key, clock.System) }), nil
+}
+
+// APIKeys tells whose credentials a request carries. Only the authorizer asks.
+func (s *Stack) APIKeys() auth.Authenticator {
+	return s.callers.get(func() *callers { return &callers{stack: s} })
+}
+
+// callers is the auth.Authenticator of a stack.
+type callers struct{ stack *Stack }
+
+// Key implements auth.Authenticator.
+func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
+	store, err := c.stack.KeyStore(r.Context())
+	if err != nil {
+		return apikey.Principal{}, err
+	}
+	principal, err := auth.NewWithTokens(store, c.stack.Tokens).Key(r)
+	// A function is frozen when it has answered, and with it what it still does.
+	ctx, cancel := context.WithTimeout(r.Context(), noteLimit)
+	defer cancel()
+	store.Wait(ctx)
+	return principal, err
+}

@@ -1,0 +1,39 @@
+// Package logs is what functions read the output of builds and agents with, and add to it what listeners hand in. It is apart from package stack, so that only those link it who do.
+package logs
+
+import (
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/cloudwatch"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/remote"
+)
+
+// Names of the variables.
+const (
+	variableHost      = "SLIPWAY_AGENT_HOST"
+	variableHostToken = "SLIPWAY_AGENT_HOST_TOKEN"
+	variableAgentLog  = "SLIPWAY_ECS_LOG_GROUP"
+	variableBuildLog  = "SLIPWAY_CODEBUILD_LOG_GROUP"
+)
+
+// Of returns the logs of a stack's deployments: in CloudWatch, or at the machine whose processes the agents are.
+func Of(s *stack.Stack) *deployment.Logs {
+	logs := &deployment.Logs{Deployments: s.Deployments(), Now: clock.System}
+	if host := s.Get(variableHost); host != "" {
+		kept := remote.New(host, s.Get(variableHostToken), nil)
+		logs.Reader, logs.Appender = kept, kept
+	} else {
+		kept := cloudwatch.New(cloudwatch.Config{AWS: s.AWS, Builds: s.Get(variableBuildLog), Agents: s.Get(variableAgentLog)})
+		logs.Reader, logs.Appender = kept, kept
+	}
+	return logs
+}
+
+// Need is the need of functions that use logs.
+func Need(env stack.Environment) []string {
+	if env.Get(variableHost) != "" {
+		return nil
+	}
+	return []string{variableAgentLog, variableBuildLog}
+}

@@ -1,0 +1,96 @@
+package repositories
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/push"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// Names of the variables with what the operator keeps in Secrets Manager.
+const (
+	variableGitHubApp     = "SLIPWAY_GITHUB_APP"
+	variableGitHubWebhook = "SLIPWAY_GITHUB_WEBHOOK"
+)
+
+// Integrations is what repositories that are not public are cloned with. The GitHub App is read by the first request that needs it.
+func Integrations(s *stack.Stack) (*integration.Service, error) {
+	config := s.IntegrationConfig()
+	if name := s.Get(variableGitHubApp); name != "" {
+		config.LoadGitHub = func(ctx context.Context) (*integration.App, error) {
+			text, err := kept(ctx, s, name)
+			if err != nil {
+				return nil, err
+			}
+			return integration.ParseApp(text)
+		}
+	}
+	return integration.New(config)
+}
+
+// Pushes receives what hosts of repositories tell of pushes, which make revisions. builder may be nil where none is received.
+func Pushes(s *stack.Stack, builder *deployment.Store) (*push.Receiver, error) {
+	installations, err := integration.New(s.IntegrationConfig())
+	if err != nil {
+		return nil, err
+	}
+	config := push.Config{
+		Table: s.Table(), Now: clock.System, Builder: builder, Installations: installations,
+		Hasher: func(ctx context.Context) (secret.Hasher, error) { return s.Key(ctx) },
+	}
+	if name := s.Get(variableGitHubWebhook); name != "" {
+		config.Secrets = webhookSecrets(s, name)
+	}
+	return push.NewReceiver(config), nil
+}
+
+// secretTime is how long the webhook secrets are used before they are read again: whoever changes them waits no longer than that.
+const secretTime = time.Minute
+
+// webhookSecrets reads the secrets at the first delivery, and again when they are old.
+func webhookSecrets(s *stack.Stack, name string) func(context.Context) ([]string, error) {
+	var held struct {
+		sync.Mutex
+
+		secrets []string
+		until   time.Time
+	}
+	return func(ctx context.Context) ([]string, error) {
+		held.Lock()
+		defer held.Unlock()
+		now := clock.System()
+		if now.Before(held.until) {
+			return held.secrets, nil
+		}
+		text, err := kept(ctx, s, name)
+		if err != nil {
+			return nil, err
+		}
+		if held.secrets, err = push.ParseSecrets(text); err != nil {
+			return nil, err
+		}
+		held.until = now.Add(secretTime)
+		return held.secrets, nil
+	}
+}
+
+// kept reads a secret that the operator keeps in Secrets Manager.
+func kept(ctx context.Context, s *stack.Stack, name string) ([]byte, error) {
+	found, err := secretsmanager.NewFromConfig(s.AWS).GetSecretValue(ctx, &secretsmanager.GetSecretValueInput{SecretId: &name})
+	if err != nil {
+		return nil, fmt.Errorf("read secret %s: %w", name, err)
+	}
+	if found.SecretString == nil {
+		return nil, fmt.Errorf("read secret %s: it is not text", name)
+	}
+	return []byte(*found.SecretString), nil
+}

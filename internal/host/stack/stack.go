@@ -1,0 +1,232 @@
+package stack
+
+import (
+	"context"
+	"encoding/json"
+	"log/slog"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs/pod"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/kms"
+	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/stepfn"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+)
+
+// Stack makes the adapters and stores. It is safe for concurrent use. What a function does not ask for, the linker leaves out of it.
+type Stack struct {
+	Environment
+	Log *slog.Logger
+	// AWS is the configuration of all clients.
+	AWS aws.Config
+	// Tokens is asked about bearer tokens that are not keys; nil refuses them. Package stack/issuers makes one.
+	Tokens auth.Tokens
+	// Images is where clients push to; nil takes no images. Package stack/images makes one.
+	Images registry.Registry
+	// Uploads takes sources of deployments; nil takes none. Package stack/uploads makes one.
+	Uploads upload.Store
+	// Alarm is told what listeners report of agents that end; nil tells nobody.
+	Alarm compute.Alarm
+
+	table       once[*dynamo.Table]
+	engine      once[workflow.Engine]
+	key         once[*kms.Lazy]
+	callers     once[*callers]
+	apiKeys     once[*apikey.Store]
+	deployments once[*deployment.Store]
+	listeners   once[*listener.Store]
+	threads     once[*thread.Store]
+	runs        once[*run.Store]
+	assistants  once[*assistant.Store]
+	memory      once[*store.Store]
+	crons       once[*cron.Store]
+	answers     once[*idempotency.Store]
+	webhooks    once[*webhook.Store]
+	authService once[*authservice.Service]
+}
+
+// once is a value that is made when it is first asked for.
+type once[T any] struct {
+	sync.Once
+
+	value T
+}
+
+func (o *once[T]) get(open func() T) T {
+	o.Do(func() { o.value = open() })
+	return o.value
+}
+
+// Open reads the environment. It fails when it lacks what the function needs.
+func Open(getenv func(string) string, log *slog.Logger, needs ...Need) (*Stack, error) {
+	env, err := ReadEnvironment(getenv, needs...)
+	if err != nil {
+		return nil, err
+	}
+	return &Stack{Environment: env, Log: log, AWS: env.config()}, nil
+}
+
+// Table is the stack's table.
+func (s *Stack) Table() *dynamo.Table {
+	return s.table.get(func() *dynamo.Table { return dynamo.Open(s.AWS, s.Environment.Table, dynamo.WithLogger(s.Log)) })
+}
+
+// Engine is Step Functions.
+func (s *Stack) Engine() workflow.Engine {
+	return s.engine.get(func() workflow.Engine { return stepfn.New(sfn.NewFromConfig(s.AWS), s.StateMachines) })
+}
+
+// Key returns the key that protects secrets, which is read and unwrapped by the first request that needs it; when that fails, by the next.
+func (s *Stack) Key(ctx context.Context) (*kms.Key, error) {
+	return s.key.get(func() *kms.Lazy { return kms.NewLazy(s.keyConfig()) }).Key(ctx)
+}
+
+func (s *Stack) keyConfig() kms.Config {
+	return kms.Config{
+		Client: awskms.NewFromConfig(s.AWS), KeyID: s.Environment.Key, Table: s.Table(),
+		// Not the table's name: a table that is restored under another one must open too. The KMS key itself is of this stack alone.
+		Context: map[string]string{"slipway": "data key"},
+	}
+}
+
+// RotateKey makes a new key, which seals from then on.
+func (s *Stack) RotateKey(ctx context.Context) error { return kms.Rotate(ctx, s.keyConfig()) }
+
+// Sealer seals with the stack's key.
+func (s *Stack) Sealer() secret.Sealer { return sealer{s} }
+
+type sealer struct{ *Stack }
+
+func (s sealer) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
+	key, err := s.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return key.Seal(ctx, bound, plain)
+}
+
+func (s sealer) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
+	key, err := s.Key(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return key.Open(ctx, bound, sealed)
+}
+
+// Deployments is the store of deployments.
+func (s *Stack) Deployments() *deployment.Store {
+	return s.deployments.get(func() *deployment.Store {
+		return deployment.NewStore(deployment.Config{
+			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Version: s.Version,
+			Listeners: s.Listeners(), Integrations: checks{s}, Uploads: s.Uploads, Subscribers: s.Webhooks(), Images: s.Images, Unsupported: s.unsupported,
+		})
+	})
+}
+
+// unsupported says what of a ResourceSpec agents cannot have that run on ECS. A machine that is their host may give them more.
+func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []string {
+	if s.Get(variableHost) != "" {
+		return nil
+	}
+	return pod.Unsupported(resourceSpec, secrets)
+}
+
+// Listeners is the store of listeners and of what they run.
+func (s *Stack) Listeners() *listener.Store {
+	return s.listeners.get(func() *listener.Store {
+		return listener.NewStore(listener.Config{
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses, Alarm: s.Alarm, Subscribers: s.Webhooks(),
+			Token: func(ctx context.Context, revision string) (string, error) {
+				key, err := s.Key(ctx)
+				if err != nil {
+					return "", err
+				}
+				return secret.InvokeToken(key, revision), nil
+			},
+		})
+	})
+}
+
+// Webhooks is the store of webhooks and of messages to them.
+func (s *Stack) Webhooks() *webhook.Store {
+	return s.webhooks.get(func() *webhook.Store {
+		return webhook.NewStore(webhook.Config{
+			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+		})
+	})
+}
+
+// Threads is the store of threads.
+func (s *Stack) Threads() *thread.Store {
+	return s.threads.get(func() *thread.Store { return thread.NewStore(s.Table(), clock.System) })
+}
+
+// Assistants is the store of assistants.
+func (s *Stack) Assistants() *assistant.Store {
+	return s.assistants.get(func() *assistant.Store { return assistant.NewStore(s.Table(), clock.System) })
+}
+
+// Memory is the store that agents and their clients use.
+func (s *Stack) Memory() *store.Store {
+	return s.memory.get(func() *store.Store { return store.New(s.Table(), clock.System) })
+}
+
+// Crons is the store of crons.
+func (s *Stack) Crons() *cron.Store {
+	return s.crons.get(func() *cron.Store {
+		return cron.NewStore(cron.Config{
+			Table: s.Table(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Deployments: s.Deployments(), Now: clock.System, Log: s.Log,
+		})
+	})
+}
+
+// AgentTokens knows the agents that use the store of their deployment.
+func (s *Stack) AgentTokens() deployment.Agents {
+	return deployment.Agents{Store: s.Deployments(), Hasher: func(ctx context.Context) (secret.Hasher, error) { return s.Key(ctx) }}
+}
+
+// Runs is the store of runs.
+func (s *Stack) Runs() *run.Store {
+	return s.runs.get(func() *run.Store {
+		return run.NewStore(run.Config{Table: s.Table(), Threads: s.Threads(), Workflow: s.Engine(), Now: clock.System, Log: s.Log, Webhooks: s.Webhooks()})
+	})
+}
+
+// AuthService is what obtains and keeps tokens of users.
+func (s *Stack) AuthService() *authservice.Service {
+	return s.authService.get(func() *authservice.Service {
+		return authservice.New(authservice.Config{
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+		})
+	})
+}
+
+// Audit is the store of the audit logs.
+func (s *Stack) Audit() *audit.Store { return audit.NewStore(s.Table(), clock.System) }
+
+// Answers is the store of answers to requests that may be repeated.
+func (s *Stack) Answers() *idempotency.Store {
+	return s.answers.get(func() *idempotency.Store { return idempotency.NewStore(s.Table(), s.Sealer(), clock.System) })
+}

@@ -1,0 +1,101 @@
+package standalone
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// CredentialsFile is the name of the file, in the data directory, that tells a client on the same machine how to reach the server.
+const CredentialsFile = "credentials.json"
+
+// Names of files in the data directory.
+const (
+	DatabaseFile = "slipway.db"
+	KeyFile      = "secret.key"
+)
+
+// Credentials are how to reach a server.
+type Credentials struct {
+	BaseURL  string `json:"base_url"`
+	APIKey   string `json:"api_key"`
+	TenantID string `json:"tenant_id"`
+}
+
+// ReadCredentials reads the credentials that a server wrote into its data directory.
+func ReadCredentials(data string) (Credentials, error) {
+	var c Credentials
+	text, err := os.ReadFile(filepath.Join(data, CredentialsFile))
+	if err != nil {
+		return c, fmt.Errorf("read credentials: %w", err)
+	}
+	if err := json.Unmarshal(text, &c); err != nil {
+		return c, fmt.Errorf("read credentials %s: %w", data, err)
+	}
+	return c, nil
+}
+
+// WriteCredentials writes the credentials into a data directory. The file is renamed into place, so that a reader finds either all of it or
+// nothing, and a new file whenever a server has become ready.
+func WriteCredentials(data string, c Credentials) error {
+	text, err := json.MarshalIndent(c, "", "  ")
+	if err != nil {
+		return fmt.Errorf("encode credentials: %w", err)
+	}
+	file := filepath.Join(data, CredentialsFile)
+	if err := os.WriteFile(file+".new", append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("write credentials: %w", err)
+	}
+	if err := os.Rename(file+".new", file); err != nil {
+		return fmt.Errorf("write credentials: %w", err)
+	}
+	return nil
+}
+
+// writeCredentials notes the server's address. On the first start it makes a workspace and a key; later ones keep them.
+func (s *Server) writeCredentials(ctx context.Context) error {
+	c, err := ReadCredentials(s.config.Data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		c, err = s.firstWorkspace(ctx)
+	case err == nil:
+		err = s.adopt(ctx, c)
+	}
+	if err != nil {
+		return err
+	}
+	c.BaseURL = s.baseURL
+	return WriteCredentials(s.config.Data, c)
+}
+
+// adopt lists the workspace of a directory that was made before workspaces were listed. One that is not in the table is nobody's.
+func (s *Server) adopt(ctx context.Context, c Credentials) error {
+	if err := s.workspaces.Adopt(ctx, c.TenantID); err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	return nil
+}
+
+// firstName is the name of the first workspace. One that is there was made by a start that came no further, or the file was deleted.
+const firstName = "default"
+
+func (s *Server) firstWorkspace(ctx context.Context) (Credentials, error) {
+	w, err := s.workspaces.Find(ctx, firstName)
+	if fault.Is(err, fault.NotFound) {
+		w, err = s.workspaces.Create(ctx, firstName)
+	}
+	if err != nil {
+		return Credentials{}, err
+	}
+	key, err := s.keys.Create(ctx, w.ID)
+	if err != nil {
+		return Credentials{}, err
+	}
+	return Credentials{APIKey: key, TenantID: w.ID}, nil
+}

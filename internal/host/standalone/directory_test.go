@@ -1,0 +1,72 @@
+package standalone_test
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// TestNobodyElseEntersTheDataDirectory looks at what other users of the machine could read.
+func TestNobodyElseEntersTheDataDirectory(t *testing.T) {
+	t.Parallel()
+	data := filepath.Join(t.TempDir(), "data")
+	must(t, os.Mkdir(data, 0o755))
+	must(t, os.Chmod(data, 0o755))
+	for range 2 {
+		_, stop := serve(t, data)
+		for _, name := range []string{".", standalone.DatabaseFile, standalone.DatabaseFile + "-wal", standalone.DatabaseFile + "-shm", standalone.KeyFile} {
+			if info, err := os.Stat(filepath.Join(data, name)); err != nil || info.Mode().Perm()&0o077 != 0 {
+				t.Errorf("%s: %v (%v)", name, info.Mode(), err)
+			}
+		}
+		stop()
+		must(t, os.Chmod(filepath.Join(data, standalone.DatabaseFile), 0o644)) // as an earlier version made it
+		must(t, os.Chmod(data, 0o755))
+	}
+}
+
+// TestADirectoryOfOthersIsNotTaken is somebody's home, say.
+func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	must(t, os.Chmod(data, 0o755))
+	must(t, os.WriteFile(filepath.Join(data, "theirs"), nil, 0o600))
+	config := standalone.Config{Listen: "127.0.0.1:0", Data: data, Log: slog.New(slog.DiscardHandler)}
+	if _, err := standalone.Open(config); err == nil || !strings.Contains(err.Error(), "open to other users") {
+		t.Errorf("got %v", err)
+	}
+	if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("its mode is %v (%v)", info.Mode(), err)
+	}
+	must(t, os.Chmod(data, 0o700))
+	server, err := standalone.Open(config)
+	must(t, err)
+	must(t, server.Close(t.Context()))
+}
+
+// TestOneBrokenItemDoesNotKeepTheServerDown spoils what is stored of a deployment that is to be looked after.
+func TestOneBrokenItemDoesNotKeepTheServerDown(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	credentials, stop := serve(t, data)
+	stop()
+	tb := open(t, data)
+	broken := keys.Deployment(credentials.TenantID, "broken")
+	must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{
+		Key: broken, Attrs: table.Attrs{"kind": "another"},
+		Index: map[table.Index]table.Key{table.ByDue: keys.RolloutEntry("broken", clock.System())},
+	}}))
+	must(t, tb.Close())
+	credentials, stop = serve(t, data)
+	defer stop()
+	wantStatus(t, "after a start with a broken item", "GET", credentials.BaseURL+"/v2/deployments",
+		map[string]string{"X-Api-Key": credentials.APIKey, "X-Tenant-Id": credentials.TenantID}, http.StatusOK)
+}

@@ -1,0 +1,23 @@
+package standalone
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/metrics"
+)
+
+// figures are Metrics that show the figures of deployments as the agent server's interface has them.
+type figures struct{ *metrics.Metrics }
+
+// Figures implements agentserver.Metrics.
+func (f figures) Figures(_ context.Context, _, deployment string) (agentserver.Figures, error) {
+	found, err := f.Metrics.Figures(deployment)
+	shown := make(agentserver.Figures, len(found))
+	for name, list := range found {
+		for _, one := range list {
+			shown[name] = append(shown[name], agentserver.Figure(one))
+		}
+	}
+	return shown, err
+}

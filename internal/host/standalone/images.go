@@ -1,0 +1,48 @@
+package standalone
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/registry/files"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// openRegistry opens the registry that clients push images to, at the server's own address: names of images have a host and a port, and no path before their own.
+func (s *Server) openRegistry(hasher secret.Hasher) error {
+	address, err := url.Parse(s.baseURL)
+	if err != nil {
+		return fmt.Errorf("read the server's address: %w", err)
+	}
+	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: hasher, Now: clock.System, Log: s.config.Log})
+	return err
+}
+
+// imageHost is the host of the names of images at an address. A name of one word is a host to container engines only when it has a port.
+func imageHost(address *url.URL) string {
+	if strings.ContainsAny(address.Host, ".:") || address.Host == "localhost" {
+		return address.Host
+	}
+	port := ":80"
+	if address.Scheme == "https" {
+		port = ":443"
+	}
+	return address.Host + port
+}
+
+// serveRegistry serves it where clients of the protocol look for it, beside the control plane's own paths.
+func (s *Server) serveRegistry() {
+	s.mux.Handle(files.Path+"{$}", s.pushed)
+	s.mux.Handle(files.Path+files.Prefix, s.pushed)
+}
+
+// login returns what the container engine pulls the images of a release with.
+func (s *Server) login(ctx context.Context, ref compute.Ref) (host, username, password string, err error) {
+	grant, err := s.pushed.Pull(ctx, registry.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
+	return grant.Host(), grant.Username, grant.Token, err
+}

@@ -1,0 +1,161 @@
+package standalone_test
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/jobs/reseal"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+)
+
+// sealedKinds are the kinds of items that hold sealed texts.
+var sealedKinds = []string{"answer", "auth_provider", "auth_request", "auth_token", "deployment", "git_credential", "listener_release", "revision", "webhook", "workspace_secret"}
+
+// TestOlderKeysAreRetired has a server seal something of every kind, seals all of it anew under the running server, retires the older key, and finds that the server works with the
+// new key alone.
+func TestOlderKeysAreRetired(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	c, stop := serve(t, data)
+	call := func(method, path string, body any) (answer object) {
+		t.Helper()
+		status, text := ask(t, method, c.BaseURL+path, map[string]string{"X-Api-Key": c.APIKey, "Idempotency-Key": method + path}, body)
+		if err := json.Unmarshal(text, &answer); err != nil || status/100 != 2 {
+			t.Fatalf("%s %s: got %d %s (%v)", method, path, status, text, err)
+		}
+		return answer
+	}
+	at := call("POST", "/v2/listeners", object{"compute_type": "k8s", "compute_id": "cluster", "compute_config": object{"k8s_namespaces": []any{"agents"}}})
+	listener := "/v2/listeners/" + at["id"].(string)
+	created := call("POST", "/v2/deployments", object{
+		"name": "weather", "source": "external_docker", "secrets": []any{object{"name": "TOKEN", "value": "open-sesame"}},
+		"source_config":          object{"listener_id": at["id"], "listener_config": object{"k8s_namespace": "agents"}},
+		"source_revision_config": object{"image_uri": "registry.test/agent:1"},
+	})
+	call("POST", "/v2/secrets", object{"name": "search", "data": object{"key": "open-sesame"}})
+	call("POST", "/v2/webhooks", object{"url": "https://hooks.example.com/slipway"})
+	call("POST", "/v2/integrations/git/credentials", object{"host": "git.example.com", "user": "deploy", "token": "open-sesame"})
+	call("POST", "/v2/auth/providers", object{
+		"provider_id": "calendar", "name": "Calendar", "client_id": "slipway", "client_secret": "open-sesame", "uses_pkce": true,
+		"auth_url": "https://accounts.example.com/authorize", "token_url": "https://accounts.example.com/token",
+	})
+	call("POST", "/v2/auth/tokens/import", object{"provider_id": "calendar", "access_token": "open-sesame", "user_id": "ada", "scopes": []any{"read"}})
+	call("POST", "/v2/auth/authenticate", object{"provider": "calendar", "user_id": "grace", "scopes": []any{"read"}})
+	claim := call("POST", listener+"/claim", object{"holder": "a", "wait": 20})
+	if work, _ := claim["work"].([]any); len(work) != 1 {
+		t.Fatalf("the listener got %v", claim)
+	}
+
+	tb, file := open(t, data), filepath.Join(data, standalone.KeyFile)
+	defer tb.Close()
+	_, err := keyfile.Rotate(file)
+	must(t, err)
+	key, err := keyfile.Load(file)
+	must(t, err)
+	rewritten, err := reseal.Run(t.Context(), tb, key)
+	must(t, err)
+	if diff := cmp.Diff(sealedKinds, slices.Sorted(maps.Keys(rewritten))); diff != "" {
+		t.Errorf("kinds that were sealed anew (-want +got):\n%s", diff)
+	}
+	left, err := reseal.Look(t.Context(), tb, key.KeyID(), clock.System())
+	if err != nil || len(left.Keys) != 1 || !slices.Equal(left.AtListeners, []string{created["id"].(string)}) {
+		t.Errorf("left are %+v (%v)", left, err)
+	}
+	stop()
+	c, stop = serve(t, data)
+	shows := func() {
+		t.Helper()
+		_, text := ask(t, http.MethodGet, c.BaseURL+"/v2/deployments/"+created["id"].(string), map[string]string{"X-Api-Key": c.APIKey}, nil)
+		var got struct{ Secrets []struct{ Value string } }
+		if err := json.Unmarshal(text, &got); err != nil || len(got.Secrets) != 1 || got.Secrets[0].Value != "open-sesame" {
+			t.Errorf("got %s", text)
+		}
+	}
+	shows()
+	stop()
+	// The use of the key has moved it.
+	gone, held, err := standalone.RetireKeys(t.Context(), data, tb)
+	if err != nil || gone != 1 || !slices.Equal(held, left.AtListeners) {
+		t.Fatalf("%d keys went, held are %v (%v)", gone, held, err)
+	}
+	c, stop = serve(t, data)
+	defer stop()
+	shows()
+	again := call("POST", "/v2/webhooks", object{"url": "https://hooks.example.com/slipway"})
+	if secret, _ := again["secret"].(string); secret == "" {
+		t.Errorf("the answer was not kept: %v", again)
+	}
+	token := call("POST", "/v2/auth/authenticate?ada", object{"provider": "calendar", "user_id": "ada", "scopes": []any{"read"}})
+	if token["token"] != "open-sesame" {
+		t.Errorf("got %v", token)
+	}
+}
+
+// scanned is a table that has something done before it is read whole for the first time.
+type scanned struct {
+	reseal.Table
+	before func()
+}
+
+func (s *scanned) Scan(ctx context.Context, take func(*table.Item) error) error {
+	s.before()
+	s.before = func() {}
+	return s.Table.Scan(ctx, take)
+}
+
+// TestAKeyIsMadeWhileOthersAreRetired by an operator who runs both commands. What the key in the middle has sealed is not looked for then, and no key may go.
+func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	tb, file := open(t, data), filepath.Join(data, standalone.KeyFile)
+	defer tb.Close()
+	made := func(name string) workspacesecret.Ref {
+		t.Helper()
+		key, err := keyfile.Load(file)
+		must(t, err)
+		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
+		of, err := s.Create(t.Context(), workspacesecret.Ref{Workspace: rand.Text(), Name: name}, map[string]string{"key": "open-sesame"})
+		must(t, err)
+		return of.Ref
+	}
+	rotate := func() {
+		_, err := keyfile.Rotate(file)
+		must(t, err)
+	}
+	secrets := []workspacesecret.Ref{made("first")}
+	rotate()
+	secrets = append(secrets, made("second"))
+	gone, _, err := standalone.RetireKeys(t.Context(), data, &scanned{tb, rotate})
+	if !errors.Is(err, keyfile.ErrRotated) || gone != 0 {
+		t.Errorf("%d keys went (%v)", gone, err)
+	}
+	opens := func() {
+		t.Helper()
+		key, err := keyfile.Load(file)
+		must(t, err)
+		s := workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: key, Now: clock.System})
+		for _, ref := range secrets {
+			if contents, err := s.Contents(t.Context(), ref.Workspace, ref.Name); err != nil || contents[ref.Name].Data["key"] != "open-sesame" {
+				t.Errorf("%s: got %v (%v)", ref.Name, contents, err)
+			}
+		}
+	}
+	opens()
+	if gone, _, err = standalone.RetireKeys(t.Context(), data, tb); err != nil || gone != 2 {
+		t.Errorf("%d keys went (%v)", gone, err)
+	}
+	opens()
+}

@@ -1,0 +1,55 @@
+package standalone
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/jobs/reseal"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+)
+
+// RetireKeys seals anew what older keys have sealed in a data directory's table, and takes every key but the newest from the key file. It returns how many went, and the
+// deployments at listeners that are to be deployed again for it. It refuses while a server uses the directory, while API keys depend on an older key, and, with
+// [keyfile.ErrRotated], when a key is made meanwhile, which may have sealed something already: then all keys stay.
+func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, held []string, err error) {
+	lock, err := LockDirectory(data)
+	if err != nil {
+		return 0, nil, fmt.Errorf("keys can only be retired while no server runs: %w", err)
+	}
+	defer func() { err = errors.Join(err, lock.Close()) }()
+	file := filepath.Join(data, KeyFile)
+	keys, err := keyfile.Load(file)
+	if err != nil || len(keys.Older()) == 0 {
+		return 0, nil, err
+	}
+	newest := keys.KeyID() // keys learns of others as it seals
+	if _, err := reseal.Run(ctx, tb, keys); err != nil {
+		return 0, nil, err
+	}
+	left, err := reseal.Look(ctx, tb, newest, clock.System())
+	if err != nil {
+		return 0, nil, err
+	}
+	if len(left.Keys) > 0 {
+		return 0, nil, fmt.Errorf("API keys are still stored by the fingerprint of an older key; start the server and use each once, or revoke it: %s", named(left.Keys))
+	}
+	gone, err = keyfile.Retire(file, newest)
+	return gone, left.AtListeners, err
+}
+
+func named(keys []apikey.Place) string {
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		id := k.Key
+		if id == "" {
+			id = "one of an earlier version" // it gets its id when it is used
+		}
+		names[i] = fmt.Sprintf("%s of workspace %s", id, k.Workspace)
+	}
+	return strings.Join(names, ", ")
+}

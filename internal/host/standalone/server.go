@@ -1,0 +1,434 @@
+package standalone
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/agent/assistant"
+	"github.com/slipway-run/slipway/internal/agent/cron"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/store"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/api/agentserver"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/metrics"
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/jobs/reconcile"
+	"github.com/slipway-run/slipway/internal/jobs/rollout"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
+	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/docker"
+	computelocal "github.com/slipway-run/slipway/internal/seam/compute/local"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	registryfiles "github.com/slipway-run/slipway/internal/seam/registry/files"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	workflowlocal "github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/trust"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+const (
+	// reconcileInterval is how often what was lost is looked for.
+	reconcileInterval = 10 * time.Second
+	// stopGrace is how long running invocations may go on when the server stops.
+	stopGrace = 10 * time.Second
+)
+
+// Config says where the server listens and where it keeps everything.
+type Config struct {
+	// Listen is host:port; port 0 picks one.
+	Listen string
+	// Data is the data directory, which is created if it is missing.
+	Data string
+	// BaseURL is the address that clients reach the server at; the listening address when empty.
+	BaseURL string
+	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
+	RedactSecrets bool
+	Log           *slog.Logger
+	// Issuers are those whose bearer tokens the server takes beside keys.
+	Issuers []oidc.Issuer
+	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the target's own limit.
+	ReadyLimit time.Duration
+	// DrainLimit is how long the runs of a revision that was replaced may go on; 0 stands for the target's own limit.
+	DrainLimit time.Duration
+	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
+	PrivateAddresses bool
+	// BuildImages makes images of what is deployed from repositories, which then runs in containers; there must be a container engine. ImageRegistry has the images that these are
+	// made from; "" is that of Docker's official ones.
+	BuildImages   bool
+	ImageRegistry string
+	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
+	GitHubApp string
+	// Limits are how often each key may call the control plane; the zero value is no limit.
+	Limits web.Limits
+	// Origins are whose pages may call the agent servers from browsers; nil stands for all.
+	Origins []string
+}
+
+// Server is a one-machine server.
+type Server struct {
+	config     Config
+	lock       *Lock
+	table      *sqlite.Table
+	engine     *workflowlocal.Engine
+	logs       *files.Logs
+	images     *builddocker.Images
+	builder    *buildlocal.Builder
+	processes  *process.Target
+	containers *docker.Target
+	// uploads are the sources that clients have uploaded.
+	uploads *uploadfiles.Store
+	// pushed are the images that clients have pushed.
+	pushed     *registryfiles.Registry
+	rollout    *rollout.Rollout
+	reconciler *reconcile.Reconciler
+	agents     *runner.Agents
+	assistants *assistant.Store
+	memory     *store.Store
+	crons      *cron.Store
+	// agentTokens knows the agents that use the store.
+	agentTokens deployment.Agents
+	webhooks    *webhook.Store
+	workspaces  *workspace.Store
+	keys        *apikey.Store
+	mux         *web.Mux
+	listener    net.Listener
+	baseURL     string
+}
+
+// Open prepares a server: it takes the data directory, opens what is in it and listens. The caller must call Serve or Close.
+func Open(config Config) (server *Server, err error) {
+	s := &Server{config: config}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("open server: %w", err), s.Close(context.Background()))
+		}
+	}()
+	if err := takeDirectory(config.Data); err != nil {
+		return nil, err
+	}
+	if s.lock, err = LockDirectory(config.Data); err != nil {
+		return nil, err
+	}
+	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
+		return nil, err
+	}
+	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), addressURL(s.listener.Addr()))
+	if err := s.assemble(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+// addressURL is the URL of a listening address; one that listens everywhere is reached on the loopback interface.
+func addressURL(addr net.Addr) string {
+	tcp, ok := addr.(*net.TCPAddr)
+	if ok && tcp.IP.IsUnspecified() {
+		addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
+	}
+	return "http://" + addr.String()
+}
+
+func (s *Server) path(name string) string { return filepath.Join(s.config.Data, name) }
+
+// assemble puts the adapters under the domain and the domain under the handlers.
+func (s *Server) assemble() error {
+	log, now := s.config.Log, clock.System
+	key, err := keyfile.Load(s.path(KeyFile))
+	if err != nil {
+		return err
+	}
+	if err := ownFile(s.path(DatabaseFile)); err != nil {
+		return err
+	}
+	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log), sqlite.WithMemory()); err != nil {
+		return err
+	}
+	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
+		return err
+	}
+	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, now); err != nil {
+		return err
+	}
+	if err := s.openBuilder(); err != nil {
+		return err
+	}
+	if !child.Confines() {
+		log.Warn("this system cannot keep agents and builds from the server's files (it has no Landlock): run only agents that you trust")
+	}
+	if err := child.CanLimit(); err != nil {
+		log.Warn("this system cannot limit the processors, memory and processes of agents and builds (it has no control groups of version 2 that this server may divide)", "reason", err)
+	}
+	// What happens to agents is told to the deployments, which are filled in below, before anything runs.
+	var deployments *deployment.Store
+	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
+	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
+	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits, Alarm: alarm}); err != nil {
+		return err
+	}
+	if err := s.openRegistry(key); err != nil {
+		return err
+	}
+	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm, Login: s.login}); err != nil {
+		return err
+	}
+	target := computelocal.New(s.processes, s.containers)
+	// The engine calls the functions and the functions' stores call the engine: the functions are filled in below, before anything runs.
+	var work *runner.Runner
+	if s.engine, err = workflowlocal.New(workflowlocal.Config{
+		Table: s.table, Definitions: statemachines.Files, Now: now, Log: log,
+		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
+		Functions: map[string]workflow.TaskFunc{
+			"rollout": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return s.rollout.Task(ctx, in) },
+			"runner":  func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return work.Task(ctx, in) },
+			"webhook": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) {
+				return s.webhooks.Task(ctx, in)
+			},
+		},
+	}); err != nil {
+		return err
+	}
+	s.workspaces = workspace.NewStore(s.table, now)
+	s.keys = apikey.NewStore(s.table, key, now)
+	threads := thread.NewStore(s.table, now)
+	s.webhooks = webhook.NewStore(webhook.Config{
+		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
+	})
+	listeners := listener.NewStore(listener.Config{
+		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses, Alarm: alarm, Subscribers: s.webhooks,
+		Token: func(_ context.Context, revision string) (string, error) {
+			return secret.InvokeToken(key, revision), nil
+		},
+	})
+	repositories, err := s.openRepositories(key)
+	if err != nil {
+		return err
+	}
+	deployments = deployment.NewStore(deployment.Config{
+		Subscribers:  s.webhooks,
+		Integrations: repositories.integrations,
+		Images:       s.pushed,
+		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
+		Unsupported: docker.Unsupported,
+		Uploads:     s.uploads,
+	})
+	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
+	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
+	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
+	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Now: now, Log: log})
+	s.rollout = rollout.New(rollout.Config{
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.table}, upload.Whole{Store: s.uploads}, s.pushed},
+		Images:       s.pushed,
+		Integrations: repositories.integrations,
+		Uploads:      s.uploads,
+		Deployments:  deployments, Threads: threads, Workflow: s.engine, Builder: s.builder, Logs: s.logs, Hasher: key, Now: now, Log: log,
+		Targets: map[revision.Source]compute.Target{
+			revision.GitHub: target, revision.InternalSource: target, revision.ExternalDocker: target, revision.InternalDocker: target,
+		},
+		Listeners: listeners.Target(nil),
+		Stopping:  s.engine.Closing(),
+	})
+	work = runner.New(runner.Config{ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits})
+	s.agents = &runner.Agents{
+		Deployments: deployments, Graph: graph.NewClient(nil),
+		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
+	}
+	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}
+	tokens := authservice.New(authservice.Config{Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses})
+	repositories.receive(deployments)
+	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.table, key, now))
+}
+
+// openBuilder makes what builds repositories, into images if that was asked for.
+func (s *Server) openBuilder() (err error) {
+	config := buildlocal.Config{
+		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Uploads: s.uploads, Private: s.config.Data, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
+	}
+	if s.config.BuildImages {
+		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {
+			return err
+		}
+		config.Images = s.images
+	}
+	s.builder, err = buildlocal.New(config)
+	return err
+}
+
+func (s *Server) routes(
+	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
+) error {
+	s.mux = web.NewMux(s.config.Log)
+	s.mux.Handle(uploadfiles.Route, s.uploads.Handler(s.mux.Error))
+	s.serveRegistry()
+	rules := trust.NewStore(s.table, clock.System)
+	authenticator := auth.New(s.keys)
+	if len(s.config.Issuers) > 0 {
+		authenticator = auth.NewWithTokens(s.keys, &oidc.Tokens{
+			Verifier: oidc.NewVerifier(s.config.Issuers, nil, clock.System), Workspaces: s.workspaces, Rules: rules,
+		})
+	}
+	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
+	return errors.Join(
+		controlplane.Register(s.mux, controlplane.Config{
+			Deployments: deployments, Listeners: listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
+			Limiter: web.NewLimiter(s.config.Limits, clock.System), Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
+			Integrations: repositories.integrations, Push: repositories.push,
+			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
+			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Appender: s.logs, Now: clock.System},
+			Tenancy: controlplane.Tenancy{
+				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.table, clock.System),
+				Keys: func(context.Context) (*apikey.Store, error) { return s.keys, nil },
+			},
+		}),
+		agentserver.Register(s.mux, agentserver.Config{
+			Assistants: s.assistants, Store: s.memory, Crons: s.crons, Tokens: s.agentTokens,
+			Agents: s.agents, Deployments: deployments, Threads: threads, Runs: runs, Authenticator: authenticator, Version: build.Version(),
+			Origins: s.config.Origins, Webhooks: s.webhooks, Answers: answers, Metrics: figures{metrics.New()},
+		}),
+	)
+}
+
+// agentURL is where a deployment's agent server is.
+func (s *Server) agentURL(deploymentID string) string { return s.baseURL + "/d/" + deploymentID }
+
+// BaseURL is the address that clients reach the server at.
+func (s *Server) BaseURL() string { return s.baseURL }
+
+// Serve serves until ctx ends, then stops: no new work, running invocations get some time, what is not done by then goes on at the next start.
+func (s *Server) Serve(ctx context.Context) error {
+	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cut(nil)
+	httpServer := &http.Server{
+		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
+		BaseContext: func(net.Listener) context.Context { return requests },
+		ErrorLog:    slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
+	}
+	if err := s.start(ctx); err != nil {
+		return errors.Join(err, s.Close(ctx))
+	}
+	background, stopBackground := context.WithCancel(ctx)
+	var timers sync.WaitGroup
+	timers.Go(func() { s.reconciler.Every(background, reconcileInterval) })
+	timers.Go(func() { s.crons.Run(background) })
+	served := make(chan error, 1)
+	go func() { served <- httpServer.Serve(s.listener) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+	}
+	stopBackground()
+	timers.Wait()
+	s.config.Log.Info("stopping")
+	grace, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopGrace)
+	defer cancel()
+	stopped := make(chan error, 1)
+	go func() { stopped <- httpServer.Shutdown(grace) }()
+	s.engine.Close(grace)
+	if grace.Err() != nil {
+		s.config.Log.Warn("work was cut off, which goes on at the next start", "after", stopGrace)
+	}
+	// Runs that could end have ended; who still waits for one is told to come back.
+	cut(fault.New(fault.Unavailable, "The server is stopping. Try again."))
+	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
+		err = errors.Join(err, shutdown)
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return errors.Join(err, httpServer.Close(), s.Close(grace))
+}
+
+// start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
+func (s *Server) start(ctx context.Context) error {
+	// What cannot be brought back must not keep the rest down; the reconciler tries those again that serve.
+	if err := s.rollout.Restore(ctx); err != nil {
+		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
+	}
+	if err := s.engine.Resume(ctx); err != nil {
+		s.config.Log.ErrorContext(ctx, "resume workflows", "error", err)
+	}
+	// Whoever held a lease died with the process before, so all of them are over.
+	if err := s.reconciler.Once(ctx, clock.System().AddDate(1, 0, 0)); err != nil {
+		s.config.Log.ErrorContext(ctx, "reconcile", "error", err)
+	}
+	return s.writeCredentials(ctx)
+}
+
+// Close lets go of everything. It is safe on a server that was opened in part.
+func (s *Server) Close(ctx context.Context) error {
+	var errs []error
+	if s.listener != nil {
+		if err := s.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if s.engine != nil {
+		s.engine.Close(ctx)
+	}
+	if s.builder != nil {
+		errs = append(errs, s.builder.Close())
+	}
+	if s.images != nil {
+		errs = append(errs, s.images.Close())
+	}
+	if s.processes != nil {
+		errs = append(errs, s.processes.Close(ctx))
+	}
+	if s.containers != nil {
+		errs = append(errs, s.containers.Close(ctx))
+	}
+	if s.pushed != nil {
+		errs = append(errs, s.pushed.Close())
+	}
+	if s.uploads != nil {
+		errs = append(errs, s.uploads.Close())
+	}
+	if s.keys != nil {
+		s.keys.Wait(ctx)
+	}
+	if s.table != nil {
+		errs = append(errs, s.table.Close())
+	}
+	if s.lock != nil {
+		errs = append(errs, s.lock.Close())
+		s.lock = nil
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,317 @@
+package standalone_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/oidc"
+	"github.com/slipway-run/slipway/internal/api/oidc/oidctest"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// serve runs a server on a data directory and returns its credentials, and a function that stops it.
+func serve(t *testing.T, data string, issuers ...oidc.Issuer) (c standalone.Credentials, stop func()) {
+	t.Helper()
+	return serveWith(t, standalone.Config{Data: data, Issuers: issuers, Log: slog.New(slog.DiscardHandler)})
+}
+
+// serveWith runs a server as its configuration says, but for the address.
+func serveWith(t *testing.T, config standalone.Config) (c standalone.Credentials, stop func()) {
+	t.Helper()
+	data := config.Data
+	must(t, removeBaseURL(data))
+	config.Listen = "127.0.0.1:0"
+	server, err := standalone.Open(config)
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- server.Serve(ctx) }()
+	stop = func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for {
+		c, err := standalone.ReadCredentials(data)
+		if err == nil && c.BaseURL == server.BaseURL() {
+			return c, stop
+		}
+		select {
+		case <-again.C:
+		case err := <-ended:
+			t.Fatalf("the server ended: %v", err)
+		}
+	}
+}
+
+// removeBaseURL makes the credentials file of a directory tell when the next server is ready.
+func removeBaseURL(data string) error {
+	c, err := standalone.ReadCredentials(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	c.BaseURL = ""
+	text, encodeErr := json.Marshal(c)
+	return errors.Join(err, encodeErr, os.WriteFile(filepath.Join(data, standalone.CredentialsFile), text, 0o600))
+}
+
+func open(t *testing.T, data string) *sqlite.Table {
+	t.Helper()
+	tb, err := sqlite.Open(filepath.Join(data, standalone.DatabaseFile))
+	must(t, err)
+	return tb
+}
+
+func wantStatus(t *testing.T, what, method, url string, headers map[string]string, want int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, http.NoBody)
+	must(t, err)
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err != nil || response.StatusCode != want {
+		t.Errorf("%s: got %d %s (%v), want %d", what, response.StatusCode, text, err, want)
+	}
+}
+
+// TestADirectoryOfAnEarlierVersion takes from a directory what versions before did not write: the workspace is listed and the key is good.
+func TestADirectoryOfAnEarlierVersion(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	before, stop := serve(t, data)
+	stop()
+	tb := open(t, data)
+	hasher, err := keyfile.Load(filepath.Join(data, standalone.KeyFile))
+	must(t, err)
+	list, err := apikey.NewStore(tb, hasher, clock.System).List(t.Context(), before.TenantID)
+	must(t, err)
+	if len(list) != 1 {
+		t.Fatalf("there are %v", list)
+	}
+	at := keys.APIKey(hex.EncodeToString(hasher.MAC("api key", []byte(before.APIKey))))
+	must(t, tb.Transact(t.Context(),
+		table.Delete{Key: keys.WorkspaceName("default"), If: table.Present()},
+		table.Delete{Key: keys.APIKeyRecord(before.TenantID, list[0].ID), If: table.Present()},
+		table.Put{If: table.Present(), Item: table.Item{
+			Key: at, Attrs: record.Attrs("api_key", clock.System(), table.Attrs{"workspace": before.TenantID}),
+		}},
+	))
+	must(t, tb.Close())
+
+	after, stop := serve(t, data)
+	if after.APIKey != before.APIKey || after.TenantID != before.TenantID {
+		t.Error("there are other credentials")
+	}
+	headers := map[string]string{"X-Api-Key": after.APIKey, "X-Tenant-Id": after.TenantID}
+	unknown := after.BaseURL + "/v2/deployments/0197a000-0000-7000-8000-00000000dead"
+	wantStatus(t, "what only an admin may", http.MethodDelete, unknown, headers, http.StatusNotFound)
+	stop()
+	tb = open(t, data)
+	defer tb.Close()
+	workspaces, err := workspace.NewStore(tb, clock.System).List(t.Context())
+	if err != nil || len(workspaces) != 1 || workspaces[0].ID != before.TenantID || workspaces[0].Name != "default" {
+		t.Errorf("the workspaces are %v (%v)", workspaces, err)
+	}
+	list, err = apikey.NewStore(tb, hasher, clock.System).List(t.Context(), before.TenantID)
+	if err != nil || len(list) != 1 || list[0].LastUsed.IsZero() {
+		t.Errorf("the keys are %+v (%v)", list, err)
+	}
+}
+
+// TestLostCredentials are made anew for the same workspace.
+func TestLostCredentials(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	before, stop := serve(t, data)
+	stop()
+	must(t, os.Remove(filepath.Join(data, standalone.CredentialsFile)))
+	after, stop := serve(t, data)
+	defer stop()
+	if after.TenantID != before.TenantID || after.APIKey == before.APIKey {
+		t.Errorf("got workspace %s, want %s and another key", after.TenantID, before.TenantID)
+	}
+	for _, key := range []string{before.APIKey, after.APIKey} {
+		wantStatus(t, "list", http.MethodGet, after.BaseURL+"/v2/deployments", map[string]string{"X-Api-Key": key}, http.StatusOK)
+	}
+}
+
+// ask sends a request and returns what was answered; a body is sent as JSON.
+func ask(t *testing.T, method, url string, headers map[string]string, body any) (status int, text []byte) {
+	t.Helper()
+	content, err := json.Marshal(body)
+	must(t, err)
+	request, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(content))
+	must(t, err)
+	request.Header.Set("Content-Type", "application/json")
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := http.DefaultClient.Do(request)
+	must(t, err)
+	defer response.Body.Close()
+	text, err = io.ReadAll(response.Body)
+	must(t, err)
+	return response.StatusCode, text
+}
+
+type object = map[string]any
+
+// TestBearerTokens lets a job of one repository and a person in, by what an admin says over HTTP: the job creates a deployment.
+func TestBearerTokens(t *testing.T) {
+	t.Parallel()
+	ci, people := oidctest.New(t), oidctest.New(t)
+	c, stop := serve(t, t.TempDir(), oidc.Issuer{URL: ci.URL, Audience: oidctest.Audience}, oidc.Issuer{URL: people.URL, Audience: oidctest.Audience, Members: true})
+	defer stop()
+	admin := map[string]string{"X-Api-Key": c.APIKey}
+	for path, body := range map[string]object{
+		"trust-rules": {"issuer": ci.URL, "role": "editor", "claims": object{"repository_id": "7", "ref": "refs/heads/main"}},
+		"members":     {"user": "ada@example.test", "role": "viewer"},
+	} {
+		if status, text := ask(t, http.MethodPost, c.BaseURL+"/v2/workspaces/current/"+path, admin, body); status != http.StatusCreated {
+			t.Fatalf("got %d %s", status, text)
+		}
+	}
+	job := func(repository int, ref string) string {
+		return ci.Token(time.Now(), object{"sub": "repo:o/r", "repository_id": repository, "ref": ref})
+	}
+	ada := people.Token(time.Now(), object{"email": "ada@example.test", "email_verified": true})
+	list, unknown := c.BaseURL+"/v2/deployments", c.BaseURL+"/v2/deployments/0197a000-0000-7000-8000-00000000dead"
+	server := c.BaseURL + "/d/0197a000-0000-7000-8000-00000000dead/threads"
+	main, branch := job(7, "refs/heads/main"), job(7, "refs/heads/x")
+	named := 0
+	for what, r := range map[string]struct {
+		method, url, token, tenant string
+		want                       int
+	}{
+		"read":                    {http.MethodGet, list, main, c.TenantID, http.StatusOK},
+		"create":                  {http.MethodPost, list, main, c.TenantID, http.StatusCreated},
+		"delete":                  {http.MethodDelete, unknown, main, c.TenantID, http.StatusForbidden},
+		"manage":                  {http.MethodPost, c.BaseURL + "/v2/api-keys", main, c.TenantID, http.StatusForbidden},
+		"another repository":      {http.MethodPost, list, job(8, "refs/heads/main"), c.TenantID, http.StatusForbidden},
+		"another ref":             {http.MethodPost, list, branch, c.TenantID, http.StatusForbidden},
+		"no workspace":            {http.MethodGet, list, main, "", http.StatusForbidden},
+		"another workspace":       {http.MethodGet, list, main, "0197a000-0000-7000-8000-00000000dead", http.StatusForbidden},
+		"no token":                {http.MethodGet, list, "Bearer x", c.TenantID, http.StatusUnauthorized},
+		"a member reads":          {http.MethodGet, list, ada, c.TenantID, http.StatusOK},
+		"a member creates":        {http.MethodPost, list, ada, c.TenantID, http.StatusForbidden},
+		"a person who is none":    {http.MethodGet, list, people.Token(time.Now(), nil), c.TenantID, http.StatusForbidden},
+		"an agent server":         {http.MethodPost, server, main, c.TenantID, http.StatusNotFound},
+		"an agent server, nobody": {http.MethodPost, server, "", c.TenantID, http.StatusUnauthorized},
+	} {
+		headers := map[string]string{}
+		for name, value := range map[string]string{"Authorization": r.token, "X-Tenant-Id": r.tenant} {
+			if value != "" {
+				headers[name] = value
+			}
+		}
+		named++
+		body := object{
+			"name": fmt.Sprint("weather-", named), "source": "external_docker", "secrets": []any{}, "source_config": object{},
+			"source_revision_config": object{"image_uri": "registry.test/agent:1"}, "role": "viewer",
+		}
+		if status, text := ask(t, r.method, r.url, headers, body); status != r.want {
+			t.Errorf("%s: got %d %s, want %d", what, status, text, r.want)
+		}
+	}
+	_, log := ask(t, http.MethodGet, c.BaseURL+"/v2/audit-log?action=create_deployment", admin, nil)
+	if !strings.Contains(string(log), `"subject":"repo:o/r of `+ci.URL+`"`) {
+		t.Errorf("the audit log does not say that it was the job: %s", log)
+	}
+}
+
+// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is taken away without sealing anew, which no command does: only what it has sealed is lost.
+func TestTheKeyIsRotatedWhileTheServerRuns(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	c, stop := serve(t, data)
+	admin := map[string]string{"X-Api-Key": c.APIKey}
+	create := func(name, value string) string {
+		t.Helper()
+		var created struct{ ID string }
+		status, text := ask(t, http.MethodPost, c.BaseURL+"/v2/deployments", admin, object{
+			"name": name, "source": "external_docker", "secrets": []any{object{"name": "TOKEN", "value": value}}, "source_config": object{},
+			"source_revision_config": object{"image_uri": "registry.test/agent:1"},
+		})
+		if err := json.Unmarshal(text, &created); err != nil || status != http.StatusCreated {
+			t.Fatalf("got %d %s (%v)", status, text, err)
+		}
+		return created.ID
+	}
+	issue := func() string {
+		t.Helper()
+		var made struct{ Key string }
+		status, text := ask(t, http.MethodPost, c.BaseURL+"/v2/api-keys", admin, object{"role": "viewer"})
+		if err := json.Unmarshal(text, &made); err != nil || status != http.StatusCreated {
+			t.Fatalf("got %d %s (%v)", status, text, err)
+		}
+		return made.Key
+	}
+	shows := func(id, value string, want int) {
+		t.Helper()
+		status, text := ask(t, http.MethodGet, c.BaseURL+"/v2/deployments/"+id, admin, nil)
+		if status != want || strings.Contains(string(text), value) != (want == http.StatusOK) {
+			t.Errorf("got %d %s, want %d with %s", status, text, want, value)
+		}
+	}
+	lets := func(key string, want int) {
+		t.Helper()
+		wantStatus(t, "a key", http.MethodGet, c.BaseURL+"/v2/workspaces/current", map[string]string{"X-Api-Key": key}, want)
+	}
+	older, unused := create("older", "open-sesame-1"), issue()
+	file := filepath.Join(data, standalone.KeyFile)
+	if count, err := keyfile.Rotate(file); err != nil || count != 2 {
+		t.Fatalf("%d keys (%v)", count, err)
+	}
+	newer, fresh := create("newer", "open-sesame-2"), issue()
+	for range 2 {
+		shows(older, "open-sesame-1", http.StatusOK)
+		shows(newer, "open-sesame-2", http.StatusOK)
+		lets(fresh, http.StatusOK)
+		stop()
+		c, stop = serve(t, data) // which has also written what was to be noted of keys
+	}
+	stop()
+	both, err := os.ReadFile(file)
+	must(t, err)
+	must(t, os.WriteFile(file, both[32:], 0o600))
+	c, stop = serve(t, data)
+	defer stop()
+	shows(newer, "open-sesame-2", http.StatusOK)
+	shows(older, "open-sesame-1", http.StatusInternalServerError)
+	lets(fresh, http.StatusOK)
+	lets(unused, http.StatusUnauthorized)
+}

@@ -1,0 +1,216 @@
+// Package reseal seals anew, with the newest key, what older keys have sealed, so that these can be retired.
+//
+// A sealed text says by its first bytes which key has sealed it, and stands in an item's body: it is the body, or, in base64, a text of the body's JSON. So every text of an
+// older key is found whatever holds it, and one in an item of which this package does not know what its texts are bound to is an error, not left behind unseen.
+//
+// An item is rewritten under the condition that it has not changed since it was read, and its version counts up: who changes it meanwhile wins and is seen by the next pass, and who
+// has read it before loses its own condition, so that no text of an older key comes back.
+package reseal
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/integration"
+	"github.com/slipway-run/slipway/internal/control/listener"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+)
+
+// Keys are those of an installation.
+type Keys interface {
+	secret.Sealer
+	// KeyID names the newest, which seals.
+	KeyID() string
+	// Older returns how the texts begin that each of the others has sealed.
+	Older() [][]byte
+}
+
+// Table is a table that can be read whole.
+type Table interface {
+	table.Table
+	// Scan hands all items to take.
+	Scan(ctx context.Context, take func(*table.Item) error) error
+}
+
+// bounds say for each kind of items that hold sealed texts what these are bound to.
+var bounds = merged(
+	authservice.Sealed, deployment.Sealed, idempotency.Sealed, integration.Sealed, listener.Sealed, revision.Sealed, webhook.Sealed, workspacesecret.Sealed,
+)
+
+func merged(all ...map[string]func(*table.Item) (secret.Bound, error)) map[string]func(*table.Item) (secret.Bound, error) {
+	into := map[string]func(*table.Item) (secret.Bound, error){}
+	for _, some := range all {
+		maps.Copy(into, some)
+	}
+	return into
+}
+
+// passes is how often the table is read at most: each pass but the last has met an item that others changed meanwhile.
+const passes = 20
+
+// ErrBusy is wrapped when items change too often to be rewritten.
+var ErrBusy = errors.New("there are always items that change meanwhile")
+
+// Run seals everything anew that an older key has sealed, until a pass finds nothing, and returns how many items of each kind it has rewritten. Who is cut short finds the rest again.
+func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err error) {
+	r := run{table: t, keys: keys, rewritten: map[string]int{}}
+	for _, header := range keys.Older() {
+		r.older = append(r.older, mark{header, quoted(header)})
+	}
+	if len(r.older) == 0 {
+		return r.rewritten, nil
+	}
+	for range passes {
+		r.met = 0
+		if err := t.Scan(ctx, func(item *table.Item) error { return r.item(ctx, item) }); err != nil {
+			return r.rewritten, fmt.Errorf("seal anew: %w", err)
+		}
+		if r.met == 0 {
+			return r.rewritten, nil
+		}
+	}
+	return r.rewritten, fmt.Errorf("seal anew: %w", ErrBusy)
+}
+
+// Left is what depends on older keys and cannot be sealed anew.
+type Left struct {
+	// Keys are API keys that are stored by the fingerprint of an older key: they move to the newest when they are next used, and are good no longer without the older one.
+	Keys []apikey.Place
+	// AtListeners are the deployments whose agents listeners have started with a token that is derived from the oldest key: they are to be deployed again without it.
+	AtListeners []string
+}
+
+// Look finds what depends on older keys than the newest, of that id.
+func Look(ctx context.Context, t Table, newest string, now time.Time) (left Left, err error) {
+	err = t.Scan(ctx, func(item *table.Item) error {
+		if place, ok := apikey.PlaceOf(item); ok && place.By != newest && !place.Expired(now) {
+			left.Keys = append(left.Keys, place)
+		}
+		if deployment, ok := listener.HeldBy(item); ok && !slices.Contains(left.AtListeners, deployment) {
+			left.AtListeners = append(left.AtListeners, deployment)
+		}
+		return nil
+	})
+	return left, err
+}
+
+// mark is how the texts of one key begin, by themselves and in JSON.
+type mark struct{ header, quoted []byte }
+
+// quoted is how a text that begins with a header begins in JSON. Of the header's last byte only a part shows in a letter of its own.
+func quoted(header []byte) []byte {
+	whole := len(header) * 8 / 6
+	return append([]byte{'"'}, base64.StdEncoding.EncodeToString(header)[:whole]...)
+}
+
+type run struct {
+	table     Table
+	keys      Keys
+	older     []mark
+	rewritten map[string]int
+	// met is how many items this pass has met that held a text of an older key.
+	met int
+}
+
+func (r *run) item(ctx context.Context, item *table.Item) error {
+	if !r.holds(item.Body) {
+		return nil
+	}
+	kind := item.Text(record.Kind)
+	bound, known := bounds[kind]
+	if !known {
+		return fmt.Errorf("item %v of the kind %q holds a text of an older key, and this version does not know what it is bound to", item.Key, kind)
+	}
+	to, err := bound(item)
+	if err != nil {
+		return err
+	}
+	body, err := r.body(ctx, to, item.Body)
+	if err != nil {
+		return fmt.Errorf("item %v: %w", item.Key, err)
+	}
+	r.met++
+	err = r.table.Transact(ctx, table.Update{
+		Key: item.Key, Body: body, Add: map[string]int64{record.Version: 1},
+		// Items that are made anew under their keys begin at the first version again.
+		If: table.All(table.Equals(record.Version, item.Int(record.Version)), table.Equals(record.Created, item.Text(record.Created)), table.Equals(record.Updated, item.Text(record.Updated))),
+	})
+	if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
+		return nil
+	}
+	if err == nil {
+		r.rewritten[kind]++
+	}
+	return err
+}
+
+// holds reports whether a body is, or has, a text of an older key.
+func (r *run) holds(body []byte) bool {
+	for _, m := range r.older {
+		if bytes.HasPrefix(body, m.header) || bytes.Contains(body, m.quoted) {
+			return true
+		}
+	}
+	return false
+}
+
+// body returns a body with every text of an older key sealed anew.
+func (r *run) body(ctx context.Context, bound secret.Bound, body []byte) ([]byte, error) {
+	for _, m := range r.older {
+		if bytes.HasPrefix(body, m.header) {
+			return r.again(ctx, bound, body)
+		}
+		var err error
+		if body, err = r.texts(ctx, m, bound, body); err != nil {
+			return nil, err
+		}
+	}
+	return body, nil
+}
+
+// texts seals the texts of one key in a JSON document anew. Base64 has no letters that JSON escapes.
+func (r *run) texts(ctx context.Context, m mark, bound secret.Bound, body []byte) ([]byte, error) {
+	var out []byte
+	for {
+		at := bytes.Index(body, m.quoted)
+		if at < 0 {
+			return append(out, body...), nil
+		}
+		out, body = append(out, body[:at+1]...), body[at+1:]
+		end := bytes.IndexByte(body, '"')
+		if end < 0 {
+			return nil, errors.New("a text in it has no end")
+		}
+		sealed, err := base64.StdEncoding.DecodeString(string(body[:end]))
+		if err != nil {
+			return nil, fmt.Errorf("a text that begins like a sealed one: %w", err)
+		}
+		if sealed, err = r.again(ctx, bound, sealed); err != nil {
+			return nil, err
+		}
+		out, body = base64.StdEncoding.AppendEncode(out, sealed), body[end:]
+	}
+}
+
+func (r *run) again(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
+	plain, err := r.keys.Open(ctx, bound, sealed)
+	if err != nil {
+		return nil, err
+	}
+	return r.keys.Seal(ctx, bound, plain)
+}

@@ -1,0 +1,125 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// build starts the build of the revision's commit.
+func (r *Rollout) build(ctx context.Context, at position) (next, error) {
+	spec, err := r.buildSpec(ctx, at.revision)
+	if f, known := errors.AsType[*fault.Error](err); known && f.Kind != fault.Unavailable {
+		// It is for a person to mend: AwaitBuild finds the reason.
+		return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), build.ReasonRepoUnreachable, f.Message))
+	}
+	if err != nil {
+		return "", err
+	}
+	if err := r.Builder.Start(ctx, spec); err != nil {
+		return "", fmt.Errorf("start build: %w", err)
+	}
+	if at.revision.Status != revision.AwaitingBuild {
+		return awaitBuild, nil
+	}
+	return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Change(r.Now(), revision.Building))
+}
+
+func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.Spec, error) {
+	spec := build.Spec{
+		Workspace: rev.Workspace, Deployment: rev.Deployment, Revision: rev.Revision,
+		Tarball: text(rev.Config.TarballPath), RepoURL: text(rev.RepoURL), Ref: text(rev.Config.RepoRef), ConfigPath: text(rev.Config.ConfigPath),
+		InstallCommand: text(rev.InstallCommand), BuildCommand: text(rev.BuildCommand),
+	}
+	if rev.Forgotten && rev.Source == revision.GitHub {
+		spec.Commit = rev.CommitSHA
+	}
+	switch {
+	case len(rev.Credentials) > 0:
+		credentials, err := r.Deployments.Open(ctx, owner(rev.Ref), rev.Credentials)
+		if err != nil {
+			return build.Spec{}, err
+		}
+		spec.Credentials = string(credentials)
+	case rev.IntegrationID != nil:
+		var err error
+		if spec.Credentials, err = r.Integrations.CloneCredentials(ctx, rev.Workspace, *rev.IntegrationID, spec.RepoURL); err != nil {
+			return build.Spec{}, fmt.Errorf("credentials of integration %s: %w", *rev.IntegrationID, err)
+		}
+	}
+	return spec, nil
+}
+
+func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
+	if at.revision.Doomed() {
+		return fail, nil // it was noted why
+	}
+	if at.revision.Status != revision.Building {
+		return deploy, nil // an earlier delivery of this step has moved it on
+	}
+	begun := r.Now()
+	wait, stop := r.wait(ctx, at)
+	defer stop()
+	result, err := r.Builder.Await(wait, at.revision.Revision)
+	if err != nil {
+		return "", fmt.Errorf("await build: %w", err)
+	}
+	switch result.State {
+	case build.Succeeded:
+		return deploy, r.Deployments.Built(ctx, at.deployment, at.revision, result)
+	case build.Failed:
+		message, err := r.whyFailed(ctx, at.revision, result)
+		if err != nil {
+			return "", err
+		}
+		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), result.Reason, message))
+	case build.Absent: // lost with the process that did it
+		return r.build(ctx, at)
+	default:
+		return awaitBuild, r.renewCredentials(ctx, at, begun)
+	}
+}
+
+// renewal is the time between two hand-outs of an integration's credentials to a build: much less than what they last at least when they are handed out.
+const renewal = 5 * time.Minute
+
+// renewCredentials hands a build that may still wait for its place the credentials of its integration anew when another renewal has passed in this step.
+func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.Time) error {
+	since := at.revision.Since[revision.Building]
+	if at.revision.IntegrationID == nil || len(at.revision.Credentials) > 0 || begun.Sub(since)/renewal == r.Now().Sub(since)/renewal {
+		return nil
+	}
+	spec, err := r.buildSpec(ctx, at.revision)
+	if _, known := errors.AsType[*fault.Error](err); known {
+		return nil // the clone will find the same, or it passes
+	}
+	if err != nil {
+		return err
+	}
+	if err := r.Builder.Start(ctx, spec); err != nil {
+		return fmt.Errorf("renew credentials of build: %w", err)
+	}
+	return nil
+}
+
+// whyFailed is what a person is told of a build that failed. Of a clone, the integration may know better than git what was wrong.
+func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result build.Result) (string, error) {
+	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil || len(rev.Credentials) > 0 {
+		return result.Message, nil
+	}
+	err := r.Integrations.CloneRefused(ctx, rev.Workspace, *rev.IntegrationID, text(rev.RepoURL))
+	f, known := errors.AsType[*fault.Error](err)
+	switch {
+	case known && f.Kind != fault.Unavailable:
+		return f.Message, nil
+	case err != nil && !known:
+		return "", fmt.Errorf("ask integration %s about a clone: %w", *rev.IntegrationID, err)
+	default: // nothing is wrong with it, or nobody answers
+		return result.Message, nil
+	}
+}

@@ -1,0 +1,104 @@
+package rollout_test
+
+import (
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// keptBuilds is how many deployed revisions keep their builds.
+const keptBuilds = 10
+
+func (s *server) redeploy(t *testing.T, ref deployment.Ref, id string) deployment.Deployment {
+	t.Helper()
+	if _, err := s.deployments.Redeploy(t.Context(), ref.Revision(id), nil); err != nil {
+		t.Fatal(err)
+	}
+	d := s.settle(t, ref)
+	s.wantAtRest(t, ref, revision.Deployed)
+	return d
+}
+
+// TestOldBuildsAreRemoved deploys more revisions than keep their builds, and then some of them again: one with a build, which is not repeated, and one without.
+func TestOldBuildsAreRemoved(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.outcome = func(spec build.Spec) build.Result {
+		result := built(spec)
+		if result.CommitSHA = "commit-at-" + spec.Revision; spec.Commit != "" {
+			result.CommitSHA = spec.Commit
+		}
+		return result
+	}
+	var fragile atomic.Value
+	m.builder.entered = func(method, id string) {
+		if method == "Remove" && fragile.CompareAndSwap(id, "") {
+			m.builder.fail("Remove", 1)
+		}
+	}
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	ids := []string{d.Latest}
+	fragile.Store(d.Latest) // its removal fails at first
+	deploy := func() {
+		s.patch(t, d.Ref, again("main"))
+		d = s.settle(t, d.Ref)
+		s.wantAtRest(t, d.Ref, revision.Deployed)
+		ids = append(ids, d.Latest)
+	}
+	for range keptBuilds {
+		deploy()
+	}
+	// The revision is deployed all the same, which the log tells of; the next one does what was left.
+	if left := m.builder.left(); !slices.Equal(left, ids) {
+		t.Errorf("there are builds of %v, want %v", left, ids)
+	}
+	if log := m.log.String(); strings.Count(log, "old builds are left") != 1 || !strings.Contains(log, errInjected.Error()) || !strings.Contains(log, d.Latest) {
+		t.Errorf("the log has %s", log)
+	}
+	deploy()
+	if left := m.builder.left(); !slices.Equal(left, ids[2:]) {
+		t.Errorf("there are builds of %v, want %v", left, ids[2:])
+	}
+
+	// The first of those that are left is deployed again and again: its build is used, and stays as long as it is.
+	again := ids[2]
+	d = s.redeploy(t, d.Ref, again)
+	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+again || r.CommitSHA != "commit-at-"+again {
+		t.Errorf("it runs %+v of %s", r.Artifact, r.CommitSHA)
+	}
+	for range keptBuilds - 1 {
+		deploy()
+	}
+	if left := m.builder.left(); !slices.Contains(left, again) || slices.Contains(left, ids[3]) || len(left) != keptBuilds {
+		t.Errorf("there are builds of %v, want those of the last %d revisions, of which one has that of %s", left, keptBuilds, again)
+	}
+	deploy()
+	if left := m.builder.left(); slices.Contains(left, again) || len(left) != keptBuilds {
+		t.Errorf("there are builds of %v", left)
+	}
+
+	// The oldest has none any more: its commit is built again, though the branch went on.
+	oldest := ids[0]
+	if r := s.revision(t, d.Ref, oldest); r.Status != revision.Deployed || r.CommitSHA != "commit-at-"+oldest {
+		t.Errorf("the oldest is %s of %s", r.Status, r.CommitSHA)
+	}
+	for range 2 {
+		d = s.redeploy(t, d.Ref, oldest)
+		r := s.revision(t, d.Ref, d.Latest)
+		if r.CommitSHA != "commit-at-"+oldest || r.Artifact.Dir != "/builds/"+r.Revision || m.builder.specs[r.Revision].Commit != r.CommitSHA {
+			t.Errorf("it runs %+v of %s", r.Artifact, r.CommitSHA)
+		}
+	}
+	// What was made of it has a build of its own.
+	made := d.Latest
+	d = s.redeploy(t, d.Ref, made)
+	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+made {
+		t.Errorf("it runs %+v, want the build of %s", r.Artifact, made)
+	}
+}

@@ -1,0 +1,163 @@
+package rollout_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// cancel stops a revision, and checks that it is INTERRUPTED at once.
+func (s *server) cancel(t *testing.T, ref deployment.Ref, id string) {
+	t.Helper()
+	r, err := s.deployments.Cancel(t.Context(), ref.Revision(id))
+	if err != nil || r.Status != revision.Interrupted {
+		t.Fatalf("got %s (%v), want INTERRUPTED", r.Status, err)
+	}
+}
+
+// wantFree checks that the slot is free, and which releases and builds there are.
+func (s *server) wantFree(t *testing.T, ref deployment.Ref, releases, builds []string) {
+	t.Helper()
+	if d := s.get(t, ref); d.Busy || d.Next != "" {
+		t.Errorf("the slot is not free: %+v", d)
+	}
+	if diff := cmp.Diff(releases, s.target.left()); diff != "" {
+		t.Errorf("releases (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(builds, s.builder.left()); diff != "" {
+		t.Errorf("builds (-want +got):\n%s", diff)
+	}
+	if due := s.overdue(t); len(due) != 0 {
+		t.Errorf("reconcile still looks after %v", due)
+	}
+}
+
+// TestACancelledRolloutLeavesNothing cancels while the build runs and while the release starts. The wait for either ends long before the step's patience, the
+// active release goes on, and the next revision is deployed.
+func TestACancelledRolloutLeavesNothing(t *testing.T) {
+	t.Parallel()
+	for name, hold := range map[string]func(*machine) *fake{
+		"while it is built":   func(m *machine) *fake { return &m.builder.fake },
+		"while it is started": func(m *machine) *fake { return &m.target.fake },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			m.patience = time.Hour
+			s := m.start(t, m.table)
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			work, waiting := hold(m), make(chan struct{}, 100)
+			work.hold(true)
+			work.mu.Lock()
+			work.entered = func(method, _ string) {
+				if method == "Await" {
+					waiting <- struct{}{}
+				}
+			}
+			work.mu.Unlock()
+			second := s.patch(t, d.Ref, again("dev"))
+			<-waiting
+			s.cancel(t, d.Ref, second.Latest)
+			s.settle(t, d.Ref)
+			s.wantFree(t, d.Ref, []string{d.Active}, []string{d.Active})
+			if r := s.revision(t, d.Ref, second.Latest); r.Status != revision.Interrupted || r.Reason != revision.ReasonCancelled {
+				t.Errorf("it became %s (%s)", r.Status, r.Reason)
+			}
+			work.hold(false)
+			s.patch(t, d.Ref, again("dev"))
+			s.settle(t, d.Ref)
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+		})
+	}
+}
+
+// TestACancelledRevisionPassesTheSlotOn lets others wait behind it.
+func TestACancelledRevisionPassesTheSlotOn(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.hold(true)
+	s := m.start(t, m.table)
+	d := s.create(t, fromGit("weather"))
+	second := s.patch(t, d.Ref, again("a")).Latest
+	third := s.patch(t, d.Ref, again("b")).Latest
+	s.cancel(t, d.Ref, third)
+	if got := s.get(t, d.Ref).Next; got != second {
+		t.Errorf("%q goes next, want the second revision, %s", got, second)
+	}
+	s.cancel(t, d.Ref, d.Latest)
+	m.builder.finish()
+	s.settle(t, d.Ref)
+	var got []revision.Status
+	for _, r := range s.revisions(t, d.Ref) {
+		got = append(got, r.Status)
+	}
+	if diff := cmp.Diff([]revision.Status{revision.Interrupted, revision.Deployed, revision.Interrupted}, got); diff != "" {
+		t.Errorf("statuses (-want +got):\n%s", diff)
+	}
+	s.wantFree(t, d.Ref, []string{second}, []string{second})
+}
+
+// TestARolloutThatDiedIsCancelledByReconcile cancels what no workflow carries any more.
+func TestARolloutThatDiedIsCancelledByReconcile(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.target.hold(true)
+	s := m.start(t, m.table)
+	d := s.create(t, fromImage("weather"))
+	for {
+		if r := s.revision(t, d.Ref, d.Latest); r.Status == revision.Deploying {
+			break
+		}
+	}
+	s.kill()
+	s = m.start(t, m.table)
+	s.cancel(t, d.Ref, d.Latest)
+	if err := s.workflow.Stop(t.Context(), "rollout", d.Latest, "lost"); err != nil {
+		t.Fatal(err)
+	}
+	s.rescue(t)
+	s.wantFree(t, d.Ref, nil, nil)
+}
+
+// TestARedeployedRevisionIsNotBuiltAgain goes back to a revision, and checks that its build is what runs.
+func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	first := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	s.patch(t, first.Ref, again("dev"))
+	second := s.settle(t, first.Ref)
+	d, err := s.deployments.Redeploy(t.Context(), first.Revision(first.Active), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Latest == first.Active || *d.RevisionConfig.RepoRef != "main" || d.CommitSHA != "commit-of-main" {
+		t.Errorf("got %+v, want a new revision of the first one's commit", d)
+	}
+	s.settle(t, d.Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
+	if _, built := m.builder.specs[d.Latest]; built {
+		t.Error("it was built again")
+	}
+	got, _ := m.target.release(d.Latest)
+	if diff := cmp.Diff(built(build.Spec{Revision: first.Active}).Artifact, got.Artifact); diff != "" {
+		t.Errorf("artifact (-want +got):\n%s", diff)
+	}
+	if r := s.revision(t, d.Ref, second.Active); r.Status != revision.Deployed {
+		t.Errorf("the revision before is %s now", r.Status)
+	}
+	// One that never was deployed cannot be.
+	m.target.health = func(compute.Release) compute.Status { return compute.Status{State: compute.Failed, Reason: "R"} }
+	failed := s.patch(t, d.Ref, again("bad")).Latest
+	s.settle(t, d.Ref)
+	if _, err := s.deployments.Redeploy(t.Context(), d.Revision(failed), nil); !fault.Is(err, fault.Invalid) {
+		t.Errorf("got %v, want a fault of kind invalid", err)
+	}
+}

@@ -1,0 +1,156 @@
+package rollout_test
+
+import (
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// TestFailuresOfABuildEndInWords checks every reason, for the first revision and for one after a revision that serves.
+func TestFailuresOfABuildEndInWords(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{
+		build.ReasonRepoUnreachable, build.ReasonRefNotFound, build.ReasonConfigNotFound, build.ReasonConfigInvalid,
+		build.ReasonBuildCommandFailed, build.ReasonBuildTimeout,
+	} {
+		wantFailures(t, reason, revision.BuildFailed, func(m *machine, message string) {
+			m.builder.outcome = func(spec build.Spec) build.Result {
+				if spec.Ref == "good" {
+					return built(spec)
+				}
+				return build.Result{State: build.Failed, Reason: reason, Message: message}
+			}
+		})
+	}
+}
+
+func TestFailuresOfAReleaseEndInWords(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{compute.ReasonStartFailed, compute.ReasonNotReady, compute.ReasonPortTaken} {
+		wantFailures(t, reason, revision.DeployFailed, func(m *machine, message string) {
+			good := map[string]bool{}
+			m.builder.outcome = func(spec build.Spec) build.Result {
+				good[spec.Revision] = spec.Ref == "good"
+				return built(spec)
+			}
+			m.target.health = func(release compute.Release) compute.Status {
+				if good[release.Revision] {
+					return compute.Status{State: compute.Healthy}
+				}
+				return compute.Status{State: compute.Failed, Reason: reason, Message: message}
+			}
+		})
+	}
+}
+
+// wantFailures checks revisions of the ref "bad", which the machine is made to let fail.
+func wantFailures(t *testing.T, reason string, status revision.Status, arrange func(m *machine, message string)) {
+	t.Helper()
+	const message = "it failed:\nlast line of output"
+	for _, name := range []string{"first", "after one that serves"} {
+		t.Run(reason+" "+name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			arrange(m, message)
+			s := m.start(t, m.table)
+			request := fromGit("weather")
+			request.RevisionConfig.RepoRef = new("bad")
+			active := ""
+			if name != "first" {
+				request.RevisionConfig.RepoRef = new("good")
+			}
+			d := s.settle(t, s.create(t, request).Ref)
+			if name != "first" {
+				active = d.Active
+				s.patch(t, d.Ref, again("bad"))
+				d = s.settle(t, d.Ref)
+			}
+			s.wantAtRest(t, d.Ref, status)
+			r := s.revision(t, d.Ref, d.Latest)
+			if r.Reason != reason || r.Message != message || d.Active != active || (active == "") == (len(m.target.left()) == 1) {
+				t.Errorf("got %s: %q, active %q; want %s: %q, active %q", r.Reason, r.Message, d.Active, reason, message, active)
+			}
+			if got := s.executionStatus(t, workflow.Rollout, d.Latest); got != workflow.Failed {
+				t.Errorf("the workflow is %s, want FAILED", got)
+			}
+			for _, left := range m.builder.left() {
+				if left == d.Latest {
+					t.Error("the failed build is left")
+				}
+			}
+		})
+	}
+}
+
+// TestADeploymentRecoversFromAFailure makes a good revision after a bad one.
+func TestADeploymentRecoversFromAFailure(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.outcome = func(spec build.Spec) build.Result {
+		if spec.Ref == "main" {
+			return build.Result{State: build.Failed, Reason: build.ReasonRefNotFound, Message: "no such ref"}
+		}
+		return built(spec)
+	}
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	if d.Status != deployment.Ready || d.CommitSHA != "" {
+		t.Errorf("after the failure: got %+v, want it READY without a commit", d)
+	}
+	s.patch(t, d.Ref, again("dev"))
+	d = s.settle(t, d.Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
+}
+
+// TestANotedFailureStands ends the server between the note and the end of the revision. The build is lost, and would succeed now: still the
+// revision ends as it was noted, and what a DEPLOYED revision says is never that it failed.
+func TestANotedFailureStands(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		arrange, mend func(m *machine)
+		status        revision.Status
+	}{
+		"of a build": {
+			func(m *machine) {
+				m.builder.outcome = func(build.Spec) build.Result {
+					return build.Result{State: build.Failed, Reason: "REASON", Message: "words"}
+				}
+			},
+			func(m *machine) { m.builder.outcome = built; clear(m.builder.builds) },
+			revision.BuildFailed,
+		},
+		"of a release": {
+			func(m *machine) {
+				m.target.health = func(compute.Release) compute.Status {
+					return compute.Status{State: compute.Failed, Reason: "REASON", Message: "words"}
+				}
+			},
+			func(m *machine) { m.target.health = healthy; m.target.lose() },
+			revision.DeployFailed,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			c.arrange(m)
+			mortal := newMortal(m.table)
+			mortal.dieAfter(func(r revision.Revision) bool { return r.Reason != "" })
+			first := m.start(t, mortal)
+			created := first.create(t, fromGit("weather"))
+			<-mortal.died
+			mortal.bury(first)
+			c.mend(m)
+			s := m.start(t, m.table)
+			s.resume(t)
+			s.settle(t, created.Ref)
+			s.wantAtRest(t, created.Ref, c.status)
+			if r := s.revision(t, created.Ref, created.Latest); r.Reason != "REASON" || r.Message != "words" {
+				t.Errorf("got %s: %s", r.Reason, r.Message)
+			}
+		})
+	}
+}

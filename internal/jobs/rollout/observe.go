@@ -1,0 +1,77 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// afterPromotion says whether the revision is to be observed: it is the active one, not for long, and there is one to go back to.
+func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error) {
+	if at.deployment.Active != at.revision.Revision || r.Now().After(at.revision.Since[revision.Deployed].Add(r.Probation)) {
+		return done, nil
+	}
+	target, _ := r.target(at.deployment)
+	if _, ok := target.(compute.Minder); !ok {
+		return done, nil
+	}
+	may, err := r.Deployments.MayRollBack(ctx, at.deployment)
+	if err != nil || !may {
+		return done, err
+	}
+	return observe, nil
+}
+
+// observe waits whether the active revision stays healthy. When it does not, the one before is deployed again, unless another one is under way already: that one may
+// be the better, and if it is not, this one is looked at again.
+func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
+	answer, err := r.afterPromotion(ctx, at)
+	if err != nil || answer != observe {
+		return answer, err
+	}
+	target, _ := r.target(at.deployment)
+	wait, stop := r.waitForRelease(ctx, at)
+	defer stop()
+	relapse, err := target.(compute.Minder).AwaitRelapse(wait, compute.Ref(at.revision.Ref))
+	if err != nil {
+		return "", fmt.Errorf("observe release: %w", err)
+	}
+	if relapse == "" {
+		return observe, nil
+	}
+	r.Log.WarnContext(ctx, "revision did not stay healthy", "deployment", at.deployment.Deployment, "revision", at.revision.Revision)
+	d, err := r.Deployments.Get(ctx, at.deployment.Ref) // time has passed
+	if err == nil {
+		err = r.Deployments.RollBack(ctx, d, at.revision, relapse)
+	}
+	if errors.Is(err, deployment.ErrOvertaken) {
+		return observe, nil
+	}
+	return done, err
+}
+
+// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended for long enough. One that its target does not have is started.
+func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) error {
+	target, ok := r.target(d)
+	if !ok || d.Crashed.IsZero() || d.Status == deployment.AwaitingDelete || r.Now().Sub(d.Crashed) < r.Steady {
+		return nil
+	}
+	status, err := look(ctx, target, d, d.Active)
+	switch {
+	case err != nil:
+		return err
+	case status.State == compute.Healthy:
+		return r.Deployments.Recovered(ctx, d)
+	case status.State != compute.Absent:
+		return nil
+	}
+	_, rev, err := r.Deployments.GetRevision(ctx, d.Revision(d.Active))
+	if err != nil {
+		return err
+	}
+	return r.startAgain(ctx, target, d, rev)
+}

@@ -1,0 +1,206 @@
+package rollout_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// minder is a target whose releases relapse when the test says so.
+type minder struct {
+	*target
+	relapses func(compute.Release) string
+	asked    atomic.Int64
+	// later is how much time has passed while releases stayed healthy.
+	later atomic.Int64
+	// waited, when not nil, is told of each wait, which then lasts as long as it may and lets no time pass.
+	waited chan struct{}
+}
+
+// AwaitRelapse lets an hour pass where nothing relapses.
+func (m *minder) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
+	m.asked.Add(1)
+	if m.waited != nil {
+		m.waited <- struct{}{}
+		<-ctx.Done()
+		return "", nil
+	}
+	release, _ := m.release(ref.Revision)
+	why := m.relapses(release)
+	if why == "" {
+		m.later.Add(int64(time.Hour))
+	}
+	return why, nil
+}
+
+// mind starts a server whose releases relapse as told.
+func mind(t *testing.T, relapses func(compute.Release) string) (*server, *minder) {
+	t.Helper()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	return s, s.minded(relapses)
+}
+
+// minded has the server's releases relapse as told, and its clock go on while they are minded.
+func (s *server) minded(relapses func(compute.Release) string) *minder {
+	minded := &minder{target: s.target, relapses: relapses}
+	s.rollout.Targets[revision.GitHub] = minded
+	s.rollout.Now = func() time.Time { return clock.System().Add(time.Duration(minded.later.Load())) }
+	return minded
+}
+
+// steady releases do not relapse.
+func steady(compute.Release) string { return "" }
+
+// badRef is the branch whose releases do not stay healthy.
+const badRef = "bad"
+
+func badRelapses(release compute.Release) string {
+	if release.Env["PLATFORM_FRAMEWORK_GIT_REF"] == badRef {
+		return "It ended 3 times."
+	}
+	return ""
+}
+
+// guarded is a request for a deployment that asks for automatic rollback.
+func guarded() deployment.NewDeployment {
+	request := fromGit("weather")
+	request.AutoRollback = new(true)
+	return request
+}
+
+// wantRevisions checks the revisions' refs and reasons, the oldest first.
+func (s *server) wantRevisions(t *testing.T, d deployment.Deployment, want string) {
+	t.Helper()
+	var got []string
+	for _, r := range s.revisions(t, d.Ref) {
+		got = append([]string{strings.TrimSpace(*r.Config.RepoRef + " " + string(r.Status) + " " + r.Reason)}, got...)
+	}
+	if text := strings.Join(got, ", "); text != want {
+		t.Errorf("revisions are %s\nwant %s", text, want)
+	}
+}
+
+func TestARevisionThatDoesNotStayHealthyIsRolledBack(t *testing.T) {
+	t.Parallel()
+	for name, around := range map[string]func(context.Context, string, performFunc) (json.RawMessage, error){
+		"once": nil,
+		"each step twice at once": func(ctx context.Context, _ string, perform performFunc) (json.RawMessage, error) {
+			other := make(chan error)
+			go func() {
+				_, err := perform(ctx)
+				other <- err
+			}()
+			answer, err := perform(ctx)
+			if err := <-other; err != nil {
+				return nil, err
+			}
+			return answer, err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, _ := mind(t, badRelapses)
+			s.around = around
+			first := s.settle(t, s.create(t, guarded()).Ref)
+			s.patch(t, first.Ref, again(badRef))
+			d := s.settle(t, first.Ref)
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+			s.wantRevisions(t, d, "main DEPLOYED, bad DEPLOYED ROLLED_BACK, main DEPLOYED")
+			all := s.revisions(t, d.Ref) // newest first
+			if *d.RevisionConfig.RepoRef != "main" || all[0].CommitSHA != all[2].CommitSHA || all[0].CommitSHA == "" {
+				t.Errorf("got %+v, want what the first revision was made from", d)
+			}
+			if why := all[1].Message; !strings.Contains(why, first.Active) || !strings.Contains(why, "It ended 3 times.") {
+				t.Errorf("the message is %q", why)
+			}
+		})
+	}
+}
+
+func TestWhenNothingIsRolledBack(t *testing.T) {
+	t.Parallel()
+	always := func(compute.Release) string { return "It ended 3 times." }
+	for name, c := range map[string]struct {
+		asks     *bool
+		relapses func(compute.Release) string
+		refs     []string
+		want     string
+	}{
+		"nobody asked for it":               {nil, always, []string{badRef}, "main DEPLOYED, bad DEPLOYED"},
+		"it is turned off":                  {new(false), always, []string{badRef}, "main DEPLOYED, bad DEPLOYED"},
+		"there is none before":              {new(true), always, nil, "main DEPLOYED"},
+		"it stays healthy":                  {new(true), badRelapses, []string{"good"}, "main DEPLOYED, good DEPLOYED"},
+		"the one before does not stay so":   {new(true), always, []string{badRef}, "main DEPLOYED, bad DEPLOYED ROLLED_BACK, main DEPLOYED"},
+		"the one before was rolled back to": {new(true), badRelapses, []string{badRef, badRef}, "main DEPLOYED, bad DEPLOYED ROLLED_BACK, main DEPLOYED, bad DEPLOYED ROLLED_BACK, main DEPLOYED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, minded := mind(t, c.relapses)
+			request := fromGit("weather")
+			request.AutoRollback = c.asks
+			d := s.create(t, request)
+			d = s.settle(t, d.Ref)
+			for _, ref := range c.refs {
+				s.patch(t, d.Ref, again(ref))
+				d = s.settle(t, d.Ref)
+			}
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+			s.wantRevisions(t, d, c.want)
+			if (c.asks == nil || !*c.asks) && minded.asked.Load() > 0 {
+				t.Error("the release was observed")
+			}
+		})
+	}
+}
+
+// TestANewerRevisionComesBeforeARollback is in flight when the active one relapses.
+func TestANewerRevisionComesBeforeARollback(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ ref, want string }{
+		"it is good": {"good", "main DEPLOYED, bad DEPLOYED, good DEPLOYED"},
+		"it fails":   {"broken", "main DEPLOYED, bad DEPLOYED ROLLED_BACK, broken BUILD_FAILED BUILD_COMMAND_FAILED, main DEPLOYED"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			relapsed, mended := make(chan struct{}), make(chan struct{})
+			s, _ := mind(t, func(release compute.Release) string {
+				if release.Env["PLATFORM_FRAMEWORK_GIT_REF"] != badRef {
+					return ""
+				}
+				select {
+				case <-relapsed:
+				default:
+					close(relapsed)
+				}
+				<-mended
+				return "It ended 3 times."
+			})
+			s.builder.outcome = func(spec build.Spec) build.Result {
+				if spec.Ref == "broken" {
+					return build.Result{State: build.Failed, Reason: build.ReasonBuildCommandFailed, Message: "no"}
+				}
+				return built(spec)
+			}
+			d := s.settle(t, s.create(t, guarded()).Ref)
+			s.patch(t, d.Ref, again(badRef))
+			<-relapsed
+			s.builder.hold(true)
+			s.patch(t, d.Ref, again(c.ref))
+			close(mended)
+			s.builder.finish()
+			d = s.settle(t, d.Ref)
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+			s.wantRevisions(t, d, c.want)
+		})
+	}
+}

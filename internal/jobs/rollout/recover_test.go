@@ -1,0 +1,79 @@
+package rollout_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// TestAnAgentThatCrashedRecovers when it is healthy, and has not ended for a while, and not before.
+func TestAnAgentThatCrashedRecovers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	s.deployments.Alarm(t.Context(), compute.Ref(d.Revision(d.Active)), compute.Status{State: compute.Progressing, Reason: compute.ReasonEnded, Message: "it ended"})
+	crashed := func(when string, want bool) {
+		t.Helper()
+		s.rescue(t)
+		now, err := s.deployments.Get(t.Context(), d.Ref)
+		if err != nil || now.Crashed.IsZero() == want {
+			t.Errorf("%s: it crashed at %v (%v)", when, now.Crashed, err)
+		}
+	}
+	later := func(by time.Duration) { s.rollout.Now = func() time.Time { return clock.System().Add(by) } }
+	crashed("at once", true)
+	later(4 * time.Minute)
+	crashed("after four minutes", true)
+	later(6 * time.Minute)
+	healthy := m.target.health
+	m.target.health = func(compute.Release) compute.Status { return compute.Status{State: compute.Progressing} }
+	m.target.finish()
+	crashed("while it is being started", true)
+	m.target.health = healthy
+	m.target.finish()
+	crashed("when it is healthy again", false)
+	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
+	if err != nil || len(events) < 2 || events[len(events)-2].Type != "agent.crashed" || events[len(events)-1].Type != "agent.recovered" {
+		t.Errorf("got %v (%v)", events, err)
+	}
+	if left := s.overdue(t); len(left) != 0 {
+		t.Errorf("%d deployments are looked after still", len(left))
+	}
+}
+
+// TestAnAgentThatCannotBeRestoredIsToldOf and started as soon as it can be, though nobody deploys anything.
+func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	first := m.start(t, m.table)
+	d := first.settle(t, first.create(t, first.keep(t, fromGit("weather"))).Ref)
+	first.loseSecret(t)
+	first.kill()
+	m.target.lose()
+	s := m.start(t, m.table)
+	if err := s.rollout.Restore(t.Context()); err == nil {
+		t.Error("it was restored without its secret")
+	}
+	events, err := s.deployments.Events().Deployment(d.Workspace, d.Deployment).Read(t.Context(), "", 100)
+	if err != nil || events[len(events)-1].Type != "agent.crashed" || events[len(events)-1].Reason != deployment.ReasonSecretMissing {
+		t.Errorf("got %v (%v)", events, err)
+	}
+	if _, err := s.deployments.WorkspaceSecrets().Create(context.Background(), kept, map[string]string{"api-key": "again"}); err != nil {
+		t.Fatal(err)
+	}
+	for after, crashed := range []bool{true, false} {
+		s.rollout.Now = func() time.Time { return clock.System().Add(time.Duration(after+1) * 20 * time.Minute) }
+		s.rescue(t)
+		if release, there := m.target.release(d.Active); !there || release.Env["KEY"] != "again" {
+			t.Errorf("the agent was started: %v, with %q", there, release.Env["KEY"])
+		}
+		if now := s.get(t, d.Ref); now.Crashed.IsZero() == crashed {
+			t.Errorf("at look %d it crashed at %v", after+1, now.Crashed)
+		}
+	}
+}

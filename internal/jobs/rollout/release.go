@@ -1,0 +1,258 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// deploy hands the release to the compute target.
+func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
+	target, ok := r.target(at.deployment)
+	if !ok {
+		return awaitHealthy, nil // which says so
+	}
+	if at.revision.Status == revision.AwaitingDeploy {
+		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now())); err != nil {
+			return "", err
+		}
+		at.revision.Status = revision.Deploying
+	}
+	return awaitHealthy, r.start(ctx, target, at)
+}
+
+// start hands the release of a rollout to the compute target. What a person has to mend is noted on the revision, as why it is about to fail.
+func (r *Rollout) start(ctx context.Context, target compute.Target, at position) error {
+	err := r.apply(ctx, target, at.deployment, at.revision)
+	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), unusable.Reason, unusable.Message))
+	}
+	return err
+}
+
+func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
+	release, err := r.release(ctx, d, rev)
+	if err != nil {
+		return err
+	}
+	if err := target.Apply(ctx, release); err != nil {
+		return fmt.Errorf("apply release: %w", err)
+	}
+	return nil
+}
+
+// release opens what the revision's agent is given: its secrets, and the settings of the platform.
+func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revision.Revision) (compute.Release, error) {
+	secrets, err := r.Deployments.AgentSecrets(ctx, d, rev)
+	if err != nil {
+		return compute.Release{}, err
+	}
+	env := environment(d, rev, secrets)
+	artifact := rev.Artifact
+	if artifact.Image, err = r.image(ctx, rev); err != nil {
+		return compute.Release{}, err
+	}
+	resources, err := d.Resources(rev)
+	if err != nil {
+		return compute.Release{}, err
+	}
+	release := compute.Release{
+		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
+		ReadyLimit: d.ReadyLimit(),
+	}
+	if release.ResourceSpec, err = rev.Effective(); err != nil {
+		return compute.Release{}, fmt.Errorf("revision %s: %w", rev.Revision, err)
+	}
+	if d.Remote() {
+		release.Placement, release.SecretReferences = compute.Placement{Listener: *d.SourceConfig.ListenerID, Namespace: d.Namespace()}, rev.SecretReferences
+	}
+	return release, nil
+}
+
+// image is where the revision's image is by now: what was pushed here stays reachable when the server gets another address.
+func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, error) {
+	image := rev.Image()
+	if rev.Source != revision.InternalDocker || r.Images == nil {
+		return image, nil
+	}
+	repository, err := r.Images.Repository(ctx, owner(rev.Ref).Images())
+	if err != nil {
+		return "", fmt.Errorf("name repository: %w", err)
+	}
+	return registry.At(repository, image), nil
+}
+
+// environment is what the platform tells the agent, and the agent's secrets. Requests cannot set what the platform sets.
+func environment(d deployment.Deployment, rev revision.Revision, secrets []deployment.Secret) map[string]string {
+	env := make(map[string]string, len(secrets)+16)
+	for _, s := range secrets {
+		env[s.Name] = s.Value
+	}
+	// Traces are sent by the agent, to the service that it has a key of; they belong to the project of the deployment's name.
+	traces := strconv.FormatBool(env["PLATFORM_API_KEY"] != "")
+	for name, value := range map[string]string{
+		"SLIPWAY_DEPLOYMENT_ID": rev.Deployment, "SLIPWAY_DEPLOYMENT_NAME": d.Name, "SLIPWAY_REVISION_ID": rev.Revision,
+		"PLATFORM_PROJECT": d.Name, "VENDOR_PROJECT": d.Name, "PLATFORM_TRACING_V2": traces, "VENDOR_TRACING_V2": traces,
+		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
+		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
+		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
+		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
+	} {
+		if value != "" {
+			env[name] = value
+		}
+	}
+	return env
+}
+
+func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
+	if at.revision.Doomed() {
+		return fail, nil // an earlier delivery of this step has noted why
+	}
+	target, ok := r.target(at.deployment)
+	if !ok {
+		return r.cannotRun(ctx, at)
+	}
+	wait, stop := r.waitForRelease(ctx, at)
+	defer stop()
+	status, err := target.Await(wait, compute.Ref(at.revision.Ref))
+	if err != nil {
+		return "", fmt.Errorf("await release: %w", err)
+	}
+	switch status.State {
+	case compute.Healthy:
+		if rev := at.revision; rev.Source.IsImage() && rev.Status == revision.Deploying && status.Image != "" && status.Image != rev.Artifact.Image {
+			if err := r.Deployments.Advance(ctx, at.deployment, rev.Pinned(r.Now(), status.Image)); err != nil {
+				return "", err
+			}
+		}
+		return r.afterHealth(wait, at, target)
+	case compute.Failed:
+		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), status.Reason, status.Message))
+	case compute.Absent: // lost with the process that ran it
+		return r.deploy(ctx, at)
+	default:
+		return awaitHealthy, nil
+	}
+}
+
+// cannotRun notes that nothing here runs releases of the revision's source.
+func (r *Rollout) cannotRun(ctx context.Context, at position) (next, error) {
+	return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonNoContainerEngine, noTarget(at.revision.Source)))
+}
+
+// noTarget says why a source's releases cannot run here.
+func noTarget(source revision.Source) string {
+	if source.IsImage() {
+		return "This server has no container engine, so it cannot run an image. Deploy from a git repository, or let a server with Docker run it."
+	}
+	return "This server has no container engine, so it cannot run what it has built. Its operator must give it one, or a network for agents."
+}
+
+// keptBuilds is of how many deployed revisions of a deployment the builds are kept. An older one that is deployed again is built again.
+const keptBuilds = 10
+
+// promote makes the revision the active one, then lets the release before it drain. A repetition finishes what is left to do.
+func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
+	var err error
+	switch {
+	case at.deployment.Retiring != "":
+		err = r.retire(ctx, at.deployment, at.deployment.Retiring)
+	case at.revision.Status == revision.Deploying:
+		err = r.Deployments.Promote(ctx, at.deployment, at.revision)
+	default:
+		answer, err := r.afterPromotion(ctx, at)
+		err = errors.Join(err, r.startNext(ctx, at.deployment))
+		r.forgetBuilds(ctx, at)
+		return answer, err
+	}
+	if err != nil {
+		return "", err
+	}
+	return "", deployment.ErrOvertaken // by this step: what is left to do is read anew
+}
+
+// forgetBuilds removes builds that are not needed any more, and what was uploaded for them. The agent is healthy whatever comes of it, and the next promotion tries again.
+func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
+	d := at.deployment
+	var err error
+	if d.Source != revision.InternalDocker {
+		err = r.Deployments.ForgetBuilds(ctx, d, keptBuilds, r.Builder.Remove)
+	} else if r.Images != nil {
+		err = r.Deployments.KeepImages(ctx, d, keptBuilds, func(ctx context.Context, images []string) error {
+			return r.Images.Keep(ctx, d.Images(), images)
+		})
+	}
+	if err == nil && r.Uploads != nil {
+		err = r.Deployments.ForgetUploads(ctx, d, r.Uploads)
+	}
+	if err != nil && !errors.Is(err, deployment.ErrOvertaken) {
+		r.Log.WarnContext(ctx, "old builds are left to the next promotion", "deployment", d.Deployment, "revision", at.revision.Revision, "error", err)
+	}
+}
+
+func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionID string) error {
+	if err := r.remove(ctx, d, d.Revision(revisionID)); err != nil {
+		return err
+	}
+	return r.Deployments.Retired(ctx, d, revisionID)
+}
+
+// Restore starts the releases anew that a compute target lost with the process that ran them. What should not run any more is taken off the list.
+func (r *Rollout) Restore(ctx context.Context) error {
+	refs, err := r.Deployments.Releases(ctx)
+	if err != nil {
+		return err
+	}
+	var problems []error
+	for _, ref := range refs {
+		if err := r.restore(ctx, ref); err != nil {
+			problems = append(problems, fmt.Errorf("restore revision %s: %w", ref.Revision, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
+	d, rev, err := r.Deployments.GetRevision(ctx, ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if d.Status == deployment.AwaitingDelete || (ref.Revision != d.Active && rev.Status != revision.Deploying) {
+		return r.retire(ctx, d, ref.Revision)
+	}
+	target, ok := r.target(d)
+	switch {
+	case !ok:
+		return nil
+	case ref.Revision == d.Active:
+		return r.startAgain(ctx, target, d, rev)
+	default: // its rollout goes on, and says what becomes of it
+		return r.apply(ctx, target, d, rev)
+	}
+}
+
+// startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue tries it again.
+func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
+	err := r.apply(ctx, target, d, rev)
+	if err == nil {
+		return nil
+	}
+	status := compute.Status{State: compute.Failed, Reason: ReasonInternal, Message: internalTrouble}
+	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+		status.Reason, status.Message = unusable.Reason, unusable.Message
+	}
+	r.Deployments.Alarm(ctx, compute.Ref(rev.Ref), status)
+	return err
+}

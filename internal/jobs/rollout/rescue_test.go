@@ -1,0 +1,299 @@
+package rollout_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/jobs/rollout"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// lazy is an engine that takes every start and does nothing.
+type lazy struct{ workflow.Engine }
+
+func (lazy) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
+
+// neglected returns a store whose workflows never begin, as those of a process that died between a write and a start.
+func (m *machine) neglected(s *server) *deployment.Store {
+	return deployment.NewStore(deployment.Config{Table: m.table, Workflow: lazy{s.workflow}, Sealer: m.key, Now: clock.System})
+}
+
+func TestARolloutThatWasNeverStartedIsStarted(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d, err := m.neglected(s).Create(t.Context(), fromGit("weather"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.rescue(t)
+	s.settle(t, d.Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
+}
+
+func TestATeardownThatWasNeverStartedIsStarted(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	if err := m.neglected(s).Delete(t.Context(), d.Ref); err != nil {
+		t.Fatal(err)
+	}
+	s.rescue(t)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.wantGone(t, d)
+}
+
+// TestRescueLeavesAloneWhatIsWithinItsLease looks before anything is due.
+func TestRescueLeavesAloneWhatIsWithinItsLease(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d, err := m.neglected(s).Create(t.Context(), fromGit("weather"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rollout.Rescue(t.Context(), clock.System()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.workflow.Describe(t.Context(), workflow.Rollout, d.Latest); err == nil {
+		t.Error("the rollout was started within its lease")
+	}
+}
+
+// TestRescueLeavesAWorkflowThatRunsAlone looks while a rollout waits for its build.
+func TestRescueLeavesAWorkflowThatRunsAlone(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.hold(true)
+	s := m.start(t, m.table)
+	waiting := awaited(&m.builder.fake)
+	d := s.create(t, fromGit("weather"))
+	<-waiting
+	s.rescue(t)
+	if got := s.revision(t, d.Ref, d.Latest).Status; got != revision.Building {
+		t.Errorf("it is %s now", got)
+	}
+	if due := s.overdue(t); len(due) != 1 {
+		t.Errorf("reconcile looks after %v, want the deployment still", due)
+	}
+	m.builder.finish()
+	s.settle(t, d.Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
+}
+
+// ended is an engine that says of an execution that it has ended.
+type ended struct {
+	workflow.Engine
+	status workflow.Status
+}
+
+func (e ended) Describe(_ context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
+	return workflow.Execution{Machine: machine, Name: name, Status: e.status}, nil
+}
+
+// TestARevisionWhoseWorkflowEndedWithoutItIsFailed asks for each way in which a workflow can end, at each point of a rollout.
+func TestARevisionWhoseWorkflowEndedWithoutItIsFailed(t *testing.T) {
+	t.Parallel()
+	for _, status := range []workflow.Status{workflow.Failed, workflow.TimedOut, workflow.Aborted, workflow.Succeeded} {
+		for _, at := range rolloutSteps {
+			t.Run(string(status)+" before "+at.name, func(t *testing.T) {
+				t.Parallel()
+				m := newMachine(t)
+				s := m.start(t, m.table)
+				d, err := m.neglected(s).Create(t.Context(), fromGit("weather"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, step := range rolloutSteps {
+					if step.name == at.name {
+						break
+					}
+					s.perform(t, step.name, d)
+				}
+				s.rollout.Workflow = ended{s.workflow, status}
+				s.rescue(t)
+				s.wantAtRest(t, d.Ref, at.failed)
+				if r := s.revision(t, d.Ref, d.Latest); r.Reason != rollout.ReasonInternal {
+					t.Errorf("got %s: %s", r.Reason, r.Message)
+				}
+				if left := m.builder.left(); len(left) != 0 {
+					t.Errorf("builds are left: %v", left)
+				}
+			})
+		}
+	}
+}
+
+// perform performs a step of the rollout of a deployment's newest revision.
+func (s *server) perform(t *testing.T, step string, d deployment.Deployment) {
+	t.Helper()
+	input, err := json.Marshal(map[string]string{
+		"step": step, "workspace_id": d.Workspace, "deployment_id": d.Deployment, "revision_id": d.Latest,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.rollout.Task(t.Context(), input); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestTheQueueGoesOnAfterARescue lets a revision wait behind one whose workflow was aborted.
+func TestTheQueueGoesOnAfterARescue(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.hold(true)
+	s := m.start(t, m.table)
+	waiting := awaited(&m.builder.fake)
+	first := s.create(t, fromGit("weather"))
+	<-waiting
+	s.patch(t, first.Ref, again("dev"))
+	if err := s.workflow.Stop(t.Context(), workflow.Rollout, first.Latest, "by hand"); err != nil {
+		t.Fatal(err)
+	}
+	m.builder.hold(false)
+	s.rescue(t)
+	s.settle(t, first.Ref)
+	s.wantAtRest(t, first.Ref, revision.Deployed)
+	if got := s.revision(t, first.Ref, first.Latest).Status; got != revision.BuildFailed {
+		t.Errorf("the first revision is %s, want BUILD_FAILED", got)
+	}
+}
+
+// TestATeardownThatGaveUpIsFinished lets it fail until the machine's attempts are over, then mends what it called.
+func TestATeardownThatGaveUpIsFinished(t *testing.T) {
+	t.Parallel()
+	for name, of := range map[string]func(m *machine) *fake{
+		"the target":  func(m *machine) *fake { return &m.target.fake },
+		"the builder": func(m *machine) *fake { return &m.builder.fake },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			s := m.start(t, m.table)
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			s.fillWithThreads(t, d.Ref, 50)
+			of(m).fail("Remove", -1)
+			s.deleteAndAwait(t, d)
+			if got := s.executionStatus(t, workflow.Teardown, d.Deployment); got != workflow.Failed {
+				t.Errorf("the teardown is %s, want FAILED", got)
+			}
+			if err := s.rollout.Rescue(t.Context(), farFuture); err == nil {
+				t.Error("a rescue that could not finish the teardown has no error")
+			}
+			if got := s.get(t, d.Ref).Status; got != deployment.AwaitingDelete {
+				t.Errorf("meanwhile it is %s", got)
+			}
+			of(m).fail("Remove", 0)
+			s.rescue(t)
+			s.wantGone(t, d)
+		})
+	}
+}
+
+// TestOneThatCannotBeReadDoesNotKeepTheOthers spoils what is stored of the first of two.
+func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	var made []deployment.Deployment
+	for _, name := range []string{"one", "two"} {
+		d, err := m.neglected(s).Create(t.Context(), fromGit(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		made = append(made, d)
+	}
+	spoil := table.Update{Key: made[0].Key(), Body: []byte("{")}
+	if err := m.table.Transact(t.Context(), spoil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.rollout.Rescue(t.Context(), farFuture); err == nil || !strings.Contains(err.Error(), made[0].Deployment) {
+		t.Errorf("got %v, want the deployment that cannot be read", err)
+	}
+	s.settle(t, made[1].Ref)
+	if got := s.revision(t, made[1].Ref, made[1].Latest).Status; got != revision.Deployed {
+		t.Errorf("the second is %s", got)
+	}
+}
+
+// TestADeploymentThatIsDeletedByForceIsTakenApart although its records were asked away before its teardown could begin.
+func TestADeploymentThatIsDeletedByForceIsTakenApart(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	s.patch(t, d.Ref, again("dev"))
+	d = s.settle(t, d.Ref)
+	s.fillWithThreads(t, d.Ref, 3)
+	force(t, m.neglected(s), d.Ref)
+	if _, err := s.deployments.Get(t.Context(), d.Ref); !fault.Is(err, fault.NotFound) {
+		t.Errorf("it is still seen: %v", err)
+	}
+	s.rescue(t)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.wantGone(t, d)
+}
+
+// TestForceLeavesBehindOnlyWhatCannotBeRemoved lets a target fail for ever.
+func TestForceLeavesBehindOnlyWhatCannotBeRemoved(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	m.target.fail("Remove", -1)
+	force(t, s.deployments, d.Ref)
+	s.awaitEnd(t, workflow.Teardown, d.Deployment)
+	s.rescue(t)
+	if left := m.builder.left(); len(left) != 0 || len(m.target.left()) != 1 {
+		t.Errorf("builds %v and releases %v are left", left, m.target.left())
+	}
+	if page, err := m.table.Query(t.Context(), table.Query{PK: d.Key().PK}); err != nil || len(page.Items) != 0 {
+		t.Errorf("%d records are left (%v)", len(page.Items), err)
+	}
+}
+
+// force deletes a deployment, and then again by force.
+func force(t *testing.T, deployments *deployment.Store, ref deployment.Ref) {
+	t.Helper()
+	for _, forced := range []bool{false, true} {
+		if err := deployments.DeleteAs(t.Context(), ref, deployment.Deletion{Force: forced}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestOneThatCannotBeRescuedDoesNotKeepTheOthers lets the first of two fail.
+func TestOneThatCannotBeRescuedDoesNotKeepTheOthers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	s := m.start(t, m.table)
+	var torn []deployment.Deployment
+	for _, name := range []string{"one", "two"} {
+		d := s.settle(t, s.create(t, fromGit(name)).Ref)
+		if err := m.neglected(s).Delete(t.Context(), d.Ref); err != nil {
+			t.Fatal(err)
+		}
+		torn = append(torn, d)
+	}
+	s.rollout.Workflow = ended{s.workflow, workflow.Failed}
+	m.target.fail("Remove", 1)
+	if err := s.rollout.Rescue(t.Context(), farFuture); err == nil {
+		t.Error("the rescue that failed has no error")
+	}
+	if _, err := s.deployments.Get(t.Context(), torn[1].Ref); err == nil {
+		t.Error("the second is still there")
+	}
+	s.rescue(t)
+	for _, d := range torn {
+		s.wantGone(t, d)
+	}
+}

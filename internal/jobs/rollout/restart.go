@@ -1,0 +1,172 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// restart has the agents of a deployment started anew, with the values that its secrets have now.
+func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
+	all, err := r.restarted(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	releases := make([]compute.Release, len(all))
+	for i, at := range all {
+		releases[i], err = r.release(ctx, at.deployment, at.revision)
+		if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, unusable.Reason, unusable.Message)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	for i, at := range all {
+		target, err := r.restarter(at.deployment)
+		if err != nil {
+			return "", err
+		}
+		if err := errors.Join(target.Restart(ctx, releases[i], t.Restart), r.takeBackRestart(ctx, at)); err != nil {
+			return "", fmt.Errorf("restart release: %w", err)
+		}
+	}
+	return awaitRestart, nil
+}
+
+// awaitRestart waits until the agents that serve are those that the restart has started, or others that were started since. A release that has no callers yet is waited
+// for, unless it came after the restart, and has what the restart brings: what becomes of it is told by its rollout.
+func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
+	all, err := r.restarted(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	if !slices.ContainsFunc(all, position.serves) {
+		return r.awaitFirst(ctx, t)
+	}
+	wait, end := r.untilStopping(ctx)
+	defer end()
+	wait, stop := context.WithTimeout(wait, r.Patience)
+	defer stop()
+	for _, at := range all {
+		if !at.serves() && at.revision.Revision > t.Restart { // ids sort by their time
+			continue
+		}
+		target, err := r.restarter(at.deployment)
+		if err != nil {
+			return "", err
+		}
+		status, err := target.AwaitRestart(wait, compute.Ref(at.revision.Ref), t.Restart)
+		if err != nil {
+			return "", fmt.Errorf("await restart: %w", err)
+		}
+		switch {
+		case status.State == compute.Progressing:
+			return awaitRestart, nil
+		case status.State == compute.Absent: // lost with the process that ran it, or replaced by now
+			return restart, nil
+		case status.State == compute.Failed && at.serves():
+			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, status.Reason, status.Message)
+		}
+	}
+	return done, r.Deployments.Restarted(ctx, t.deployment(), t.Restart)
+}
+
+// awaitFirst waits where no agent serves: until the revision in flight, which gets the values of the restart as well, does, or until there is none in flight any more.
+func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
+	d, err := r.Deployments.Get(ctx, t.deployment())
+	var at position
+	if err == nil {
+		at, err = r.read(ctx, task{Task: deployment.Task{Workspace: t.Workspace, Deployment: t.Deployment, Revision: d.Slot}})
+	}
+	switch {
+	case fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete):
+		return done, nil
+	case err != nil:
+		return "", err
+	case at.deployment.Active != "":
+		return awaitRestart, nil
+	case !at.deployment.Busy:
+		return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, at.revision.Reason, at.revision.Message)
+	}
+	wait, stop := r.waitForRelease(ctx, at)
+	defer stop()
+	<-wait.Done()
+	return awaitRestart, nil
+}
+
+// failRestart tells of a restart whose retries ran out.
+func (r *Rollout) failRestart(ctx context.Context, t task) (next, error) {
+	return failed, r.Deployments.RestartFailed(ctx, t.deployment(), t.Restart, ReasonInternal, internalTrouble)
+}
+
+// restarted are the releases that run as far as a restart is concerned: the active one, and the one that is being deployed, which may be a canary. A deployment that is
+// deleted has none.
+func (r *Rollout) restarted(ctx context.Context, t task) ([]position, error) {
+	d, err := r.Deployments.Get(ctx, t.deployment())
+	if fault.Is(err, fault.NotFound) || (err == nil && d.Status == deployment.AwaitingDelete) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids := []string{d.Active}
+	if d.Busy && d.Slot != d.Active {
+		ids = append(ids, d.Slot)
+	}
+	var all []position
+	for _, id := range ids {
+		if id == "" {
+			continue
+		}
+		at, err := r.read(ctx, task{Task: deployment.Task{Workspace: t.Workspace, Deployment: t.Deployment, Revision: id}})
+		if err != nil {
+			return nil, err
+		}
+		if at.runs() {
+			all = append(all, at)
+		}
+	}
+	return all, nil
+}
+
+// runs tells whether the revision's release is to run, as far as was read.
+func (at position) runs() bool {
+	return at.deployment.Status != deployment.AwaitingDelete &&
+		(at.revision.Revision == at.deployment.Active || (at.revision.Status == revision.Deploying && !at.revision.Doomed()))
+}
+
+// serves tells whether the revision's release has callers. What becomes of one that has none yet is told by its rollout.
+func (at position) serves() bool {
+	return at.revision.Revision == at.deployment.Active || at.deployment.Canary > 0
+}
+
+func (r *Rollout) restarter(d deployment.Deployment) (compute.Restarter, error) {
+	target, _ := r.target(d)
+	if target, ok := target.(compute.Restarter); ok {
+		return target, nil
+	}
+	return nil, errors.New("what runs the deployment's releases cannot restart them")
+}
+
+// takeBackRestart removes a release again that another one has replaced while it was restarted: who removes it may have passed by already.
+func (r *Rollout) takeBackRestart(ctx context.Context, before position) error {
+	if err := r.takeBack(ctx, before); err != nil {
+		return err
+	}
+	ctx = context.WithoutCancel(ctx)
+	now, err := r.read(ctx, task{Task: deployment.Task{Workspace: before.revision.Workspace, Deployment: before.revision.Deployment, Revision: before.revision.Revision}})
+	if fault.Is(err, fault.NotFound) || (err == nil && now.runs()) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return r.remove(ctx, now.deployment, now.revision.Ref)
+}

@@ -1,0 +1,376 @@
+package rollout
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// Reasons of failures that the rollout itself finds.
+const (
+	// ReasonInternal: a fault of the platform, which its log explains.
+	ReasonInternal = "INTERNAL_ERROR"
+	// ReasonNoContainerEngine: this server cannot run container images.
+	ReasonNoContainerEngine = compute.ReasonNoContainerEngine
+)
+
+// internalTrouble is what a person is told of ReasonInternal.
+const internalTrouble = "The platform could not complete this step; the server's log says why. Try again, and tell its operator if it persists."
+
+// next is the answer of a step: the state that the machine goes to.
+type next string
+
+const (
+	provision       next = "Provision"
+	startBuild      next = "Build"
+	awaitBuild      next = "AwaitBuild"
+	deploy          next = "Deploy"
+	awaitHealthy    next = "AwaitHealthy"
+	canary          next = "Canary"
+	promote         next = "Promote"
+	observe         next = "Observe"
+	await           next = "Wait"
+	beginPurge      next = "BeginPurge"
+	fail            next = "Fail"
+	done            next = "Done"
+	eraseThreads    next = "EraseThreads"
+	eraseDeployment next = "EraseDeployment"
+	restart         next = "Restart"
+	awaitRestart    next = "AwaitRestart"
+	failed          next = "Failed"
+)
+
+// Forgetter erases what is kept about a revision outside of the table.
+type Forgetter interface {
+	Remove(revision string) error
+}
+
+// Integrations has the credentials of repositories. *integration.Service is one.
+type Integrations interface {
+	// CloneCredentials returns "user:password". A fault.Unavailable may go away by itself; any other fault says to people what to do.
+	CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error)
+	// CloneRefused says why a clone with such credentials may have been refused, as a fault like those of CloneCredentials; nil if it knows nothing.
+	CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error
+}
+
+// Eraser removes everything that it keeps of a deployment.
+type Eraser interface {
+	Erase(ctx context.Context, workspace, deployment string) error
+}
+
+// Config is what a Rollout works with.
+type Config struct {
+	Deployments *deployment.Store
+	Threads     *thread.Store
+	// Kept are the stores of what else a deployment keeps, crons first.
+	Kept     []Eraser
+	Workflow workflow.Engine
+	Builder  build.Builder
+	// Uploads are what revisions of uploaded sources are built from; nil has none.
+	Uploads upload.Store
+	// Integrations are asked for credentials when a revision names one of them.
+	Integrations Integrations
+	// Targets run the releases of each source; a source without one cannot be deployed here.
+	Targets map[revision.Source]compute.Target
+	// Listeners runs the releases of deployments that are placed at a listener, whatever their source.
+	Listeners compute.Target
+	// Images are what clients have pushed; nil where they cannot.
+	Images registry.Registry
+	Logs   Forgetter
+	// Hasher derives the token of each release.
+	Hasher secret.Hasher
+	Now    clock.Clock
+	Log    *slog.Logger
+	// Patience is how long one step waits for a build or a release before it lets the machine ask again; default 20 s.
+	Patience time.Duration
+	// Probation is how long a revision is observed after its promotion, where its deployment asks for automatic rollback; default 10 min.
+	Probation time.Duration
+	// Steady is how long an agent that had crashed must not have ended to have recovered; default 5 min.
+	Steady time.Duration
+	// Stopping ends when the process is about to: waits for releases end then, which are as they are without it. Nil is a process that does not say so.
+	Stopping context.Context
+}
+
+// Rollout performs the steps. It is safe for concurrent use.
+type Rollout struct{ Config }
+
+// New returns a Rollout.
+func New(c Config) *Rollout {
+	if c.Patience == 0 {
+		c.Patience = 20 * time.Second
+	}
+	if c.Probation == 0 {
+		c.Probation = 10 * time.Minute
+	}
+	if c.Steady == 0 {
+		c.Steady = 5 * time.Minute
+	}
+	return &Rollout{c}
+}
+
+// task is the input of a Task state.
+type task struct {
+	Step string `json:"step"`
+	deployment.Task
+}
+
+func (t task) deployment() deployment.Ref {
+	return deployment.Ref{Workspace: t.Workspace, Deployment: t.Deployment}
+}
+
+// Task is the workflow.TaskFunc of the three machines.
+func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+	var t task
+	if err := json.Unmarshal(input, &t); err != nil {
+		return nil, fmt.Errorf("decode task: %w", err)
+	}
+	answer, due, err := r.perform(ctx, t)
+	if err != nil {
+		r.Log.WarnContext(ctx, "rollout step ended with an error", "step", t.Step, "deployment", t.Deployment, "revision", t.Revision, "error", err)
+		return nil, fmt.Errorf("%s: %w", t.Step, err)
+	}
+	return json.Marshal(result{Next: answer, Due: clock.FormatOptional(due)})
+}
+
+// result is the output of a Task state.
+type result struct {
+	Next next `json:"next"`
+	// Due is when to go on, for await.
+	Due string `json:"due"`
+}
+
+// perform performs a step of one of the machines.
+func (r *Rollout) perform(ctx context.Context, t task) (answer next, due time.Time, err error) {
+	switch t.Step {
+	case "StopReleases":
+		return r.stopReleases(ctx, t, insist)
+	case "BeginPurge":
+		return r.beginPurge(ctx, t)
+	case "EraseThreads":
+		answer, err = r.eraseThreads(ctx, t)
+	case "EraseDeployment":
+		answer, err = r.eraseDeployment(ctx, t, insist)
+	default:
+		answer, err = r.step(ctx, t)
+	}
+	return answer, time.Time{}, err
+}
+
+// step performs a step of a rollout or restart.
+func (r *Rollout) step(ctx context.Context, t task) (next, error) {
+	switch t.Step {
+	case "Restart":
+		return r.restart(ctx, t)
+	case "AwaitRestart":
+		return r.awaitRestart(ctx, t)
+	case "FailRestart":
+		return r.failRestart(ctx, t)
+	}
+	step, ok := map[string]func(context.Context, position) (next, error){
+		"Prepare": r.prepare, "Provision": r.provision, "Build": r.build, "AwaitBuild": r.awaitBuild,
+		"Deploy": r.deploy, "AwaitHealthy": r.awaitHealthy, "Canary": r.canary, "Promote": r.promote, "Observe": r.observe, "Fail": r.fail,
+	}[t.Step]
+	if !ok {
+		return "", errors.New("there is no such step")
+	}
+	// Others may change the deployment between reading and writing; each time it was to somebody's success.
+	for range contention {
+		answer, err := r.attempt(ctx, t, step)
+		if !errors.Is(err, deployment.ErrOvertaken) {
+			return answer, err
+		}
+	}
+	return "", deployment.ErrOvertaken
+}
+
+// contention is how often a step is tried anew because a request changed the deployment meanwhile.
+const contention = 1000
+
+func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context, position) (next, error)) (next, error) {
+	at, err := r.read(ctx, t)
+	if fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete) {
+		return done, nil // the teardown takes care of the rest
+	}
+	if err != nil {
+		return "", err
+	}
+	if at.deployment.Slot == at.revision.Revision && !at.revision.HadSlot() {
+		if err := r.Deployments.Skip(ctx, at.deployment.Ref, at.revision.Revision); err != nil {
+			return "", err
+		}
+	}
+	if at.revision.Status == revision.Interrupted {
+		return r.interrupted(ctx, at)
+	}
+	promoted := at.revision.Status == revision.Deployed && t.Step == "Canary" // by request
+	if at.revision.Status.Terminal() && !promoted && t.Step != "Promote" && t.Step != "Observe" {
+		return done, r.startNext(ctx, at.deployment)
+	}
+	answer, err := step(ctx, at)
+	return answer, errors.Join(err, r.takeBack(ctx, at))
+}
+
+// position is a rollout as it was read.
+type position struct {
+	deployment deployment.Deployment
+	revision   revision.Revision
+}
+
+func (r *Rollout) read(ctx context.Context, t task) (position, error) {
+	d, rev, err := r.Deployments.GetRevision(ctx, t.deployment().Revision(t.Revision))
+	return position{d, rev}, err
+}
+
+// prepare takes the revision up. One that does not hold the slot waits for its turn, or was overtaken. What is left of before a deletion goes first.
+func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
+	if at.deployment.Slot != at.revision.Revision {
+		return done, nil
+	}
+	if len(at.deployment.Leftover) == 0 {
+		return provision, nil
+	}
+	for _, id := range at.deployment.Leftover {
+		_, rev, err := r.Deployments.GetRevision(ctx, at.deployment.Revision(id))
+		if err != nil {
+			return "", err
+		}
+		if err := r.cutOff(ctx, at.deployment, rev); err != nil {
+			return "", err
+		}
+	}
+	return provision, r.Deployments.Cleared(ctx, at.deployment)
+}
+
+// provision makes what the deployment needs once. Its tracing project was created with it; its threads need no database of their own. An image needs no build,
+// nor does a revision that was made from one that was built.
+func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
+	status, answer := revision.AwaitingBuild, startBuild
+	if at.revision.IsBuilt() {
+		status, answer = revision.AwaitingDeploy, deploy
+	}
+	if at.revision.Status != revision.Creating && at.revision.Status != revision.Queued {
+		return answer, nil
+	}
+	return answer, r.Deployments.Provisioned(ctx, at.deployment, at.revision.Change(r.Now(), status))
+}
+
+// fail ends the revision with the failure that was noted on it, or as a fault of the platform when the machine's retries ran out: that is noted first, so that nobody
+// takes its release for one that is to run while it is removed.
+func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
+	if !at.revision.Doomed() {
+		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble)); err != nil {
+			return "", err
+		}
+		return "", deployment.ErrOvertaken // by this step, which goes on from there
+	}
+	if at.deployment.Canary > 0 {
+		if err := r.Deployments.EndCanary(ctx, at.deployment); err != nil {
+			return "", err
+		}
+		return "", deployment.ErrOvertaken // by this step: from now on the active release serves all, and the other one may go
+	}
+	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
+		return "", err
+	}
+	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
+		return "", fmt.Errorf("remove build: %w", err)
+	}
+	if err := r.Deployments.Fail(ctx, at.deployment, at.revision, at.revision.Reason, at.revision.Message); err != nil {
+		return "", err
+	}
+	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+}
+
+// interrupted takes away what the rollout of a cancelled revision has begun, and passes the slot on.
+func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
+	if at.deployment.Slot != at.revision.Revision || !at.deployment.Busy {
+		return done, r.startNext(ctx, at.deployment)
+	}
+	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
+		return "", err
+	}
+	if err := r.Builder.Remove(ctx, at.revision.Revision); err != nil {
+		return "", fmt.Errorf("remove build: %w", err)
+	}
+	if err := r.Deployments.PassOn(ctx, at.deployment); err != nil {
+		return "", err
+	}
+	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+}
+
+// waitForRelease is wait for what goes on outside of this process, or ends with it: a process that is about to end is not kept by it.
+func (r *Rollout) waitForRelease(ctx context.Context, at position) (_ context.Context, stop func()) {
+	ctx, end := r.untilStopping(ctx)
+	ctx, endWait := r.wait(ctx, at)
+	return ctx, func() {
+		endWait()
+		end()
+	}
+}
+
+// untilStopping returns a context that ends when the process is about to, too.
+func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if r.Stopping == nil {
+		return ctx, cancel
+	}
+	unlink := context.AfterFunc(r.Stopping, cancel)
+	return ctx, func() {
+		unlink()
+		cancel()
+	}
+}
+
+// wait returns a context for a wait within a step. It ends when the step's patience does, and as soon as the revision is cancelled, or promoted before its time as a
+// canary: which are the only changes of it by others.
+func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithTimeout(ctx, r.Patience)
+	changes, ended := r.Deployments.Watch(at.revision.Ref), make(chan struct{})
+	go func() {
+		defer close(ended)
+		select {
+		case <-changes.C():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel()
+		<-ended
+		changes.Stop()
+	}
+}
+
+// startNext starts the rollout of the revision that the slot was passed on to, if there is one.
+func (r *Rollout) startNext(ctx context.Context, d deployment.Deployment) error {
+	if !d.Busy {
+		return nil
+	}
+	return r.Deployments.StartRollout(ctx, d)
+}
+
+func owner(ref revision.Ref) deployment.Ref {
+	return deployment.Ref{Workspace: ref.Workspace, Deployment: ref.Deployment}
+}
+
+func text(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

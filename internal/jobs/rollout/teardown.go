@@ -1,0 +1,248 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// bearing decides about trouble with something that a deployment runs on: whether it ends the step, or what is in the way is left behind.
+type bearing func(context.Context, deployment.Deployment, error) error
+
+// insist leaves nothing behind.
+func insist(_ context.Context, _ deployment.Deployment, err error) error { return err }
+
+// bear leaves behind what a deployment that was deleted by force runs on and what cannot be removed. Who deleted it by force finds it in the log.
+func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) error {
+	if err == nil || !d.Forced || ctx.Err() != nil {
+		return err
+	}
+	r.Log.ErrorContext(ctx, "deployment deleted by force leaves something behind", "deployment", d.Deployment, "error", err)
+	return nil
+}
+
+// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the teardown may have passed by already. It does so
+// even for a step that was cut off, and for a deployment that lives again: that has a new revision.
+func (r *Rollout) takeBack(ctx context.Context, at position) error {
+	ctx = context.WithoutCancel(ctx)
+	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
+	switch {
+	case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed()):
+		return r.forget(ctx, at.deployment, at.revision.Ref)
+	case err != nil || d.Teardown == at.deployment.Teardown:
+		return err
+	}
+	_, rev, err := r.Deployments.GetRevision(ctx, at.revision.Ref)
+	if err != nil {
+		return err
+	}
+	return r.cutOff(ctx, at.deployment, rev)
+}
+
+// cutOff stops what a revision of a deployment runs that was deleted, and may live again. What was deployed keeps its build.
+func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revision.Revision) error {
+	err := r.remove(ctx, d, rev.Ref)
+	if rev.Status == revision.Deployed {
+		return err
+	}
+	return errors.Join(err, r.Builder.Remove(ctx, rev.Revision))
+}
+
+// torn reads the deployment that a step of a teardown is about. It is over for a teardown after which another one began, and for a deployment that lives again.
+func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, over bool, err error) {
+	d, err = r.Deployments.GetHidden(ctx, t.deployment())
+	return d, err == nil && (d.Status != deployment.AwaitingDelete || d.Teardown != t.Teardown), err
+}
+
+// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow when their revisions are erased, which is after the recovery window.
+func (r *Rollout) stopReleases(ctx context.Context, t task, decide bearing) (answer next, due time.Time, err error) {
+	for range contention {
+		answer, due, err = r.stop(ctx, t, decide)
+		if !errors.Is(err, deployment.ErrOvertaken) {
+			break
+		}
+	}
+	return answer, due, err
+}
+
+func (r *Rollout) stop(ctx context.Context, t task, decide bearing) (next, time.Time, error) {
+	d, over, err := r.torn(ctx, t)
+	if fault.Is(err, fault.NotFound) {
+		return eraseThreads, time.Time{}, nil
+	}
+	if err != nil || over {
+		return done, time.Time{}, err
+	}
+	if d.Busy {
+		err := r.Workflow.Stop(ctx, workflow.Rollout, d.Slot, "The deployment was deleted.")
+		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+			return "", time.Time{}, fmt.Errorf("stop rollout: %w", err)
+		}
+		if err := decide(ctx, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
+			return "", time.Time{}, err
+		}
+	}
+	for _, id := range append([]string{d.Slot, d.Active, d.Retiring}, d.Leftover...) {
+		if err := decide(ctx, d, r.remove(ctx, d, d.Revision(id))); err != nil {
+			return "", time.Time{}, err
+		}
+	}
+	if d.Doomed() {
+		return eraseThreads, time.Time{}, nil
+	}
+	return await, d.PurgeAt, r.Deployments.Rest(ctx, d)
+}
+
+// beginPurge begins to erase what is left of a deployment when its recovery window is over.
+func (r *Rollout) beginPurge(ctx context.Context, t task) (answer next, due time.Time, err error) {
+	for range contention {
+		d, over, err := r.torn(ctx, t)
+		switch {
+		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
+			return eraseThreads, time.Time{}, nil
+		case err != nil || over:
+			return done, time.Time{}, err
+		case r.Now().Before(d.PurgeAt):
+			return await, d.PurgeAt, nil
+		}
+		if err := r.Deployments.BeginPurge(ctx, d); !errors.Is(err, deployment.ErrOvertaken) {
+			return eraseThreads, time.Time{}, err
+		}
+	}
+	return "", time.Time{}, deployment.ErrOvertaken
+}
+
+// target is what runs a deployment's releases; not ok when nothing does here.
+func (r *Rollout) target(d deployment.Deployment) (_ compute.Target, ok bool) {
+	if d.Remote() {
+		return r.Listeners, true
+	}
+	target, ok := r.Targets[d.Source]
+	return target, ok
+}
+
+func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	target, ok := r.target(d)
+	if !ok || ref.Revision == "" {
+		return nil
+	}
+	if err := target.Remove(ctx, compute.Ref(ref)); err != nil {
+		return fmt.Errorf("remove release: %w", err)
+	}
+	return nil
+}
+
+func (r *Rollout) eraseThreads(ctx context.Context, t task) (next, error) {
+	d, over, err := r.torn(ctx, t)
+	switch {
+	case fault.Is(err, fault.NotFound): // which leaves nothing, or what came late
+	case err != nil:
+		return "", err
+	case over || !d.Doomed():
+		return done, nil
+	}
+	// What creates threads goes first.
+	for _, kept := range r.Kept {
+		if err := kept.Erase(ctx, t.Workspace, t.Deployment); err != nil {
+			return "", err
+		}
+	}
+	more, err := r.Threads.Erase(ctx, t.Workspace, t.Deployment)
+	if more {
+		return eraseThreads, err
+	}
+	return eraseDeployment, err
+}
+
+func (r *Rollout) eraseDeployment(ctx context.Context, t task, decide bearing) (next, error) {
+	d, over, err := r.torn(ctx, t)
+	if fault.Is(err, fault.NotFound) {
+		return done, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if over || !d.Doomed() {
+		return done, nil
+	}
+	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return decide(ctx, d, r.forget(ctx, d, rev)) })
+	if more {
+		return eraseDeployment, err
+	}
+	return done, err
+}
+
+// forget removes all that a revision has outside of the table.
+func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revision.Ref) error {
+	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
+}
+
+// Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
+// ending its revision is made good. It also sees which agents that had crashed have recovered. What is left when ctx ends, a step that was
+// begun included, is for the next Rescue, and no error.
+func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
+	return r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
+		return errors.Join(r.rescue(ctx, d), r.seeRecovered(ctx, d))
+	})
+}
+
+func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
+	if err := r.Deployments.Renew(ctx, d); err != nil {
+		return err
+	}
+	if d.Retiring != "" && d.Status != deployment.AwaitingDelete {
+		if err := r.repeat(ctx, "Promote", d.Ref, d.Active); err != nil {
+			return err
+		}
+	}
+	if !d.Busy && d.Status != deployment.AwaitingDelete {
+		return nil
+	}
+	machine, name, start := workflow.Rollout, d.Slot, r.Deployments.StartRollout
+	if d.Status == deployment.AwaitingDelete {
+		machine, name, start = workflow.Teardown, d.TeardownName(), r.Deployments.StartTeardown
+	}
+	execution, err := r.Workflow.Describe(ctx, machine, name)
+	switch {
+	case errors.Is(err, workflow.ErrNotFound):
+		return start(ctx, d)
+	case err != nil:
+		return fmt.Errorf("describe workflow: %w", err)
+	case execution.Status == workflow.Running:
+		return nil
+	case machine == workflow.Rollout:
+		return r.repeat(ctx, "Fail", d.Ref, d.Slot)
+	default:
+		return r.teardown(ctx, d)
+	}
+}
+
+// repeat performs a step of a rollout whose workflow did not.
+func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, revisionID string) error {
+	_, err := r.step(ctx, task{Step: step, Task: deployment.Task{Workspace: ref.Workspace, Deployment: ref.Deployment, Revision: revisionID}})
+	return err
+}
+
+// teardown performs the steps of a teardown whose workflow has given up, as far as its time has come.
+func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
+	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}}
+	answer, _, err := r.stopReleases(ctx, t, r.bear)
+	if err == nil && answer == await {
+		answer, _, err = r.beginPurge(ctx, t)
+	}
+	for err == nil && answer != done && answer != await {
+		if answer == eraseThreads {
+			answer, err = r.eraseThreads(ctx, t)
+		} else {
+			answer, err = r.eraseDeployment(ctx, t, r.bear)
+		}
+	}
+	return err
+}

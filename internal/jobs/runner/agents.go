@@ -1,0 +1,142 @@
+package runner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// Agents asks deployed agents for what belongs to no run.
+type Agents struct {
+	Deployments Deployments
+	// Target returns where agents run, which some places know only when they are asked first.
+	Target func(context.Context) (compute.Target, error)
+	Graph  *graph.Client
+	// Wait is how long a request waits for an agent that is being restarted; default 10 s.
+	Wait time.Duration
+}
+
+// describeLimit is how long an agent may take to describe itself. One that hangs is asked again by the next request.
+const describeLimit = 30 * time.Second
+
+// Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
+func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
+	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
+	if err != nil {
+		return graph.Description{}, err
+	}
+	defer done()
+	ctx, cancel := context.WithTimeout(ctx, describeLimit)
+	defer cancel()
+	description, err := a.Graph.Describe(ctx, endpoint)
+	if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.IsUnknown() {
+		return graph.Description{}, nil // it does not describe itself
+	}
+	return description, unavailable(err)
+}
+
+// UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of it to take. A change that the graph refuses is a
+// fault.Invalid, an agent that does not answer a fault.Unavailable. Where a canary says nothing before it ends, the active release is asked.
+func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
+	invocation.Operation = graph.OperationUpdateState
+	err := a.updateState(ctx, workspace, deployment, invocation.ThreadID, invocation, take)
+	if errors.Is(err, errCanary) {
+		return a.updateState(ctx, workspace, deployment, "", invocation, take)
+	}
+	return err
+}
+
+// updateState is UpdateState by the release that serves a thread, "" for the active one. The error is errCanary when that is a canary which has said nothing.
+func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
+	release, endpoint, done, err := a.acquire(ctx, workspace, deployment, thread)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	silent := func(err error) error {
+		if _, ended := errors.AsType[*graph.UnavailableError](err); ended && onTrial(ctx, a.Deployments, release, thread) {
+			return errCanary
+		}
+		return unavailable(err)
+	}
+	stream, err := a.Graph.Invoke(ctx, endpoint, invocation)
+	if err != nil {
+		return silent(err)
+	}
+	defer stream.Close()
+	for said := false; ; said = true {
+		event, err := stream.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !said:
+			return silent(err)
+		case err != nil:
+			return unavailable(err)
+		case event.Name == graph.EventError:
+			f := failure(event.Data)
+			return fault.New(fault.Invalid, "The graph refused the change: %s: %s", f.Name, f.Message)
+		case event.Name != graph.EventCheckpoint:
+			continue
+		}
+		c, err := checkpointOf(event.Data)
+		if err != nil {
+			return fault.New(fault.Unavailable, "The agent's answer breaks the contract: checkpoint: %v.", err)
+		}
+		if err := take(c); err != nil {
+			return err
+		}
+	}
+}
+
+// acquire returns the agent that serves a thread, or what belongs to none (""). The error is errCanary when that is a canary which is not to be had.
+func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, endpoint compute.Endpoint, done func(), err error) {
+	if release, err = a.Deployments.Serving(ctx, workspace, deployment, thread); err != nil {
+		return release, endpoint, nil, err
+	}
+	target, err := a.Target(ctx)
+	if err != nil {
+		return release, endpoint, nil, fmt.Errorf("find agents: %w", err)
+	}
+	limit := a.Wait
+	if limit == 0 {
+		limit = 10 * time.Second
+	}
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	endpoint, done, err = target.Acquire(wait, release)
+	switch {
+	case err == nil:
+		return release, endpoint, done, nil
+	case ctx.Err() != nil || (wait.Err() == nil && !isUnavailable(err)):
+		return release, endpoint, nil, fmt.Errorf("acquire release: %w", err)
+	case onTrial(ctx, a.Deployments, release, thread):
+		return release, endpoint, nil, errCanary
+	default:
+		return release, endpoint, nil, fault.New(fault.Unavailable, "The agent does not answer at the moment.")
+	}
+}
+
+func isUnavailable(err error) bool {
+	_, ok := errors.AsType[*compute.UnavailableError](err)
+	return ok
+}
+
+// unavailable is the fault of an agent that broke off, refused what it is asked, or broke the contract.
+func unavailable(err error) error {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return err
+	}
+	if refused, ok := errors.AsType[*graph.RefusedError](err); ok {
+		return fault.New(fault.Invalid, "The agent refused the change: %s", refused.Body)
+	}
+	return fault.New(fault.Unavailable, "The agent could not answer: %s", beginning(err.Error(), maxCause))
+}

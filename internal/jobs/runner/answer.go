@@ -1,0 +1,121 @@
+package runner
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// answer takes an agent's events into an attempt.
+type answer struct {
+	attempt    *run.Attempt
+	failure    *run.Failure
+	paused     bool
+	interrupts thread.Questions
+}
+
+// updateError says that the agent sent something that cannot be folded into the state.
+type updateError struct{ err error }
+
+func (e *updateError) Error() string { return "The agent's update cannot be applied: " + e.err.Error() }
+
+func (e *updateError) Unwrap() error { return e.err }
+
+// take handles one event. Events of subgraphs, whose names carry a namespace, are shown only, to who asked for them: the parent's update holds their result.
+func (a *answer) take(event graph.Event) error {
+	if strings.Contains(event.Name, "|") && !a.attempt.Run.StreamSubgraphs {
+		return nil
+	}
+	var err error
+	switch event.Name {
+	case graph.EventCheckpoint:
+		var c graph.Checkpoint
+		if c, err = checkpointOf(event.Data); err == nil {
+			err = a.attempt.Checkpoint(c)
+		}
+	case graph.EventWrites:
+		err = into(event.Data, a.attempt.Writes)
+	case graph.EventUpdates:
+		err = a.attempt.Update(event.Name, event.Data)
+	case graph.EventValues:
+		err = a.attempt.Values(event.Data)
+	case graph.EventError:
+		a.failure = failure(event.Data)
+	case graph.EventInterrupt:
+		err = a.pause(event.Data)
+	default:
+		a.attempt.Show(event.Name, event.Data)
+	}
+	if err != nil {
+		return &updateError{err}
+	}
+	return nil
+}
+
+// into decodes the data of an event for who takes it.
+func into[T any](data json.RawMessage, take func(T) error) error {
+	var value T
+	if err := json.Unmarshal(data, &value); err != nil {
+		return err
+	}
+	return take(value)
+}
+
+// maxMessage is how long the message of a failure may be, which is kept on the run itself, which must stay small.
+const maxMessage = 16 << 10
+
+func failure(data json.RawMessage) *run.Failure {
+	f := new(run.Failure)
+	if err := json.Unmarshal(data, f); err != nil || f.Name == "" {
+		f = &run.Failure{Name: "Error", Message: string(data)}
+	}
+	f.Name, f.Message = beginning(f.Name, 256), beginning(f.Message, maxMessage)
+	return f
+}
+
+// beginning cuts a text to a number of bytes, between characters.
+func beginning(text string, size int) string {
+	if len(text) <= size {
+		return text
+	}
+	return strings.ToValidUTF8(text[:size], "") + " ..."
+}
+
+// pause notes the questions of a graph that waits for a person.
+func (a *answer) pause(data json.RawMessage) error {
+	var questions []json.RawMessage
+	if err := json.Unmarshal(data, &questions); err != nil {
+		return fmt.Errorf("interrupt is not a list: %w", err)
+	}
+	for _, question := range questions {
+		id, err := thread.QuestionID(question)
+		if err == nil {
+			err = a.interrupts.Add(id, question)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	a.paused = true
+	a.attempt.Ask(record.Encode(map[string]any{"__interrupt__": questions}))
+	return nil
+}
+
+func (a *answer) outcome() run.Outcome {
+	if a.failure != nil {
+		return run.Outcome{Status: run.Error, Failure: a.failure}
+	}
+	if !a.paused {
+		return run.Outcome{Status: run.Success}
+	}
+	interrupts := a.interrupts.JSON()
+	if interrupts == nil {
+		interrupts = json.RawMessage("{}")
+	}
+	return run.Outcome{Status: run.Success, Interrupts: interrupts}
+}

@@ -1,0 +1,215 @@
+package runner_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+// nothing is the answer of an agent that has nothing to say.
+func nothing(context.Context, graph.Invocation, func(string, any)) error { return nil }
+
+// never is a delay that no test waits for.
+const never = 24 * time.Hour
+
+// onlyWhenFull has events written only when they fill a batch, and at the end.
+func onlyWhenFull(c *runner.Config) { c.FlushDelay, c.Heartbeat = never, never }
+
+// TestARunTakesFiveTransactions: its creation, the start of its workflow, the claim, the end, and the end of its workflow.
+func TestARunTakesFiveTransactions(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t, graphtest.Start(t, nothing), onlyWhenFull)
+	ref := f.newThread()
+	for _, name := range []string{"the first run", "a later run"} {
+		f.table.transactions.Store(0)
+		f.join(f.create(ref, name, run.Enqueue))
+		<-f.engine.ended
+		if got := f.table.transactions.Load(); got != 5 {
+			t.Errorf("%s took %d transactions, want 5", name, got)
+		}
+	}
+}
+
+// TestEventsAreWrittenInBatches of what arrives close together, and not one by one.
+func TestEventsAreWrittenInBatches(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		emit func(emit func(string, any), i int)
+		// want are the transactions beside those of a run without events: 300 events fill one batch of 256, or five of 60 updates.
+		want int64
+	}{
+		"chunks":  {func(emit func(string, any), i int) { emit(graph.EventMessages, chunk("m", "x")) }, 1},
+		"updates": {func(emit func(string, any), i int) { emit(graph.EventUpdates, update(fmt.Sprint("m", i), "")) }, 5},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+				for i := range 300 {
+					test.emit(emit, i)
+				}
+				return nil
+			}, onlyWhenFull)
+			if got := f.join(r); got.Status != run.Success {
+				t.Fatalf("got status %s, failure %v", got.Status, got.Failure)
+			}
+			<-f.engine.ended
+			// The thread's creation is counted, too.
+			if got := f.table.transactions.Load() - 6; got != test.want {
+				t.Errorf("300 events took %d transactions, want %d", got, test.want)
+			}
+		})
+	}
+}
+
+// TestALoneEventIsWrittenSoon, though no other comes and the run goes on.
+func TestALoneEventIsWrittenSoon(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	f, r := talk(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventCustom, "x")
+		select {
+		case <-seen:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}, func(c *runner.Config) { c.Heartbeat = never })
+	f.until(r, graph.EventCustom)
+	close(seen)
+	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+	}
+}
+
+// TestASilentAgentKeepsItsLease by the heartbeats of its worker: nobody else is sent, however long it takes.
+func TestASilentAgentKeepsItsLease(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventCustom, "thinking")
+		<-end
+		return nil
+	}, func(c *runner.Config) { c.Heartbeat = time.Millisecond })
+	f.until(r, graph.EventCustom)
+	watcher := f.table.Watch(r.Key())
+	defer watcher.Stop()
+	for range 6 {
+		f.ahead.Add(int64(11 * time.Second))
+		moved := f.now()
+		for got := r; got.Updated.Before(moved); { // until a heartbeat has written
+			<-watcher.C()
+			var err error
+			got, err = f.runs.Get(t.Context(), r.Ref)
+			f.must(err)
+		}
+		before := f.table.transactions.Load()
+		f.must(f.runs.Rescue(t.Context(), f.now()))
+		if after := f.table.transactions.Load(); after != before {
+			t.Error("the lease was over, though its worker is alive")
+		}
+	}
+	close(end)
+	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 || got.Dispatches != 1 {
+		t.Errorf("got status %s of attempt %d after %d dispatches", got.Status, got.Attempt, got.Dispatches)
+	}
+}
+
+// TestAFlushIntervalSpreadsTheWrites of one attempt: the first event after a silence is written at once, those that follow wait, also for
+// heartbeats, until the interval is over, the batch is full or the run ends.
+func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		more int
+		want []int
+	}{"a few": {3, []int{3}}, "a batch": {300, []int{256, 44}}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			first, emitted, end := make(chan struct{}), make(chan struct{}), make(chan struct{})
+			f := newFixture(t, graphtest.Start(t, func(_ context.Context, invocation graph.Invocation, emit func(string, any)) error {
+				if strings.Contains(string(invocation.Input), "other") {
+					return nil
+				}
+				emit(graph.EventCustom, "x")
+				<-first
+				for range test.more {
+					emit(graph.EventMessages, chunk("m", "x"))
+				}
+				close(emitted)
+				<-end
+				return nil
+			}), func(c *runner.Config) { c.FlushInterval, c.Heartbeat = never, time.Millisecond })
+			r := f.create(f.newThread(), "hi", run.Enqueue)
+			f.until(r, graph.EventCustom)
+			close(first)
+			<-emitted
+			for range 20 { // which gives it time to write too early
+				f.join(f.create(f.newThread(), "other", run.Enqueue))
+			}
+			close(end)
+			f.join(r)
+			later := f.batches(r)
+			for before := 3; before > 0 && len(later) > 0; later = later[1:] { // the metadata, the values with the input, and the first event
+				before -= later[0]
+			}
+			if diff := cmp.Diff(test.want, later); diff != "" {
+				t.Errorf("events by batch (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// batches are the numbers of events that were written together.
+func (f *fixture) batches(r run.Run) []int {
+	f.t.Helper()
+	var sizes []int
+	f.must(f.runs.Stream(f.t.Context(), r, 0, func(batch []run.Event) error {
+		sizes = append(sizes, len(batch))
+		return nil
+	}))
+	return sizes
+}
+
+// TestAFlushIntervalEnds though the agent says nothing more.
+func TestAFlushIntervalEnds(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	f, r := talk(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventCustom, "x")
+		<-seen
+		emit(graph.EventMessages, chunk("m", "x"))
+		<-seen
+		return nil
+	}, func(c *runner.Config) { c.FlushInterval, c.Heartbeat = 20*time.Millisecond, never })
+	f.until(r, graph.EventCustom)
+	seen <- struct{}{}
+	f.until(r, graph.EventMessages)
+	seen <- struct{}{}
+	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+	}
+}
+
+// TestASilentAgentsInputIsShown with the next heartbeat, though it has not said yet whether it shows that itself.
+func TestASilentAgentsInputIsShown(t *testing.T) {
+	t.Parallel()
+	seen := make(chan struct{})
+	f, r := talk(t, func(context.Context, graph.Invocation, func(string, any)) error {
+		<-seen
+		return nil
+	}, func(c *runner.Config) { c.Heartbeat = time.Millisecond })
+	f.until(r, graph.EventValues)
+	close(seen)
+	if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d", got.Status, got.Attempt)
+	}
+}

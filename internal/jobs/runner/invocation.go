@@ -1,0 +1,59 @@
+package runner
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// invocation is what the agent is asked for by an attempt, without the values.
+func invocation(a *run.Attempt) graph.Invocation {
+	return graph.Invocation{
+		Operation:       graph.OperationRun,
+		Graph:           a.Run.Graph,
+		ThreadID:        a.Run.Thread,
+		RunID:           a.Run.Run,
+		Attempt:         int(a.Run.Attempt),
+		Input:           orNull(a.Run.Input),
+		Command:         orNull(a.Run.Command),
+		State:           graph.State{Checkpoint: a.Checkpoints(), Pending: a.Pending},
+		Config:          orNull(a.Run.Config),
+		Context:         orNull(a.Run.Context),
+		StreamMode:      agentModes(a.Run.StreamModes, a.Run.StreamSubgraphs),
+		InterruptBefore: a.Run.InterruptBefore,
+		InterruptAfter:  a.Run.InterruptAfter,
+		StreamSubgraphs: a.Run.StreamSubgraphs,
+		Durability:      a.Run.Durability,
+	}
+}
+
+var null = json.RawMessage("null")
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return null
+	}
+	return raw
+}
+
+// agentModes translates what readers want to see into what the agent must send. Updates are always among it, as the state is made from them;
+// values are made from the state and not asked for, but those of subgraphs.
+func agentModes(wanted []string, subgraphs bool) []string {
+	modes := []string{graph.EventUpdates}
+	for _, mode := range wanted {
+		switch mode {
+		case graph.EventValues:
+			if !subgraphs {
+				continue
+			}
+		case "messages-tuple":
+			mode = graph.EventMessages
+		}
+		if !slices.Contains(modes, mode) { // updates are there already
+			modes = append(modes, mode)
+		}
+	}
+	return modes
+}

@@ -1,0 +1,119 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// errTimedOut says that a run took longer than its deployment allows.
+var errTimedOut = errors.New("the run took too long")
+
+// mostKnown and knownSize bound how many releases' limits are remembered.
+const (
+	mostKnown = 1 << 20
+	knownSize = 256
+)
+
+// limits are the bounds of a deployment's runs.
+type limits struct {
+	// seats is how many runs may work at a time, 0 for no bound.
+	seats   int
+	timeout time.Duration
+}
+
+// started is a release since one of its restarts.
+type started struct {
+	compute.Ref
+
+	restart string
+}
+
+// limits returns those of a release, which are read once, and once after each restart.
+func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
+	found, ok := r.known.Get(release)
+	if ok {
+		return found, nil
+	}
+	if r.Limits != nil {
+		var err error
+		if found.seats, found.timeout, err = r.Limits(ctx, release.Ref); err != nil {
+			return limits{}, err
+		}
+	}
+	found.timeout = cmp.Or(found.timeout, r.Timeout)
+	r.known.Put(release, found, knownSize)
+	return found, nil
+}
+
+// within returns the context of a run's work that ends when it has taken too long, in all its attempts together.
+func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
+}
+
+// gates let as many runs of each deployment work at a time as one process is meant for; the others wait in the order in which they came.
+type gates struct {
+	mu sync.Mutex
+	of map[string]*gate
+}
+
+type gate struct {
+	inside  int
+	waiting []chan struct{}
+}
+
+// enter waits for a place. The caller must leave afterwards; waited says whether there was none at once.
+func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave func(), waited bool, err error) {
+	g.mu.Lock()
+	if g.of == nil {
+		g.of = map[string]*gate{}
+	}
+	at := g.of[deployment]
+	if at == nil {
+		at = new(gate)
+		g.of[deployment] = at
+	}
+	leave = func() { g.leave(deployment, at) }
+	if at.inside < jobs && len(at.waiting) == 0 {
+		at.inside++
+		g.mu.Unlock()
+		return leave, false, nil
+	}
+	turn := make(chan struct{})
+	at.waiting = append(at.waiting, turn)
+	g.mu.Unlock()
+	select {
+	case <-turn:
+		return leave, true, nil
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	before := len(at.waiting)
+	at.waiting = slices.DeleteFunc(at.waiting, func(other chan struct{}) bool { return other == turn })
+	had := len(at.waiting) == before // the turn came at the same time
+	g.mu.Unlock()
+	if had {
+		leave()
+	}
+	return nil, true, ctx.Err()
+}
+
+// leave gives a place to the next who waits.
+func (g *gates) leave(deployment string, at *gate) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if len(at.waiting) > 0 {
+		close(at.waiting[0])
+		at.waiting = at.waiting[1:]
+		return
+	}
+	if at.inside--; at.inside == 0 {
+		delete(g.of, deployment)
+	}
+}

@@ -1,0 +1,132 @@
+package runner_test
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+// limitTo has deployments that work on so many runs at a time, each for so long.
+func limitTo(jobs int, timeout time.Duration) func(*runner.Config) {
+	return func(c *runner.Config) {
+		c.Limits = func(context.Context, compute.Ref) (int, time.Duration, error) { return jobs, timeout, nil }
+	}
+}
+
+// TestRunsBeyondTheLimitWait and none is lost: that of their deployment, also when each has a process of its own, as each Lambda function, and that of a process.
+func TestRunsBeyondTheLimitWait(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		limit func(*runner.Config)
+		apart bool
+	}{
+		"of a deployment":                 {limitTo(2, 0), false},
+		"of a deployment in many workers": {limitTo(2, 0), true},
+		"of a process":                    {func(c *runner.Config) { c.Jobs = 2 }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			runsBeyondTheLimitWait(t, c.limit, c.apart)
+		})
+	}
+}
+
+func runsBeyondTheLimitWait(t *testing.T, limit func(*runner.Config), apart bool) {
+	t.Helper()
+	const jobs, all = 2, 7
+	var present, most atomic.Int64
+	entered, release := make(chan struct{}, all), make(chan struct{})
+	f := newFixture(t, graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error {
+		now := present.Add(1)
+		for before := most.Load(); now > before && !most.CompareAndSwap(before, now); before = most.Load() {
+		}
+		entered <- struct{}{}
+		<-release
+		present.Add(-1)
+		return nil
+	}), limit)
+	f.apart = apart
+	var runs []run.Run
+	for range all {
+		runs = append(runs, f.create(f.newThread(), "hi", run.Enqueue))
+	}
+	for range jobs {
+		<-entered
+	}
+	running := 0
+	for _, r := range runs {
+		got, err := f.runs.Get(t.Context(), r.Ref)
+		f.must(err)
+		if got.Status == run.Running {
+			running++
+		} else if got.Status != run.Pending {
+			t.Errorf("a run is %s while the others wait", got.Status)
+		}
+	}
+	if running > jobs {
+		t.Errorf("%d runs are worked on, the limit is %d", running, jobs)
+	}
+	close(release)
+	for _, r := range runs {
+		if got := f.join(r); got.Status != run.Success || got.Attempt != 1 {
+			t.Errorf("a run ended as %s after attempt %d", got.Status, got.Attempt)
+		}
+	}
+	if got := most.Load(); got != jobs {
+		t.Errorf("at most %d runs were worked on at a time, want %d", got, jobs)
+	}
+}
+
+// TestLimitsAreReadAnewAfterARestart in place, as the values of secrets may bound runs.
+func TestLimitsAreReadAnewAfterARestart(t *testing.T) {
+	t.Parallel()
+	var read atomic.Int64
+	endpoint := graphtest.Start(t, func(context.Context, graph.Invocation, func(string, any)) error { return nil })
+	f := newFixture(t, endpoint, func(c *runner.Config) {
+		c.Limits = func(context.Context, compute.Ref) (int, time.Duration, error) {
+			read.Add(1)
+			return 0, 0, nil
+		}
+	})
+	for restarts := range 3 {
+		f.target.restarted.Store(int64(restarts))
+		for range 2 {
+			if got := f.join(f.create(f.newThread(), "hi", run.Enqueue)); got.Status != run.Success {
+				t.Errorf("a run ended as %s", got.Status)
+			}
+		}
+		if got := read.Load(); got != int64(restarts+1) {
+			t.Errorf("the limits were read %d times after %d restarts", got, restarts)
+		}
+	}
+}
+
+// TestARunThatTakesTooLongTimesOut and what it has shown is kept.
+func TestARunThatTakesTooLongTimesOut(t *testing.T) {
+	t.Parallel()
+	stopped := make(chan struct{})
+	f := newFixture(t, graphtest.Start(t, func(ctx context.Context, _ graph.Invocation, emit func(string, any)) error {
+		emit(graph.EventMessages, chunk("m", "Hel"))
+		<-ctx.Done()
+		close(stopped)
+		return ctx.Err()
+	}), limitTo(0, 300*time.Millisecond))
+	r := f.create(f.newThread(), "hi", run.Enqueue)
+	got := f.join(r)
+	if got.Status != run.Timeout || got.Failure == nil || got.Failure.Name != "Timeout" || got.Attempt != 1 {
+		t.Errorf("got status %s of attempt %d: %v", got.Status, got.Attempt, got.Failure)
+	}
+	<-stopped
+	if diff := cmp.Diff([]string{"hi", "Hel..."}, f.messages(r)); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}

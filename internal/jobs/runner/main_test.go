@@ -1,0 +1,298 @@
+package runner_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/jobs/runner"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+)
+
+// counted is a table that counts transactions.
+type counted struct {
+	table.Table
+	transactions atomic.Int64
+	// held, when it holds a channel, keeps a transaction that was applied from returning until the channel is closed.
+	held atomic.Pointer[chan struct{}]
+	// before, when not nil, is told of each transaction.
+	before atomic.Pointer[func([]table.Write)]
+}
+
+func (c *counted) Transact(ctx context.Context, writes ...table.Write) error {
+	c.transactions.Add(1)
+	if before := c.before.Load(); before != nil {
+		(*before)(writes)
+	}
+	err := c.Table.Transact(ctx, writes...)
+	if held := c.held.Load(); held != nil {
+		<-*held
+	}
+	return err
+}
+
+// deployed is a deployment of one release, and the target that runs it.
+type deployed struct {
+	compute.Target // only Acquire is called
+	acquire        func(ctx context.Context) (compute.Endpoint, error)
+	// callers is how many were counted in and not out.
+	callers atomic.Int64
+	// promoted is how many releases have followed the first.
+	promoted atomic.Int64
+	// restarted is how often the agents were started anew.
+	restarted atomic.Int64
+	// canary is where a canary answers that serves all threads; nil while there is none.
+	canary atomic.Pointer[func() (compute.Endpoint, error)]
+}
+
+// canaryRevision is the canary's.
+const canaryRevision = "canary"
+
+func (d *deployed) Serving(_ context.Context, workspace, deployment, thread string) (compute.Ref, error) {
+	revision := fmt.Sprint("revision ", d.promoted.Load())
+	if thread != "" && d.canary.Load() != nil {
+		revision = canaryRevision
+	}
+	return compute.Ref{Workspace: workspace, Deployment: deployment, Revision: revision}, nil
+}
+
+func (d *deployed) ServingSince(ctx context.Context, workspace, deployment, thread string) (compute.Ref, string, error) {
+	release, err := d.Serving(ctx, workspace, deployment, thread)
+	return release, fmt.Sprint("restart ", d.restarted.Load()), err
+}
+
+func (d *deployed) Acquire(ctx context.Context, ref compute.Ref) (endpoint compute.Endpoint, done func(), err error) {
+	if canary := d.canary.Load(); canary != nil && ref.Revision == canaryRevision {
+		endpoint, err = (*canary)()
+	} else {
+		endpoint, err = d.acquire(ctx)
+	}
+	if err != nil {
+		return compute.Endpoint{}, nil, err
+	}
+	d.callers.Add(1)
+	return endpoint, func() { d.callers.Add(-1) }, nil
+}
+
+// fixture is everything under the agent server: table, engine, runner and an agent.
+type fixture struct {
+	t       testing.TB
+	table   *counted
+	threads *thread.Store
+	runs    *run.Store
+	target  *deployed
+	config  runner.Config
+	engine  *engine
+	ahead   atomic.Int64 // of the clock
+	// slice, when not 0, is how long the agent's work may take in one task.
+	slice time.Duration
+	// apart gives each task a runner of its own, as in a process of its own.
+	apart bool
+}
+
+// engine stands for the workflow engine, which a test may replace as another process would.
+type engine struct {
+	*local.Engine
+	// ended tells of executions that are over.
+	ended chan string
+	// tasks are the calls of the runner, which a closed engine does not wait for.
+	tasks sync.WaitGroup
+}
+
+func newFixture(t testing.TB, endpoint compute.Endpoint, change func(*runner.Config)) *fixture {
+	t.Helper()
+	return newSlicedFixture(t, endpoint, 0, change)
+}
+
+// newSlicedFixture is a fixture whose workers have only so much time.
+func newSlicedFixture(t testing.TB, endpoint compute.Endpoint, slice time.Duration, change func(*runner.Config)) *fixture {
+	t.Helper()
+	tb := testtable.Open(t, clock.System)
+	f := &fixture{t: t, table: &counted{Table: tb}, slice: slice}
+	f.target = &deployed{acquire: func(context.Context) (compute.Endpoint, error) { return endpoint, nil }}
+	f.threads = thread.NewStore(f.table, f.now)
+	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f, Now: f.now})
+	f.config = runner.Config{
+		Runs: f.runs, Deployments: f.target, Target: f.target, Graph: graph.NewClient(nil), Log: slog.New(slog.DiscardHandler),
+	}
+	if slice != 0 {
+		f.config.Margin = never
+	}
+	if change != nil {
+		change(&f.config)
+	}
+	f.startEngine()
+	return f
+}
+
+// startEngine starts an engine on the table, which goes on with what another one left.
+func (f *fixture) startEngine() {
+	f.t.Helper()
+	e := &engine{ended: make(chan string, 10000)}
+	machine, err := statemachines.Files.ReadFile("run.asl.json")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	task := runner.New(f.config).Task
+	e.Engine, err = local.New(local.Config{
+		Table:         f.table,
+		Definitions:   fstest.MapFS{"run.asl.json": {Data: machine}},
+		Substitutions: map[string]string{"RunnerFunctionArn": "runner"},
+		Functions: map[string]workflow.TaskFunc{"runner": func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+			e.tasks.Add(1)
+			defer e.tasks.Done()
+			if f.slice != 0 {
+				// The rest, which is for handing over, lasts longer than any test.
+				limited, cancel := context.WithTimeout(ctx, f.slice+f.config.Margin)
+				defer cancel()
+				ctx = limited
+			}
+			if f.apart {
+				return runner.New(f.config).Task(ctx, input)
+			}
+			return task(ctx, input)
+		}},
+		Now: f.now,
+		Log: slog.New(slog.DiscardHandler),
+		Observer: func(event local.Event) {
+			switch event.Type {
+			case local.ExecutionSucceeded, local.ExecutionFailed, local.ExecutionTimedOut, local.ExecutionAborted:
+				e.ended <- fmt.Sprint(event.Type)
+			}
+		},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.engine = e
+	f.t.Cleanup(func() { f.cutOff(e) })
+	if err := e.Resume(f.t.Context()); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// cutOff ends an engine as the end of its process would.
+func (f *fixture) cutOff(e *engine) {
+	ended, cancel := context.WithCancel(context.Background())
+	cancel()
+	e.Close(ended)
+	e.tasks.Wait()
+}
+
+// Start, Stop and Describe make the fixture the workflow.Engine that is the present one.
+func (f *fixture) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
+	return f.engine.Start(ctx, machine, name, input)
+}
+
+func (f *fixture) Stop(ctx context.Context, machine workflow.Machine, name, cause string) error {
+	return f.engine.Stop(ctx, machine, name, cause)
+}
+
+func (f *fixture) Describe(ctx context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
+	return f.engine.Describe(ctx, machine, name)
+}
+
+func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
+
+func (f *fixture) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// newThread makes a thread.
+func (f *fixture) newThread() thread.Ref {
+	f.t.Helper()
+	ref := thread.Ref{Workspace: "w", Deployment: "d", Thread: id.New(clock.System())}
+	_, err := f.threads.Create(f.t.Context(), ref, nil, false)
+	f.must(err)
+	return ref
+}
+
+// create says something on a thread.
+func (f *fixture) create(ref thread.Ref, text string, strategy run.Strategy) run.Run {
+	f.t.Helper()
+	input := fmt.Sprintf(`{"messages":[{"type":"human","id":%q,"content":%q}]}`, text, text)
+	created, err := f.runs.Create(f.t.Context(), ref, run.Request{
+		Graph: "agent", Strategy: strategy, Input: json.RawMessage(input), StreamModes: []string{"messages-tuple"}, StreamSubgraphs: true,
+	})
+	f.must(err)
+	return created
+}
+
+// join waits for a run's end.
+func (f *fixture) join(r run.Run) run.Run {
+	f.t.Helper()
+	ended, err := f.runs.Await(f.t.Context(), r.Ref)
+	f.must(err)
+	return ended
+}
+
+// messages are the contents that a run left behind, with "..." behind one that is incomplete.
+func (f *fixture) messages(r run.Run) []string {
+	f.t.Helper()
+	st, err := f.runs.Result(f.t.Context(), f.join(r))
+	f.must(err)
+	var values struct {
+		Messages []struct {
+			Content  string
+			Metadata struct{ Incomplete bool } `json:"response_metadata"`
+		}
+	}
+	f.must(json.Unmarshal(st.Values.JSON(), &values))
+	var texts []string
+	for _, message := range values.Messages {
+		texts = append(texts, message.Content)
+		if message.Metadata.Incomplete {
+			texts[len(texts)-1] += "..."
+		}
+	}
+	return texts
+}
+
+// events are those that a run's readers get.
+func (f *fixture) events(r run.Run) []run.Event {
+	f.t.Helper()
+	var events []run.Event
+	f.must(f.runs.Stream(f.t.Context(), r, 0, func(batch []run.Event) error {
+		events = append(events, batch...)
+		return nil
+	}))
+	return events
+}
+
+// talk creates a run on a thread of its own, for an agent that answers with answer.
+func talk(t *testing.T, answer graphtest.Func, change func(*runner.Config)) (*fixture, run.Run) {
+	t.Helper()
+	f := newFixture(t, graphtest.Start(t, answer), change)
+	return f, f.create(f.newThread(), "hi", run.Enqueue)
+}
+
+// chunk is the data of an event that shows some text of a message.
+func chunk(id, text string) any {
+	return []any{map[string]any{"id": id, "type": "AIMessageChunk", "content": text}, map[string]any{}}
+}
+
+// update is the data of an event with which a node adds a message.
+func update(id, text string) any {
+	return map[string]any{"agent": map[string]any{"messages": []any{map[string]any{"type": "ai", "id": id, "content": cmp.Or(text, id)}}}}
+}

@@ -1,0 +1,404 @@
+package runner
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/lru"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// Names of the failures of runs; the run machine's Retry matches on the first.
+const (
+	errorAgentUnavailable  = "AgentUnavailable"
+	errorAttemptsExhausted = "AttemptsExhausted"
+	errorNoProgress        = "NoProgress"
+	errorInternal          = "InternalError"
+	errorTimedOut          = "Timeout"
+)
+
+// Deployments tells which release of a deployment serves.
+type Deployments interface {
+	// Serving returns the revision that serves a thread, which is the active one unless another one is a canary, or what belongs to none (""): always the active one. A
+	// deployment that has none is a fault.Unavailable, one that was deleted a fault.Conflict, an unknown one a fault.NotFound.
+	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
+	// ServingSince is Serving that names the newest restart of the agents, too, "" before the first: what a release's environment says may change with each.
+	ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error)
+}
+
+// Config is what a Runner works with.
+type Config struct {
+	Runs        *run.Store
+	Deployments Deployments
+	Target      compute.Target
+	Graph       *graph.Client
+	Log         *slog.Logger
+	// ServerURL is where a deployment's agent server is, whose store its agent may use; nil where agents cannot reach it.
+	ServerURL func(deployment string) string
+	// Limits reads what a release's own environment says of its runs: how many of its deployment's may work at a time, wherever their workers are, and how long each
+	// may take; 0 where it says nothing. Nil stands for one that says nothing.
+	Limits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
+	// Jobs is how many runs of a deployment this runner itself works on at a time, the others wait; default 1024. Timeout is how long a run may take in all its attempts
+	// together unless the release says otherwise; default an hour.
+	Jobs    int
+	Timeout time.Duration
+	// FlushDelay is how long events are collected before they are written; default 2 ms.
+	FlushDelay time.Duration
+	// FlushInterval is the least time between two writes of one attempt's events, where each costs money: the first event after a silence is
+	// written after FlushDelay, those that follow wait. It must be well below the lease of a run. Default none. The end of an attempt and a
+	// full batch do not wait.
+	FlushInterval time.Duration
+	// Heartbeat is how often a silent agent's lease is renewed; default 5 s.
+	Heartbeat time.Duration
+	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.
+	AgentWait time.Duration
+	// Margin is how long before the deadline of its task, if there is one, a worker hands its run over to the next slice; default 3 s.
+	Margin time.Duration
+}
+
+// Runner works on runs. It is safe for concurrent use: each task is one attempt at one run.
+type Runner struct {
+	Config
+
+	gates gates
+	held  held
+	// known holds the limits of releases, which change with a restart only.
+	known *lru.Cache[started, limits]
+}
+
+// New returns a runner.
+func New(c Config) *Runner {
+	c.Jobs, c.Timeout = cmp.Or(c.Jobs, 1024), cmp.Or(c.Timeout, time.Hour)
+	if c.FlushDelay == 0 {
+		c.FlushDelay = 2 * time.Millisecond
+	}
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 5 * time.Second
+	}
+	if c.AgentWait == 0 {
+		c.AgentWait = 30 * time.Second
+	}
+	if c.Margin == 0 {
+		c.Margin = 3 * time.Second
+	}
+	return &Runner{Config: c, held: newHeld(), known: lru.New[started, limits](mostKnown)}
+}
+
+// task is the input of a Task state: the step, and the run that it is about.
+type task struct {
+	Step string `json:"step"`
+	run.Task
+	// Error is, for GiveUp, what the last attempt ended with.
+	Error taskError `json:"error"`
+}
+
+// taskError is an error as the machine's Catch notes it.
+type taskError struct {
+	Name string `json:"Error"`
+	// Cause is the error's text, or JSON that holds it when a Lambda function was called.
+	Cause string `json:"Cause"`
+}
+
+// result is the output of a Task state.
+type result struct {
+	Next next `json:"next"`
+	// Due is when the run may begin, for waitFor.
+	Due string `json:"due"`
+}
+
+// next is what the machine does after a step.
+type next string
+
+const (
+	// over: the run is over, or another worker's.
+	over next = "Done"
+	// nextSlice: the run goes on with another worker.
+	nextSlice next = "Work"
+	// waitFor: the run is delayed; a worker is called when it is due.
+	waitFor next = "Wait"
+)
+
+// Task is the workflow.TaskFunc of the run machine.
+func (r *Runner) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
+	var t task
+	if err := json.Unmarshal(input, &t); err != nil {
+		return nil, fmt.Errorf("decode task: %w", err)
+	}
+	var err error
+	answer := result{Next: over}
+	switch t.Step {
+	case "Work":
+		answer, err = r.whenDue(ctx, t.Ref())
+	case "GiveUp":
+		err = r.Runs.Fail(ctx, t.Ref(), t.Error.failure())
+	default:
+		err = fmt.Errorf("the run machine has no step %q", t.Step)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(answer)
+}
+
+// whenDue works on a run, or says when that is possible.
+func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
+	due, waits, err := r.Runs.Due(ctx, ref)
+	if err != nil {
+		return result{}, err
+	}
+	if waits {
+		return result{Next: waitFor, Due: clock.Format(due)}, nil
+	}
+	answer, err := r.work(ctx, ref)
+	if early, ok := errors.AsType[*run.NotDueError](err); ok {
+		return result{Next: waitFor, Due: clock.Format(early.Due)}, nil
+	}
+	return result{Next: answer}, err
+}
+
+// work is one attempt at a run, or as much of it as this task has time for. What a canary could not complete, the active release goes on with at once.
+func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
+	answer, err := r.attempt(ctx, ref, ref.Thread)
+	if errors.Is(err, errCanary) {
+		return r.attempt(ctx, ref, "")
+	}
+	return answer, err
+}
+
+// errCanary says that a canary was not to be had, or ended before its answer did. The run is left to another release.
+var errCanary = errors.New("the canary is unavailable")
+
+// attempt works on a run with the release that serves the thread; "" is for the active one.
+func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next, error) {
+	slice, end := r.slice(ctx)
+	defer end()
+	release, limits, leave, err := r.turn(ctx, slice, ref, thread)
+	if err != nil {
+		return "", err
+	}
+	defer leave()
+	endpoint, done, err := r.acquire(ctx, slice, release)
+	if isAgentUnavailable(err) && onTrial(ctx, r.Deployments, release, thread) {
+		return "", errCanary
+	}
+	if err != nil {
+		return "", err
+	}
+	defer done()
+	// From here on a worker whose time is short still takes the run up, so that each slice is counted and none is for nothing for ever.
+	attempt, err := r.Runs.Claim(ctx, ref, limits.seats)
+	switch {
+	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaits):
+		return over, nil
+	case errors.Is(err, run.ErrAttemptsExhausted):
+		return over, r.Runs.Fail(ctx, ref, run.Failure{Name: errorAttemptsExhausted, Message: fmt.Sprintf(
+			"None of %d attempts could be completed: the agent, or the worker that called it, ended before its answer did.", run.MaxAttempts)})
+	case errors.Is(err, run.ErrNoProgress):
+		return over, r.Runs.TimeOut(ctx, ref, run.Failure{Name: errorNoProgress, Message: fmt.Sprintf(
+			"The agent completed no step in %d slices of work in a row, each as long as this platform lets one be.", run.MaxIdleSlices)})
+	case err != nil:
+		return over, r.failTooLarge(ctx, ref, err)
+	}
+	limited, stop := r.within(slice, attempt, limits.timeout)
+	defer stop()
+	answer, err := r.invoke(ctx, limited, attempt, release, endpoint)
+	if _, full := errors.AsType[*run.TooLargeError](err); full {
+		return over, r.failTooLarge(ctx, ref, err)
+	}
+	switch {
+	case !isAgentUnavailable(err):
+	case r.replaced(ctx, release, thread):
+		answer, err = nextSlice, attempt.HandOver(ctx)
+	case onTrial(ctx, r.Deployments, release, thread):
+		if err = attempt.HandOver(ctx); err == nil {
+			err = errCanary
+		}
+	}
+	if errors.Is(err, run.ErrFenced) {
+		r.Log.DebugContext(ctx, "run was taken from its worker", "run", ref.Run, "attempt", attempt.Run.Attempt)
+		return over, attempt.Abandon(ctx)
+	}
+	return answer, err
+}
+
+// replaced reports whether another release serves by now: the end of one that had drained as long as it may is no failure of its runs, which the other goes on with.
+func (r *Runner) replaced(ctx context.Context, release compute.Ref, thread string) bool {
+	now, err := r.Deployments.Serving(ctx, release.Workspace, release.Deployment, thread)
+	return err == nil && now != release
+}
+
+// onTrial reports whether the release serves the thread only as a canary, beside the active one.
+func onTrial(ctx context.Context, deployments Deployments, release compute.Ref, thread string) bool {
+	active, err := deployments.Serving(ctx, release.Workspace, release.Deployment, "")
+	return thread != "" && err == nil && active != release
+}
+
+func isAgentUnavailable(err error) bool {
+	named, ok := errors.AsType[*workflow.TaskError](err)
+	return ok && named.Name == errorAgentUnavailable
+}
+
+// slice returns the context of the agent's work, which ends when what is left of the task's time is needed to hand the run over.
+func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc) {
+	if deadline, ok := ctx.Deadline(); ok {
+		return context.WithDeadline(ctx, deadline.Add(-r.Margin))
+	}
+	return context.WithCancel(ctx)
+}
+
+// turn waits until this runner may work on one more run of the deployment, and returns the release that serves the thread then.
+func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found limits, leave func(), err error) {
+	for {
+		var restart string
+		if release, restart, err = r.Deployments.ServingSince(ctx, ref.Workspace, ref.Deployment, thread); err != nil {
+			return release, found, nil, unserved(err)
+		}
+		if found, err = r.limits(ctx, started{release, restart}); err != nil {
+			return release, found, nil, err
+		}
+		if leave != nil {
+			return release, found, leave, nil
+		}
+		var waited bool
+		if leave, waited, err = r.gates.enter(slice, release.Workspace+"/"+release.Deployment, r.Jobs); err != nil || !waited {
+			return release, found, leave, err
+		}
+		// Another release may serve by now.
+	}
+}
+
+// unserved is the failure of a run that no release serves.
+func unserved(err error) error {
+	if refused, ok := errors.AsType[*fault.Error](err); ok {
+		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: refused.Message}
+	}
+	return err
+}
+
+// acquire returns the agent of a release. An agent that does not come before the slice's end is unavailable: the machine asks
+// for it again, not endlessly.
+func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compute.Endpoint, func(), error) {
+	wait, cancel := context.WithTimeout(slice, r.AgentWait)
+	defer cancel()
+	endpoint, done, err := r.Target.Acquire(wait, release)
+	var unavailable *compute.UnavailableError
+	if errors.As(err, &unavailable) || (err != nil && ctx.Err() == nil && wait.Err() != nil) {
+		return compute.Endpoint{}, nil, &workflow.TaskError{Name: errorAgentUnavailable, Cause: err.Error()}
+	}
+	if err != nil {
+		return compute.Endpoint{}, nil, fmt.Errorf("acquire release: %w", err)
+	}
+	return endpoint, done, nil
+}
+
+// invoke calls the agent and writes its answer until the run is over or the slice is.
+func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, release compute.Ref, endpoint compute.Endpoint) (next, error) {
+	// Ending this context closes the connection, which is what tells the agent to stop.
+	call, stop := context.WithCancel(slice)
+	defer stop()
+	stream, err := r.ask(call, attempt, release, endpoint)
+	if err != nil {
+		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
+	}
+	answer := &answer{attempt: attempt}
+	events := receive(call, stream)
+	err = r.pump(ctx, answer, events)
+	stop()
+	for range events.queue { // until the reader has let go of the stream
+	}
+	if !errors.Is(err, errAnswered) {
+		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
+	}
+	last, cancel := lastWrite(ctx)
+	defer cancel()
+	return over, attempt.Finish(last, answer.outcome())
+}
+
+// lastPatience is how long an attempt's last write may take when its process is ending.
+const lastPatience = 5 * time.Second
+
+// lastWrite is the context of an attempt's last write, which must also succeed when it is this process that is ending.
+func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
+	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastPatience, cancel) })
+	return last, func() {
+		stop()
+		cancel()
+	}
+}
+
+// endPatience bounds the wait for what an agent's target knows of its end.
+const endPatience = time.Second
+
+// explained is the error of an invocation that broke off, with the reason for which the agent has ended where its target knows one.
+func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
+	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
+		return err
+	}
+	wait, cancel := context.WithTimeout(ctx, endPatience)
+	defer cancel()
+	if why := endpoint.Witness.WhyEnded(wait); why != "" {
+		return &graph.UnavailableError{Err: errors.New(why)}
+	}
+	return err
+}
+
+// cutShort handles what ended an attempt before the agent's answer was complete. What had arrived by then is kept, for the next attempt goes on from it.
+func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (next, error) {
+	var refused *graph.RefusedError
+	var broken *graph.ProtocolError
+	var invalid *updateError
+	var full *run.TooLargeError
+	last, cancel := lastWrite(ctx)
+	defer cancel()
+	switch {
+	case errors.Is(err, run.ErrFenced), errors.As(err, &full):
+		return "", err
+	case errors.As(err, &refused):
+		return over, finishFailed(last, attempt, "AgentRefused", refused.Error())
+	case errors.As(err, &broken):
+		return over, finishFailed(last, attempt, "ContractViolation", broken.Error())
+	case errors.As(err, &invalid):
+		return over, finishFailed(last, attempt, "InvalidUpdate", invalid.Error())
+	}
+	if errors.Is(context.Cause(slice), errTimedOut) {
+		return over, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{
+			Name: errorTimedOut, Message: "The run took longer than its deployment allows.",
+		}})
+	}
+	if errors.Is(slice.Err(), context.DeadlineExceeded) {
+		return nextSlice, attempt.HandOver(last)
+	}
+	if ctx.Err() != nil { // the process is ending: the next one goes on, and this attempt was no failure
+		return "", errors.Join(ctx.Err(), attempt.HandOver(last))
+	}
+	if flushErr := attempt.Flush(last); flushErr != nil {
+		return "", flushErr
+	}
+	if unavailable, ok := errors.AsType[*graph.UnavailableError](err); ok {
+		return "", &workflow.TaskError{Name: errorAgentUnavailable, Cause: unavailable.Error()}
+	}
+	return "", err
+}
+
+// failTooLarge ends a run that has filled its thread. Any other error is returned as it is.
+func (r *Runner) failTooLarge(ctx context.Context, ref run.Ref, err error) error {
+	if full, ok := errors.AsType[*run.TooLargeError](err); ok {
+		return r.Runs.Fail(ctx, ref, *full.Failure())
+	}
+	return err
+}
+
+func finishFailed(ctx context.Context, attempt *run.Attempt, name, message string) error {
+	return attempt.Finish(ctx, run.Outcome{Status: run.Error, Failure: &run.Failure{Name: name, Message: message}})
+}

@@ -1,0 +1,246 @@
+package keys
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func threadPK(workspace, deployment, thread string) string {
+	return deploymentPK(workspace, deployment) + "#T#" + thread
+}
+
+// Thread is the key of a thread, in the partition that also holds its runs, events and checkpoints.
+func Thread(workspace, deployment, thread string) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "THREAD"}
+}
+
+// Partition asks for everything in a thread's partition.
+func Partition(workspace, deployment, thread string) table.Query {
+	return table.Query{PK: threadPK(workspace, deployment, thread)}
+}
+
+const runPrefix = "RUN#"
+
+// Run is the key of a run. Run ids sort by the order in which the runs were created on their thread.
+func Run(workspace, deployment, thread, run string) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: runPrefix + run}
+}
+
+// RunID reads a run's id back from its key.
+func RunID(key table.Key) string { return strings.TrimPrefix(key.SK, runPrefix) }
+
+// RunParts are the ids in a run's key.
+type RunParts struct{ Workspace, Deployment, Thread, Run string }
+
+// RunRequest is the key of what a run was asked for, where that is too large for the run's own item.
+func RunRequest(workspace, deployment, thread, run string) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "REQ#" + run}
+}
+
+// ParseRun reads the ids back from a run's key.
+func ParseRun(key table.Key) (RunParts, error) {
+	parts := strings.Split(key.PK, "#")
+	if len(parts) != 6 || parts[0] != "W" || parts[2] != "D" || parts[4] != "T" || !strings.HasPrefix(key.SK, runPrefix) {
+		return RunParts{}, fmt.Errorf("key %v is not a run's", key)
+	}
+	return RunParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5], Run: RunID(key)}, nil
+}
+
+// AmendedCheckpoint is the key of an earlier checkpoint as it was before a run said anew what became of its tasks.
+func AmendedCheckpoint(workspace, deployment, thread, run string) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "CPB#" + run}
+}
+
+// Runs asks for a thread's runs, oldest first.
+func Runs(workspace, deployment, thread string) table.Query {
+	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: runPrefix}
+}
+
+// RunsAfter asks for a thread's runs that were created after one, oldest first; after may be "".
+func RunsAfter(workspace, deployment, thread, after string) table.Query {
+	if after == "" {
+		return Runs(workspace, deployment, thread)
+	}
+	// "!" makes a sort key that lies directly behind the run's own, "~" one behind those of all runs.
+	return table.Query{PK: threadPK(workspace, deployment, thread), From: runPrefix + after + "!", To: runPrefix + "~"}
+}
+
+// RunsBetween asks for a thread's runs from one to another, both included, oldest first.
+func RunsBetween(workspace, deployment, thread, from, to string) table.Query {
+	return table.Query{PK: threadPK(workspace, deployment, thread), From: runPrefix + from, To: runPrefix + to}
+}
+
+const eventPrefix = "EV#"
+
+// Event is the key of a batch of events; last is the position of its last event.
+func Event(workspace, deployment, thread string, last int64) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%016d", eventPrefix, last)}
+}
+
+// Events asks for the batches that hold events after one position, up to another.
+func Events(workspace, deployment, thread string, after, upTo int64) table.Query {
+	return table.Query{
+		PK:   threadPK(workspace, deployment, thread),
+		From: Event(workspace, deployment, thread, after+1).SK,
+		To:   Event(workspace, deployment, thread, upTo).SK,
+	}
+}
+
+const checkpointPrefix = "CP#"
+
+// Checkpoint is the key of a checkpoint; number counts from 0 along the thread.
+func Checkpoint(workspace, deployment, thread string, number int64) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", checkpointPrefix, number)}
+}
+
+// Checkpoints asks for a thread's checkpoints up to one, newest first.
+func Checkpoints(workspace, deployment, thread string, upTo int64) table.Query {
+	return table.Query{
+		PK:      threadPK(workspace, deployment, thread),
+		From:    checkpointPrefix,
+		To:      Checkpoint(workspace, deployment, thread, upTo).SK,
+		Reverse: true,
+	}
+}
+
+// CheckpointsAfter asks for a thread's checkpoints behind one, oldest first.
+func CheckpointsAfter(workspace, deployment, thread string, number int64) table.Query {
+	return table.Query{
+		PK: threadPK(workspace, deployment, thread), From: Checkpoint(workspace, deployment, thread, number+1).SK, To: checkpointPrefix + "~",
+	}
+}
+
+// CheckpointNumber reads the number back from a checkpoint's key.
+func CheckpointNumber(key table.Key) (int64, error) {
+	number, err := strconv.ParseInt(strings.TrimPrefix(key.SK, checkpointPrefix), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("key %v is not a checkpoint's: %w", key, err)
+	}
+	return number, nil
+}
+
+// CheckpointName is the key of the place of a checkpoint that the agent named; id is the agent's.
+func CheckpointName(workspace, deployment, thread, id string) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "CPID#" + id}
+}
+
+const framePrefix = "FD#"
+
+// Frame is the key of the agent's own form of one of its checkpoints, given by its number.
+func Frame(workspace, deployment, thread string, number int64) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", framePrefix, number)}
+}
+
+// Frames asks for the agent's own forms of its checkpoints up to one, newest first.
+func Frames(workspace, deployment, thread string, upTo int64) table.Query {
+	return table.Query{
+		PK: threadPK(workspace, deployment, thread), From: framePrefix, To: Frame(workspace, deployment, thread, upTo).SK, Reverse: true,
+	}
+}
+
+func keptPrefix(namespace string) string {
+	h := fnv.New128a()
+	h.Write([]byte(namespace))
+	return fmt.Sprintf("FP#%x#", h.Sum(nil))
+}
+
+// KeptFrame is the key of the agent's own form of a lasting subgraph's checkpoint, as it was at the graph's checkpoint with the number.
+func KeptFrame(workspace, deployment, thread, namespace string, number int64) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", keptPrefix(namespace), number)}
+}
+
+// KeptFrames asks for those of a subgraph up to one, newest first.
+func KeptFrames(workspace, deployment, thread, namespace string, upTo int64) table.Query {
+	return table.Query{
+		PK: threadPK(workspace, deployment, thread), From: keptPrefix(namespace),
+		To: KeptFrame(workspace, deployment, thread, namespace, upTo).SK, Reverse: true,
+	}
+}
+
+func sincePrefix(number int64) string { return fmt.Sprintf("FS#%012d#", number) }
+
+// FrameSince is the key of what the agent kept after its checkpoint with the number, before the next; place counts from 1.
+func FrameSince(workspace, deployment, thread string, number, place int64) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%08d", sincePrefix(number), place)}
+}
+
+// FramesSince asks for what the agent kept after one of its checkpoints, oldest first.
+func FramesSince(workspace, deployment, thread string, number int64) table.Query {
+	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: sincePrefix(number)}
+}
+
+// FrameSinceNumber reads back from the key of what the agent kept the number of the checkpoint after which it did.
+func FrameSinceNumber(key table.Key) (int64, error) {
+	parts := strings.Split(key.SK, "#")
+	if len(parts) != 3 || parts[0] != "FS" {
+		return 0, fmt.Errorf("key %v is not that of what an agent kept", key)
+	}
+	return strconv.ParseInt(parts[1], 10, 64)
+}
+
+// CheckpointLog lists the kinds of items that are a thread's state, for copies of it: each query asks for one, oldest first.
+func CheckpointLog(workspace, deployment, thread string) []table.Query {
+	var queries []table.Query
+	for _, prefix := range []string{checkpointPrefix, "CPID#", framePrefix, "FP#", "FS#"} {
+		queries = append(queries, table.Query{PK: threadPK(workspace, deployment, thread), Prefix: prefix})
+	}
+	return queries
+}
+
+// InThread is the key that an item has in another thread's partition.
+func InThread(workspace, deployment, thread string, key table.Key) table.Key {
+	return table.Key{PK: threadPK(workspace, deployment, thread), SK: key.SK}
+}
+
+// busyShards spreads the busy threads of a deployment, as each of its runs makes one.
+const busyShards = 8
+
+// BusyThread places a thread among those of its deployment that have a run in flight.
+func BusyThread(workspace, deployment, thread string) table.Key {
+	h := fnv.New32a()
+	h.Write([]byte(thread))
+	return table.Key{PK: busyPK(workspace, deployment, int(h.Sum32()%busyShards)), SK: thread}
+}
+
+func busyPK(workspace, deployment string, shard int) string {
+	return fmt.Sprintf("%s#BUSY#%d", deploymentPK(workspace, deployment), shard)
+}
+
+// BusyThreads asks for a deployment's threads that have a run in flight, one query for each shard.
+func BusyThreads(workspace, deployment string) []table.Query {
+	queries := make([]table.Query, busyShards)
+	for shard := range queries {
+		queries[shard] = table.Query{Index: table.ByDue, PK: busyPK(workspace, deployment, shard)}
+	}
+	return queries
+}
+
+// ThreadID reads a thread's id back from its place among the busy ones.
+func ThreadID(key table.Key) string { return key.SK }
+
+// leaseShards spreads the leases, so that one busy deployment is not bound to the write rate of one partition.
+const leaseShards = 16
+
+// Lease places a run in flight among those that a timer looks at when due.
+func Lease(run string, due time.Time) table.Key {
+	h := fnv.New32a()
+	h.Write([]byte(run))
+	return table.Key{PK: leasePK(int(h.Sum32() % leaseShards)), SK: clock.Format(due) + "#" + run}
+}
+
+func leasePK(shard int) string { return fmt.Sprintf("LEASES#%02d", shard) }
+
+// Leases asks for the runs whose lease ended by a time, one query for each shard.
+func Leases(dueBy time.Time) []table.Query {
+	queries := make([]table.Query, leaseShards)
+	for shard := range queries {
+		queries[shard] = table.Query{Index: table.ByDue, PK: leasePK(shard), To: clock.Format(dueBy) + "~"}
+	}
+	return queries
+}

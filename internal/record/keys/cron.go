@@ -1,0 +1,69 @@
+package keys
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func cronsPK(workspace, deployment string) string {
+	return deploymentPK(workspace, deployment) + "#CRONS"
+}
+
+// Cron is the key of a cron, in the partition that holds all of its deployment. Ids sort by creation.
+func Cron(workspace, deployment, cron string) table.Key {
+	return table.Key{PK: cronsPK(workspace, deployment), SK: cron}
+}
+
+// Crons asks for a deployment's crons, oldest first.
+func Crons(workspace, deployment string) table.Query {
+	return table.Query{PK: cronsPK(workspace, deployment)}
+}
+
+// CronCount is the key of the count of a deployment's crons, which is bounded.
+func CronCount(workspace, deployment string) table.Key {
+	return table.Key{PK: cronsPK(workspace, deployment) + "#COUNT", SK: "COUNT"}
+}
+
+// CronParts are the ids in a cron's key.
+type CronParts struct{ Workspace, Deployment, Cron string }
+
+// ParseCron reads the ids back from a cron's key.
+func ParseCron(key table.Key) (CronParts, error) {
+	parts := strings.Split(key.PK, "#")
+	if len(parts) != 5 || parts[0] != "W" || parts[2] != "D" || parts[4] != "CRONS" {
+		return CronParts{}, fmt.Errorf("key %v is not a cron's", key)
+	}
+	return CronParts{Workspace: parts[1], Deployment: parts[3], Cron: key.SK}, nil
+}
+
+// dueCronShards spreads the crons that a timer looks at.
+const dueCronShards = 4
+
+// DueCron places a cron among those that a timer looks at when due.
+func DueCron(cron string, due time.Time) table.Key {
+	return table.Key{PK: dueCronsPK(shardOf(cron, dueCronShards)), SK: clock.Format(due) + "#" + cron}
+}
+
+func dueCronsPK(shard int) string { return fmt.Sprintf("DUE-CRONS#%d", shard) }
+
+// DueCrons asks for the crons whose time has come, one query for each shard; the zero time asks for all, the next one first.
+func DueCrons(dueBy time.Time) []table.Query {
+	queries := make([]table.Query, dueCronShards)
+	for shard := range queries {
+		queries[shard] = table.Query{Index: table.ByDue, PK: dueCronsPK(shard)}
+		if !dueBy.IsZero() {
+			queries[shard].To = clock.Format(dueBy) + "~"
+		}
+	}
+	return queries
+}
+
+// DueCronTime reads back when a cron is due.
+func DueCronTime(key table.Key) (time.Time, error) {
+	at, _, _ := strings.Cut(key.SK, "#")
+	return clock.Parse(at)
+}

@@ -1,0 +1,104 @@
+package keys
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// The items of an agent server's store lie in a partition for each first label of their namespaces, so that a deployment is not bound to the write rate of one.
+// Labels are escaped and each ends with "/", so that everything below a namespace has one prefix; the key comes behind "#", which no escaped text holds.
+
+func storePK(workspace, deployment, first string) string {
+	return deploymentPK(workspace, deployment) + "#STORE#" + url.QueryEscape(first)
+}
+
+const (
+	storeItemPrefix      = "I#"
+	storeNamespacePrefix = "N#"
+)
+
+func storePath(labels []string) string {
+	var path strings.Builder
+	for _, label := range labels {
+		path.WriteString(url.QueryEscape(label))
+		path.WriteByte('/')
+	}
+	return path.String()
+}
+
+// StoreItem is the key of an item of the store. A namespace has at least one label.
+func StoreItem(workspace, deployment string, namespace []string, key string) table.Key {
+	return table.Key{
+		PK: storePK(workspace, deployment, namespace[0]), SK: storeItemPrefix + storePath(namespace) + "#" + url.QueryEscape(key),
+	}
+}
+
+// ParseStoreItem reads the namespace and the key of an item back.
+func ParseStoreItem(key table.Key) (namespace []string, itemKey string, err error) {
+	path, last, ok := strings.Cut(strings.TrimPrefix(key.SK, storeItemPrefix), "#")
+	if !ok || !strings.HasPrefix(key.SK, storeItemPrefix) {
+		return nil, "", fmt.Errorf("key %v is not a store item's", key)
+	}
+	if namespace, err = ParseStorePath(path); err != nil {
+		return nil, "", err
+	}
+	if itemKey, err = url.QueryUnescape(last); err != nil {
+		return nil, "", fmt.Errorf("key %v is not a store item's: %w", key, err)
+	}
+	return namespace, itemKey, nil
+}
+
+// ParseStorePath reads a namespace back from the sort key of its entry in the list.
+func ParseStorePath(path string) ([]string, error) {
+	parts := strings.Split(strings.TrimSuffix(path, "/"), "/")
+	for i, part := range parts {
+		label, err := url.QueryUnescape(part)
+		if err != nil {
+			return nil, fmt.Errorf("%q is not the path of a namespace: %w", path, err)
+		}
+		parts[i] = label
+	}
+	return parts, nil
+}
+
+// StoreItemsBelow asks for the items of a namespace and of all below it, by namespace and key.
+func StoreItemsBelow(workspace, deployment string, namespace []string) table.Query {
+	return table.Query{PK: storePK(workspace, deployment, namespace[0]), Prefix: storeItemPrefix + storePath(namespace)}
+}
+
+// StoreItemsOf asks for the items of one namespace, by key.
+func StoreItemsOf(workspace, deployment string, namespace []string) table.Query {
+	return table.Query{PK: storePK(workspace, deployment, namespace[0]), Prefix: storeItemPrefix + storePath(namespace) + "#"}
+}
+
+// StoreNamespace is the key of the note that a namespace has items.
+func StoreNamespace(workspace, deployment string, namespace []string) table.Key {
+	return table.Key{PK: storePK(workspace, deployment, namespace[0]), SK: storeNamespacePrefix + storePath(namespace)}
+}
+
+// StoreNamespaceEntry places a namespace in the list of its deployment's. It is written when the namespace gets its first item.
+func StoreNamespaceEntry(workspace, deployment string, namespace []string) table.Key {
+	return table.Key{PK: deploymentPK(workspace, deployment) + "#STORE", SK: storePath(namespace)}
+}
+
+// StoreNamespaces asks for a deployment's namespaces that begin with some labels, which may be none.
+func StoreNamespaces(workspace, deployment string, prefix []string) table.Query {
+	return table.Query{Index: table.ByList, PK: deploymentPK(workspace, deployment) + "#STORE", Prefix: storePath(prefix)}
+}
+
+// StoreNamespacesAfter asks for a deployment's namespaces behind all that begin with a first label.
+func StoreNamespacesAfter(workspace, deployment, first string) table.Query {
+	query := StoreNamespaces(workspace, deployment, nil)
+	if first != "" {
+		query.From = url.QueryEscape(first) + "0" // which follows "/"
+	}
+	return query
+}
+
+// StorePartition asks for everything below a first label.
+func StorePartition(workspace, deployment, first string) table.Query {
+	return table.Query{PK: storePK(workspace, deployment, first)}
+}

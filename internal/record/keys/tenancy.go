@@ -1,0 +1,58 @@
+package keys
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const workspaceNames = "WORKSPACE-NAMES"
+
+// WorkspaceName reserves a workspace's name. All names share a partition, so that the list of workspaces is one consistent read.
+func WorkspaceName(name string) table.Key { return table.Key{PK: workspaceNames, SK: name} }
+
+// WorkspaceNames asks for all workspaces, by name.
+func WorkspaceNames() table.Query { return table.Query{PK: workspaceNames} }
+
+func membersPK(workspace string) string { return "W#" + workspace + "#MEMBERS" }
+
+// Member is the key of a membership. Its id stands for the user.
+func Member(workspace, id string) table.Key { return table.Key{PK: membersPK(workspace), SK: id} }
+
+// Members asks for a workspace's members.
+func Members(workspace string) table.Query { return table.Query{PK: membersPK(workspace)} }
+
+func keyRecordsPK(workspace string) string { return "W#" + workspace + "#API-KEYS" }
+
+// APIKeyRecord is the key of what is known about an API key, apart from where it is looked up.
+func APIKeyRecord(workspace, id string) table.Key {
+	return table.Key{PK: keyRecordsPK(workspace), SK: id}
+}
+
+// APIKeyRecords asks for what is known about a workspace's API keys, the oldest first.
+func APIKeyRecords(workspace string) table.Query { return table.Query{PK: keyRecordsPK(workspace)} }
+
+func trustRulesPK(workspace string) string { return "W#" + workspace + "#TRUST-RULES" }
+
+// TrustRule is the key of a rule whose tokens a workspace trusts.
+func TrustRule(workspace, id string) table.Key {
+	return table.Key{PK: trustRulesPK(workspace), SK: id}
+}
+
+// TrustRules asks for the rules whose tokens a workspace trusts, the oldest first.
+func TrustRules(workspace string) table.Query { return table.Query{PK: trustRulesPK(workspace)} }
+
+func auditPK(workspace string) string { return "W#" + workspace + "#AUDIT" }
+
+// AuditEntry is the key of an entry of a workspace's audit log. Entry ids sort by time.
+func AuditEntry(workspace, id string) table.Key { return table.Key{PK: auditPK(workspace), SK: id} }
+
+// AuditLog asks for a workspace's audit log, the oldest entry first.
+func AuditLog(workspace string) table.Query { return table.Query{PK: auditPK(workspace)} }
+
+// Answer is the key of the answer to a request that its client may repeat. The client's own key is any text, and becomes a digest here.
+func Answer(workspace, idempotencyKey string) table.Key {
+	digest := sha256.Sum256([]byte(idempotencyKey))
+	return table.Key{PK: "W#" + workspace + "#ANSWER#" + hex.EncodeToString(digest[:]), SK: "ANSWER"}
+}

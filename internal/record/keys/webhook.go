@@ -1,0 +1,80 @@
+package keys
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+func webhooksPK(workspace string) string { return "W#" + workspace + "#WEBHOOKS" }
+
+const webhookPrefix = "WEBHOOK#"
+
+// Webhook is the key of a webhook. A workspace's webhooks share a partition, so that all of them are one consistent read.
+func Webhook(workspace, webhook string) table.Key {
+	return table.Key{PK: webhooksPK(workspace), SK: webhookPrefix + webhook}
+}
+
+// WebhookID reads a webhook's id back from its key.
+func WebhookID(key table.Key) string { return strings.TrimPrefix(key.SK, webhookPrefix) }
+
+// Webhooks asks for a workspace's webhooks, oldest first.
+func Webhooks(workspace string) table.Query {
+	return table.Query{PK: webhooksPK(workspace), Prefix: webhookPrefix}
+}
+
+// WebhookCount is the key of the count of a workspace's webhooks, which is bounded.
+func WebhookCount(workspace string) table.Key {
+	return table.Key{PK: webhooksPK(workspace), SK: "COUNT"}
+}
+
+const webhookDeliveries = "#DELIVERIES"
+
+func webhookPK(workspace, webhook string) string { return "W#" + workspace + "#WEBHOOK#" + webhook }
+
+// WebhookDelivery is the key of a delivery, in the log of a webhook or of what else has messages sent.
+func WebhookDelivery(workspace, log, delivery string) table.Key {
+	return table.Key{PK: webhookPK(workspace, log) + webhookDeliveries, SK: delivery}
+}
+
+// WebhookDeliveries asks for the deliveries of a log, oldest first.
+func WebhookDeliveries(workspace, log string) table.Query {
+	return table.Query{PK: webhookPK(workspace, log) + webhookDeliveries}
+}
+
+// DeliveryParts are the ids in the key of a delivery.
+type DeliveryParts struct{ Workspace, Log, Delivery string }
+
+// ParseWebhookDelivery reads the ids back from the key of a delivery.
+func ParseWebhookDelivery(key table.Key) (DeliveryParts, error) {
+	parts := strings.Split(key.PK, "#")
+	if len(parts) != 5 || parts[0] != "W" || parts[2] != "WEBHOOK" || "#"+parts[4] != webhookDeliveries {
+		return DeliveryParts{}, fmt.Errorf("key %v is not that of a delivery", key)
+	}
+	return DeliveryParts{Workspace: parts[1], Log: parts[3], Delivery: key.SK}, nil
+}
+
+// deliveryShards spreads the deliveries that are under way.
+const deliveryShards = 4
+
+func dueDeliveryPK(shard int) string { return fmt.Sprintf("WEBHOOK-DELIVERIES#%02d", shard) }
+
+// DueDeliveryEntry places a delivery that is not over among those that a timer looks at when due.
+func DueDeliveryEntry(delivery string, due time.Time) table.Key {
+	h := fnv.New32a()
+	h.Write([]byte(delivery))
+	return table.Key{PK: dueDeliveryPK(int(h.Sum32() % deliveryShards)), SK: clock.Format(due) + "#" + delivery}
+}
+
+// DueDeliveries asks for the deliveries that are overdue, one query for each shard.
+func DueDeliveries(dueBy time.Time) []table.Query {
+	queries := make([]table.Query, deliveryShards)
+	for shard := range queries {
+		queries[shard] = table.Query{Index: table.ByDue, PK: dueDeliveryPK(shard), To: clock.Format(dueBy) + "~"}
+	}
+	return queries
+}

@@ -1,0 +1,47 @@
+package record
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Window is the part of a list that a client asks for.
+type Window struct {
+	// Limit is how many are returned at most, Offset how many are left out first.
+	Limit, Offset int
+	// Cursor goes on after the page that it came with; then the offset counts for nothing. What is created or deleted meanwhile moves no page.
+	Cursor string
+}
+
+// Page is a part of a list.
+type Page[T any] struct {
+	Items []T
+	// Cursor asks for what follows, "" at the end.
+	Cursor string
+}
+
+// List returns a window of a query's matches. decode reads an item and says whether it matches; key is the key of what it has read, by which the query is sorted.
+func List[T any](
+	ctx context.Context, t table.Table, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error), key func(T) table.Key,
+) (Page[T], error) {
+	query.Cursor = window.Cursor
+	if _, err := query.Place(); err != nil {
+		return Page[T]{}, fault.Cursor()
+	}
+	wanted := table.Window{Offset: window.Offset, Limit: window.Limit + 1} // one more tells whether there is a next page
+	if window.Cursor != "" {
+		wanted.Offset = 0
+	}
+	found, err := table.Collect(ctx, t, query, wanted, decode)
+	if err != nil {
+		return Page[T]{}, err
+	}
+	if len(found) <= window.Limit {
+		return Page[T]{Items: found}, nil
+	}
+	found = found[:window.Limit]
+	last := key(found[len(found)-1])
+	return Page[T]{Items: found, Cursor: query.CursorAfter(table.Place{Sort: last.SK, Key: last})}, nil
+}

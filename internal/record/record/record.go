@@ -1,0 +1,94 @@
+// Package record holds the envelope that every stored item carries: what it is, which schema wrote it, how often it changed and
+// when. Stores read items through it, so that an unknown kind or a newer schema is an error and never a wrong answer.
+package record
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Schema is the version of the items' layout that this code writes and reads.
+const Schema int64 = 1
+
+// Names of the envelope's attributes.
+const (
+	Kind    = "kind"
+	schema  = "schema"
+	Version = "version"
+	Created = "created"
+	Updated = "updated"
+)
+
+// Attrs returns the envelope of a new item together with its own attributes.
+func Attrs(kind string, now time.Time, own table.Attrs) table.Attrs {
+	at := clock.Format(now)
+	attrs := table.Attrs{Kind: kind, schema: Schema, Version: int64(1), Created: at, Updated: at}
+	maps.Copy(attrs, own)
+	return attrs
+}
+
+// Change returns an update of an item that counts its version up and notes the time.
+func Change(key table.Key, now time.Time, set table.Attrs, condition table.Cond) table.Update {
+	if set == nil {
+		set = table.Attrs{}
+	}
+	set[Updated] = clock.Format(now)
+	return table.Update{Key: key, Set: set, Add: map[string]int64{Version: 1}, If: condition}
+}
+
+// Check returns an error unless the item is of the kind and of a schema that this code knows.
+func Check(item *table.Item, kind string) error {
+	if got := item.Text(Kind); got != kind {
+		return fmt.Errorf("item %v is a %q, want a %q", item.Key, got, kind)
+	}
+	if got := item.Int(schema); got != Schema {
+		return fmt.Errorf("item %v has schema %d, this version reads %d", item.Key, got, Schema)
+	}
+	return nil
+}
+
+// Times returns when the item was created and last updated.
+func Times(item *table.Item) (created, updated time.Time, err error) {
+	if created, err = clock.Parse(item.Text(Created)); err != nil {
+		return created, updated, fmt.Errorf("item %v: %w", item.Key, err)
+	}
+	if updated, err = clock.Parse(item.Text(Updated)); err != nil {
+		return created, updated, fmt.Errorf("item %v: %w", item.Key, err)
+	}
+	return created, updated, nil
+}
+
+// Time returns the time in an attribute that may be missing or "", zero then.
+func Time(item *table.Item, name string) (at time.Time, err error) {
+	if text := item.Text(name); text != "" {
+		if at, err = clock.Parse(text); err != nil {
+			err = fmt.Errorf("item %v: %w", item.Key, err)
+		}
+	}
+	return at, err
+}
+
+// Encode writes a body. The types of this code marshal without error; one that does not is a bug.
+func Encode(v any) []byte {
+	var body bytes.Buffer
+	encoder := json.NewEncoder(&body)
+	encoder.SetEscapeHTML(false) // which makes markup up to six times as long
+	if err := encoder.Encode(v); err != nil {
+		panic(fmt.Sprintf("record: encode %T: %v", v, err))
+	}
+	return bytes.TrimSuffix(body.Bytes(), []byte("\n"))
+}
+
+// Decode reads an item's body into v.
+func Decode(item *table.Item, v any) error {
+	if err := json.Unmarshal(item.Body, v); err != nil {
+		return fmt.Errorf("decode item %v: %w", item.Key, err)
+	}
+	return nil
+}

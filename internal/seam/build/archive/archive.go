@@ -1,0 +1,192 @@
+// Package archive unpacks what clients have uploaded to be built. A tarball is a stranger's: nothing in it may lead out of the directory that it is unpacked into, then or later, and
+// it may not be a small one that becomes a large one.
+package archive
+
+import (
+	"archive/tar"
+	"bufio"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// Limits bound what a tarball may unpack to.
+type Limits struct {
+	// Bytes is the size of all files together, Entries how many files, directories and links there may be.
+	Bytes   int64
+	Entries int
+}
+
+// Default are the limits of a build.
+var Default = Limits{Bytes: 2 << 30, Entries: 100_000}
+
+// Missing is why nothing can be built of what was not uploaded.
+var Missing = build.Fail(build.ReasonSourceNotFound,
+	"nothing was uploaded to the source_tarball_path, or it is not kept any more. PUT the tarball to the upload_url first, or upload it again.")
+
+// Unpack puts the files of a gzip tarball into an empty directory, and returns the digest of the tarball. What is wrong with the tarball is a build.Failure.
+func Unpack(ctx context.Context, tarball io.Reader, tree *os.Root, limits Limits) (digest string, err error) {
+	hash := sha256.New()
+	raw := &source{ctx: ctx, tarball: io.TeeReader(tarball, hash)}
+	u := unpacking{tree: tree, left: limits, limits: limits, links: map[string]bool{}}
+	// The reader of gzip takes what it needs of one that has ReadByte, and no more.
+	buffered := bufio.NewReaderSize(raw, 1<<16)
+	if err := u.all(buffered); err != nil {
+		if raw.err != nil {
+			return "", raw.err
+		}
+		return "", err
+	}
+	if _, err := io.Copy(io.Discard, buffered); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(hash.Sum(nil)), nil
+}
+
+// source tells trouble with reading from trouble with what was read.
+type source struct {
+	ctx     context.Context
+	tarball io.Reader
+	err     error
+}
+
+func (s *source) Read(p []byte) (int, error) {
+	if s.err = context.Cause(s.ctx); s.err != nil {
+		return 0, s.err
+	}
+	n, err := s.tarball.Read(p)
+	if err != nil && !errors.Is(err, io.EOF) {
+		s.err = err
+	}
+	return n, err
+}
+
+type unpacking struct {
+	tree         *os.Root
+	limits, left Limits
+	// links are the symbolic links that were made, by their paths.
+	links map[string]bool
+}
+
+func invalid(format string, args ...any) error {
+	return build.Fail(build.ReasonSourceInvalid, "what was uploaded cannot be unpacked: "+format, args...)
+}
+
+func (u *unpacking) all(tarball io.Reader) error {
+	unzipped, err := gzip.NewReader(tarball)
+	if err != nil {
+		return invalid("it is no gzip tarball (%v).", err)
+	}
+	entries := tar.NewReader(unzipped)
+	for {
+		header, err := entries.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return invalid("it is no gzip tarball, or not a whole one (%v).", err)
+		}
+		if err := u.entry(header, entries); err != nil {
+			return err
+		}
+	}
+}
+
+func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
+	name := path.Clean(header.Name)
+	if header.Typeflag == tar.TypeXGlobalHeader || name == "." {
+		return nil
+	}
+	if !filepath.IsLocal(name) || strings.ContainsRune(name, 0) {
+		return invalid("%q is outside of it.", header.Name)
+	}
+	for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
+		if u.links[parent] {
+			return invalid("%q is behind the link %q.", header.Name, parent)
+		}
+	}
+	if u.left.Entries--; u.left.Entries < 0 {
+		return build.Fail(build.ReasonSourceTooLarge, "what was uploaded has more than the %d files that it may.", u.limits.Entries)
+	}
+	err := u.make(name, header, content)
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, fs.ErrInvalid) || errors.Is(err, syscall.ENOTDIR) {
+		return invalid("it has %q twice, or beside what it would be in.", header.Name)
+	}
+	return err
+}
+
+func (u *unpacking) make(name string, header *tar.Header, content io.Reader) error {
+	if header.Typeflag == tar.TypeDir {
+		return u.tree.MkdirAll(name, 0o700)
+	}
+	if err := u.tree.MkdirAll(path.Dir(name), 0o700); err != nil {
+		return err
+	}
+	switch header.Typeflag {
+	case tar.TypeReg:
+		return u.file(name, header, content)
+	case tar.TypeSymlink:
+		if !staysInside(name, header.Linkname) {
+			return invalid("the link %q leads out of it.", header.Name)
+		}
+		u.links[name] = true
+		return u.tree.Symlink(header.Linkname, name)
+	default:
+		return invalid("%q is neither a file, nor a directory, nor a symbolic link.", header.Name)
+	}
+}
+
+func (u *unpacking) file(name string, header *tar.Header, content io.Reader) error {
+	if u.left.Bytes -= header.Size; u.left.Bytes < 0 {
+		return build.Fail(build.ReasonSourceTooLarge, "what was uploaded unpacks to more than the %d MB that it may.", u.limits.Bytes>>20)
+	}
+	file, err := u.tree.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, header.FileInfo().Mode().Perm()&0o755|0o600)
+	if err != nil {
+		return err
+	}
+	written := &sink{Writer: file}
+	_, err = io.Copy(written, content)
+	if closed := file.Close(); err == nil || written.err != nil {
+		return errors.Join(err, closed)
+	}
+	return invalid("it is not a whole tarball (%v).", err)
+}
+
+// sink tells trouble with writing from trouble with what is written.
+type sink struct {
+	io.Writer
+	err error
+}
+
+func (s *sink) Write(p []byte) (int, error) {
+	n, err := s.Writer.Write(p)
+	s.err = err
+	return n, err
+}
+
+// staysInside tells whether a link leads to somewhere in the tree, whatever other links are there. As nothing is behind a link, the steps up are those that they seem to be; a
+// step up further on could be one from where another link leads.
+func staysInside(name, target string) bool {
+	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
+		return false
+	}
+	down := false
+	for step := range strings.SplitSeq(target, "/") {
+		if step == ".." && down {
+			return false
+		}
+		down = down || step != ".." && step != "." && step != ""
+	}
+	return true
+}

@@ -1,0 +1,296 @@
+package codebuild
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/codebuild"
+	"github.com/aws/aws-sdk-go-v2/service/codebuild/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/repository"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// Config is what a Builder needs. Those values that have a default, which is named at each, may be zero.
+type Config struct {
+	// AWS holds region, credentials and, for tests, an endpoint.
+	AWS aws.Config
+	// Table knows which build belongs to a revision.
+	Table table.Table
+	// NamePrefix begins the names of secrets.
+	NamePrefix string
+	// Project is the name of the CodeBuild project, ECRRepository the URI of the repository that it may push to.
+	Project, ECRRepository string
+	// Uploads says where the tarballs are that are built in place of repositories; nil has none.
+	Uploads Uploads
+	// LogGroup is where builds write what they print, each to streams that begin with its revision; "" leaves that to the project.
+	LogGroup string
+	// Tools is the ARN of the Lambda layer with the program that the script needs (cmd/slipway-recipe).
+	Tools string
+	// Registry has the images that Python and Node agents' are made from (the copies of Docker's official ones in ECR's public gallery), BaseImage is that of all others (Amazon
+	// Linux 2023, as the images of CodeBuild are).
+	Registry, BaseImage string
+	// Timeout is how long a build may take once it has begun (15 min).
+	Timeout time.Duration
+	// After is for the time between two polls (time.After).
+	After func(time.Duration) <-chan time.Time
+}
+
+// Uploads knows where uploads are. Package upload/s3 has one.
+type Uploads interface {
+	// URI is the s3:// address of an upload.
+	URI(ref upload.Ref) string
+}
+
+// Builder implements build.Builder.
+type Builder struct {
+	cfg     Config
+	builds  *codebuild.Client
+	images  *ecr.Client
+	secrets *secretsmanager.Client
+}
+
+var _ build.Builder = (*Builder)(nil)
+
+const (
+	defaultRegistry  = "public.ecr.aws/docker/library"
+	defaultBaseImage = "public.ecr.aws/amazonlinux/amazonlinux:2023"
+	// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the service.
+	maxAttempts = 6
+	// firstPoll and lastPoll bound the time between two looks at a build.
+	firstPoll, lastPoll = time.Second, 8 * time.Second
+	// stopLimit is how long Remove waits for a build to stop. After that it ends with an error, and is to be repeated.
+	stopLimit = 20 * time.Second
+	// margin is what CodeBuild gives the script on top of Timeout, for what is not the repository's work; queueLimit is how long a build may wait.
+	margin, queueLimit = 15 * time.Minute, time.Hour
+)
+
+// New returns a builder. It sends nothing.
+func New(cfg Config) (*Builder, error) {
+	for name, missing := range map[string]bool{
+		"table": cfg.Table == nil, "name prefix": cfg.NamePrefix == "", "project": cfg.Project == "", "image repository": cfg.ECRRepository == "",
+		"layer with tools": cfg.Tools == "",
+	} {
+		if missing {
+			return nil, fmt.Errorf("open codebuild builder: there is no %s", name)
+		}
+	}
+	cfg.Registry = cmp.Or(cfg.Registry, defaultRegistry)
+	cfg.BaseImage = cmp.Or(cfg.BaseImage, defaultBaseImage)
+	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
+	cfg.AWS.RetryMaxAttempts = cmp.Or(cfg.AWS.RetryMaxAttempts, maxAttempts)
+	if cfg.After == nil {
+		cfg.After = time.After
+	}
+	return &Builder{
+		cfg: cfg, builds: codebuild.NewFromConfig(cfg.AWS), images: ecr.NewFromConfig(cfg.AWS), secrets: secretsmanager.NewFromConfig(cfg.AWS),
+	}, nil
+}
+
+// Start starts the build of a revision, unless one runs or has succeeded. One that is in CodeBuild's queue gets the credentials anew.
+func (b *Builder) Start(ctx context.Context, spec build.Spec) error {
+	if !id.Valid(spec.Revision) {
+		return fmt.Errorf("start build: revision %q is not an id", spec.Revision)
+	}
+	if err := b.start(ctx, spec); err != nil {
+		return fmt.Errorf("start build of revision %s: %w", spec.Revision, err)
+	}
+	return nil
+}
+
+func (b *Builder) start(ctx context.Context, spec build.Spec) error {
+	note, err := b.read(ctx, spec.Revision)
+	if err != nil {
+		return err
+	}
+	if note.build != "" {
+		begun, err := b.find(ctx, note)
+		if err != nil || b.succeeded(begun) {
+			return err
+		}
+		if inProgress(begun) {
+			return b.renewCredentials(ctx, spec, note, begun)
+		}
+	}
+	failure := ""
+	from, err := b.sources(spec)
+	repo := from.repo
+	if refused, ok := errors.AsType[*build.Failure](err); ok {
+		failure = refused.Message
+	} else if err != nil {
+		return err
+	}
+	if note, err = b.begin(ctx, spec.Revision, note, repo.Given(), failure); err != nil || failure != "" {
+		return err
+	}
+	if repo.Given() {
+		if err := b.storeCredentials(ctx, spec, repo.Pair()); err != nil {
+			return err
+		}
+	}
+	input, err := b.input(spec, from, note)
+	if err != nil {
+		return err
+	}
+	started, err := b.builds.StartBuild(ctx, input)
+	if err != nil {
+		return err
+	}
+	return b.started(ctx, spec.Revision, note, aws.ToString(started.Build.Id))
+}
+
+// sources are where a build gets what it builds: a repository, or the address of a tarball and when that was begun to be uploaded.
+type sources struct {
+	repo     repository.Repository
+	tarball  string
+	uploaded time.Time
+}
+
+func (b *Builder) sources(spec build.Spec) (sources, error) {
+	if spec.Tarball == "" {
+		repo, err := repository.Parse(spec)
+		return sources{repo: repo}, err
+	}
+	ref, ok := upload.ParseOf(spec.Workspace, spec.Deployment, spec.Tarball)
+	if !ok || b.cfg.Uploads == nil {
+		return sources{}, fmt.Errorf("%q is no upload of deployment %s that is kept here", spec.Tarball, spec.Deployment)
+	}
+	return sources{tarball: b.cfg.Uploads.URI(ref), uploaded: id.Time(ref.Upload)}, nil
+}
+
+// find returns the build of a note; nil when CodeBuild does not know it any more.
+func (b *Builder) find(ctx context.Context, note note) (*types.Build, error) {
+	found, err := b.builds.BatchGetBuilds(ctx, &codebuild.BatchGetBuildsInput{Ids: []string{note.build}})
+	if err != nil || len(found.Builds) == 0 {
+		return nil, err
+	}
+	return &found.Builds[0], nil
+}
+
+func inProgress(b *types.Build) bool { return b != nil && b.BuildStatus == types.StatusTypeInProgress }
+
+// succeeded tells whether the build has made an image.
+func (b *Builder) succeeded(ended *types.Build) bool {
+	result, err := b.resultOf(ended)
+	return err == nil && result.State == build.Succeeded
+}
+
+// Await looks at the build at growing intervals until it has ended.
+func (b *Builder) Await(ctx context.Context, revision string) (build.Result, error) {
+	if !id.Valid(revision) {
+		return build.Result{}, fmt.Errorf("await build: revision %q is not an id", revision)
+	}
+	for pause := firstPoll; ; pause = min(pause*3/2, lastPoll) {
+		result, err := b.look(ctx, revision)
+		switch {
+		case isOver(ctx, err):
+			return build.Result{State: build.Running}, nil
+		case err != nil:
+			return build.Result{}, fmt.Errorf("await build of revision %s: %w", revision, err)
+		case result.State != build.Running:
+			return result, nil
+		}
+		select {
+		case <-b.cfg.After(pause):
+		case <-ctx.Done():
+			return build.Result{State: build.Running}, nil
+		}
+	}
+}
+
+// isOver tells whether the caller's time has ended, which is also what an error means that comes at the very end: connections know the deadline too, and
+// may notice it first.
+func isOver(ctx context.Context, err error) bool {
+	deadline, ok := ctx.Deadline()
+	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
+}
+
+// look returns the build's result as it is now. One that has ended needs its secret no more.
+func (b *Builder) look(ctx context.Context, revision string) (build.Result, error) {
+	note, err := b.read(ctx, revision)
+	if err != nil {
+		return build.Result{}, err
+	}
+	if note.failure != "" {
+		return build.Result{State: build.Failed, Reason: build.ReasonRepoUnreachable, Message: note.failure}, nil
+	}
+	if note.build == "" {
+		return build.Result{State: build.Absent}, nil
+	}
+	found, err := b.find(ctx, note)
+	if err != nil || inProgress(found) {
+		return build.Result{State: build.Running}, err
+	}
+	if note.secret {
+		if err := errors.Join(b.deleteCredentials(ctx, revision), b.forgetSecret(ctx, revision, note)); err != nil {
+			return build.Result{}, err
+		}
+	}
+	return b.resultOf(found)
+}
+
+// Remove stops the build if it still runs and deletes its image, its secret and the note of it.
+func (b *Builder) Remove(ctx context.Context, revision string) error {
+	if !id.Valid(revision) {
+		return fmt.Errorf("remove build: revision %q is not an id", revision)
+	}
+	if err := b.remove(ctx, revision); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	return nil
+}
+
+func (b *Builder) remove(ctx context.Context, revision string) error {
+	note, err := b.read(ctx, revision)
+	if err != nil || note.attempt == 0 {
+		return err
+	}
+	if err := b.stop(ctx, note); err != nil {
+		return err
+	}
+	if err := b.deleteImages(ctx, revision, note.attempt); err != nil {
+		return err
+	}
+	if note.secret {
+		if err := b.deleteCredentials(ctx, revision); err != nil {
+			return err
+		}
+	}
+	return b.erase(ctx, revision)
+}
+
+// stop ends the build and waits for it: one that still stops might push its image after that was deleted.
+func (b *Builder) stop(ctx context.Context, note note) error {
+	if note.build == "" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, stopLimit, errors.New("the build has not stopped yet"))
+	defer cancel()
+	found, err := b.find(ctx, note)
+	if err != nil || !inProgress(found) {
+		return err
+	}
+	if _, err := b.builds.StopBuild(ctx, &codebuild.StopBuildInput{Id: aws.String(note.build)}); err != nil {
+		return err
+	}
+	for pause := firstPoll; inProgress(found); pause = min(pause*3/2, lastPoll) {
+		if found, err = b.find(ctx, note); err != nil || !inProgress(found) {
+			return err
+		}
+		select {
+		case <-b.cfg.After(pause):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}

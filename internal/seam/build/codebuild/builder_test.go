@@ -1,0 +1,406 @@
+//go:build moto
+
+package codebuild_test
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// wantState checks what Await says at once.
+func wantState(t *testing.T, b *codebuild.Builder, revision string, want build.State) build.Result {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	got, err := b.Await(ctx, revision)
+	if err != nil || got.State != want {
+		t.Fatalf("Await: got %+v, %v; want %s", got, err, want)
+	}
+	return got
+}
+
+func TestABuildIsDoneOnce(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+	wantState(t, b, spec.Revision, build.Absent)
+	var callers sync.WaitGroup
+	for range 10 {
+		callers.Go(func() {
+			if err := b.Start(t.Context(), spec); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	callers.Wait()
+	first := wantState(t, b, spec.Revision, build.Succeeded)
+	must(t, b.Start(t.Context(), spec))
+	if diff := cmp.Diff(first, wantState(t, b, spec.Revision, build.Succeeded)); diff != "" {
+		t.Errorf("the second time (-first +second):\n%s", diff)
+	}
+	if len(a.builds) != 1 {
+		t.Errorf("%d builds ran, want one", len(a.builds))
+	}
+}
+
+// TestBuildsPrintToTheirRevision looks at where CodeBuild is asked to write what a build prints: its streams begin with the id of the revision.
+func TestBuildsPrintToTheirRevision(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder(func(c *codebuild.Config) { c.LogGroup = "/slipway/builds" })
+	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+	must(t, b.Start(t.Context(), spec))
+	wantState(t, b, spec.Revision, build.Succeeded)
+	want := `"logsConfigOverride":{"cloudWatchLogs":{"groupName":"/slipway/builds","status":"ENABLED","streamName":"` + spec.Revision + `"}}`
+	if !strings.Contains(a.requests[0], want) {
+		t.Errorf("the request is %s\nwithout %s", a.requests[0], want)
+	}
+}
+
+func TestAFailedBuildIsTriedAnew(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("false")})
+	spec := newSpec(serveGit(t, repo, ""))
+	wantFailure(t, b, spec, build.ReasonBuildCommandFailed)
+	repo.Commit(map[string]string{"framework.json": framework("true")})
+	if got := end(t, b, spec); got.State != build.Succeeded {
+		t.Errorf("got %+v", got)
+	}
+	if calls := read(t, a.calls); !strings.Contains(calls, "--tag "+repository+":"+spec.Revision+"-2 ") {
+		t.Errorf("the second attempt has no tag of its own:\n%s", calls)
+	}
+	must(t, b.Remove(t.Context(), spec.Revision))
+	if len(a.pushed) > 0 {
+		t.Errorf("images are left: %v", a.pushed)
+	}
+}
+
+// slow is a repository whose build lasts until a file is there.
+func slow(t *testing.T) (spec build.Spec, release func()) {
+	t.Helper()
+	gate := filepath.Join(t.TempDir(), "gate")
+	open(t, filepath.Dir(gate))
+	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("until test -e " + gate + "; do sleep 0.05; done")})
+	return newSpec(serveGit(t, repo, "")), func() { must(t, os.WriteFile(gate, nil, 0o644)) }
+}
+
+func TestAwaitReturnsWhenItsTimeIsOver(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec, release := slow(t)
+	must(t, b.Start(t.Context(), spec))
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	short, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	for _, ctx := range []context.Context{over, short} {
+		if got, err := b.Await(ctx, spec.Revision); err != nil || got.State != build.Running {
+			t.Errorf("got %+v, %v; want running", got, err)
+		}
+	}
+	release()
+	wantState(t, b, spec.Revision, build.Succeeded)
+}
+
+func TestRemove(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec, release := slow(t)
+	spec.Credentials = "me:hunter2"
+	must(t, b.Remove(t.Context(), spec.Revision))
+	must(t, b.Start(t.Context(), spec))
+	must(t, b.Remove(t.Context(), spec.Revision))
+	for _, r := range a.builds {
+		<-r.ended
+		if r.status != "STOPPED" {
+			t.Errorf("the build is %s", r.status)
+		}
+	}
+	wantState(t, b, spec.Revision, build.Absent)
+	if len(a.secrets) > 0 {
+		t.Errorf("secrets are left: %v", a.secrets)
+	}
+	release()
+	if got := end(t, b, spec); got.State != build.Succeeded || !a.pushed[spec.Revision] {
+		t.Errorf("again: got %+v", got)
+	}
+	must(t, b.Remove(t.Context(), spec.Revision))
+	must(t, b.Remove(t.Context(), spec.Revision))
+	wantState(t, b, spec.Revision, build.Absent)
+	if len(a.pushed) > 0 {
+		t.Errorf("images are left: %v", a.pushed)
+	}
+}
+
+// TestABuildInTheQueueGetsItsCredentialsAnew starts one again while it waits, and while it runs.
+func TestABuildInTheQueueGetsItsCredentialsAnew(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec, release := slow(t)
+	spec.Credentials = "me:first"
+	must(t, b.Start(t.Context(), spec))
+	for _, c := range []struct{ phase, credentials, want string }{
+		{"QUEUED", "me:second", "me:second"}, {"BUILD", "me:third", "me:second"},
+	} {
+		a.mu.Lock()
+		for _, r := range a.builds {
+			r.phase = c.phase
+		}
+		a.mu.Unlock()
+		spec.Credentials = c.credentials
+		must(t, b.Start(t.Context(), spec))
+		a.mu.Lock()
+		for _, held := range a.secrets {
+			if held != c.want {
+				t.Errorf("in phase %s the secret is %q, want %q", c.phase, held, c.want)
+			}
+		}
+		if len(a.builds) != 1 || len(a.secrets) != 1 {
+			t.Errorf("%d builds and %d secrets, want one of each", len(a.builds), len(a.secrets))
+		}
+		a.mu.Unlock()
+	}
+	release()
+	wantState(t, b, spec.Revision, build.Succeeded)
+}
+
+// TestAStartThatWasCutOff loses the answer of StartBuild, then what was written after it.
+func TestAStartThatWasCutOff(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	spec, release := slow(t)
+	tb := &failing{Table: openTable(t), writes: 1}
+	b := a.builder(func(c *codebuild.Config) { c.Table = tb })
+	if err := b.Start(t.Context(), spec); err == nil {
+		t.Fatal("Start: got no error")
+	}
+	wantState(t, b, spec.Revision, build.Absent)
+	tb.writes = 100
+	must(t, b.Start(t.Context(), spec))
+	release()
+	wantState(t, b, spec.Revision, build.Succeeded)
+	if len(a.builds) != 1 {
+		t.Errorf("%d builds ran, want one", len(a.builds))
+	}
+}
+
+// failing is a table that takes so many transactions and no more.
+type failing struct {
+	table.Table
+	writes int
+}
+
+func (f *failing) Transact(ctx context.Context, writes ...table.Write) error {
+	if f.writes--; f.writes < 0 {
+		return context.DeadlineExceeded
+	}
+	return f.Table.Transact(ctx, writes...)
+}
+
+// TestAStartThatIsOvertakenByRemove removes the build between StartBuild and the note of it.
+func TestAStartThatIsOvertakenByRemove(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec, _ := slow(t)
+	spec.Credentials = "me:hunter2"
+	a.refuse = func(operation string) (int, string, string) {
+		if operation == "StartBuild" {
+			must(t, b.Remove(t.Context(), spec.Revision))
+		}
+		return 0, "", ""
+	}
+	if err := b.Start(t.Context(), spec); err == nil || !strings.Contains(err.Error(), "was removed while") {
+		t.Fatalf("Start: got %v", err)
+	}
+	for _, r := range a.builds {
+		<-r.ended
+	}
+	if len(a.secrets) > 0 {
+		t.Errorf("secrets are left: %v", a.secrets)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		operation string
+		status    int
+		code      string
+		words     string
+	}{
+		"start":  {"StartBuild", 400, "AccessDeniedException", "is not authorized to perform: codebuild:StartBuild"},
+		"full":   {"StartBuild", 400, "AccountLimitExceededException", "Cannot have more than 1 builds in queue for the account"},
+		"look":   {"BatchGetBuilds", 400, "AccessDeniedException", "is not authorized to perform: codebuild:BatchGetBuilds"},
+		"secret": {"CreateSecret", 400, "InvalidRequestException", "You can't create this secret because a secret with this name is already scheduled for deletion."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			a := newAccount(t)
+			a.refuse = func(operation string) (int, string, string) {
+				if operation == c.operation {
+					return c.status, c.code, c.words
+				}
+				return 0, "", ""
+			}
+			b := a.builder()
+			spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+			spec.Credentials = "me:hunter2"
+			err := b.Start(t.Context(), spec)
+			if err == nil {
+				_, err = b.Await(t.Context(), spec.Revision)
+			}
+			if err == nil || !strings.Contains(err.Error(), c.words) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// TestThrottlingPasses lets each operation be refused once.
+func TestThrottlingPasses(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	refused := map[string]bool{}
+	a.refuse = func(operation string) (int, string, string) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if refused[operation] {
+			return 0, "", ""
+		}
+		refused[operation] = true
+		if len(refused)%2 == 0 {
+			return http.StatusInternalServerError, "InternalServiceError", ""
+		}
+		return http.StatusBadRequest, "ThrottlingException", "Rate exceeded"
+	}
+	b := a.builder()
+	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+	spec.Credentials = "me:hunter2"
+	if got := end(t, b, spec); got.State != build.Succeeded {
+		t.Errorf("got %+v", got)
+	}
+	must(t, b.Remove(t.Context(), spec.Revision))
+}
+
+// TestEndsThatCodeBuildDecides sets the status of a build.
+func TestEndsThatCodeBuildDecides(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	repo := buildtest.NewRepo(t, map[string]string{"framework.json": framework("")})
+	url := serveGit(t, repo, "")
+	for status, c := range map[string]struct {
+		state  build.State
+		reason string
+		err    string
+	}{
+		"TIMED_OUT": {build.Failed, build.ReasonBuildTimeout, ""},
+		"STOPPED":   {build.Absent, "", ""},
+		"FAULT":     {"", "", "ended as FAULT: BUILD: COMMAND_EXECUTION_ERROR Error while executing command"},
+		"FAILED":    {"", "", "ended as FAILED"},
+		"nothing":   {"", "", "has exported no image"},
+	} {
+		spec := newSpec(url)
+		end(t, b, spec)
+		a.mu.Lock()
+		for _, r := range a.builds {
+			if r.tag == spec.Revision {
+				r.status = status
+				r.variables = nil
+				if status == "nothing" {
+					r.status = "SUCCEEDED"
+				}
+			}
+		}
+		a.mu.Unlock()
+		got, err := b.Await(t.Context(), spec.Revision)
+		switch {
+		case c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)):
+			t.Errorf("%s: got %v, want an error with %q", status, err, c.err)
+		case c.err == "" && (err != nil || got.State != c.state || got.Reason != c.reason):
+			t.Errorf("%s: got %+v, %v", status, got, err)
+		}
+		must(t, b.Start(t.Context(), spec))
+		wantState(t, b, spec.Revision, build.Succeeded)
+	}
+}
+
+// TestABrokenScriptIsAFault lets docker fail, which no repository is to blame for.
+func TestABrokenScriptIsAFault(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte("#!/bin/sh\nexit 1\n"), 0o755))
+	b := a.builder()
+	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+	must(t, b.Start(t.Context(), spec))
+	if got, err := b.Await(t.Context(), spec.Revision); err == nil || !strings.Contains(err.Error(), "ended as FAILED") {
+		t.Errorf("got %+v, %v", got, err)
+	}
+}
+
+func TestWhatIsNotAnIDIsRefused(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	b := a.builder()
+	spec := newSpec("https://git.test/a")
+	spec.Revision = "../up"
+	_, err := b.Await(t.Context(), spec.Revision)
+	for _, err := range []error{b.Start(t.Context(), spec), err, b.Remove(t.Context(), spec.Revision)} {
+		if err == nil {
+			t.Error("got no error")
+		}
+	}
+	if got := a.operations(); got != "" {
+		t.Errorf("called %s", got)
+	}
+}
+
+func TestNewSaysWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	if _, err := codebuild.New(codebuild.Config{}); err == nil || !strings.Contains(err.Error(), "there is no ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestActionsAreThoseThatAreCalled reads the package's own source.
+func TestActionsAreThoseThatAreCalled(t *testing.T) {
+	t.Parallel()
+	services := map[string]string{"builds": "codebuild", "images": "ecr", "secrets": "secretsmanager"}
+	called := []string{"secretsmanager:TagResource"}
+	files, err := filepath.Glob("*.go")
+	must(t, err)
+	for _, file := range files {
+		if strings.HasSuffix(file, "_test.go") {
+			continue
+		}
+		for _, call := range regexp.MustCompile(`\.(builds|images|secrets)\.([A-Z]\w+)\(ctx`).FindAllStringSubmatch(read(t, file), -1) {
+			called = append(called, services[call[1]]+":"+call[2])
+		}
+	}
+	slices.Sort(called)
+	if diff := cmp.Diff(slices.Compact(called), codebuild.Actions); diff != "" {
+		t.Errorf("actions (-called +listed):\n%s", diff)
+	}
+}

@@ -1,0 +1,463 @@
+//go:build moto
+
+package codebuild_test
+
+import (
+	"archive/zip"
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cgi"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+)
+
+const (
+	prefix     = "slipway-test"
+	project    = "slipway-test-build"
+	repository = "123456789012.dkr.ecr.eu-central-1.amazonaws.com/slipway-test"
+	// uploadBucket is where uploads are: in the directory of images.
+	uploadBucket = "slipway-uploads"
+
+	layer = "arn:aws:lambda:eu-central-1:123456789012:layer:slipway-test-build-tools:1"
+)
+
+// tools is the archive that the layer is.
+var tools string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "tools-")
+	if err == nil {
+		tools = filepath.Join(dir, "tools.zip")
+		err = packTools(dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	code := m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// packTools builds the program of the layer.
+func packTools(dir string) error {
+	program := filepath.Join(dir, "slipway-recipe")
+	build := exec.Command("go", "build", "-o", program, "../../../cmd/slipway-recipe")
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := build.Run(); err != nil {
+		return err
+	}
+	binary, err := os.ReadFile(program)
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	archive := zip.NewWriter(&packed)
+	file, err := archive.Create("slipway-recipe")
+	if err != nil {
+		return err
+	}
+	_, err = file.Write(binary)
+	return errors.Join(err, archive.Close(), os.WriteFile(tools, packed.Bytes(), 0o644))
+}
+
+// account is an AWS account as far as the builder needs one: a CodeBuild that runs build specifications with bash, a Secrets Manager, and a registry.
+// It speaks the protocols of the real services, whose words of refusal are in the tests.
+type account struct {
+	t   *testing.T
+	url string
+	// bin holds a docker and an aws; calls is what docker was called with, images what it has built.
+	bin, calls, images string
+
+	mu      sync.Mutex
+	builds  map[string]*run
+	tokens  map[string]string
+	secrets map[string]string
+	pushed  map[string]bool
+	// called are the names of all operations, requests the bodies of StartBuild.
+	called   []string
+	requests []string
+	// refuse answers an operation in place of the account, when it returns a status.
+	refuse func(operation string) (status int, code, message string)
+}
+
+// run is one build.
+type run struct {
+	cancel context.CancelFunc
+	// phase is what the account says that it is in.
+	phase string
+	// ended is closed at the end.
+	ended     chan struct{}
+	status    string
+	tag       string
+	variables map[string]string
+}
+
+func newAccount(t *testing.T) *account {
+	t.Helper()
+	a := &account{
+		t: t, bin: t.TempDir(), images: t.TempDir(), builds: map[string]*run{}, tokens: map[string]string{}, secrets: map[string]string{},
+		pushed: map[string]bool{}, refuse: func(string) (int, string, string) { return 0, "", "" },
+	}
+	a.calls = filepath.Join(a.bin, "calls")
+	must(t, os.WriteFile(a.calls, nil, 0o600))
+	must(t, os.WriteFile(filepath.Join(a.bin, "aws"), []byte(`#!/bin/sh
+echo "aws $*" >>"$CALLS"
+case $2 in
+  get-layer-version-by-arn) echo "file://`+tools+`" ;;
+  head-object) [ -e "$IMAGES/$6" ] || { echo 'An error occurred (404) when calling the HeadObject operation: Not Found' >&2; exit 254; }; stat -c %s "$IMAGES/$6" ;;
+  cp) cp "$IMAGES/${4#s3://`+uploadBucket+`/}" "$5" ;;
+  *) echo password ;;
+esac
+`), 0o755))
+	must(t, os.WriteFile(filepath.Join(a.bin, "docker"), []byte(`#!/bin/bash
+echo "docker $*" >>"$CALLS"
+case $1 in
+  login) read -r word; echo "password $word" >>"$CALLS" ;;
+  build) while [ $# -gt 1 ]; do [ "$1" = --file ] && cp "$2" "$IMAGES/Dockerfile"; shift; done; cp -a "$1" "$IMAGES/context"
+    [ ! -e "$IMAGES/said" ] || { cat "$IMAGES/said"; exit 3; } ;;
+  image) echo '["elsewhere@sha256:1","`+repository+`@sha256:2"]' ;;
+esac
+`), 0o755))
+	server := httptest.NewServer(a)
+	a.url = server.URL
+	t.Cleanup(func() {
+		a.mu.Lock()
+		runs := a.builds
+		a.mu.Unlock()
+		for _, r := range runs {
+			r.cancel()
+			<-r.ended
+		}
+		server.Close()
+	})
+	return a
+}
+
+// awsConfig is how to reach services that answer at the URL.
+func awsConfig(url string) aws.Config {
+	return aws.Config{
+		Region: "eu-central-1", BaseEndpoint: aws.String(url),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "key", SecretAccessKey: "secret"}, nil
+		}),
+	}
+}
+
+// builder returns a builder of the account that polls often.
+func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder {
+	a.t.Helper()
+	cfg := codebuild.Config{
+		AWS: awsConfig(a.url), Table: openTable(a.t), NamePrefix: prefix, Project: project, ECRRepository: repository, Tools: layer,
+		Uploads: s3.New(awsConfig(a.url), uploadBucket),
+		After:   func(time.Duration) <-chan time.Time { return time.After(20 * time.Millisecond) },
+	}
+	for _, c := range change {
+		c(&cfg)
+	}
+	b, err := codebuild.New(cfg)
+	must(a.t, err)
+	return b
+}
+
+func openTable(t *testing.T) table.Table {
+	t.Helper()
+	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
+	must(t, err)
+	t.Cleanup(func() { must(t, tb.Close()) })
+	return tb
+}
+
+func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	var body json.RawMessage
+	if err := json.NewDecoder(r.Body).Decode(&body); errors.Is(err, io.ErrUnexpectedEOF) || r.Context().Err() != nil {
+		return // a caller whose time is over leaves in the middle of its request
+	} else if err != nil {
+		a.t.Error(err)
+	}
+	a.mu.Lock()
+	a.called = append(a.called, operation)
+	refuse := a.refuse
+	a.mu.Unlock()
+	if status, code, message := refuse(operation); status != 0 {
+		refused(w, status, code, message)
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	serve, ok := map[string]func(http.ResponseWriter, json.RawMessage){
+		"StartBuild": a.startBuild, "BatchGetBuilds": a.getBuilds, "StopBuild": a.stopBuild, "BatchDeleteImage": a.deleteImage,
+		"CreateSecret": a.createSecret, "PutSecretValue": a.putSecret, "DeleteSecret": a.deleteSecret,
+	}[operation]
+	if !ok {
+		refused(w, http.StatusBadRequest, "UnknownOperationException", operation)
+		return
+	}
+	serve(w, body)
+}
+
+func refused(w http.ResponseWriter, status int, code, message string) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	w.WriteHeader(status)
+	fmt.Fprintf(w, `{"__type":%q,"message":%q}`, code, message)
+}
+
+func (a *account) answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.1")
+	must(a.t, json.NewEncoder(w).Encode(value))
+}
+
+func (a *account) startBuild(w http.ResponseWriter, body json.RawMessage) {
+	a.requests = append(a.requests, string(body))
+	var in struct {
+		ProjectName, IdempotencyToken, BuildspecOverride string
+		EnvironmentVariablesOverride                     []struct{ Name, Value, Type string }
+	}
+	must(a.t, json.Unmarshal(body, &in))
+	if known := a.tokens[in.IdempotencyToken]; known != "" {
+		a.answer(w, map[string]any{"build": map[string]any{"id": known}})
+		return
+	}
+	buildID := in.ProjectName + ":" + id.New(time.Now())
+	a.tokens[in.IdempotencyToken] = buildID
+	dir := a.t.TempDir()
+	open(a.t, dir)
+	ctx, cancel := context.WithCancel(context.Background())
+	r := &run{cancel: cancel, ended: make(chan struct{}), status: "IN_PROGRESS"}
+	env := []string{"PATH=" + a.bin + ":" + os.Getenv("PATH"), "CALLS=" + a.calls, "IMAGES=" + a.images, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI=/the-role"}
+	for _, v := range in.EnvironmentVariablesOverride {
+		switch {
+		case v.Name == "SLIPWAY_IMAGE_TAG":
+			r.tag = v.Value
+		case v.Name == "SLIPWAY_DIR":
+			v.Value = filepath.Join(dir, "slipway")
+		case v.Type == "SECRETS_MANAGER":
+			v.Value = a.secrets[v.Value]
+		}
+		env = append(env, v.Name+"="+v.Value)
+	}
+	a.builds[buildID] = r
+	go a.run(ctx, r, dir, in.BuildspecOverride, env)
+	a.answer(w, map[string]any{"build": map[string]any{"id": buildID, "buildStatus": "IN_PROGRESS"}})
+}
+
+// open lets other users pass through a test's directory and its parent, as they may through /tmp.
+func open(t *testing.T, dir string) {
+	t.Helper()
+	must(t, os.Chmod(dir, 0o711))
+	must(t, os.Chmod(filepath.Dir(dir), 0o711))
+}
+
+// run runs the commands of a build specification one after the other in one shell, and notes the variables that it exports.
+func (a *account) run(ctx context.Context, r *run, dir, text string, env []string) {
+	defer close(r.ended)
+	var spec struct {
+		Env struct {
+			Shell     string
+			Variables []string `json:"exported-variables"`
+		}
+		Phases map[string]struct{ Commands []string }
+	}
+	must(a.t, json.Unmarshal([]byte(text), &spec))
+	commands := append([]string{"set -e"}, spec.Phases["build"].Commands...)
+	for _, name := range spec.Env.Variables {
+		commands = append(commands, fmt.Sprintf(`printf %%s "$%s" >%q`, name, filepath.Join(dir, name)))
+	}
+	shell := exec.CommandContext(ctx, spec.Env.Shell, "-c", strings.Join(commands, "\n"))
+	shell.Env, shell.Dir = env, dir
+	shell.WaitDelay = time.Second
+	output, err := shell.CombinedOutput()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.t.Logf("build: %v\n%s", err, output)
+	r.variables = map[string]string{}
+	for _, name := range spec.Env.Variables {
+		value, _ := os.ReadFile(filepath.Join(dir, name))
+		r.variables[name] = string(value)
+	}
+	switch {
+	case ctx.Err() != nil:
+		r.status = "STOPPED"
+	case err != nil:
+		r.status = "FAILED"
+	default:
+		r.status = "SUCCEEDED"
+		if r.variables["SLIPWAY_IMAGE"] != "" {
+			a.pushed[r.tag] = true
+		}
+	}
+}
+
+func (a *account) getBuilds(w http.ResponseWriter, body json.RawMessage) {
+	var in struct{ Ids []string }
+	must(a.t, json.Unmarshal(body, &in))
+	var found []any
+	for _, id := range in.Ids {
+		r := a.builds[id]
+		if r == nil {
+			continue
+		}
+		var exported []map[string]string
+		for name, value := range r.variables {
+			exported = append(exported, map[string]string{"name": name, "value": value})
+		}
+		found = append(found, map[string]any{
+			"id": id, "buildStatus": r.status, "currentPhase": r.phase, "exportedEnvironmentVariables": exported,
+			"phases": []any{map[string]any{"phaseType": "BUILD", "phaseStatus": r.status, "contexts": []any{
+				map[string]string{"statusCode": "COMMAND_EXECUTION_ERROR", "message": "Error while executing command"},
+			}}},
+		})
+	}
+	a.answer(w, map[string]any{"builds": found})
+}
+
+func (a *account) stopBuild(w http.ResponseWriter, body json.RawMessage) {
+	var in struct{ ID string }
+	must(a.t, json.Unmarshal(body, &in))
+	a.builds[in.ID].cancel()
+	a.answer(w, map[string]any{"build": map[string]any{"id": in.ID, "buildStatus": "IN_PROGRESS"}})
+}
+
+func (a *account) deleteImage(w http.ResponseWriter, body json.RawMessage) {
+	var in struct {
+		RepositoryName string
+		ImageIds       []struct{ ImageTag string }
+	}
+	must(a.t, json.Unmarshal(body, &in))
+	if in.RepositoryName != "slipway-test" {
+		refused(w, http.StatusBadRequest, "RepositoryNotFoundException", "The repository with name '"+in.RepositoryName+"' does not exist in the registry with id '123456789012'")
+		return
+	}
+	failures := []any{}
+	for _, image := range in.ImageIds {
+		if !a.pushed[image.ImageTag] {
+			failures = append(failures, map[string]any{"imageId": image, "failureCode": "ImageNotFound", "failureReason": "Requested image not found"})
+		}
+		delete(a.pushed, image.ImageTag)
+	}
+	a.answer(w, map[string]any{"failures": failures})
+}
+
+func (a *account) createSecret(w http.ResponseWriter, body json.RawMessage) {
+	var in struct{ Name, SecretString string }
+	must(a.t, json.Unmarshal(body, &in))
+	if _, exists := a.secrets[in.Name]; exists {
+		refused(w, http.StatusBadRequest, "ResourceExistsException", "The operation failed because the secret "+in.Name+" already exists.")
+		return
+	}
+	a.secrets[in.Name] = in.SecretString
+	a.answer(w, map[string]string{"Name": in.Name})
+}
+
+func (a *account) putSecret(w http.ResponseWriter, body json.RawMessage) {
+	var in struct{ SecretID, SecretString string }
+	must(a.t, json.Unmarshal(body, &in))
+	a.secrets[in.SecretID] = in.SecretString
+	a.answer(w, map[string]string{"Name": in.SecretID})
+}
+
+func (a *account) deleteSecret(w http.ResponseWriter, body json.RawMessage) {
+	var in struct {
+		SecretID                   string
+		ForceDeleteWithoutRecovery bool
+	}
+	must(a.t, json.Unmarshal(body, &in))
+	if _, exists := a.secrets[in.SecretID]; !exists || !in.ForceDeleteWithoutRecovery {
+		refused(w, http.StatusBadRequest, "ResourceNotFoundException", "Secrets Manager can't find the specified secret.")
+		return
+	}
+	delete(a.secrets, in.SecretID)
+	a.answer(w, map[string]string{"Name": in.SecretID})
+}
+
+func (a *account) operations() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.called, " ")
+}
+
+// serveGit serves a repository over HTTP, to whoever knows the credentials if there are any.
+func serveGit(t *testing.T, repo buildtest.Repo, credentials string) string {
+	t.Helper()
+	backend := &cgi.Handler{
+		Path: buildtest.Git, Args: []string{"http-backend"},
+		Env: []string{"GIT_PROJECT_ROOT=" + filepath.Dir(repo.Dir), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, password, _ := r.BasicAuth()
+		if credentials != "" && user+":"+password != credentials {
+			w.Header().Set("WWW-Authenticate", `Basic realm="git"`)
+			http.Error(w, "no", http.StatusUnauthorized)
+			return
+		}
+		backend.ServeHTTP(w, r)
+	}))
+	t.Cleanup(server.Close)
+	return server.URL + "/" + filepath.Base(repo.Dir)
+}
+
+func newSpec(url string) build.Spec {
+	return build.Spec{Workspace: id.New(time.Now()), Deployment: id.New(time.Now()), Revision: id.New(time.Now()), RepoURL: url, Ref: "main"}
+}
+
+// build starts a build and waits for its end.
+func end(t *testing.T, b *codebuild.Builder, spec build.Spec) build.Result {
+	t.Helper()
+	must(t, b.Start(t.Context(), spec))
+	result, err := b.Await(t.Context(), spec.Revision)
+	must(t, err)
+	return result
+}
+
+// wantFailure checks how a build of these files fails.
+func wantFailure(t *testing.T, b *codebuild.Builder, spec build.Spec, reason string, words ...string) {
+	t.Helper()
+	result := end(t, b, spec)
+	if result.State != build.Failed || result.Reason != reason {
+		t.Errorf("got %+v, want failure %s", result, reason)
+	}
+	for _, word := range words {
+		if !strings.Contains(result.Message, word) {
+			t.Errorf("message %q does not contain %q", result.Message, word)
+		}
+	}
+}
+
+// framework is a configuration file with a build command.
+func framework(command string) string {
+	command = cmp.Or(command, "true")
+	return fmt.Sprintf(`{"graphs": {"agent": "agent.go:graph", "b": {"path": "b.go:b"}}, "build": %q, "start": "./agent --fast"}`, command)
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,82 @@
+package codebuild
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/codebuild/types"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// exported are the variables that the script has set.
+func exported(b *types.Build) map[string]string {
+	variables := map[string]string{}
+	for _, v := range b.ExportedEnvironmentVariables {
+		variables[aws.ToString(v.Name)] = aws.ToString(v.Value)
+	}
+	return variables
+}
+
+// resultOf reads what a build has ended with. One that was stopped, or that CodeBuild does not know any more, is absent.
+func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
+	if ended == nil {
+		return build.Result{State: build.Absent}, nil
+	}
+	variables := exported(ended)
+	result := build.Result{State: build.Failed, CommitSHA: variables[varCommit], Reason: variables[varReason]}
+	switch {
+	case ended.BuildStatus == types.StatusTypeStopped:
+		return build.Result{State: build.Absent}, nil
+	case ended.BuildStatus == types.StatusTypeTimedOut:
+		result.Reason = build.ReasonBuildTimeout
+		result.Message = fmt.Sprintf("the build was stopped after %s, or waited for longer than %s.", b.cfg.Timeout+margin, queueLimit)
+		return result, nil
+	case result.Reason != "":
+		result.Message = messageOf(variables[varMessage])
+		return result, nil
+	case ended.BuildStatus != types.StatusTypeSucceeded:
+		return build.Result{}, fmt.Errorf("build %s ended as %s: %s", aws.ToString(ended.Id), ended.BuildStatus, phasesOf(ended))
+	}
+	result.State = build.Succeeded
+	result.Artifact.Image = variables[varImage]
+	if err := json.Unmarshal([]byte(variables[varGraphs]), &result.Artifact.Graphs); err != nil || result.Artifact.Image == "" || result.CommitSHA == "" {
+		return build.Result{}, fmt.Errorf("build %s has exported no image, commit or graphs", aws.ToString(ended.Id))
+	}
+	// A build that was begun by a version before this one has none.
+	if text := variables[varRecord]; text != "" {
+		if err := json.Unmarshal([]byte(text), &result.Record); err != nil {
+			return build.Result{}, fmt.Errorf("build %s has exported no record: %w", aws.ToString(ended.Id), err)
+		}
+	}
+	result.Record.Image = result.Artifact.Image
+	return result, nil
+}
+
+// messageOf reads the message, which is JSON because it has several lines.
+func messageOf(text string) string {
+	var message string
+	if json.Unmarshal([]byte(text), &message) != nil {
+		return text
+	}
+	return message
+}
+
+// phasesOf says which phases did not succeed, and why.
+func phasesOf(ended *types.Build) string {
+	var said []string
+	for _, phase := range ended.Phases {
+		if phase.PhaseStatus == "" || phase.PhaseStatus == types.StatusTypeSucceeded {
+			continue
+		}
+		for _, c := range phase.Contexts {
+			said = append(said, fmt.Sprintf("%s: %s %s", phase.PhaseType, aws.ToString(c.StatusCode), aws.ToString(c.Message)))
+		}
+	}
+	if len(said) == 0 {
+		return "CodeBuild does not say why"
+	}
+	return strings.Join(said, "; ")
+}

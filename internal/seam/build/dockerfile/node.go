@@ -1,0 +1,78 @@
+package dockerfile
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// node installs a JavaScript repository, as the builder of one machine does it, and returns how it is started.
+func (r *recipe) node() ([]string, error) {
+	config := r.source.Config
+	if err := r.prepare(); err != nil {
+		return nil, err
+	}
+	runtime := slipwayDir + "/runtime"
+	r.run(Step{"the installation of the Node runtime", build.ReasonRuntimeMissing}, "cd "+runtime, "npm ci --omit=dev --no-audit --no-fund")
+	if err := r.packages(); err != nil {
+		return nil, err
+	}
+	if command := r.source.BuildCommand; command != "" {
+		r.command(Step{"the build command " + strconv.Quote(command), build.ReasonBuildCommandFailed}, "build-command", config.Dir, command)
+	}
+	r.add(fmt.Sprintf("RUN node %[1]s/src/sbom.mjs %[2]s %[1]s >%[3]s", runtime, agentDir, SBOM))
+	return []string{"node", runtime + "/main.mjs", "--config", inAgent(config.Dir) + "/" + config.File}, nil
+}
+
+// packages installs what the repository depends on, and leaves the repository beside it.
+func (r *recipe) packages() error {
+	config := r.source.Config
+	whole := func() {
+		r.copy(Tree, agentDir)
+		if config.Build != nil {
+			r.buildCommand()
+		}
+	}
+	if command := r.source.InstallCommand; command != "" {
+		whole()
+		r.command(Step{"the install command " + strconv.Quote(command), build.ReasonDependenciesFailed}, "install-command", ".", command)
+		return nil
+	}
+	installation, err := config.Installation(r.source.Tree)
+	if err != nil {
+		return err
+	}
+	if err := plain(installation.Dir); err != nil {
+		return err
+	}
+	if installation.Lock != "" {
+		if err := r.pinnedBy([]string{installation.Dir}, installation.Lock); err != nil {
+			return err
+		}
+	}
+	manifests, err := installation.Manifests(r.source.Tree)
+	if err != nil {
+		return err
+	}
+	alone := manifests != nil && config.Build == nil
+	if alone {
+		err = r.manifests(manifests)
+	} else {
+		whole()
+	}
+	if err != nil {
+		return err
+	}
+	program := installation.Tool
+	if program != "npm" {
+		program = "npx --yes --package " + installation.Package + " -- " + program
+	}
+	r.run(Step{"the install command " + strconv.Quote(installation.Text()), build.ReasonDependenciesFailed},
+		"cd "+inAgent(installation.Dir), program+" "+strings.Join(installation.Args, " "))
+	if alone {
+		r.copy(Tree, agentDir)
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package dockerfile
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+)
+
+const (
+	venv        = slipwayDir + "/venv"
+	interpreter = venv + "/bin/python"
+)
+
+// python installs a Python repository, as the builder of one machine does it, and returns how it is started.
+func (r *recipe) python() ([]string, error) {
+	config := r.source.Config
+	environment, err := config.Environment(r.source.Tree)
+	if err != nil {
+		return nil, err
+	}
+	for _, paths := range [][]string{environment.Inputs, environment.Packages, environment.Path, environment.Locked} {
+		if err := plain(paths...); err != nil {
+			return nil, err
+		}
+	}
+	if err := r.pinnedBy(environment.Locked, "uv.lock"); err != nil {
+		return nil, err
+	}
+	r.add("ENV PYTHONUNBUFFERED=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never")
+	uv := "{ command -v uv >/dev/null || python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore uv==" + framework.UVVersion + "; }"
+	if err := r.prepare(uv); err != nil {
+		return nil, err
+	}
+	manifests, err := environment.Manifests(r.source.Tree)
+	if err != nil {
+		return nil, err
+	}
+	alone := manifests != nil && config.Build == nil
+	if alone {
+		err = r.manifests(manifests)
+	} else {
+		r.copy(Tree, agentDir)
+		if config.Build != nil {
+			r.buildCommand()
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	r.Files["requirements.in"] = environment.Requirements
+	r.copy("requirements.in", slipwayDir+"/requirements.in")
+	r.run(Step{"the installation of dependencies", build.ReasonDependenciesFailed}, installation(environment, alone, config.Dir)...)
+	if alone {
+		r.copy(Tree, agentDir)
+	}
+	if len(environment.Packages) > 0 {
+		commands := make([]string, len(environment.Packages))
+		for i, dir := range environment.Packages {
+			commands[i] = fmt.Sprintf("uv pip install --quiet --python %s --no-deps -e %s", interpreter, inAgent(dir))
+		}
+		r.run(Step{"the installation of the repository's packages", build.ReasonDependenciesFailed}, commands...)
+	}
+	r.add(fmt.Sprintf("RUN %s -P %s/runtime/slipway_runtime/sbom.py >%s", interpreter, slipwayDir, SBOM))
+	var modules strings.Builder
+	for _, dir := range environment.Path {
+		modules.WriteString(inAgent(dir) + ":")
+	}
+	r.add("ENV VIRTUAL_ENV=" + venv + " PYTHONPATH=" + modules.String() + slipwayDir + "/runtime")
+	return []string{interpreter, "-m", "slipway_runtime", "--config", inAgent(config.Dir) + "/" + config.File}, nil
+}
+
+// installation are the commands that make the environment. Without the whole repository there are no settings of uv either.
+func installation(environment framework.Environment, alone bool, dir string) []string {
+	if alone {
+		dir = "."
+	}
+	commands := []string{"cd " + inAgent(dir), "uv venv --quiet --python python3 " + venv}
+	var inputs []string
+	for _, input := range environment.Inputs {
+		inputs = append(inputs, inAgent(input))
+	}
+	inputs = append(inputs, slipwayDir+"/requirements.in")
+	for i, project := range environment.Locked {
+		exported := fmt.Sprintf("/tmp/build/locked-%d.txt", i)
+		commands = append(commands, fmt.Sprintf("uv export --quiet --frozen --no-dev --no-emit-project --no-hashes --project %s -o %s", inAgent(project), exported))
+		inputs = append(inputs, exported)
+	}
+	lock := slipwayDir + "/requirements.txt"
+	compile := "uv pip compile --quiet --no-header --no-annotate --python " + interpreter + " -o " + lock + " " + strings.Join(inputs, " ")
+	const runtime, conflict = slipwayDir + "/runtime/pyproject.toml", "/tmp/build/conflict"
+	return append(commands,
+		// The status of a resolution that fails without the runtime, too, stays what it is.
+		fmt.Sprintf(`{ %s %s 2>%s || { %[1]s && { { echo "%[4]s:"; cat %[3]s; } >&2; exit 1; }; }; }`, compile, runtime, conflict, framework.RuntimeConflict),
+		"uv pip install --quiet --python "+interpreter+" --no-deps -r "+lock,
+	)
+}

@@ -1,0 +1,182 @@
+// Package framework reads the framework configuration file of a repository (framework.json) and says what an agent of it needs: which language, which
+// dependencies, which commands. It only looks; what it says is done by the builders, on the machine (package local) or in an image (package dockerfile).
+package framework
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+const (
+	// DefaultPath is where the configuration file is when nothing else is said.
+	DefaultPath = "framework.json"
+	// fileLimit bounds the files that are read from the repository.
+	fileLimit = 1 << 20
+)
+
+// Config is a framework configuration file that can be used.
+type Config struct {
+	// Dir is the file's directory from the repository's root, where the commands run; File is the file in it.
+	Dir, File string
+	Graphs    []string
+	// Build is the argument list of the build command, or nil, and BuildText what to call it.
+	Build     []string
+	BuildText string
+	Start     []string
+	// Language is that of the runtime that hosts the graphs of a repository without a start command, else "".
+	Language Language
+	// Version is of the language, "" for any; Dependencies are those of a Python repository.
+	Version      string
+	Dependencies []string
+	Env          map[string]string
+	// Remarks go to the build log.
+	Remarks []string
+
+	// files are those of the graphs, from the directory.
+	files []string
+}
+
+// Read reads and checks the configuration file of a tree. All its problems are in the Failure's message.
+func Read(tree, path string) (Config, error) {
+	root, err := os.OpenRoot(tree) // nothing outside the tree can be opened through it, by no symbolic link either
+	if err != nil {
+		return Config{}, err
+	}
+	c, err := read(root, cmp.Or(path, DefaultPath))
+	return c, errors.Join(err, root.Close())
+}
+
+func read(root *os.Root, path string) (Config, error) {
+	data, err := readFile(root, path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Config{}, build.Fail(build.ReasonConfigNotFound, "the repository has no framework configuration file %q at this commit.", path)
+	case err != nil:
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "the framework configuration file %q cannot be read: %v.", path, err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", path, err, placeOf(data, err))
+	}
+	p := parser{root: root, fields: fields, config: Config{Dir: filepath.Dir(path), File: filepath.Base(path)}}
+	p.graphs()
+	p.commands()
+	p.environment()
+	if len(p.problems) > 0 {
+		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
+	}
+	return p.config, nil
+}
+
+// parser checks one field after the other and collects the problems.
+type parser struct {
+	root     *os.Root
+	fields   map[string]json.RawMessage
+	config   Config
+	problems []string
+}
+
+func (p *parser) problem(format string, args ...any) {
+	p.problems = append(p.problems, fmt.Sprintf(format, args...))
+}
+
+// has reports whether a field is there; null is the same as absent.
+func (p *parser) has(field string) bool {
+	value := p.fields[field]
+	return len(value) > 0 && string(value) != "null"
+}
+
+// graphs wants {id: "path:variable"}, or {id: {"path": "path:variable"}}.
+func (p *parser) graphs() {
+	if !p.has("graphs") {
+		p.problem(`graphs: is missing; it must name at least one graph, as {"agent": "path/to/file:variable"}`)
+		return
+	}
+	var graphs map[string]json.RawMessage
+	if err := json.Unmarshal(p.fields["graphs"], &graphs); err != nil || len(graphs) == 0 {
+		p.problem(`graphs: must be an object with at least one graph, as {"agent": "path/to/file:variable"}`)
+		return
+	}
+	p.config.Graphs = slices.Sorted(maps.Keys(graphs))
+	for _, id := range p.config.Graphs {
+		if id == "" {
+			p.problem("graphs: the id of a graph must not be empty")
+		}
+		path, ok := graphPath(graphs[id])
+		if at := strings.LastIndexByte(path, ':'); !ok || at <= 0 || at == len(path)-1 {
+			p.problem(`graphs.%s: must be "path/to/file:variable"`, id)
+		} else if !filepath.IsLocal(filepath.Join(p.config.Dir, path[:at])) || filepath.IsAbs(path) {
+			p.problem("graphs.%s: the path %q leaves the repository", id, path[:at])
+		} else {
+			p.config.files = append(p.config.files, filepath.Clean(path[:at]))
+		}
+	}
+}
+
+func graphPath(value json.RawMessage) (string, bool) {
+	var path string
+	if json.Unmarshal(value, &path) == nil {
+		return path, true
+	}
+	var graph struct {
+		Path string `json:"path"`
+	}
+	return graph.Path, json.Unmarshal(value, &graph) == nil
+}
+
+// commands wants start or graphs in the language of a runtime, and takes build.
+func (p *parser) commands() {
+	if p.has("build") {
+		p.config.Build, p.config.BuildText = p.command("build")
+	}
+	if p.has("start") {
+		p.config.Start, _ = p.command("start")
+		p.config.Start = replaceShell(p.config.Start)
+		return
+	}
+	p.wantedLanguage()
+}
+
+// replaceShell lets the shell become the agent where the text is one simple command. The agent then is the process that the target started, and
+// is told when it is to stop or when the server has died.
+func replaceShell(args []string) []string {
+	if len(args) != 3 || args[0] != "sh" || args[1] != "-c" {
+		return args
+	}
+	first, _, _ := strings.Cut(strings.TrimSpace(args[2]), " ")
+	if strings.ContainsAny(args[2], ";&|<>()`\n#") || strings.Contains(first, "=") || first == "exec" {
+		return args
+	}
+	return []string{"sh", "-c", "exec " + args[2]}
+}
+
+// command reads a shell command or an argument list.
+func (p *parser) command(field string) (args []string, text string) {
+	value := p.fields[field]
+	switch {
+	case json.Unmarshal(value, &text) == nil:
+		args = []string{"sh", "-c", text}
+	case json.Unmarshal(value, &args) == nil && len(args) > 0:
+		text = args[0]
+	default:
+		p.problem("%s: must be a command, as a string or as a list of strings", field)
+		return nil, ""
+	}
+	if strings.TrimSpace(text) == "" {
+		p.problem("%s: must not be empty", field)
+	}
+	if slices.ContainsFunc(args, func(arg string) bool { return strings.ContainsRune(arg, 0) }) {
+		p.problem("%s: must not contain a NUL character", field)
+	}
+	return args, fmt.Sprintf("%q", text)
+}

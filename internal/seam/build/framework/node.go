@@ -1,0 +1,180 @@
+package framework
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// packageTool is a package manager of JavaScript: its lock files, how it installs exactly what they say, and its version where the repository names none.
+type packageTool struct {
+	name    string
+	locks   []string
+	install []string
+	version string
+}
+
+// packageTools are in the order in which their lock files are looked for. A repository without any is installed by the last.
+var packageTools = []packageTool{
+	{"pnpm", []string{"pnpm-lock.yaml"}, []string{"install", "--frozen-lockfile"}, "10.34.8"},
+	{"yarn", []string{"yarn.lock"}, []string{"install", "--frozen-lockfile"}, "1.22.22"},
+	{"bun", []string{"bun.lock", "bun.lockb"}, []string{"install", "--frozen-lockfile"}, "1.4.5"},
+	{"npm", []string{"package-lock.json", "npm-shrinkwrap.json"}, []string{"ci", "--no-audit", "--no-fund"}, ""},
+}
+
+// Installation is how the packages of a JavaScript repository are installed.
+type Installation struct {
+	// Dir is where, from the repository's root.
+	Dir string
+	// Tool is the package manager, Version the one that package.json names, or ""; Package is what to get it as, with a version.
+	Tool, Version, Package string
+	// Args are the arguments of the package manager.
+	Args []string
+	// Lock is its lock file in Dir, "" when there is none.
+	Lock string
+}
+
+// Text is what to call the command.
+func (i Installation) Text() string { return i.Tool + " " + strings.Join(i.Args, " ") }
+
+// Installation is that of the package manager whose lock file is nearest above the configuration file.
+func (c Config) Installation(root *os.Root) (Installation, error) {
+	manifest := ""
+	for dir := c.Dir; ; dir = filepath.Dir(dir) {
+		if _, ok := firstOf(root, dir, "package.json"); ok && manifest == "" {
+			manifest = dir
+		}
+		for _, tool := range packageTools {
+			if lock, ok := firstOf(root, dir, tool.locks...); ok {
+				return tool.in(root, dir, lock, tool.install)
+			}
+		}
+		if dir == "." {
+			break
+		}
+	}
+	if manifest == "" {
+		return Installation{}, build.Fail(build.ReasonConfigInvalid, "the repository has no package.json beside the framework configuration file or above it.")
+	}
+	return packageTools[len(packageTools)-1].in(root, manifest, "", []string{"install", "--no-audit", "--no-fund"})
+}
+
+// in is the tool's work in a directory of the tree.
+func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Installation, error) {
+	named, err := namedVersion(root, dir, t.name)
+	if err != nil {
+		return Installation{}, err
+	}
+	i := Installation{Dir: dir, Tool: t.name, Version: named, Package: t.name, Args: args, Lock: lock}
+	if t.name == "yarn" && Major(named) > 1 {
+		i.Args, i.Package = []string{"install", "--immutable"}, "@yarnpkg/cli-dist"
+	}
+	if version := cmp.Or(named, t.version); version != "" {
+		i.Package += "@" + version
+	}
+	return i, nil
+}
+
+// namedVersion is the version in packageManager of package.json ("pnpm@9.1.0+sha512..."), "" when it names none of the tool.
+func namedVersion(root *os.Root, dir, tool string) (string, error) {
+	if _, ok := firstOf(root, dir, "package.json"); !ok {
+		return "", nil
+	}
+	text, err := readFile(root, filepath.Join(dir, "package.json"))
+	if err != nil {
+		return "", build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(dir, "package.json"), err)
+	}
+	var manifest struct {
+		PackageManager string `json:"packageManager"`
+	}
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		return "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", filepath.Join(dir, "package.json"), err, placeOf(text, err))
+	}
+	name, version, _ := strings.Cut(manifest.PackageManager, "@")
+	if name != tool {
+		return "", nil
+	}
+	version, _, _ = strings.Cut(version, "+")
+	if strings.ContainsFunc(version, func(r rune) bool { return !strings.ContainsRune("0123456789.abcdefghijklmnopqrstuvwxyz-", r) }) {
+		return "", build.Fail(build.ReasonConfigInvalid, "packageManager of %s: %q is not a version.", filepath.Join(dir, "package.json"), version)
+	}
+	return version, nil
+}
+
+// Major is the first number of a version, 0 when there is none.
+func Major(version string) int {
+	first, _, _ := strings.Cut(version, ".")
+	number, err := strconv.Atoi(first)
+	if err != nil {
+		return 0
+	}
+	return number
+}
+
+// installScripts are those of package.json that run when packages are installed, and whose effects nobody knows.
+var installScripts = []string{"preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare"}
+
+// Manifests are the files that what is installed follows from. There are none where it may follow from others too: without a lock file, in a repository that is several
+// packages, or that runs commands of its own when it is installed.
+func (i Installation) Manifests(root *os.Root) ([]string, error) {
+	if i.Lock == "" {
+		return nil, nil
+	}
+	manifest, err := readFile(root, filepath.Join(i.Dir, "package.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(i.Dir, "package.json"), err)
+	}
+	if !alone(manifest) {
+		return nil, nil
+	}
+	for _, more := range []string{"pnpm-workspace.yaml", ".pnpmfile.cjs", ".yarn"} {
+		if _, err := root.Stat(filepath.Join(i.Dir, more)); err == nil {
+			return nil, nil
+		}
+	}
+	files := []string{filepath.Join(i.Dir, "package.json"), filepath.Join(i.Dir, i.Lock)}
+	for _, settings := range []string{".npmrc", ".yarnrc.yml", ".yarnrc", "bunfig.toml"} {
+		if _, ok := firstOf(root, i.Dir, settings); ok {
+			files = append(files, filepath.Join(i.Dir, settings))
+		}
+	}
+	return files, nil
+}
+
+// localSources begin versions that are other directories or files of the repository.
+var localSources = regexp.MustCompile(`^(file:|link:|portal:|patch:|workspace:|\.|/)`)
+
+// alone tells whether what a package.json asks for is in package registries, and nothing else is done to install it.
+func alone(manifest []byte) bool {
+	var contents struct {
+		Workspaces           json.RawMessage            `json:"workspaces"`
+		Scripts              map[string]json.RawMessage `json:"scripts"`
+		Dependencies         map[string]string          `json:"dependencies"`
+		DevDependencies      map[string]string          `json:"devDependencies"`
+		OptionalDependencies map[string]string          `json:"optionalDependencies"`
+		PNPM                 json.RawMessage            `json:"pnpm"`
+	}
+	if json.Unmarshal(manifest, &contents) != nil || contents.Workspaces != nil || contents.PNPM != nil {
+		return false // the package manager will say what is wrong with it
+	}
+	for _, list := range []map[string]string{contents.Dependencies, contents.DevDependencies, contents.OptionalDependencies} {
+		for _, from := range list {
+			if localSources.MatchString(from) {
+				return false
+			}
+		}
+	}
+	return !slices.ContainsFunc(installScripts, func(name string) bool { return contents.Scripts[name] != nil })
+}

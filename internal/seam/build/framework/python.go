@@ -1,0 +1,155 @@
+package framework
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// UVVersion is the version of uv, which resolves and installs packages, where there is none.
+const UVVersion = "0.13.8"
+
+// RuntimeConflict is what there is to say of dependencies whose resolution fails with those of the runtime and succeeds without. What fails without them, too, is the
+// repository's own fault, and is told without a word about the runtime.
+const RuntimeConflict = "the dependencies go together, but not with what Slipway's runtime needs"
+
+// pythonDependencies reads a list of requirements, and of directories of the repository. Without one, it is the directory of the file.
+func (p *parser) pythonDependencies() {
+	if !p.has("dependencies") {
+		p.config.Dependencies = []string{"."}
+		return
+	}
+	if err := json.Unmarshal(p.fields["dependencies"], &p.config.Dependencies); err != nil {
+		p.problem(`dependencies: must be a list of requirements and directories, as [".", "requests>=2"]`)
+		return
+	}
+	for i, dependency := range p.config.Dependencies {
+		switch {
+		case strings.ContainsAny(dependency, "\n\r\x00") || strings.TrimSpace(dependency) == "" || strings.HasPrefix(dependency, "-"):
+			p.problem("dependencies[%d]: must be a requirement or a directory", i)
+		case isDirectory(dependency) && !within(filepath.Join(p.config.Dir, dependency)):
+			p.problem("dependencies[%d]: the directory %q leaves the repository", i, dependency)
+		}
+	}
+}
+
+// isDirectory tells the repository's own directories from requirements, by their dot.
+func isDirectory(dependency string) bool { return strings.HasPrefix(dependency, ".") }
+
+// Environment is what the Python environment of a repository is made of. Its paths are from the repository's root.
+type Environment struct {
+	// Requirements are the lines of the configuration file itself.
+	Requirements string
+	// Inputs are files for the resolver, in order; Packages are directories to be installed as they are, Path those that Python finds modules in.
+	Inputs, Packages, Path []string
+	// Locked are directories whose versions are pinned by a uv.lock.
+	Locked []string
+
+	// dir is the configuration file's.
+	dir string
+}
+
+// Environment looks at the dependencies of a Python repository.
+func (c Config) Environment(root *os.Root) (Environment, error) {
+	e := Environment{dir: c.Dir}
+	for _, dependency := range c.Dependencies {
+		if !isDirectory(dependency) {
+			e.Requirements += dependency + "\n"
+			continue
+		}
+		dir := filepath.Join(c.Dir, dependency)
+		if info, err := root.Stat(dir); err != nil || !info.IsDir() {
+			return e, build.Fail(build.ReasonConfigInvalid, "dependencies: the repository has no directory %q.", dir)
+		}
+		e.Path = append(e.Path, dir)
+		if file, ok := firstOf(root, dir, "pyproject.toml", "setup.py"); ok {
+			e.Packages = append(e.Packages, dir)
+			if _, ok := firstOf(root, dir, "uv.lock"); ok && file == "pyproject.toml" {
+				e.Locked = append(e.Locked, dir)
+			} else {
+				e.Inputs = append(e.Inputs, filepath.Join(dir, file))
+			}
+		} else if _, ok := firstOf(root, dir, "requirements.txt"); ok {
+			e.Inputs = append(e.Inputs, filepath.Join(dir, "requirements.txt"))
+		}
+	}
+	return e, nil
+}
+
+var (
+	// ownLine matches a line of a requirements file that may name another file or directory of the repository.
+	ownLine = regexp.MustCompile(`(?m)^\s*(-|\.|/)|file:|\\$|@\s*[./]`)
+	// ownLock matches what in uv.lock names another directory of the repository.
+	ownLock = regexp.MustCompile(`members = \[|(editable|directory|path|virtual) = "([^".]|\.[^"])`)
+)
+
+// Manifests are the files that the resolution of the environment follows from. There are none where that may follow from others too, as a package's metadata that is made by
+// its own code.
+func (e Environment) Manifests(root *os.Root) ([]string, error) {
+	if e.hasSettings(root) {
+		return nil, nil
+	}
+	files := append([]string{}, e.Inputs...)
+	for _, dir := range e.Locked {
+		files = append(files, filepath.Join(dir, "pyproject.toml"), filepath.Join(dir, "uv.lock"))
+	}
+	for _, file := range files {
+		text, err := readFile(root, file)
+		if err != nil {
+			return nil, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", file, err)
+		}
+		alone := false
+		switch filepath.Base(file) {
+		case "requirements.txt":
+			alone = !ownLine.Match(text)
+		case "pyproject.toml":
+			alone = readPyproject(text).alone()
+		case "uv.lock":
+			alone = !ownLock.Match(text)
+		}
+		if !alone {
+			return nil, nil
+		}
+	}
+	return files, nil
+}
+
+// Distributions are the normal names of the packages in Packages; known tells whether all of them say it in their pyproject.toml.
+func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
+	for _, dir := range e.Packages {
+		text, err := readFile(root, filepath.Join(dir, "pyproject.toml"))
+		if err != nil {
+			return nil, false
+		}
+		name := readPyproject(text).Project.Name
+		if name == "" {
+			return nil, false
+		}
+		names = append(names, NormalName(name))
+	}
+	return names, true
+}
+
+var nameParts = regexp.MustCompile(`[-_.]+`)
+
+// NormalName is how the name of a distribution is compared.
+func NormalName(name string) string { return strings.ToLower(nameParts.ReplaceAllString(name, "-")) }
+
+// hasSettings tells whether there are settings of uv where the commands run, or above.
+func (e Environment) hasSettings(root *os.Root) bool {
+	for dir := e.dir; ; dir = filepath.Dir(dir) {
+		if _, ok := firstOf(root, dir, "uv.toml"); ok {
+			return true
+		}
+		if text, err := readFile(root, filepath.Join(dir, "pyproject.toml")); err == nil && readPyproject(text).hasSettings() {
+			return true
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}

@@ -1,0 +1,284 @@
+// Package local is the builder of one machine: it clones a commit with git, or unpacks what was uploaded, checks the framework configuration file and makes what it describes, as a tree for
+// processes or, where it is given something to make images with, as an image.
+//
+// A build is a job. Jobs wait for one of a few places, in order but for workspaces that have more of them than others, and end with a result that is kept in a file, so
+// that a finished build is known after a restart of the server. A build that was under way when the server ended is absent afterwards,
+// and starting it again begins from an empty directory.
+//
+// The repository's commands, and git, which reads what strangers wrote, are kept from all but what is their build's, where the system can do that. The server itself is
+// not: what it writes is where no build can write, and what it reads of a build it reads through the directory that it opened before the first command.
+//
+// What outlives a build is bounded, too: the home directory that a workspace's builds share is given up when it takes more disk than it may, and erased at the first
+// removal of a build, or start, a day after the last build that has used it is gone; of installed packages and of resolved versions those of the lock states that were
+// used last are kept, and of Python's packages those that a build uses.
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// Config is what a Builder needs. Values that are zero get the default named at each.
+type Config struct {
+	// Dir holds the trees of all revisions, the caches of all workspaces and the records of running commands.
+	Dir string
+	// Logs get the output of builds, Log what the builder itself has to say.
+	Logs *files.Logs
+	Log  *slog.Logger
+	// Uploads has the tarballs that are built in place of repositories; nil has none.
+	Uploads upload.Opener
+	// Images makes images of what is built; nil leaves it as a tree. Bases are what they are made from.
+	Images Images
+	Bases  dockerfile.Bases
+	// Private is the server's directory, of which a repository's commands reach only what is their build's; "" keeps nothing from them.
+	Private string
+	// Timeout is how long a build may take once it has a place (15 min).
+	Timeout time.Duration
+	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
+	ReachLimit time.Duration
+	// MemoryMB is how much memory a command and all that it starts may use (4096), where the system can limit it.
+	MemoryMB int
+	// DiskMB is how much disk the files of a build may take (10240), what is installed for it included. What it leaves in its workspace's home may be as much again.
+	DiskMB int
+	// HomeMB is how much disk the home of a workspace's builds may take before the next build begins another (10240).
+	HomeMB int
+	// Places is how many builds run at a time (2).
+	Places int
+}
+
+// Builder implements build.Builder.
+type Builder struct {
+	cfg      Config
+	children *child.Registry
+	// release lets another server use the directory; calling it again does nothing.
+	release func() error
+	running sync.WaitGroup
+	// tools is held while something is installed that all builds use.
+	tools sync.Mutex
+	homes homes
+	// environments are those that Python builds share.
+	environments environments
+
+	mu      sync.Mutex
+	closed  bool
+	busy    int
+	busyOf  map[string]int  // by workspace
+	waiting []*job          // in the order of Start
+	jobs    map[string]*job // those that wait or run, by revision
+}
+
+var _ build.Builder = (*Builder)(nil)
+
+// New returns a builder that keeps its files in cfg.Dir and ends the commands that an earlier server left running there.
+func New(cfg Config) (*Builder, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open builder: %w", err)
+	}
+	cfg.Dir = dir
+	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
+	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
+	cfg.MemoryMB, cfg.DiskMB, cfg.HomeMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240), cmp.Or(cfg.HomeMB, 10240)
+	cfg.Places = cmp.Or(cfg.Places, 2)
+	b := &Builder{cfg: cfg, busyOf: map[string]int{}, jobs: map[string]*job{}}
+	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
+		return nil, fmt.Errorf("open builder: %w", err)
+	}
+	b.release = sync.OnceValue(b.children.Close)
+	if err := errors.Join(b.prepareGit(), b.openHomes(), b.openEnvironments()); err != nil {
+		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
+	}
+	return b, nil
+}
+
+// Start queues the build of a revision, unless it is queued, runs or has succeeded. A queued one gets the credentials anew.
+func (b *Builder) Start(_ context.Context, spec build.Spec) error {
+	if !id.Valid(spec.Revision) || !id.Valid(spec.Workspace) {
+		return fmt.Errorf("start build: revision %q or workspace %q is not an id", spec.Revision, spec.Workspace)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.closed {
+		return fmt.Errorf("start build of revision %s: the server is shutting down", spec.Revision)
+	}
+	if j := b.jobs[spec.Revision]; j != nil {
+		if j.ctx.Err() != nil {
+			return fmt.Errorf("start build of revision %s: the one before is still being removed", spec.Revision)
+		}
+		if slices.Contains(b.waiting, j) {
+			j.spec.Credentials = spec.Credentials
+		}
+		return nil
+	}
+	result, err := b.readResult(spec.Revision)
+	if err != nil || result.State == build.Succeeded {
+		return err
+	}
+	j := newJob(b, spec)
+	b.jobs[spec.Revision] = j
+	b.waiting = append(b.waiting, j)
+	b.fillPlaces()
+	return nil
+}
+
+// fillPlaces starts jobs while there are places. The caller holds b.mu.
+func (b *Builder) fillPlaces() {
+	for b.busy < b.cfg.Places && len(b.waiting) > 0 {
+		j := b.takeNext()
+		b.busy++
+		b.busyOf[j.spec.Workspace]++
+		b.running.Go(func() {
+			j.run()
+			b.free(j)
+		})
+	}
+}
+
+// takeNext takes the job that has waited longest of the workspaces with the fewest running builds, so that none keeps the places from the others by asking for more.
+func (b *Builder) takeNext() *job {
+	next := 0
+	for i, j := range b.waiting {
+		if b.busyOf[j.spec.Workspace] < b.busyOf[b.waiting[next].spec.Workspace] {
+			next = i
+		}
+	}
+	j := b.waiting[next]
+	b.waiting = slices.Delete(b.waiting, next, next+1)
+	return j
+}
+
+// free forgets a job whose result is stored, and gives its place to the next.
+func (b *Builder) free(j *job) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	delete(b.jobs, j.spec.Revision)
+	close(j.done)
+	b.busy--
+	if b.busyOf[j.spec.Workspace]--; b.busyOf[j.spec.Workspace] == 0 {
+		delete(b.busyOf, j.spec.Workspace)
+	}
+	b.fillPlaces()
+}
+
+// Await returns the result of a build as soon as it has one.
+func (b *Builder) Await(ctx context.Context, revision string) (build.Result, error) {
+	if !id.Valid(revision) {
+		return build.Result{}, fmt.Errorf("await build: revision %q is not an id", revision)
+	}
+	b.mu.Lock()
+	j := b.jobs[revision]
+	b.mu.Unlock()
+	if j == nil {
+		return b.readResult(revision)
+	}
+	select {
+	case <-j.done:
+		return j.result, j.err
+	case <-ctx.Done():
+		return build.Result{State: build.Running}, nil
+	}
+}
+
+// Remove cancels the build and erases its tree and its result.
+func (b *Builder) Remove(ctx context.Context, revision string) error {
+	if !id.Valid(revision) {
+		return fmt.Errorf("remove build: revision %q is not an id", revision)
+	}
+	if j := b.cancel(revision); j != nil {
+		select {
+		case <-j.done:
+		case <-ctx.Done():
+			return fmt.Errorf("remove build of revision %s: %w", revision, ctx.Err())
+		}
+	}
+	if err := b.removeImage(ctx, revision); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	// The record goes last: it says what is left to erase.
+	if err := errors.Join(child.RemoveFiles(b.dirOf(revision)), b.leaveEnvironment(revision), b.leaveHome(revision)); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	if err := child.RemoveFiles(b.recordOf(revision)); err != nil {
+		return fmt.Errorf("remove build of revision %s: %w", revision, err)
+	}
+	return nil
+}
+
+// cancel ends the job of a revision, if there is one. One that still waits for a place is over at once.
+func (b *Builder) cancel(revision string) *job {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	j := b.jobs[revision]
+	if j == nil {
+		return nil
+	}
+	j.cancel()
+	for i, waiting := range b.waiting {
+		if waiting == j {
+			b.waiting = append(b.waiting[:i:i], b.waiting[i+1:]...)
+			delete(b.jobs, revision)
+			close(j.done)
+			break
+		}
+	}
+	return j
+}
+
+// Close cancels all builds, which are absent from then on, and returns when they have ended. Closing again does
+// nothing.
+func (b *Builder) Close() error {
+	b.mu.Lock()
+	b.closed = true
+	var revisions []string
+	for revision := range b.jobs {
+		revisions = append(revisions, revision)
+	}
+	b.mu.Unlock()
+	for _, revision := range revisions {
+		b.cancel(revision)
+	}
+	b.running.Wait()
+	if err := b.release(); err != nil {
+		return fmt.Errorf("close builder: %w", err)
+	}
+	return nil
+}
+
+func (b *Builder) dirOf(revision string) string {
+	return filepath.Join(b.cfg.Dir, "revisions", revision)
+}
+
+// recordOf is what the server itself writes about a revision's build, which the build only reads.
+func (b *Builder) recordOf(revision string) string {
+	return filepath.Join(b.cfg.Dir, "records", revision)
+}
+
+// keptOf is what the server keeps of a workspace's builds for later ones, which no build writes.
+func (b *Builder) keptOf(workspace string) string {
+	return filepath.Join(b.cfg.Dir, "kept", workspace)
+}
+
+// makeDirs creates directories for the server and its children only.
+func makeDirs(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package local_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+)
+
+// TestABuildReachesWhatIsItsOwn runs a build command that reads the server's key, and one that reads what another workspace's build has left. Where the kernel has no
+// means to keep it from anything, both are built.
+func TestABuildReachesWhatIsItsOwn(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	commit := func(command string) build.Spec {
+		return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command), "agent.go": "package main"}).URL())
+	}
+	other := m.build(t, commit("echo secret >~/left && cat ~/left agent.go"))
+	key := filepath.Join(filepath.Dir(filepath.Dir(filepath.Dir(other.Artifact.Own[0]))), "secret.key")
+	if err := os.WriteFile(key, []byte("the key"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{key, filepath.Join(other.Artifact.Dir, "agent.go"), filepath.Join(other.Artifact.Shared[2], "left")} {
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		}
+		if !child.Confines() {
+			m.build(t, commit("cat "+path))
+			continue
+		}
+		m.wantFailure(t, commit("cat "+path), build.ReasonBuildCommandFailed, path, "Permission denied")
+	}
+}

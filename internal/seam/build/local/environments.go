@@ -1,0 +1,206 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+const (
+	// environmentsKept is how many Python environments that no build uses are kept for a workspace.
+	environmentsKept = 3
+	// environmentNote is the file of a build's record that names the environment that it uses, from the directory of what is kept.
+	environmentNote = "environment"
+	// staged is where in a build's directory an environment is made.
+	staged = "environment"
+)
+
+// environments are the Python packages of lock states, installed and compiled to bytecode once for all builds of a workspace that have the state. Builds and agents only read
+// them: an agent that was broken into changes nothing that another revision runs. One is there as long as a build uses it.
+type environments struct {
+	mu sync.Mutex
+	of map[string]string // by revision, from the directory of what is kept
+}
+
+// openEnvironments reads which environments are used.
+func (b *Builder) openEnvironments() (err error) {
+	b.environments.of, err = b.notes(environmentNote)
+	return err
+}
+
+// sharedEnvironment returns the environment of a lock, which is made if there is none yet.
+func (j *job) sharedEnvironment(ctx context.Context, p python, lock string) (string, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.New()
+	// A lock is named by all that it follows from, the interpreter included.
+	addTo(digest, filepath.Base(lock), text)
+	addTo(digest, "runtime", []byte(filepath.Base(p.runtimeDir)))
+	name := filepath.Join(j.spec.Workspace, "environments", hex.EncodeToString(digest.Sum(nil)))
+	b := j.builder
+	kept := filepath.Join(b.cfg.Dir, "kept", name)
+	if there, err := j.enterEnvironment(name); err != nil || there {
+		return kept, err
+	}
+	if err := j.makeEnvironment(ctx, p, lock); err != nil {
+		return "", err
+	}
+	err = b.publish(kept, func(temp string) error {
+		return moveDir(filepath.Join(b.dirOf(j.spec.Revision), staged), filepath.Join(temp, staged))
+	})
+	if err != nil {
+		return "", err
+	}
+	there, err := j.enterEnvironment(name)
+	if err == nil && !there {
+		err = fmt.Errorf("the environment %s was erased when it had just been made", name)
+	}
+	return kept, errors.Join(err, b.eraseEnvironments(filepath.Dir(kept)))
+}
+
+// enterEnvironment notes that the build uses an environment, if there is one.
+func (j *job) enterEnvironment(name string) (there bool, err error) {
+	b := j.builder
+	b.environments.mu.Lock()
+	defer b.environments.mu.Unlock()
+	err = touch(filepath.Join(b.cfg.Dir, "kept", name))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return false, err
+	}
+	b.environments.of[j.spec.Revision] = name
+	return true, replaceFile(filepath.Join(b.recordOf(j.spec.Revision), environmentNote), []byte(name))
+}
+
+// leaveEnvironment notes that a build is gone, and erases what is kept for none.
+func (b *Builder) leaveEnvironment(revision string) error {
+	b.environments.mu.Lock()
+	left, used := b.environments.of[revision]
+	delete(b.environments.of, revision)
+	b.environments.mu.Unlock()
+	if !used {
+		return nil
+	}
+	return b.eraseEnvironments(filepath.Join(b.cfg.Dir, "kept", filepath.Dir(left)))
+}
+
+// eraseEnvironments erases the environments of a workspace that no build uses, but for those that were used last.
+func (b *Builder) eraseEnvironments(all string) error {
+	b.environments.mu.Lock()
+	used := map[string]bool{}
+	for _, name := range b.environments.of {
+		used[filepath.Join(b.cfg.Dir, "kept", name)] = true
+	}
+	aside, err := b.asideButNewest(all, environmentsKept, used)
+	b.environments.mu.Unlock()
+	return errors.Join(err, child.RemoveFiles(aside))
+}
+
+// makeEnvironment installs and compiles the packages of a lock in the build's directory, with the runtime among them. Its files are nobody else's, uv's cache included, and its
+// programs find their interpreter wherever it is moved to.
+func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error {
+	made := filepath.Join(j.builder.dirOf(j.spec.Revision), staged)
+	create := step{
+		what: "the creation of", text: "an environment for the dependencies", dir: p.dir, reason: build.ReasonRuntimeMissing,
+		args: []string{p.uv, "venv", "--quiet", "--relocatable", "--python", p.interpreter, made},
+	}
+	if err := j.runStep(ctx, create); err != nil {
+		return err
+	}
+	runtime, err := j.addRuntime(staged, p.runtimeDir)
+	if err != nil {
+		return err
+	}
+	if err := j.install(ctx, p, made, "--compile-bytecode", "-r", lock); err != nil {
+		return err
+	}
+	return j.runStep(ctx, step{
+		what: "the compilation of", text: "the runtime", dir: p.dir, reason: build.ReasonRuntimeMissing,
+		args: []string{filepath.Join(made, "bin", "python"), "-I", "-m", "compileall", "-q", "--invalidation-mode", "unchecked-hash", runtime},
+	})
+}
+
+// addRuntime copies the runtime into an environment in the build's directory, and returns where it is.
+func (j *job) addRuntime(environment, runtimeDir string) (path string, err error) {
+	packages, err := packagesOf(j.root, environment)
+	if err != nil {
+		return "", err
+	}
+	from, err := os.OpenRoot(filepath.Join(runtimeDir, "slipway_runtime"))
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	name := filepath.Join(packages, "slipway_runtime")
+	if err := j.root.Mkdir(name, 0o700); err != nil {
+		return "", err
+	}
+	to, err := j.root.OpenRoot(name)
+	if err != nil {
+		return "", err
+	}
+	return to.Name(), errors.Join(copyTree(from, to), to.Close())
+}
+
+// packagesOf finds the directory of an environment that packages are installed into.
+func packagesOf(root *os.Root, environment string) (string, error) {
+	found, err := fs.Glob(root.FS(), filepath.Join(environment, "lib", "python3*", "site-packages"))
+	if err == nil && len(found) != 1 {
+		err = fmt.Errorf("%s has %d directories for packages", environment, len(found))
+	}
+	if err != nil {
+		return "", err
+	}
+	return found[0], nil
+}
+
+// linkEnvironment puts links to all that an environment has into that of a build, which has what is the build's own besides.
+func (j *job) linkEnvironment(kept, own string) (err error) {
+	from, err := os.OpenRoot(filepath.Join(kept, staged))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, from.Close()) }()
+	packages, err := packagesOf(from, ".")
+	if err != nil {
+		return err
+	}
+	for _, dir := range []string{".", "bin", packages} {
+		entries, err := fs.ReadDir(from.FS(), dir)
+		if err != nil {
+			return err
+		}
+		for _, entry := range entries {
+			err := j.root.Symlink(filepath.Join(from.Name(), dir, entry.Name()), filepath.Join(own, dir, entry.Name()))
+			if err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// moveDir moves a directory that commands have written. What they may have put in its place is refused.
+func moveDir(from, to string) error {
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	info, err := os.Lstat(to)
+	if err == nil && !info.IsDir() {
+		err = fmt.Errorf("%s is not a directory", from)
+	}
+	return err
+}

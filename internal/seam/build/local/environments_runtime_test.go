@@ -1,0 +1,190 @@
+//go:build runtimes
+
+package local_test
+
+import (
+	"bytes"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+)
+
+// pythonFiles are an agent with a package of its own, which has one module.
+func pythonFiles(name, module string) map[string]string {
+	return map[string]string{
+		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "six==1.16.0"]}`, "agent.py": "graph = None\n",
+		"lib/" + module + ".py": "__version__ = 'own'\n",
+		"pyproject.toml": fmt.Sprintf("[project]\n# what this is\nname = '%s'\nversion = '99'\n[build-system]\nrequires = ['setuptools>=77']\nbuild-backend = 'setuptools.build_meta'\n"+
+			"[tool.setuptools]\npackage-dir = {'' = 'lib'}\npy-modules = ['%s']\n", name, module),
+	}
+}
+
+// says has the interpreter of what was built print an expression.
+func says(t *testing.T, artifact build.Artifact, program string) string {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), artifact.Start[0], "-c", program)
+	said, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s: %v\n%s", program, err, said)
+	}
+	return strings.TrimSpace(string(said))
+}
+
+// sharedEnvironment is the last of what a Python build shares.
+func sharedEnvironment(artifact build.Artifact) string {
+	return artifact.Shared[len(artifact.Shared)-1]
+}
+
+// TestRuntimesShareEnvironments builds revisions with the same dependencies and one with others, and has an agent try to change what the others run.
+func TestRuntimesShareEnvironments(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := openMachine(t, dir)
+	repository := buildtest.NewRepo(t, pythonFiles("agent", "own"))
+	specs := []build.Spec{buildtest.NewSpec(repository.URL()), buildtest.NewSpec(repository.URL())}
+	specs[1].Workspace = specs[0].Workspace
+	locks := m.plantKept(t, specs[0].Workspace, "locks", 1000)
+	first := m.build(t, specs[0]).Artifact
+	locks.wantOldestReplaced(t)
+	repository.Commit(map[string]string{"agent.py": "graph = 1\n"})
+	second := m.build(t, specs[1]).Artifact
+	environment := sharedEnvironment(second)
+	if first := sharedEnvironment(first); first != environment {
+		t.Errorf("two builds with the same dependencies use %s and %s", first, environment)
+	}
+	wantOwnFiles(t, second)
+	wantCompiled(t, environment)
+	if got := says(t, second, "import own, six, uvicorn; print(six.__version__, own.__version__)"); got != "1.16.0 own" {
+		t.Errorf("the interpreter knows the versions %s", got)
+	}
+	m.wantReadOnly(t, second, environment)
+
+	// What nobody uses is erased, but for some; what somebody uses is there after a restart, too.
+	unused := m.plantKept(t, specs[0].Workspace, "environments", 4)
+	before := time.Now().Add(-2 * time.Hour)
+	must(t, os.Chtimes(environment, before, before))
+	must(t, m.Close())
+	m = openMachine(t, dir)
+	must(t, m.Remove(t.Context(), specs[0].Revision))
+	unused.wantOldestReplaced(t)
+	must(t, m.Remove(t.Context(), specs[1].Revision))
+	wantThere(t, false, environment)
+}
+
+// wantOwnFiles checks that a revision's files are in no other place, too, where writing them would change what others have.
+func wantOwnFiles(t *testing.T, artifact build.Artifact) {
+	t.Helper()
+	for _, own := range artifact.Own {
+		must(t, filepath.WalkDir(own, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.Type().IsRegular() {
+				return err
+			}
+			info, err := entry.Info()
+			if err == nil && info.Sys().(*syscall.Stat_t).Nlink > 1 {
+				t.Errorf("%s is a link to a file that others have", path)
+			}
+			return err
+		}))
+	}
+}
+
+// wantCompiled checks that all modules have bytecode that is valid whatever the times of files are.
+func wantCompiled(t *testing.T, environment string) {
+	t.Helper()
+	for _, module := range []string{"slipway_runtime/__main__", "uvicorn/main", "six"} {
+		pattern := filepath.Join(environment, "*", "lib", "python3*", "site-packages", filepath.Dir(module), "__pycache__", filepath.Base(module)+".*.pyc")
+		found, err := filepath.Glob(pattern)
+		must(t, err)
+		if len(found) != 1 {
+			t.Errorf("%s: there is %d files of bytecode", pattern, len(found))
+			continue
+		}
+		header, err := os.ReadFile(found[0])
+		must(t, err)
+		if flags := header[4:8]; !bytes.Equal(flags, []byte{1, 0, 0, 0}) {
+			t.Errorf("%s has flags %v, want those of bytecode that is not checked", found[0], flags)
+		}
+	}
+}
+
+// wantReadOnly has a program, confined as the process target confines agents, try to plant code.
+func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment string) {
+	t.Helper()
+	registry, err := child.Open(t.TempDir())
+	must(t, err)
+	defer func() { must(t, registry.Close()) }()
+	packages, err := filepath.Glob(filepath.Join(artifact.Own[0], "venv", "lib", "python3*", "site-packages"))
+	must(t, err)
+	in := func(name string) string { return filepath.Join(packages[0], name) }
+	for _, c := range []struct {
+		script string
+		may    bool
+	}{
+		{artifact.Start[0] + " -c 'import six, slipway_runtime'", true},
+		{"echo 'x = 1' >>" + in("six.py"), false},
+		{"echo x >" + in("__pycache__/x.pyc"), false},
+		{"echo 'x = 1' >" + in("uvicorn/x.py"), false},
+		{"mkdir " + filepath.Join(environment, "x"), false},
+		{"echo 'x = 1' >" + in("another.py"), true},
+		{"rm " + in("six.py"), true},
+	} {
+		var said bytes.Buffer
+		process, err := registry.Start(child.Command{
+			Args: []string{"sh", "-c", c.script}, Dir: artifact.Dir, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: &said,
+			Confine: child.Confinement{Private: m.cfg.Private, Write: artifact.Own, Read: artifact.Shared},
+		})
+		must(t, err)
+		<-process.Done()
+		exit, err := process.Exit()
+		must(t, err)
+		if did := exit == (child.Exit{}); did != c.may && (c.may || child.Confines()) {
+			t.Errorf("%s: %s\n%s", c.script, exit, &said)
+		}
+	}
+	if !child.Confines() {
+		return
+	}
+	sources, err := filepath.Glob(filepath.Join(environment, "*", "lib", "python3*", "site-packages", "six.py"))
+	must(t, err)
+	if text, err := os.ReadFile(slices.Concat(sources, []string{""})[0]); err != nil || bytes.Contains(text, []byte("x = 1")) {
+		t.Errorf("the shared source is changed: %v", err)
+	}
+}
+
+// TestRuntimesInstallOwnPackagesOverOthers has a repository whose own package has the name of one that it needs, and one whose dependencies are partly its own directories:
+// their environments are theirs.
+func TestRuntimesInstallOwnPackagesOverOthers(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	files := pythonFiles("Six", "six")
+	built := m.build(t, buildtest.NewSpec(buildtest.NewRepo(t, files).URL())).Artifact
+	if got := says(t, built, "import six; print(six.__version__)"); got != "own" {
+		t.Errorf("six is %s, want the repository's", got)
+	}
+	wantOwnFiles(t, built)
+
+	files = map[string]string{
+		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": ["."]}`, "agent.py": "graph = None\n", "requirements.txt": "./words\n",
+		"words/words.py": "WORD = 1\n", "words/pyproject.toml": "[project]\nname = 'words'\nversion = '1'\n[build-system]\nrequires = ['setuptools>=77']\nbuild-backend = 'setuptools.build_meta'\n",
+	}
+	repository := buildtest.NewRepo(t, files)
+	spec := buildtest.NewSpec(repository.URL())
+	m.build(t, spec)
+	repository.Commit(map[string]string{"words/words.py": "WORD = 2\n"})
+	again := buildtest.NewSpec(repository.URL())
+	again.Workspace = spec.Workspace
+	if got := says(t, m.build(t, again).Artifact, "import words, slipway_runtime; print(words.WORD)"); got != "2" {
+		t.Errorf("the second build has word %s of the first", got)
+	}
+}

@@ -1,0 +1,277 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/repository"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+// gitConfig is all the configuration that git reads: the system's, the user's and their credential helpers are left out. A repository
+// may belong to another user, because cloning only reads it. A transfer that stalls ends after half a minute.
+const gitConfig = `[safe]
+	directory = *
+[core]
+	hooksPath = /dev/null
+	askPass =
+[credential]
+	helper =
+[http]
+	lowSpeedLimit = 1000
+	lowSpeedTime = 30
+[advice]
+	detachedHead = false
+[init]
+	defaultBranch = main
+[gc]
+	auto = 0
+`
+
+// credentialHelper is what git runs to get the credentials; it prints them from its environment, with the shell's own printf.
+const credentialHelper = `!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; fi; }; f`
+
+// sshCommand never asks, and does not wait long. A host that is seen for the first time is trusted, one that changed its key is not.
+const sshCommand = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new"
+
+// noSuchRef is the exit code of git ls-remote --exit-code when the repository answers and has no such ref.
+const noSuchRef = 2
+
+func (b *Builder) gitHome() string { return filepath.Join(b.cfg.Dir, "git") }
+
+// prepareGit writes git's configuration.
+func (b *Builder) prepareGit() error {
+	if err := makeDirs(b.gitHome()); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.gitHome(), "config"), []byte(gitConfig), 0o600)
+}
+
+// git is one clone: a repository and the tree that it goes into.
+type git struct {
+	job  *job
+	repo repository.Repository
+	tree string
+}
+
+// commit is what was cloned. All that is asked of git about it is asked before a command of the repository could change what git would do.
+type commit struct {
+	id, url string
+	made    time.Time
+}
+
+// clone puts the commit that the ref names into the tree, with its submodules and without history.
+func (j *job) clone(ctx context.Context, tree string) (commit, error) {
+	repo, err := repository.ParseHere(j.spec)
+	if err != nil {
+		return commit{}, err
+	}
+	if err := j.note(revisionlog.Info, "cloning %s at %s", repo.URL, j.spec.Ref); err != nil {
+		return commit{}, err
+	}
+	g := git{j, repo, tree}
+	if err := g.refusePrivate(); err != nil {
+		return commit{}, err
+	}
+	ref := repository.FullRef(j.spec.Ref)
+	if j.spec.Commit != "" {
+		ref = j.spec.Commit
+	}
+	if err := g.findRef(ctx, ref); err != nil {
+		return commit{}, err
+	}
+	found, err := g.fetch(ctx, ref)
+	if err != nil {
+		return commit{}, err
+	}
+	if err := j.note(revisionlog.Info, "commit %s", found.id); err != nil {
+		return commit{}, err
+	}
+	return found, g.checkOut(ctx, found.id)
+}
+
+// refusePrivate keeps a repository of this machine from being one of the server's own files: what it is itself, or what git would take for it.
+func (g git) refusePrivate() error {
+	private := g.job.builder.cfg.Private
+	if g.repo.Path == "" || private == "" {
+		return nil
+	}
+	private, err := filepath.EvalSymlinks(private)
+	if err != nil {
+		return err
+	}
+	for _, suffix := range []string{"", ".git", "/.git", ".git/.git"} {
+		path, err := filepath.EvalSymlinks(g.repo.Path + suffix)
+		if err != nil {
+			continue // git will say that it is not there
+		}
+		if inside, err := filepath.Rel(private, path); err == nil && filepath.IsLocal(inside) {
+			return build.Fail(build.ReasonRepoUnreachable, "the repository %s is in the server's own directory, from which nothing is cloned.", g.repo.URL)
+		}
+	}
+	return nil
+}
+
+// findRef checks that the repository can be reached and, but for a commit, which only fetching can tell, has the ref. Both are told by exit codes, so no words of git are parsed.
+func (g git) findRef(ctx context.Context, ref string) error {
+	reach, cancel := context.WithTimeout(ctx, g.job.builder.cfg.ReachLimit)
+	defer cancel()
+	var refs bytes.Buffer
+	ran, err := g.run(reach, &refs, "ls-remote", "--exit-code", "--", g.repo.URL, ref)
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case reach.Err() != nil:
+		return build.Fail(build.ReasonRepoUnreachable, "the repository %s did not answer within %s. %s",
+			g.repo.URL, g.job.builder.cfg.ReachLimit, ran.lastWords())
+	case ran.exit.Code != 0 && ran.exit.Code != noSuchRef:
+		return g.unreachable(ran)
+	case g.job.spec.Commit != "":
+		return nil
+	}
+	// git also lists refs that end in the one asked for.
+	for line := range strings.Lines(refs.String()) {
+		if _, name, _ := strings.Cut(strings.TrimSpace(line), "\t"); name == ref {
+			return nil
+		}
+	}
+	kind, name := "ref", ref
+	if branch, ok := strings.CutPrefix(ref, "refs/heads/"); ok {
+		kind, name = "branch", branch
+	} else if tag, ok := strings.CutPrefix(ref, "refs/tags/"); ok {
+		kind, name = "tag", tag
+	}
+	return build.Fail(build.ReasonRefNotFound, "the repository %s has no %s named %q.", g.repo.URL, kind, name)
+}
+
+func (g git) unreachable(ran outcome) error {
+	credentials := "no credentials are known for it"
+	if g.repo.Given() {
+		credentials = "it may have refused the credentials"
+	}
+	return build.Fail(build.ReasonRepoUnreachable, "the repository %s cannot be cloned: it does not exist, cannot be reached, or %s. %s",
+		g.repo.URL, credentials, ran.lastWords())
+}
+
+// fetch gets the commit that the ref names; an annotated tag stands for its commit.
+func (g git) fetch(ctx context.Context, ref string) (commit, error) {
+	// Submodules with relative addresses are looked up from the remote that is named origin.
+	for _, args := range [][]string{{"init", "-q", "--template="}, {"remote", "add", "--", "origin", g.repo.URL}} {
+		if err := g.mustRun(ctx, args...); err != nil {
+			return commit{}, err
+		}
+	}
+	ran, err := g.run(ctx, nil, "fetch", "-q", "--depth=1", "--no-tags", "--no-recurse-submodules", "origin", ref)
+	switch {
+	case err != nil:
+		return commit{}, err
+	case ctx.Err() != nil:
+		return commit{}, ctx.Err()
+	case ran.failed() && g.job.spec.Commit != "":
+		return commit{}, build.Fail(build.ReasonRefNotFound, "the repository %s does not give out the commit %s any more. %s", g.repo.URL, ref, ran.lastWords())
+	case ran.failed():
+		return commit{}, g.unreachable(ran)
+	}
+	var shown strings.Builder
+	ran, err = g.run(ctx, &shown, "log", "-1", "--format=%H %cI", "FETCH_HEAD^{commit}")
+	switch {
+	case err != nil:
+		return commit{}, err
+	case ctx.Err() != nil:
+		return commit{}, ctx.Err()
+	case ran.failed():
+		return commit{}, build.Fail(build.ReasonRefNotFound, "%s of the repository %s does not name a commit.", ref, g.repo.URL)
+	}
+	id, made, _ := strings.Cut(strings.TrimSpace(shown.String()), " ")
+	found := commit{id: id, url: g.repo.URL}
+	found.made, err = time.Parse(time.RFC3339, made)
+	return found, err
+}
+
+// checkOut writes the commit's files and those of its submodules.
+func (g git) checkOut(ctx context.Context, commit string) error {
+	if err := g.mustRun(ctx, "checkout", "-q", "--detach", commit); err != nil {
+		return err
+	}
+	_, err := os.Lstat(filepath.Join(g.tree, ".gitmodules"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	ran, err := g.run(ctx, nil, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ran.failed():
+		return build.Fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned. %s", g.repo.URL, ran.lastWords())
+	}
+	return nil
+}
+
+// mustRun runs a command that fails only for the server's own trouble, as a full disk.
+func (g git) mustRun(ctx context.Context, args ...string) error {
+	ran, err := g.run(ctx, nil, args...)
+	switch {
+	case err != nil:
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case ran.failed():
+		return fmt.Errorf("git %s %s: %s", args[0], ran.exit, ran.last)
+	}
+	return nil
+}
+
+// run runs git in the tree. It reads what strangers wrote, a repository of this machine with its configuration included, and reaches no more of the server's files
+// than the build does.
+func (g git) run(ctx context.Context, stdout io.Writer, args ...string) (outcome, error) {
+	builder := g.job.builder
+	return g.job.exec(ctx, child.Command{
+		Args: append([]string{"git"}, args...), Dir: g.tree, Env: g.environment(), Stdout: stdout,
+		Confine: child.Confinement{Private: builder.cfg.Private, Read: []string{builder.gitHome()}, Write: []string{builder.dirOf(g.job.spec.Revision)}},
+	})
+}
+
+// environment is all that git and the programs it starts get. Credentials travel here because others cannot read it, as they can a
+// command line.
+func (g git) environment() []string {
+	home := g.job.builder.gitHome()
+	env := append(passOn(slices.Concat(network, []string{"PATH", "SSH_AUTH_SOCK"})),
+		"HOME="+home,
+		"TMPDIR="+g.job.temp(),
+		"LC_ALL=C",
+		"GIT_CONFIG_NOSYSTEM=1",
+		"GIT_CONFIG_GLOBAL="+filepath.Join(home, "config"),
+		"GIT_TERMINAL_PROMPT=0",
+		"GIT_ASKPASS=",
+		"GIT_SSH_COMMAND="+sshCommand,
+		"GIT_ALLOW_PROTOCOL="+g.repo.Protocols,
+	)
+	if !g.repo.Given() {
+		return env
+	}
+	return append(env,
+		"GIT_CONFIG_COUNT=1",
+		"GIT_CONFIG_KEY_0=credential."+g.repo.Scope+".helper",
+		"GIT_CONFIG_VALUE_0="+credentialHelper,
+		"SLIPWAY_GIT_USERNAME="+g.repo.Username,
+		"SLIPWAY_GIT_PASSWORD="+g.repo.Password,
+	)
+}

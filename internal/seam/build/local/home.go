@@ -1,0 +1,247 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// homeRest is how long a home that no build has used any more is kept for one that comes.
+const homeRest = 24 * time.Hour
+
+// homeNote is the file of a build's record that says which home it has used.
+const homeNote = "home"
+
+// home is a home directory of builds. Those of a workspace share one, so that a second build finds what the first downloaded and compiled; other workspaces do not, as a
+// build could plant something in it.
+//
+// A home is there as long as a build that has used it, since an agent may run what is in it: an interpreter, say. One that takes more disk than it may gets no more builds:
+// the next begins another. With the last home of a workspace goes what is kept for its builds.
+type home struct {
+	workspace string
+	number    int
+}
+
+// homes tell which home each build has used.
+type homes struct {
+	mu sync.Mutex
+	of map[string]home // by revision
+}
+
+// openHomes reads which homes are used, and erases what a server before has left.
+func (b *Builder) openHomes() error {
+	b.homes.of = map[string]home{}
+	notes, err := b.notes(homeNote)
+	if err != nil {
+		return err
+	}
+	for revision, note := range notes {
+		workspace, number := filepath.Split(note)
+		used := home{workspace: filepath.Clean(workspace)}
+		if used.number, err = strconv.Atoi(number); err != nil {
+			return fmt.Errorf("read home of revision %s: %w", revision, err)
+		}
+		b.homes.of[revision] = used
+	}
+	return errors.Join(child.RemoveFiles(b.erasedDir()), b.eraseHomes())
+}
+
+// notes reads a note of the records of all builds that have it, by revision.
+func (b *Builder) notes(name string) (map[string]string, error) {
+	records, err := listed(filepath.Join(b.cfg.Dir, "records"))
+	if err != nil {
+		return nil, err
+	}
+	notes := map[string]string{}
+	for _, record := range records {
+		note, err := os.ReadFile(filepath.Join(b.recordOf(record.Name()), name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // the build had ended before it had one
+		}
+		if err != nil {
+			return nil, err
+		}
+		notes[record.Name()] = string(note)
+	}
+	return notes, nil
+}
+
+// enterHome gives a build the newest home of its workspace, and makes it and the directory of what is kept for the workspace.
+func (b *Builder) enterHome(workspace, revision string) (dir string, err error) {
+	entered := home{workspace, 1}
+	there, err := b.homesOf(workspace)
+	if err != nil {
+		return "", err
+	}
+	for number := range there {
+		entered.number = max(entered.number, number)
+	}
+	if takesMore(b.homeDir(entered), b.cfg.HomeMB) {
+		entered.number++
+	}
+	dir = b.homeDir(entered)
+	b.homes.mu.Lock()
+	defer b.homes.mu.Unlock()
+	if err := makeDirs(dir, b.keptOf(workspace)); err != nil {
+		return "", err
+	}
+	b.homes.of[revision] = entered
+	return dir, replaceFile(filepath.Join(b.recordOf(revision), homeNote), []byte(filepath.Join(workspace, strconv.Itoa(entered.number))))
+}
+
+// leaveHome notes that a build is gone, and erases what has not been used for long.
+func (b *Builder) leaveHome(revision string) error {
+	b.homes.mu.Lock()
+	left, used := b.homes.of[revision]
+	delete(b.homes.of, revision)
+	b.homes.mu.Unlock()
+	if !used {
+		return nil
+	}
+	if err := touch(b.homeDir(left)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return b.eraseHomes()
+}
+
+// eraseHomes erases the homes that no build uses, and has not for long.
+func (b *Builder) eraseHomes() error {
+	b.homes.mu.Lock()
+	unused, err := b.unusedHomes()
+	// What is erased is out of the way before another build may enter.
+	aside, failed := b.setAside(unused...)
+	b.homes.mu.Unlock()
+	return errors.Join(err, failed, child.RemoveFiles(aside))
+}
+
+// unusedHomes are the directories to erase. The caller holds the lock.
+func (b *Builder) unusedHomes() (unused []string, err error) {
+	workspaces, err := listed(filepath.Join(b.cfg.Dir, "cache"))
+	if err != nil {
+		return nil, err
+	}
+	for _, workspace := range workspaces {
+		there, err := b.homesOf(workspace.Name())
+		if err != nil {
+			return nil, err
+		}
+		for _, used := range b.homes.of {
+			if used.workspace == workspace.Name() {
+				there[used.number] = time.Now()
+			}
+		}
+		resting := len(there)
+		for number, used := range there {
+			if time.Since(used) >= homeRest {
+				unused = append(unused, b.homeDir(home{workspace.Name(), number}))
+				resting--
+			}
+		}
+		if resting == 0 && len(there) > 0 {
+			unused = append(unused, b.keptOf(workspace.Name()), filepath.Join(b.cfg.Dir, "cache", workspace.Name()))
+		}
+	}
+	return unused, nil
+}
+
+// homesOf are the numbers of the homes that a workspace has, with when each was entered or left last, or later.
+func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
+	entries, err := listed(filepath.Join(b.cfg.Dir, "cache", workspace))
+	if err != nil {
+		return nil, err
+	}
+	there := map[int]time.Time{}
+	for _, entry := range entries {
+		number, err := strconv.Atoi(entry.Name())
+		if err != nil {
+			continue // not a home
+		}
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another build's end has just erased it
+		}
+		if err != nil {
+			return nil, err
+		}
+		there[number] = info.ModTime()
+	}
+	return there, nil
+}
+
+// listed are the entries of a directory that need not be there.
+func listed(dir string) ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return entries, err
+}
+
+// setAside moves what is to be erased to where nobody looks for it, so that others find all of it or nothing. It returns the directory to remove, "" for none.
+func (b *Builder) setAside(paths ...string) (aside string, err error) {
+	if len(paths) == 0 {
+		return "", nil
+	}
+	if err := makeDirs(b.erasedDir()); err != nil {
+		return "", err
+	}
+	if aside, err = os.MkdirTemp(b.erasedDir(), ""); err != nil {
+		return "", err
+	}
+	for i, path := range paths {
+		if err := os.Rename(path, filepath.Join(aside, strconv.Itoa(i))); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return aside, err
+		}
+	}
+	return aside, nil
+}
+
+// keepNewest erases what was used longest ago of what is kept in a directory, but for so many.
+func (b *Builder) keepNewest(dir string, count int) error {
+	aside, err := b.asideButNewest(dir, count, nil)
+	return errors.Join(err, child.RemoveFiles(aside))
+}
+
+// asideButNewest sets aside what was used longest ago of what is kept in a directory, but for so many and those that stay.
+func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (aside string, err error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) <= count {
+		return "", err
+	}
+	used := map[string]time.Time{}
+	for _, entry := range entries {
+		info, err := entry.Info()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another build has erased it
+		}
+		if err != nil {
+			return "", err
+		}
+		if path := filepath.Join(dir, entry.Name()); !stay[path] {
+			used[path] = info.ModTime()
+		}
+	}
+	paths := slices.SortedFunc(maps.Keys(used), func(a, b string) int { return used[b].Compare(used[a]) })
+	return b.setAside(paths[min(count, len(paths)):]...)
+}
+
+// touch notes that something that is kept was used.
+func touch(path string) error {
+	now := time.Now()
+	return os.Chtimes(path, now, now)
+}
+
+func (b *Builder) homeDir(h home) string {
+	return filepath.Join(b.cfg.Dir, "cache", h.workspace, strconv.Itoa(h.number))
+}
+
+func (b *Builder) erasedDir() string { return filepath.Join(b.cfg.Dir, "erased") }

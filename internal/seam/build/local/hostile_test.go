@@ -1,0 +1,184 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/seam/build/local"
+)
+
+// plantFile writes a file of the server's, which no build may reach.
+func (m machine) plantFile(t *testing.T, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(m.cfg.Private, name)
+	must(t, os.MkdirAll(filepath.Dir(path), 0o700))
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func wantFile(t *testing.T, path, text string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != text {
+		t.Errorf("%s has %q, %v; want %q", path, got, err, text)
+	}
+}
+
+// TestTheServerDoesNotWriteThroughLinksOfABuild has a build that leaves links to a file of the server's wherever it can, under the names of all that a server writes.
+func TestTheServerDoesNotWriteThroughLinksOfABuild(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	key := m.plantFile(t, "secret.key", "the key")
+	links := ""
+	for _, name := range []string{"result.json", "result.json.new", "tmp/requirements.in", "tmp/lock.txt"} {
+		links += fmt.Sprintf("; ln -sf %s ../%s", key, name)
+	}
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true" + links)}).URL())
+	m.build(t, spec)
+	wantFile(t, key, "the key")
+}
+
+// TestABuildDoesNotSayItsOwnResult has one that ends, and then its agent writes what it can.
+func TestABuildDoesNotSayItsOwnResult(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
+	want := m.build(t, spec)
+	for _, own := range want.Artifact.Own {
+		must(t, os.WriteFile(filepath.Join(own, "result.json"), []byte(`{"state": "succeeded", "artifact": {"dir": "/", "start": ["true"]}}`), 0o600))
+	}
+	if got := m.await(t, spec); got.Artifact.Dir != want.Artifact.Dir {
+		t.Errorf("the build's result is %+v, want %+v", got, want)
+	}
+}
+
+// images notes what images would be made of.
+type images struct{ seen map[string]string }
+
+func (i images) Build(_ context.Context, _ string, _ dockerfile.Recipe, tree *os.Root, _ io.Writer) (string, error) {
+	for _, name := range []string{"agent.go", "left"} {
+		text, err := tree.ReadFile(name)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+		i.seen[name] = string(text)
+	}
+	return "sha256:image", nil
+}
+
+func (images) Remove(context.Context, string) error { return nil }
+
+// TestABuildCannotPutAnotherTreeInPlaceOfItsOwn has a build that makes its tree a link to that of another tenant.
+func TestABuildCannotPutAnotherTreeInPlaceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	made := images{map[string]string{}}
+	m := newMachine(t, func(c *local.Config) { c.Images = made })
+	other := m.plantFile(t, "builds/revisions/other/src/agent.go", "the other's")
+	command := fmt.Sprintf("echo mine >left; cd ..; mv src away; ln -s %s src", filepath.Dir(other))
+	m.build(t, buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command), "agent.go": "my own"}).URL()))
+	if made.seen["agent.go"] != "my own" || made.seen["left"] != "mine\n" {
+		t.Errorf("the image was made of %q", made.seen)
+	}
+	wantFile(t, other, "the other's")
+}
+
+// TestNoCommandOfABuildChangesWhatGitDoes has a commit whose signature git would check with a program that the build names in the tree's configuration.
+func TestNoCommandOfABuildChangesWhatGitDoes(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(c *local.Config) { c.Images = images{map[string]string{}} })
+	mark := filepath.Join(m.cfg.Private, "mark")
+	program := filepath.Join(t.TempDir(), "program")
+	must(t, os.WriteFile(program, fmt.Appendf(nil, "#!/bin/sh\ntouch %s\n", mark), 0o700))
+	settings := fmt.Sprintf(`printf '[log]\nshowSignature = true\n[gpg]\nprogram = %s\n[core]\nfsmonitor = %s\n' >>.git/config`, program, program)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(settings)})
+	text, signed, _ := strings.Cut(r.Git("cat-file", "commit", "HEAD"), "\n\n")
+	commit := filepath.Join(t.TempDir(), "commit")
+	signature := "\ngpgsig -----BEGIN PGP SIGNATURE-----\n \n AAAA\n -----END PGP SIGNATURE-----\n\n"
+	must(t, os.WriteFile(commit, []byte(text+signature+signed+"\n"), 0o600))
+	r.Git("update-ref", "refs/heads/main", r.Git("hash-object", "-t", "commit", "-w", commit))
+	m.build(t, buildtest.NewSpec(r.URL()))
+	if _, err := os.Stat(mark); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the build's program ran as the server's: %v", err)
+	}
+}
+
+// TestNothingIsClonedFromTheServersDirectory has addresses that lead into it, one way or another.
+func TestNothingIsClonedFromTheServersDirectory(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	inside := buildtest.OpenRepo(t, filepath.Join(m.cfg.Private, "builds", "revisions", "other", "src"))
+	must(t, os.MkdirAll(inside.Dir, 0o700))
+	inside.Git("init", "-q", "-b", "main")
+	head := inside.Commit(map[string]string{"framework.json": buildtest.Framework("true")})
+	outside := t.TempDir()
+	for link, to := range map[string]string{"link": inside.Dir, "private": m.cfg.Private, "suffix.git": inside.Dir, "bare/.git": filepath.Join(inside.Dir, ".git")} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(outside, link)), 0o700))
+		must(t, os.Symlink(to, filepath.Join(outside, link)))
+	}
+	at := func(path string) string { return "file://" + filepath.Join(outside, path) }
+	for _, url := range []string{
+		inside.URL(), inside.Dir, inside.URL() + "/.git", strings.Replace(inside.URL(), "builds", "%62uilds", 1), "file:///.." + inside.Dir,
+		at("link"), at("private/builds/revisions/other/src"), at("suffix"), at("bare"),
+	} {
+		m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "is in the server's own directory")
+	}
+	for _, url := range []string{"file:/" + inside.Dir, "file://localhost" + inside.Dir, at("x") + "?/../../" + inside.Dir, at("x") + "#/../../" + inside.Dir} {
+		m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "none that git can clone from")
+	}
+
+	// What a repository elsewhere says of itself leads there only where the system cannot keep git from it.
+	borrows := buildtest.NewRepo(t, nil)
+	must(t, os.WriteFile(filepath.Join(borrows.Dir, ".git", "objects", "info", "alternates"), []byte(filepath.Join(inside.Dir, ".git", "objects")+"\n"), 0o600))
+	borrows.Git("update-ref", "refs/heads/main", head)
+	points := buildtest.OpenRepo(t, t.TempDir())
+	must(t, os.WriteFile(filepath.Join(points.Dir, ".git"), []byte("gitdir: "+filepath.Join(inside.Dir, ".git")+"\n"), 0o600))
+	contains := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	contains.Git("submodule", "add", "-q", inside.URL(), "lib")
+	contains.Commit(nil)
+	for _, r := range []buildtest.Repo{borrows, points, contains} {
+		if child.Confines() {
+			m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonRepoUnreachable, "cannot be cloned")
+		} else {
+			m.build(t, buildtest.NewSpec(r.URL()))
+		}
+	}
+}
+
+// TestAWorkspaceWithManyBuildsLetsOthersPass has one that takes all places and waits for more.
+func TestAWorkspaceWithManyBuildsLetsOthersPass(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(c *local.Config) { c.Places = 2 })
+	order := filepath.Join(t.TempDir(), "order")
+	running, openRunning := newGate(t)
+	held, openHeld := newGate(t)
+	spec := func(command string) build.Spec {
+		return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
+	}
+	note := func(name string) string { return fmt.Sprintf("echo %s >>%s", name, order) }
+	greedy := []build.Spec{spec("read go <" + running), spec("read go <" + held), spec(note("greedy")), spec(note("greedy"))}
+	for i := range greedy {
+		greedy[i].Workspace = greedy[0].Workspace
+		m.start(t, greedy[i])
+	}
+	modest := []build.Spec{spec(note("modest")), spec(note("modest"))}
+	for _, s := range modest {
+		m.start(t, s)
+	}
+	openRunning()
+	for _, s := range append(modest, greedy[2:]...) {
+		if got := m.await(t, s); got.State != build.Succeeded {
+			t.Errorf("build is %s %s", got.State, got.Message)
+		}
+	}
+	openHeld()
+	wantFile(t, order, "modest\nmodest\ngreedy\ngreedy\n")
+}

@@ -1,0 +1,81 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+// Images makes container images; package build/docker does.
+type Images interface {
+	// Build makes the image of a tree, tells log what is printed, and returns the image's id. A step that fails is a *dockerfile.StepError.
+	Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (id string, err error)
+	// Remove forgets the image of a revision; removing an absent one does nothing.
+	Remove(ctx context.Context, revision string) error
+}
+
+// inImage tells whether the repository's commands run in the image. Those of a repository with a start command need the tools of this machine.
+func (j *job) inImage(config framework.Config) bool {
+	return j.builder.cfg.Images != nil && config.Language != ""
+}
+
+// makeImage makes an image of the tree, which is not needed any more then.
+func (j *job) makeImage(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
+	recipe, err := dockerfile.Make(dockerfile.Source{
+		Tree: j.tree, Config: config, URL: from.url, Commit: from.id, Committed: from.made,
+		Workspace: j.spec.Workspace, Deployment: j.spec.Deployment, Revision: j.spec.Revision,
+		InstallCommand: j.spec.InstallCommand, BuildCommand: j.spec.BuildCommand,
+	}, j.builder.cfg.Bases)
+	if err != nil {
+		return build.Artifact{}, err
+	}
+	if err := j.note(revisionlog.Info, "making an image from %s", recipe.Base); err != nil {
+		return build.Artifact{}, err
+	}
+	log, err := j.openLog()
+	if err != nil {
+		return build.Artifact{}, err
+	}
+	id, err := j.builder.cfg.Images.Build(ctx, j.spec.Revision, recipe, j.tree, log)
+	if err := errors.Join(err, log.Close()); err != nil {
+		return build.Artifact{}, j.imageFailure(ctx, err, log.Last())
+	}
+	if err := j.note(revisionlog.Info, "the image is %s", id); err != nil {
+		return build.Artifact{}, err
+	}
+	j.record = recipe.Record
+	j.record.Image = id
+	return build.Artifact{Image: id, Graphs: config.Graphs}, child.RemoveFiles(tree)
+}
+
+// imageFailure says what has failed in an image, with what that step has printed last.
+func (j *job) imageFailure(ctx context.Context, err error, last string) error {
+	if begun := strings.LastIndex("\n"+last, "\nStep "); begun >= 0 {
+		_, last, _ = strings.Cut(last[begun:], "\n")
+	}
+	said := outcome{last: last}.lastWords()
+	if stopped := j.stopped(ctx, "the image was being made. "+said); stopped != nil {
+		return stopped
+	}
+	if failed, ok := errors.AsType[*dockerfile.StepError](err); ok {
+		return failed.Failure(said)
+	}
+	return err
+}
+
+// removeImage forgets the image that the revision was built into, if any.
+func (b *Builder) removeImage(ctx context.Context, revision string) error {
+	result, err := b.readResult(revision)
+	if err != nil || b.cfg.Images == nil || (result.State == build.Succeeded && result.Artifact.Image == "") {
+		return err
+	}
+	return b.cfg.Images.Remove(ctx, revision)
+}

@@ -1,0 +1,186 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/seam/build/repository"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// job is one build that waits or runs.
+type job struct {
+	builder *Builder
+	spec    build.Spec
+	// ctx ends when the build is cancelled.
+	ctx    context.Context
+	cancel context.CancelFunc
+	// root is the revision's directory while the build runs, tree that of its commit, as they were before the first command: what commands may have put in their place
+	// is not followed.
+	root, tree *os.Root
+	// home is the directory that the build has in common with others of its workspace.
+	home string
+	// record grows with the build.
+	record build.Record
+
+	// done is closed when result and err are set.
+	done   chan struct{}
+	result build.Result
+	// err is why the build has no result: the server's own trouble, not the repository's.
+	err error
+}
+
+func newJob(b *Builder, spec build.Spec) *job {
+	j := &job{builder: b, spec: spec, done: make(chan struct{}), result: build.Result{State: build.Absent}}
+	j.ctx, j.cancel = context.WithCancel(context.Background())
+	return j
+}
+
+// run builds and stores the result. A build that was cancelled has none.
+func (j *job) run() {
+	defer j.cancel()
+	began := time.Now()
+	result, err := j.build()
+	if j.ctx.Err() != nil {
+		return
+	}
+	var failed *build.Failure
+	switch {
+	case errors.As(err, &failed):
+		result = build.Result{State: build.Failed, CommitSHA: result.CommitSHA, Reason: failed.Reason, Message: failed.Message}
+		err = j.note(revisionlog.Error, "%s", failed.Message)
+	case err == nil:
+		err = j.note(revisionlog.Info, "built in %s", time.Since(began).Round(time.Millisecond))
+	}
+	if err == nil {
+		err = j.builder.writeResult(j.spec.Revision, result)
+	}
+	if err != nil {
+		j.err = fmt.Errorf("build revision %s: %w", j.spec.Revision, err)
+		return
+	}
+	j.result = result
+}
+
+// build does the work, from an empty directory.
+func (j *job) build() (result build.Result, err error) {
+	dir := j.builder.dirOf(j.spec.Revision)
+	tree := filepath.Join(dir, "src")
+	if err := j.open(dir, tree); err != nil {
+		return build.Result{}, err
+	}
+	defer func() { err = errors.Join(err, j.tree.Close(), j.root.Close()) }()
+	ctx, release := j.bounded(dir)
+	defer release()
+	from, err := j.fetch(ctx, tree)
+	result = build.Result{State: build.Succeeded, CommitSHA: from.id}
+	if err != nil {
+		return result, cmp.Or(j.stopped(ctx, j.fetching()), err)
+	}
+	config, err := framework.Read(tree, j.spec.ConfigPath)
+	if err != nil {
+		return result, err
+	}
+	for _, remark := range config.Remarks {
+		if err := j.note(revisionlog.Info, "%s", remark); err != nil {
+			return result, err
+		}
+	}
+	result.Artifact, err = j.prepare(ctx, tree, from, config)
+	if err != nil {
+		return result, err
+	}
+	if err := j.checkDisk(dir); err != nil {
+		return result, err
+	}
+	result.Record = j.record
+	return result, child.RemoveFiles(j.temp())
+}
+
+// open makes the directories of a build, empty, and those that it has in common with others.
+func (j *job) open(dir, tree string) error {
+	b, revision := j.builder, j.spec.Revision
+	if err := errors.Join(child.RemoveFiles(dir), child.RemoveFiles(b.recordOf(revision))); err != nil {
+		return err
+	}
+	if err := makeDirs(tree, j.temp(), b.recordOf(revision)); err != nil {
+		return err
+	}
+	var err error
+	if j.home, err = b.enterHome(j.spec.Workspace, revision); err != nil {
+		return err
+	}
+	if j.root, err = os.OpenRoot(dir); err != nil {
+		return err
+	}
+	if j.tree, err = j.root.OpenRoot("src"); err != nil {
+		return errors.Join(err, j.root.Close())
+	}
+	return nil
+}
+
+// prepare makes the tree ready to start, in the way that the configuration asks for.
+func (j *job) prepare(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
+	dir := filepath.Join(tree, config.Dir)
+	if config.Build != nil && !j.inImage(config) {
+		command := step{what: "the build command", text: config.BuildText, args: config.Build, dir: dir, reason: build.ReasonBuildCommandFailed}
+		if err := j.runStep(ctx, command); err != nil {
+			return build.Artifact{}, err
+		}
+	}
+	if j.builder.cfg.Images != nil {
+		return j.makeImage(ctx, tree, from, config)
+	}
+	j.record = build.Record{Builder: build.Version(), Language: string(config.Language)}
+	artifact := build.Artifact{
+		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs,
+		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),
+	}
+	var started launch
+	var err error
+	switch config.Language {
+	case "":
+		return artifact, nil
+	case framework.Python:
+		started, err = j.installPython(ctx, tree, config)
+	case framework.Node:
+		started, err = j.installNode(ctx, tree, config)
+	}
+	artifact.Start = started.args
+	artifact.Shared = append(artifact.Shared, started.shared...)
+	artifact.Env = maps.Clone(started.env)
+	maps.Copy(artifact.Env, config.Env)
+	return artifact, err
+}
+
+// launch is how a runtime is started: its arguments, what it needs in its environment, and what it reads of what builds have in common.
+type launch struct {
+	args   []string
+	env    map[string]string
+	shared []string
+}
+
+// note writes a line of the builder's own to the build log.
+func (j *job) note(level revisionlog.Level, format string, args ...any) error {
+	log, err := j.openLog()
+	if err != nil {
+		return err
+	}
+	return errors.Join(log.Note(level, format, args...), log.Close())
+}
+
+// openLog returns a writer for the output of one command.
+func (j *job) openLog() (*files.Writer, error) {
+	_, password := repository.CredentialsOf(j.spec)
+	return j.builder.cfg.Logs.Writer(j.spec.Revision, revisionlog.Build, password)
+}

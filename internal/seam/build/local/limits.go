@@ -1,0 +1,108 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+const (
+	// processLimit bounds the processes and threads of one command.
+	processLimit = 4096
+	// diskPause is the least time between two looks at the files of a build. Looking takes no more than a tenth of the time, however many there are.
+	diskPause = 500 * time.Millisecond
+)
+
+// Why the context of a build ends before the build does.
+var (
+	errTimeout = errors.New("the build's time is over")
+	errDisk    = errors.New("the build's files take too much disk")
+)
+
+// limits are those of each command.
+func (b *Builder) limits() child.Limits {
+	return child.Limits{MemoryMB: b.cfg.MemoryMB, Processes: processLimit}
+}
+
+// bounded returns the context of a build's work, which ends when the build has reached a limit. What is written between two looks at the disk is written; a build
+// whose files are too many at its end fails, too.
+func (j *job) bounded(dir string) (ctx context.Context, release func()) {
+	timed, endTimed := context.WithTimeoutCause(j.ctx, j.builder.cfg.Timeout, errTimeout)
+	ctx, cancel := context.WithCancelCause(timed)
+	var watching sync.WaitGroup
+	watching.Go(func() {
+		for pause := diskPause; ; {
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return
+			}
+			began := time.Now()
+			if j.overfull(dir) {
+				cancel(errDisk)
+			}
+			pause = max(diskPause, 10*time.Since(began))
+		}
+	})
+	return ctx, func() {
+		cancel(nil)
+		endTimed()
+		watching.Wait()
+	}
+}
+
+// stopped is the failure of a build that has reached a limit, with what it did then; nil when it has reached none.
+func (j *job) stopped(ctx context.Context, doing string) error {
+	switch context.Cause(ctx) {
+	case errTimeout:
+		return build.Fail(build.ReasonBuildTimeout, "the build was stopped after %s, while %s", j.builder.cfg.Timeout, doing)
+	case errDisk:
+		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because its files took more than the %d MB of disk that they may, while %s", j.builder.cfg.DiskMB, doing)
+	default:
+		return nil
+	}
+}
+
+// checkDisk is about what a build has written since the last look.
+func (j *job) checkDisk(dir string) error {
+	if j.overfull(dir) {
+		return build.Fail(build.ReasonOutOfDisk, "the files of the build take more than the %d MB of disk that they may.", j.builder.cfg.DiskMB)
+	}
+	return nil
+}
+
+// overfull tells whether the files of a build take more disk than they may, or what is written beside them does.
+func (j *job) overfull(dir string) bool {
+	cfg := j.builder.cfg
+	return takesMore(dir, cfg.DiskMB) || takesMore(j.home, cfg.HomeMB+cfg.DiskMB)
+}
+
+// takesMore tells whether the files in a directory take more disk than that. What cannot be read takes none: it may just be going.
+func takesMore(dir string, megabytes int) bool {
+	left := int64(megabytes) << 20
+	over := errors.New("more than there may be")
+	return errors.Is(filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		info, err := entry.Info()
+		if err != nil {
+			return nil //nolint:nilerr // as above
+		}
+		size := info.Size()
+		if held, ok := info.Sys().(*syscall.Stat_t); ok {
+			size = held.Blocks * 512
+		}
+		if left -= size; left < 0 {
+			return over
+		}
+		return nil
+	}), over)
+}

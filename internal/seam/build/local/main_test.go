@@ -1,0 +1,135 @@
+package local_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/build/local"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// The test binary is also the programs that the tests run; MODE says which.
+func TestMain(m *testing.M) {
+	switch mode := os.Getenv("MODE"); mode {
+	case "":
+		dir := plant()
+		goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"),
+			goleak.Cleanup(func(code int) {
+				check(os.RemoveAll(dir))
+				os.Exit(code)
+			}))
+	case "call":
+		call()
+	case "server":
+		serve()
+	case "hog":
+		memory := make([]byte, 512<<20)
+		for i := 0; i < len(memory); i += os.Getpagesize() {
+			memory[i] = 1
+		}
+	default:
+		panic("unknown mode " + mode)
+	}
+}
+
+// gitCalls is a file with the command lines of every git that a builder ran.
+var gitCalls string
+
+// plant makes the server's environment one that builds must not see: a variable, a git configuration that makes git useless, and an
+// askpass program. It puts a git in front of the real one that notes its command line.
+func plant() (dir string) {
+	dir, err := os.MkdirTemp("", "builder-test-")
+	check(err)
+	gitCalls = filepath.Join(dir, "calls")
+	check(os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte("[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = file://\n\tinsteadOf = http://\n"), 0o600))
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>%q\nexec %q \"$@\"\n", gitCalls, buildtest.Git)
+	check(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700))
+	for name, value := range map[string]string{
+		"HOME": dir, "PATH": dir + ":" + os.Getenv("PATH"), "PLANTED_SERVER_SECRET": "planted-server-secret",
+		"GIT_ASKPASS": "/bin/false", "GOFLAGS": "-mod=mod",
+	} {
+		check(os.Setenv(name, value))
+	}
+	return dir
+}
+
+// call connects to the test and lives until it is killed: the test sees its death as the end of the connection.
+func call() {
+	conn, err := net.Dial("tcp", os.Getenv("ADDR"))
+	check(err)
+	fmt.Fprintln(conn, "here")
+	<-time.After(time.Hour) // not select {}: without a C runtime that is taken for a deadlock
+}
+
+// serve is a server that builds what SPEC says until it is killed.
+func serve() {
+	dir := os.Getenv("DIR")
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
+	check(err)
+	b, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default()})
+	check(err)
+	var spec build.Spec
+	check(json.Unmarshal([]byte(os.Getenv("SPEC")), &spec))
+	check(b.Start(context.Background(), spec))
+	<-time.After(time.Hour)
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func program() string {
+	path, err := os.Executable()
+	check(err)
+	return path
+}
+
+// switchboard takes the calls of programs under test.
+type switchboard struct{ net.Listener }
+
+func newSwitchboard(t *testing.T) switchboard {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	t.Cleanup(func() { must(t, listener.Close()) })
+	return switchboard{listener}
+}
+
+// caller is a shell command that calls and lives until it is killed.
+func (s switchboard) caller() string {
+	return fmt.Sprintf("MODE=call ADDR=%s %s", s.Addr(), program())
+}
+
+// accept waits for a call; the function that it returns waits for the death of the caller.
+func (s switchboard) accept(t *testing.T) (wantDeath func()) {
+	t.Helper()
+	conn, err := s.Accept()
+	must(t, err)
+	t.Cleanup(func() { must(t, conn.Close()) })
+	r := bufio.NewReader(conn)
+	if got, err := r.ReadString('\n'); err != nil || got != "here\n" {
+		t.Fatalf("program says %q, %v", got, err)
+	}
+	return func() {
+		t.Helper()
+		must(t, conn.SetReadDeadline(deadline(t)))
+		if got, err := r.ReadString('\n'); err == nil || os.IsTimeout(err) {
+			t.Fatalf("program is alive and says %q, %v", got, err)
+		}
+	}
+}

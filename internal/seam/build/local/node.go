@@ -1,0 +1,134 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+// installNode installs what a JavaScript repository depends on into its tree.
+func (j *job) installNode(ctx context.Context, tree string, config framework.Config) (launch, error) {
+	version, err := j.checkNode(ctx, tree, config)
+	if err != nil {
+		return launch{}, err
+	}
+	j.record.LanguageVersion = version
+	runtimeDir, err := j.nodeRuntime(ctx)
+	if err != nil {
+		return launch{}, err
+	}
+	install, kept, err := j.installCommand(tree, config, version)
+	if err != nil {
+		return launch{}, err
+	}
+	restored, err := kept.restore(j)
+	if err != nil {
+		return launch{}, err
+	}
+	if !restored {
+		if err := j.runStep(ctx, install); err != nil {
+			return launch{}, err
+		}
+		if err := kept.keep(j); err != nil {
+			return launch{}, err
+		}
+	}
+	if j.spec.BuildCommand != "" {
+		command := step{
+			what: "the build command", text: strconv.Quote(j.spec.BuildCommand), args: []string{"sh", "-c", j.spec.BuildCommand},
+			dir: filepath.Join(tree, config.Dir), reason: build.ReasonBuildCommandFailed,
+		}
+		if err := j.runStep(ctx, command); err != nil {
+			return launch{}, err
+		}
+	}
+	return launch{args: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}, env: map[string]string{}}, nil
+}
+
+// checkNode wants a node that is not older than the one that the configuration names, and returns its version.
+func (j *job) checkNode(ctx context.Context, tree string, config framework.Config) (string, error) {
+	path, err := exec.LookPath("node")
+	if err != nil {
+		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no node.")
+	}
+	var printed strings.Builder
+	ran, err := j.exec(ctx, child.Command{
+		Args: []string{path, "--version"}, Dir: filepath.Join(tree, config.Dir), Env: j.environment(step{}), Stdout: &printed, Confine: j.confinement(step{}),
+	})
+	if err != nil || ran.failed() {
+		return "", errors.Join(fmt.Errorf("node --version: %s", ran.lastWords()), err)
+	}
+	there := strings.TrimPrefix(strings.TrimSpace(printed.String()), "v")
+	if config.Version == "" || framework.Major(there) == framework.Major(config.Version) {
+		return there, nil
+	}
+	if framework.Major(there) < framework.Major(config.Version) {
+		return "", build.Fail(build.ReasonRuntimeMissing, "node_version asks for Node %s, and this machine has %s.", config.Version, there)
+	}
+	return there, j.note(revisionlog.Info, "node_version: asks for Node %s; this machine has %s, which is used", config.Version, there)
+}
+
+// installCommand is the one that was configured, or that of the repository's package manager: in the version that package.json names, or else the machine's, or else
+// ours. What the latter installs may be kept for later builds.
+func (j *job) installCommand(tree string, config framework.Config, nodeVersion string) (s step, kept modules, err error) {
+	if j.spec.InstallCommand != "" {
+		return step{
+			what: "the install command", text: strconv.Quote(j.spec.InstallCommand), args: []string{"sh", "-c", j.spec.InstallCommand},
+			dir: tree, reason: build.ReasonDependenciesFailed,
+		}, modules{}, nil
+	}
+	installation, err := config.Installation(j.tree)
+	if err != nil {
+		return s, kept, err
+	}
+	if installation.Lock == "" {
+		if err := j.note(revisionlog.Info, "there is no lock file: versions may differ from build to build"); err != nil {
+			return s, kept, err
+		}
+	} else {
+		text, err := readWritten(j.tree, filepath.Join(installation.Dir, installation.Lock))
+		if err != nil {
+			return s, kept, build.Fail(build.ReasonDependenciesFailed, "%s cannot be read: %v.", installation.Lock, err)
+		}
+		j.record.Dependencies = build.Digest(text)
+	}
+	program := []string{installation.Tool}
+	if _, missing := exec.LookPath(installation.Tool); installation.Tool != "npm" && (missing != nil || installation.Version != "") {
+		program = []string{"npx", "--yes", "--package", installation.Package, "--", installation.Tool}
+	}
+	s = step{
+		what: "the install command", text: strconv.Quote(installation.Text()), args: append(program, installation.Args...),
+		dir: filepath.Join(tree, installation.Dir), reason: build.ReasonDependenciesFailed,
+	}
+	kept, err = j.modulesOf(installation, nodeVersion, s.args)
+	return s, kept, err
+}
+
+// nodeRuntime returns the runtime's directory with its own packages installed, which is done once.
+func (j *job) nodeRuntime(ctx context.Context) (string, error) {
+	dir, err := j.builder.runtimeDir(framework.Node)
+	if err != nil {
+		return "", err
+	}
+	j.builder.tools.Lock()
+	defer j.builder.tools.Unlock()
+	installed := filepath.Join(dir, ".installed")
+	if _, err := os.Stat(installed); err == nil {
+		return dir, nil
+	}
+	args := []string{"npm", "ci", "--omit=dev", "--no-audit", "--no-fund"}
+	if err := j.runStep(ctx, step{what: "the installation of", text: "the Node runtime", args: args, dir: dir, reason: build.ReasonRuntimeMissing, platform: true}); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(installed, nil, 0o600)
+}

@@ -1,0 +1,301 @@
+package local
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+// locksKept is how many resolutions are kept for a workspace.
+const locksKept = 1000
+
+// pythonPlan is an environment on this machine, in whose paths nothing is left out.
+type pythonPlan struct {
+	framework.Environment
+	inputs, packages, path, locked []string
+	// runtime is the input that is not the repository's.
+	runtime string
+}
+
+// plan looks at the dependencies of the configuration, and writes those down that are in no file yet.
+func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pythonPlan, error) {
+	environment, err := config.Environment(j.tree)
+	if err != nil {
+		return pythonPlan{}, err
+	}
+	in := func(paths []string) []string {
+		absolute := make([]string, len(paths))
+		for i, path := range paths {
+			absolute[i] = filepath.Join(tree, path)
+		}
+		return absolute
+	}
+	written := filepath.Join(j.builder.recordOf(j.spec.Revision), "requirements.in")
+	return pythonPlan{
+		Environment: environment, inputs: append(in(environment.Inputs), written), runtime: filepath.Join(runtimeDir, "pyproject.toml"),
+		packages: in(environment.Packages), path: in(environment.Path), locked: in(environment.Locked),
+	}, replaceFile(written, []byte(environment.Requirements))
+}
+
+// python is how the environment of a build is made.
+type python struct {
+	uv, runtimeDir, interpreter string
+	// dir is where commands run: that of the configuration file.
+	dir string
+}
+
+// venv is the name of a build's environment in its directory.
+const venv = "venv"
+
+// installPython makes the environment of a Python repository in the revision's directory. What was resolved once for the same dependencies is
+// not resolved again, so that a later revision runs what an earlier one did; what was installed for them is used in common.
+func (j *job) installPython(ctx context.Context, tree string, config framework.Config) (launch, error) {
+	uv, err := j.builder.uv(ctx, j)
+	if err != nil {
+		return launch{}, err
+	}
+	runtimeDir, err := j.builder.runtimeDir(framework.Python)
+	if err != nil {
+		return launch{}, err
+	}
+	plan, err := j.plan(tree, config, runtimeDir)
+	if err != nil {
+		return launch{}, err
+	}
+	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
+	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, config.Dir)}
+	create := []string{uv, "venv", "--quiet", own}
+	if config.Version != "" {
+		create = append(create, "--python", config.Version)
+	}
+	if err := j.runStep(ctx, step{what: "the creation of", text: "a Python environment", args: create, dir: p.dir, reason: build.ReasonRuntimeMissing}); err != nil {
+		return launch{}, err
+	}
+	lock, err := j.resolve(ctx, p, &plan)
+	if err != nil {
+		return launch{}, err
+	}
+	if err := j.recordPython(lock); err != nil {
+		return launch{}, err
+	}
+	shared, err := j.installPackages(ctx, p, plan, lock)
+	if err != nil {
+		return launch{}, err
+	}
+	return launch{
+		args: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(p.dir, config.File)},
+		env: map[string]string{
+			"PYTHONPATH": strings.Join(plan.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": own,
+		},
+		shared: shared,
+	}, nil
+}
+
+// recordPython notes the interpreter that the environment has, and what its dependencies were resolved to.
+func (j *job) recordPython(lock string) error {
+	versions, err := os.ReadFile(lock)
+	if err != nil {
+		return err
+	}
+	settings, err := readWritten(j.root, filepath.Join(venv, "pyvenv.cfg"))
+	if err != nil {
+		return err
+	}
+	j.record.Dependencies = build.Digest(versions)
+	if version := interpreterVersion.FindSubmatch(settings); version != nil {
+		j.record.LanguageVersion = string(version[1])
+	}
+	return nil
+}
+
+// interpreterVersion is where the settings of an environment name it.
+var interpreterVersion = regexp.MustCompile(`(?m)^version(?:_info)? *= *([0-9.]+)`)
+
+// installPackages installs what a lock names, or links to where it is installed for all builds, and then the repository's own packages. It returns what the build shares.
+func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lock string) (shared []string, err error) {
+	shareable, err := j.shareable(plan, lock)
+	if err != nil {
+		return nil, err
+	}
+	if shareable {
+		kept, err := j.sharedEnvironment(ctx, p, lock)
+		if err != nil {
+			return nil, err
+		}
+		if err := j.linkEnvironment(kept, venv); err != nil {
+			return nil, err
+		}
+		shared = []string{kept}
+	} else {
+		if _, err := j.addRuntime(venv, p.runtimeDir); err != nil {
+			return nil, err
+		}
+		if err := j.install(ctx, p, p.interpreter, "-r", lock); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range plan.packages {
+		if err := j.install(ctx, p, p.interpreter, "-e", path); err != nil {
+			return nil, err
+		}
+	}
+	return shared, nil
+}
+
+// pinned matches lines of a lock that say all about what they name: a version, or a commit.
+var pinned = regexp.MustCompile(`^([A-Za-z0-9._-]+)(\[[^\]]*\])?(==| @ git\+[^ #]+@[0-9a-f]{40}\b)`)
+
+// shareable tells whether what a lock names is the same for all builds, and none of it is to be replaced by the repository's own packages.
+func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
+	text, err := os.ReadFile(lock)
+	if err != nil {
+		return false, err
+	}
+	own, known := plan.Distributions(j.tree)
+	if !known {
+		return false, nil
+	}
+	for line := range strings.Lines(string(text)) {
+		name := pinned.FindStringSubmatch(line)
+		if name == nil || slices.Contains(own, framework.NormalName(name[1])) {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// install installs packages into the environment of an interpreter. Files are not those of uv's cache, which an agent could change through its own.
+func (j *job) install(ctx context.Context, p python, interpreter string, more ...string) error {
+	return j.runStep(ctx, step{
+		what: "the installation of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
+		args: append([]string{p.uv, "pip", "install", "--quiet", "--link-mode", "copy", "--python", interpreter, "--no-deps"}, more...),
+		// Where bytecode is made, nobody changes the sources any more. As many processes as a large machine has processors would need more memory than a build may.
+		env: []string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"},
+	})
+}
+
+// resolve returns a file with the versions of all packages. It is kept for the workspace under everything that it follows from.
+func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, error) {
+	for i, project := range plan.locked {
+		exported := filepath.Join(j.temp(), fmt.Sprintf("locked-%d.txt", i))
+		args := []string{p.uv, "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--project", project, "-o", exported}
+		if err := j.runStep(ctx, step{what: "the reading of", text: "uv.lock", args: args, dir: project, reason: build.ReasonDependenciesFailed}); err != nil {
+			return "", err
+		}
+		plan.inputs = append(plan.inputs, exported)
+	}
+	key, err := j.lockKey(p.interpreter, append(plan.inputs, plan.runtime))
+	if err != nil {
+		return "", err
+	}
+	locks := filepath.Join(j.builder.keptOf(j.spec.Workspace), "locks")
+	if err := makeDirs(locks); err != nil {
+		return "", err
+	}
+	lock := filepath.Join(locks, key+".txt")
+	if err := touch(lock); err == nil {
+		return lock, j.note(revisionlog.Info, "the dependencies are as in an earlier build, whose versions are used")
+	}
+	resolved := filepath.Join(j.temp(), "lock.txt")
+	compile := step{
+		what: "the resolution of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
+		args: append([]string{p.uv, "pip", "compile", "--quiet", "--no-header", "--no-annotate", "--python", p.interpreter, "-o", resolved}, plan.inputs...),
+	}
+	if err := j.resolveWith(ctx, compile, plan.runtime); err != nil {
+		return "", err
+	}
+	text, err := j.readInput(resolved)
+	if err != nil {
+		return "", err
+	}
+	return lock, errors.Join(replaceFile(lock, text), j.builder.keepNewest(locks, locksKept))
+}
+
+// resolveWith resolves the repository's dependencies together with the runtime's, and says whose fault it is if they do not go together.
+func (j *job) resolveWith(ctx context.Context, compile step, runtime string) error {
+	own := compile
+	compile.args = append(slices.Clone(compile.args), runtime)
+	err := j.runStep(ctx, compile)
+	failed, ok := errors.AsType[*build.Failure](err)
+	if !ok || failed.Reason != compile.reason {
+		return err
+	}
+	if err := j.runStep(ctx, own); err != nil {
+		return err
+	}
+	return build.Fail(failed.Reason, "%s: %s", framework.RuntimeConflict, failed.Message)
+}
+
+// readInput reads a file that dependencies follow from: of the build's own, only what the repository and its commands could have put there.
+func (j *job) readInput(path string) ([]byte, error) {
+	name, err := filepath.Rel(j.root.Name(), path)
+	if err != nil || !filepath.IsLocal(name) {
+		return os.ReadFile(path)
+	}
+	text, err := readWritten(j.root, name)
+	if err != nil {
+		return nil, build.Fail(build.ReasonDependenciesFailed, "%s cannot be read: %v.", name, err)
+	}
+	return text, nil
+}
+
+// lockKey names everything that a resolution follows from: the interpreter and the inputs.
+func (j *job) lockKey(interpreter string, inputs []string) (string, error) {
+	target, err := filepath.EvalSymlinks(interpreter)
+	if err != nil {
+		return "", err
+	}
+	digest := sha256.New()
+	addTo(digest, "interpreter", []byte(target))
+	for _, input := range inputs {
+		text, err := j.readInput(input)
+		if err != nil {
+			return "", err
+		}
+		addTo(digest, filepath.Base(input), text)
+	}
+	return hex.EncodeToString(digest.Sum(nil)), nil
+}
+
+// uv returns the path of uv: the machine's, or one that is installed for all builds the first time.
+func (b *Builder) uv(ctx context.Context, j *job) (string, error) {
+	if path, err := exec.LookPath("uv"); err == nil {
+		return path, nil
+	}
+	b.tools.Lock()
+	defer b.tools.Unlock()
+	dir := filepath.Join(b.cfg.Dir, "tools", "uv-"+framework.UVVersion)
+	uv := filepath.Join(dir, "bin", "uv")
+	if _, err := os.Stat(uv); err == nil {
+		return uv, nil
+	}
+	interpreter, err := exec.LookPath("python3")
+	if err != nil {
+		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in Python, and this machine has no python3.")
+	}
+	if err := errors.Join(child.RemoveFiles(dir), makeDirs(filepath.Dir(dir))); err != nil {
+		return "", err
+	}
+	for _, args := range [][]string{
+		{interpreter, "-m", "venv", dir},
+		{filepath.Join(dir, "bin", "python"), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv==" + framework.UVVersion},
+	} {
+		if err := j.runStep(ctx, step{what: "the installation of", text: "uv", args: args, dir: b.cfg.Dir, reason: build.ReasonRuntimeMissing, platform: true}); err != nil {
+			return "", errors.Join(err, child.RemoveFiles(dir))
+		}
+	}
+	return uv, nil
+}

@@ -1,0 +1,80 @@
+package local_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/build/local"
+)
+
+func TestResultOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m := openMachine(t, dir)
+	good := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
+	bad := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("false")}).URL())
+	want := m.build(t, good)
+	wantBad := m.wantFailure(t, bad, build.ReasonBuildCommandFailed)
+	must(t, m.Close())
+	m = openMachine(t, dir)
+	if diff := cmp.Diff(want, m.await(t, good)); diff != "" {
+		t.Errorf("success (-before +after):\n%s", diff)
+	}
+	if diff := cmp.Diff(wantBad, m.await(t, bad)); diff != "" {
+		t.Errorf("failure (-before +after):\n%s", diff)
+	}
+}
+
+func TestClosedBuilderForgetsUnfinishedBuilds(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	m, calls := openMachine(t, dir, func(c *local.Config) { c.Places = 1 }), newSwitchboard(t)
+	running := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(calls.caller())}).URL())
+	waiting := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
+	m.start(t, running)
+	m.start(t, waiting)
+	wantDeath := calls.accept(t)
+	must(t, m.Close())
+	wantDeath()
+	if err := m.Start(t.Context(), waiting); err == nil {
+		t.Error("Start after Close: got no error")
+	}
+	for _, spec := range []build.Spec{running, waiting} {
+		if got := m.await(t, spec); got.State != build.Absent {
+			t.Errorf("got %s, want absent", got.State)
+		}
+	}
+	openMachine(t, dir).build(t, waiting)
+}
+
+func TestKilledServer(t *testing.T) {
+	t.Parallel()
+	dir, calls := t.TempDir(), newSwitchboard(t)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("test ! -e left && touch left && " + calls.caller() + " & wait")})
+	spec := buildtest.NewSpec(r.URL())
+	data, err := json.Marshal(spec)
+	must(t, err)
+	server := exec.Command(program())
+	server.Env = append(os.Environ(), "MODE=server", "DIR="+dir, "SPEC="+string(data))
+	server.Stderr = os.Stderr
+	must(t, server.Start())
+	wantDeath := calls.accept(t)
+	must(t, server.Process.Signal(syscall.SIGKILL))
+	if err := server.Wait(); err == nil {
+		t.Error("the server was not killed")
+	}
+	m := openMachine(t, dir)
+	wantDeath()
+	if got := m.await(t, spec); got.State != build.Absent {
+		t.Errorf("got %s, want absent", got.State)
+	}
+	r.Commit(map[string]string{"framework.json": buildtest.Framework("test ! -e left")})
+	m.build(t, spec)
+}

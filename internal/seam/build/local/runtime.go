@@ -1,0 +1,78 @@
+package local
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/slipway-run/slipway/infra/runtimes"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+)
+
+// runtimeDir returns where the runtime's files are, after writing them there if this server has not yet. A directory holds one version of them, so
+// that agents that were built with another keep theirs.
+func (b *Builder) runtimeDir(language framework.Language) (string, error) {
+	files, err := fs.Sub(runtimes.Files, string(language))
+	if err != nil {
+		return "", fmt.Errorf("find the %s runtime: %w", language, err)
+	}
+	sum, err := hashFiles(files)
+	if err != nil {
+		return "", fmt.Errorf("read the %s runtime: %w", language, err)
+	}
+	dir := filepath.Join(b.cfg.Dir, "runtimes", string(language)+"-"+sum[:16])
+	return dir, b.publish(dir, func(temp string) error { return os.CopyFS(temp, files) })
+}
+
+// publish makes a directory by filling a temporary one, unless it is there: others see it whole or not at all. Two that publish at a time both succeed.
+func (b *Builder) publish(dir string, fill func(temp string) error) error {
+	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := makeDirs(filepath.Dir(dir)); err != nil {
+		return err
+	}
+	temp, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
+	if err != nil {
+		return err
+	}
+	if err := fill(temp); err != nil {
+		return errors.Join(err, os.RemoveAll(temp))
+	}
+	err = os.Rename(temp, dir)
+	if err == nil {
+		return nil
+	}
+	if _, there := os.Stat(dir); there == nil {
+		err = nil // another was faster
+	}
+	return errors.Join(err, os.RemoveAll(temp))
+}
+
+// hashFiles is a digest over names and contents.
+func hashFiles(files fs.FS) (string, error) {
+	digest := sha256.New()
+	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		text, err := fs.ReadFile(files, path)
+		if err != nil {
+			return err
+		}
+		addTo(digest, path, text)
+		return nil
+	})
+	return hex.EncodeToString(digest.Sum(nil)), err
+}
+
+// addTo adds a named text to a digest, so that no other sequence of names and texts gives the same.
+func addTo(digest io.Writer, name string, text []byte) {
+	fmt.Fprintf(digest, "%q %d\n", name, len(text))
+	digest.Write(text) //nolint:errcheck // a hash's Write never fails
+}

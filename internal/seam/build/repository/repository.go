@@ -1,0 +1,130 @@
+// Package repository has the rules about where builders clone from: which addresses they take, which protocols git may use for one, and which host its credentials
+// are for.
+package repository
+
+import (
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// Repository is where to clone from.
+type Repository struct {
+	// URL has no password in it, and no user name either where git gets that from the credentials.
+	URL string
+	// Path is the directory of this machine that git will look for it at, "" for a repository on the network.
+	Path string
+	// Protocols are those that git may use, for submodules too. A repository on the network must not name files of this machine.
+	Protocols string
+	Credentials
+}
+
+// Credentials are for the host of one repository. They are empty when there are none, or when git cannot be given them.
+type Credentials struct {
+	// Scope is the scheme and host that they are for.
+	Scope, Username, Password string
+}
+
+// Given tells whether there are any.
+func (c Credentials) Given() bool { return c.Username != "" || c.Password != "" }
+
+// Pair is "user:password", or "" when there are none.
+func (c Credentials) Pair() string {
+	if !c.Given() {
+		return ""
+	}
+	return c.Username + ":" + c.Password
+}
+
+// Network are the protocols of repositories that are not on this machine.
+const Network = "https:http:ssh:git"
+
+// shortForm matches the form user@host:path that git takes for ssh.
+var shortForm = regexp.MustCompile(`^[A-Za-z0-9_][^/:]*:[^:]`)
+
+var (
+	refusedHere    = build.Fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from: use https://, ssh:// or file://.")
+	refusedNetwork = build.Fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from here: use https:// or ssh://.")
+)
+
+// Parse checks the address of a repository and takes its credentials out.
+// What is wrong with it is a build.Failure that does not repeat it, as it may have a password in it.
+func Parse(spec build.Spec) (Repository, error) {
+	if r, ok := parse(spec); ok && r.Path == "" {
+		return r, nil
+	}
+	return Repository{}, refusedNetwork
+}
+
+// ParseHere is Parse for a builder that also clones from directories of its own machine.
+func ParseHere(spec build.Spec) (Repository, error) {
+	if r, ok := parse(spec); ok {
+		return r, nil
+	}
+	return Repository{}, refusedHere
+}
+
+func parse(spec build.Spec) (Repository, bool) {
+	if filepath.IsAbs(spec.RepoURL) {
+		return Repository{URL: spec.RepoURL, Path: spec.RepoURL, Protocols: Network + ":file"}, true
+	}
+	if !strings.Contains(spec.RepoURL, "://") {
+		return Repository{URL: spec.RepoURL, Protocols: Network}, shortForm.MatchString(spec.RepoURL)
+	}
+	u, err := url.Parse(spec.RepoURL)
+	if err != nil {
+		return Repository{}, false
+	}
+	r := Repository{Protocols: Network}
+	username, password := CredentialsOf(spec)
+	switch u.Scheme {
+	case "file":
+		if !isPath(u) {
+			return Repository{}, false
+		}
+		r.Path, r.Protocols = u.Path, Network+":file"
+	case "ssh":
+		u.User = nil
+		if username != "" {
+			u.User = url.User(username)
+		}
+	case "https", "http":
+		r.Credentials = Credentials{u.Scheme + "://" + u.Host, username, password}
+		u.User = nil
+	case "git":
+		u.User = nil
+	default:
+		return Repository{}, false
+	}
+	r.URL = u.String()
+	return r, true
+}
+
+// isPath tells whether a file's address is nothing but a path. git takes all that follows the slashes for the path, and would look elsewhere than where the rest is left out.
+func isPath(u *url.URL) bool {
+	return filepath.IsAbs(u.Path) && *u == url.URL{Scheme: u.Scheme, Path: u.Path, RawPath: u.RawPath}
+}
+
+// CredentialsOf are the credentials of the spec, or else those that its address still has in it.
+func CredentialsOf(spec build.Spec) (username, password string) {
+	if spec.Credentials != "" {
+		username, password, _ = strings.Cut(spec.Credentials, ":")
+		return username, password
+	}
+	if u, err := url.Parse(spec.RepoURL); err == nil && u.User != nil {
+		password, _ = u.User.Password()
+		return u.User.Username(), password
+	}
+	return "", ""
+}
+
+// FullRef completes a branch's bare name.
+func FullRef(ref string) string {
+	if strings.HasPrefix(ref, "refs/") {
+		return ref
+	}
+	return "refs/heads/" + ref
+}

@@ -1,0 +1,166 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/containerd/errdefs"
+	"github.com/moby/moby/client"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+)
+
+// Labels of all that the target makes.
+const (
+	labelPrefix     = "slipway."
+	labelServer     = labelPrefix + "server"
+	labelWorkspace  = labelPrefix + "workspace"
+	labelDeployment = labelPrefix + "deployment"
+	labelRevision   = labelPrefix + "revision"
+	// labelRole is agent, or the name of an init container or sidecar.
+	labelRole = labelPrefix + "role"
+)
+
+const (
+	// sweepLimit bounds the removal of what was left behind.
+	sweepLimit = time.Minute
+	// networkLimit bounds the wait for the last container to leave a network.
+	networkLimit = 5 * time.Second
+	// engineRetry is the pause before an engine that does not answer is asked again.
+	engineRetry = 200 * time.Millisecond
+)
+
+// size is what an engine has for one container at most.
+type size struct {
+	cpus   int
+	memory int64
+}
+
+// network is the name of the network that the server's containers are in, where they do not reach each other.
+func (e *engine) network() string { return "slipway-" + e.server }
+
+// meet makes sure that the engine answers, has the server's network, and has nothing of an earlier server of this name. All who want that at one time wait together.
+func (e *engine) meet(ctx context.Context) error {
+	for giveUp := time.Now().Add(e.cfg.EngineLimit); ; {
+		met := e.meetings.DoChan("", func() (any, error) { return nil, e.greet() })
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case outcome := <-met:
+			// Another release may have waited for so long already that this one waited too little.
+			if outcome.Err == nil || e.closing.Err() != nil || time.Now().After(giveUp) {
+				return outcome.Err
+			}
+		}
+	}
+}
+
+// greet is meet for all who wait.
+func (e *engine) greet() error {
+	ctx, cancel := context.WithTimeout(e.closing, e.cfg.EngineLimit+sweepLimit)
+	defer cancel()
+	info, err := e.client.Info(ctx, client.InfoOptions{})
+	for giveUp := time.Now().Add(e.cfg.EngineLimit); err != nil && time.Now().Before(giveUp) && clock.Sleep(ctx, engineRetry); {
+		info, err = e.client.Info(ctx, client.InfoOptions{})
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err = cmp.Or(err, ctx.Err()); err != nil || e.size != nil {
+		return err
+	}
+	if err := errors.Join(e.keepName(), e.sweepAll(ctx)); err != nil {
+		return err
+	}
+	// An engine goes on creating what nobody waits for any more.
+	creating, stop := context.WithTimeout(context.WithoutCancel(ctx), sweepLimit)
+	defer stop()
+	_, err = e.client.NetworkCreate(creating, e.network(), client.NetworkCreateOptions{
+		Driver: "bridge", Labels: map[string]string{labelServer: e.server},
+		Options: map[string]string{"com.docker.network.bridge.enable_icc": "false"},
+	})
+	if err != nil && !errdefs.IsConflict(err) {
+		return fmt.Errorf("create network: %w", err)
+	}
+	e.size = &size{info.Info.NCPU, info.Info.MemTotal}
+	return nil
+}
+
+// leave removes all that the server has at the engine, if it ever met it, and never meets it again.
+func (e *engine) leave() error {
+	e.close()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.size == nil {
+		return nil
+	}
+	e.size = nil
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	if err := e.sweepAll(ctx); err != nil {
+		return fmt.Errorf("leave container engine: %w", err)
+	}
+	return nil
+}
+
+// sweepAll removes all that the server ever made. Its networks are looked for by their label, as an engine may have several of one name.
+func (e *engine) sweepAll(ctx context.Context) error {
+	if err := e.sweep(ctx, labelServer+"="+e.server); err != nil {
+		return err
+	}
+	networks, err := e.client.NetworkList(ctx, client.NetworkListOptions{Filters: make(client.Filters).Add("label", labelServer+"="+e.server)})
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, n := range networks.Items {
+		failed = errors.Join(failed, e.removeNetwork(ctx, n.ID))
+	}
+	return failed
+}
+
+// removeNetwork tries for a moment: a container that was removed may still be leaving it.
+func (e *engine) removeNetwork(ctx context.Context, network string) error {
+	for giveUp := time.Now().Add(networkLimit); ; {
+		_, err := e.client.NetworkRemove(ctx, network, client.NetworkRemoveOptions{})
+		if err == nil || errdefs.IsNotFound(err) {
+			return nil
+		}
+		if time.Now().After(giveUp) || !clock.Sleep(ctx, engineRetry) {
+			return err
+		}
+	}
+}
+
+// sweep removes the containers and volumes that have a label.
+func (e *engine) sweep(ctx context.Context, label string) error {
+	filters := make(client.Filters).Add("label", labelServer+"="+e.server).Add("label", label)
+	containers, err := e.client.ContainerList(ctx, client.ContainerListOptions{All: true, Filters: filters})
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, c := range containers.Items {
+		_, err := e.client.ContainerRemove(ctx, c.ID, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		failed = errors.Join(failed, ignoreGone(err))
+	}
+	volumes, err := e.client.VolumeList(ctx, client.VolumeListOptions{Filters: filters})
+	if err != nil {
+		return errors.Join(failed, err)
+	}
+	for _, v := range volumes.Items {
+		_, err := e.client.VolumeRemove(ctx, v.Name, client.VolumeRemoveOptions{Force: true})
+		failed = errors.Join(failed, ignoreGone(err))
+	}
+	return failed
+}
+
+// ignoreGone is nil for an error that says that something is gone already, or being removed by another call.
+func ignoreGone(err error) error {
+	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,156 @@
+package docker
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/containerd/errdefs"
+	"github.com/distribution/reference"
+	"github.com/moby/moby/api/pkg/authconfig"
+	"github.com/moby/moby/api/types/registry"
+	"github.com/moby/moby/client"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+)
+
+// Pull policies, by the names that Kubernetes has for them. pullTag is that of a release's own image: a digest that is there is not pulled, a tag is asked for anew.
+const (
+	pullTag          = ""
+	pullAlways       = "Always"
+	pullIfNotPresent = "IfNotPresent"
+	pullNever        = "Never"
+)
+
+// resolve makes an image be there, and returns its name by digest: one of its repository's, or the engine's own for an image that no repository has.
+func (e *engine) resolve(ctx context.Context, image, policy string, keys keychain) (string, *compute.Status) {
+	pinned, err := e.pin(ctx, image, policy, keys)
+	if err != nil {
+		return "", replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", image, strings.TrimPrefix(err.Error(), "Error response from daemon: ")))
+	}
+	return pinned, nil
+}
+
+func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (string, error) {
+	if strings.HasPrefix(image, "sha256:") {
+		return image, e.mustBeThere(ctx, image)
+	}
+	named, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return "", err
+	}
+	_, digested := named.(reference.Digested)
+	switch {
+	case policy == pullNever:
+		err = e.mustBeThere(ctx, image)
+	case policy == pullIfNotPresent || (policy == pullTag && digested):
+		if missing := e.mustBeThere(ctx, image); missing != nil {
+			err = e.pull(ctx, named, keys)
+		}
+	default:
+		err = e.pull(ctx, named, keys)
+		if err != nil && policy == pullTag && e.mustBeThere(ctx, image) == nil {
+			e.cfg.Log.Warn("image cannot be pulled, the one that is on this machine is used", "image", image, "error", err)
+			err = nil
+		}
+	}
+	if err != nil || digested {
+		return image, err
+	}
+	return e.digestOf(ctx, image, named)
+}
+
+// mustBeThere wants an image that the engine has.
+func (e *engine) mustBeThere(ctx context.Context, image string) error {
+	_, err := e.client.ImageInspect(ctx, image)
+	if errdefs.IsNotFound(err) {
+		return errors.New("it is not on this machine, and not to be pulled")
+	}
+	return err
+}
+
+// digestOf is the digest that an image has in its repository, or else at the engine.
+func (e *engine) digestOf(ctx context.Context, image string, named reference.Named) (string, error) {
+	there, err := e.client.ImageInspect(ctx, image)
+	if err != nil {
+		return "", err
+	}
+	for _, pinned := range there.RepoDigests {
+		if of, err := reference.ParseDockerRef(pinned); err == nil && of.Name() == named.Name() {
+			return pinned, nil
+		}
+	}
+	return there.ID, nil
+}
+
+func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain) error {
+	auth, err := keys.of(reference.Domain(named))
+	if err != nil {
+		return err
+	}
+	progress, err := e.client.ImagePull(ctx, named.String(), client.ImagePullOptions{RegistryAuth: auth})
+	if err != nil {
+		return err
+	}
+	return errors.Join(progress.Wait(ctx), progress.Close())
+}
+
+// keychain has credentials of registries, by host.
+type keychain map[string]registry.AuthConfig
+
+// dockerHub is the name under which Docker configurations keep the credentials of docker.io.
+const dockerHub = "https://index.docker.io/v1/"
+
+// openKeychain reads the values of secrets that are Docker configurations.
+func openKeychain(configurations map[string]string) (keychain, error) {
+	keys := keychain{}
+	for name, text := range configurations {
+		var config struct {
+			Auths map[string]registry.AuthConfig `json:"auths"`
+		}
+		if err := json.Unmarshal([]byte(text), &config); err != nil {
+			// The decoder's own words could hold a part of the secret.
+			return nil, fmt.Errorf(`the secret %s is no Docker configuration of the shape {"auths":{"<registry>":{"auth":"..."}}}`, name)
+		}
+		for host, auth := range config.Auths {
+			if plain, err := base64.StdEncoding.DecodeString(auth.Auth); err == nil && auth.Username == "" {
+				auth.Username, auth.Password, _ = strings.Cut(string(plain), ":")
+				auth.Auth = ""
+			}
+			if host != dockerHub {
+				host, _, _ = strings.Cut(strings.TrimPrefix(strings.TrimPrefix(host, "https://"), "http://"), "/")
+			}
+			keys[host] = auth
+		}
+	}
+	return keys, nil
+}
+
+// logIn adds the credentials of the server's own registry, if it has one.
+func (e *engine) logIn(ctx context.Context, ref compute.Ref, keys keychain) error {
+	if e.cfg.Login == nil {
+		return nil
+	}
+	host, username, password, err := e.cfg.Login(ctx, ref)
+	if err != nil {
+		return fmt.Errorf("log in to the server's registry: %w", err)
+	}
+	keys[host] = registry.AuthConfig{Username: username, Password: password}
+	return nil
+}
+
+// of returns the credentials for a registry as the engine takes them, "" for none.
+func (k keychain) of(host string) (string, error) {
+	auth, ok := k[host]
+	if !ok && host == "docker.io" {
+		auth, ok = k[dockerHub]
+	}
+	if !ok {
+		return "", nil
+	}
+	return authconfig.Encode(auth)
+}

@@ -1,0 +1,229 @@
+//go:build docker
+
+package docker_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/moby/moby/client"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/compute/docker"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// image is the agents of the tests, made from scratch.
+const image = "slipway.test/agent:docker"
+
+var engine *client.Client
+
+func TestMain(m *testing.M) {
+	code, err := run(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func run(m *testing.M) (code int, err error) {
+	if engine, err = client.New(client.FromEnv); err != nil {
+		return 0, err
+	}
+	ctx := context.Background()
+	bridge, err := engine.NetworkInspect(ctx, "bridge", client.NetworkInspectOptions{})
+	if err != nil {
+		return 0, err
+	}
+	computetest.Host = bridge.Network.IPAM.Config[0].Gateway.String()
+	if err := buildImage(ctx, image, "./testdata/agent"); err != nil {
+		return 0, err
+	}
+	defer func() {
+		_, removed := engine.ImageRemove(ctx, image, client.ImageRemoveOptions{Force: true, PruneChildren: true})
+		err = errors.Join(err, removed)
+	}()
+	return m.Run(), nil
+}
+
+// buildImage makes an image of one program and nothing else.
+func buildImage(ctx context.Context, name, program string) error {
+	dir, err := os.MkdirTemp("", "agent")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "agent")
+	build := exec.Command("go", "build", "-o", path, program)
+	build.Env, build.Stderr = append(os.Environ(), "CGO_ENABLED=0"), os.Stderr
+	if err := build.Run(); err != nil {
+		return err
+	}
+	binary, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	var archive bytes.Buffer
+	w := tar.NewWriter(&archive)
+	for name, content := range map[string][]byte{
+		"Dockerfile": []byte("FROM scratch\nCOPY agent /agent\nCOPY tmp /tmp/\nENTRYPOINT [\"/agent\"]\n"), "agent": binary, "tmp/.keep": nil,
+	} {
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}))
+		_, written := w.Write(content)
+		err = errors.Join(err, written)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		return err
+	}
+	built, err := engine.ImageBuild(ctx, &archive, client.ImageBuildOptions{Tags: []string{name}, Remove: true, ForceRemove: true})
+	if err != nil {
+		return err
+	}
+	defer built.Body.Close()
+	var said bytes.Buffer
+	if _, err := said.ReadFrom(built.Body); err != nil {
+		return err
+	}
+	if bytes.Contains(said.Bytes(), []byte(`"errorDetail"`)) {
+		return errors.New(said.String())
+	}
+	return nil
+}
+
+// machine is a target with its logs and its journal.
+type machine struct {
+	*docker.Target
+	logs *files.Logs
+	dir  string
+}
+
+func newMachine(t *testing.T, adjust ...func(*docker.Config)) machine {
+	t.Helper()
+	return openMachine(t, t.TempDir(), adjust...)
+}
+
+func openMachine(t *testing.T, dir string, adjust ...func(*docker.Config)) machine {
+	t.Helper()
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
+	must(t, err)
+	cfg := docker.Config{
+		Dir: filepath.Join(dir, "containers"), Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond, StopGrace: time.Second, ContractLimit: time.Second},
+	}
+	for _, change := range adjust {
+		change(&cfg)
+	}
+	target, err := docker.New(cfg)
+	must(t, err)
+	t.Cleanup(func() { must(t, target.Close(context.Background())) })
+	return machine{target, logs, dir}
+}
+
+// Apply runs a release of the test binary in the image of the same agents.
+func (m machine) Apply(ctx context.Context, r compute.Release) error {
+	return m.Target.Apply(ctx, contained(r))
+}
+
+// Restart restarts such a release.
+func (m machine) Restart(ctx context.Context, r compute.Release, restartID string) error {
+	return m.Target.Restart(ctx, contained(r), restartID)
+}
+
+func contained(r compute.Release) compute.Release {
+	r.Artifact.Dir, r.Artifact.Start = "", nil
+	if r.Artifact.Image == "" {
+		r.Artifact.Image = image
+	}
+	return r
+}
+
+func (m machine) apply(t *testing.T, r compute.Release) {
+	t.Helper()
+	must(t, m.Apply(t.Context(), r))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// patience bounds what a test waits for.
+func patience(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// want waits for the release's status.
+func (m machine) want(t *testing.T, r compute.Release, state compute.State, reason string) compute.Status {
+	t.Helper()
+	got, err := m.Await(patience(t), r.Ref)
+	if err != nil || got.State != state || got.Reason != reason {
+		t.Fatalf("release is %s %s %q, %v; want %s %s", got.State, got.Reason, got.Message, err, state, reason)
+	}
+	return got
+}
+
+// lines is what the release has printed.
+func (m machine) lines(t *testing.T, r compute.Release) (said []string) {
+	t.Helper()
+	page, err := m.logs.Read(t.Context(), revisionlog.Log{Revision: r.Revision, Kind: revisionlog.Deploy}, revisionlog.Query{Limit: 100})
+	must(t, err)
+	for _, line := range page.Lines {
+		said = append(said, line.Message)
+	}
+	return said
+}
+
+// containers are the names and ids of those that have a label.
+func containers(t *testing.T, label string) []string {
+	t.Helper()
+	list, err := engine.ContainerList(t.Context(), client.ContainerListOptions{All: true, Filters: make(client.Filters).Add("label", label)})
+	must(t, err)
+	var ids []string
+	for _, c := range list.Items {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// wantNothing waits until the engine has nothing of a release.
+func wantNothing(t *testing.T, r compute.Release) {
+	t.Helper()
+	label := "slipway.revision=" + r.Revision
+	eventually(t, "there are containers or volumes left", func() bool {
+		volumes, err := engine.VolumeList(t.Context(), client.VolumeListOptions{Filters: make(client.Filters).Add("label", label)})
+		must(t, err)
+		return len(containers(t, label)) == 0 && len(volumes.Items) == 0
+	})
+}
+
+// eventually asks again and again until the condition holds.
+func eventually(t *testing.T, complaint string, holds func() bool) {
+	t.Helper()
+	ctx := patience(t)
+	for !holds() {
+		select {
+		case <-ctx.Done():
+			t.Fatal(complaint)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,337 @@
+package docker
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/moby/moby/api/pkg/stdcopy"
+	"github.com/moby/moby/api/types/container"
+	"github.com/moby/moby/client"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+const (
+	// outputLimit bounds the wait for the output of a container that has ended, removeLimit the removal of one.
+	outputLimit = 5 * time.Second
+	removeLimit = time.Minute
+	// logPause is the time between the end of a container that the engine starts again and the next look at what it prints.
+	logPause = time.Second
+)
+
+// running is one replica: the agent's container with what belongs to it.
+type running struct {
+	engine *engine
+	pod    pod
+	name   string
+	output *files.Writer
+	url    string
+	memory int64
+	agent  string
+	// containers are all that were made, the agent's among them; volumes are what they share.
+	containers []string
+	volumes    map[string]string
+
+	// follow ends with the replica, and with it what reads the containers' output.
+	follow context.Context
+	end    context.CancelFunc
+	done   chan struct{}
+	// copying counts what reads the containers' output.
+	copying sync.WaitGroup
+	// exit says how the agent ended, once done is closed.
+	exit string
+	oom  bool
+}
+
+// Start starts the containers of a replica in their order.
+func (p prepared) Start(ctx context.Context) (replica.Replica, *compute.Status) {
+	spec, e := p.spec, p.engine
+	output, err := e.cfg.Logs.Writer(spec.Revision, revisionlog.Deploy, spec.SecretValues()...)
+	if err != nil {
+		return nil, replica.Failed(compute.ReasonStartFailed, "the agent could not be started: "+err.Error())
+	}
+	r := &running{engine: e, pod: p.pod, name: "slipway-" + spec.Revision + "-" + strings.ToLower(rand.Text()[:8]), output: output, done: make(chan struct{})}
+	r.follow, r.end = context.WithCancel(context.Background())
+	failure := r.start(ctx, e.has())
+	if failure == nil {
+		return r, nil
+	}
+	r.remove()
+	if r.agent != "" {
+		<-r.done
+	}
+	r.close()
+	return nil, failure
+}
+
+// close ends what reads the containers' output.
+func (r *running) close() {
+	r.end()
+	r.copying.Wait()
+	if err := r.output.Close(); err != nil {
+		r.engine.cfg.Log.Error("write log", "revision", r.pod.spec.Revision, "error", err)
+	}
+}
+
+func (r *running) start(ctx context.Context, within size) *compute.Status {
+	var err error
+	if r.volumes, err = r.engine.volumes(ctx, r.pod, r.name); err != nil {
+		return r.failed(err)
+	}
+	for _, c := range r.pod.InitContainers {
+		if failure := r.initialize(ctx, within, c); failure != nil {
+			return failure
+		}
+	}
+	agent := r.engine.agent(r.pod, within, mountsOf(r.pod.VolumeMounts, r.volumes))
+	r.memory = agent.HostConfig.Memory
+	agent.Name = r.name
+	id, copied, err := r.launch(ctx, agent)
+	if err != nil {
+		return r.failed(err)
+	}
+	r.agent = id
+	go r.watch(copied)
+	seen, err := r.engine.client.ContainerInspect(ctx, r.agent, client.ContainerInspectOptions{})
+	if err != nil {
+		return r.failed(err)
+	}
+	for _, binding := range seen.Container.NetworkSettings.Ports[agentPort] {
+		r.url = "http://127.0.0.1:" + binding.HostPort
+	}
+	for _, c := range r.pod.Sidecars {
+		if !seen.Container.State.Running {
+			break // Ended will say why
+		}
+		beside := r.engine.beside(r.pod, within, c, mountsOf(c.VolumeMounts, r.volumes), container.NetworkMode("container:"+r.agent))
+		beside.Name = r.name + "-" + c.Name
+		beside.HostConfig.RestartPolicy = container.RestartPolicy{Name: container.RestartPolicyAlways}
+		if c.RestartPolicy == "OnFailure" {
+			beside.HostConfig.RestartPolicy.Name = container.RestartPolicyOnFailure
+		}
+		if _, _, err := r.launch(ctx, beside); err != nil {
+			return r.failed(fmt.Errorf("sidecar %s: %w", c.Name, err))
+		}
+	}
+	return nil
+}
+
+// failed says that the engine did not do what it was asked for.
+func (r *running) failed(err error) *compute.Status {
+	if client.IsErrConnectionFailed(err) {
+		return noEngine(err)
+	}
+	return replica.Failed(compute.ReasonStartFailed, "the agent could not be started: "+strings.TrimPrefix(err.Error(), "Error response from daemon: "))
+}
+
+// initialize runs an init container to its end.
+func (r *running) initialize(ctx context.Context, within size, c containerSpec) *compute.Status {
+	options := r.engine.beside(r.pod, within, c, mountsOf(c.VolumeMounts, r.volumes), container.NetworkMode(r.engine.network()))
+	options.Name = r.name + "-" + c.Name
+	id, copied, err := r.launch(ctx, options)
+	if err != nil {
+		return r.failed(fmt.Errorf("init container %s: %w", c.Name, err))
+	}
+	if err := r.await(ctx, id); err != nil {
+		return r.failed(fmt.Errorf("init container %s: %w", c.Name, err))
+	}
+	awaitOutput(copied)
+	how, oom, code, err := r.describe(id)
+	if err != nil {
+		return r.failed(fmt.Errorf("init container %s: %w", c.Name, err))
+	}
+	switch {
+	case oom:
+		return r.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the init container %s used more memory than it may", c.Name))
+	case code != 0:
+		return r.Failure(compute.ReasonStartFailed, fmt.Sprintf("the init container %s %s", c.Name, how))
+	}
+	return nil
+}
+
+// launch creates a container, reads what it prints until copied is closed, and starts it. One that cannot be started is removed with the replica. An engine goes on
+// creating what nobody waits for any more, so that is waited for.
+func (r *running) launch(ctx context.Context, options client.ContainerCreateOptions) (id string, copied <-chan struct{}, err error) {
+	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
+	defer cancel()
+	created, err := r.engine.client.ContainerCreate(creating, options)
+	if err != nil {
+		return "", nil, err
+	}
+	r.containers = append(r.containers, created.ID)
+	if options.HostConfig.RestartPolicy.IsNone() {
+		copied, err = r.attach(created.ID)
+	}
+	if err == nil {
+		_, err = r.engine.client.ContainerStart(ctx, created.ID, client.ContainerStartOptions{})
+	}
+	if err == nil && copied == nil {
+		r.copying.Go(func() { r.copyLogs(created.ID) })
+	}
+	return created.ID, copied, err
+}
+
+// attach writes what a container will print into the log, until it ends.
+func (r *running) attach(id string) (copied <-chan struct{}, err error) {
+	stream, err := r.engine.client.ContainerAttach(r.follow, id, client.ContainerAttachOptions{Stream: true, Stdout: true, Stderr: true})
+	if err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	stop := context.AfterFunc(r.follow, stream.Close)
+	r.copying.Go(func() {
+		defer close(done)
+		_, err := stdcopy.StdCopy(r.output, r.output, stream.Reader)
+		if stop() {
+			stream.Close()
+		}
+		r.complain(err)
+	})
+	return done, nil
+}
+
+// copyLogs writes what a container has printed into the log, through all restarts of it by the engine.
+func (r *running) copyLogs(id string) {
+	for since := ""; ; since = time.Now().Format(time.RFC3339Nano) {
+		out, err := r.engine.client.ContainerLogs(r.follow, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true, Since: since})
+		if err == nil {
+			_, err = stdcopy.StdCopy(r.output, r.output, out)
+			err = errors.Join(err, out.Close())
+		}
+		r.complain(err)
+		if !clock.Sleep(r.follow, logPause) {
+			return
+		}
+	}
+}
+
+// complain logs an error of reading output, unless the reading was to end.
+func (r *running) complain(err error) {
+	if err != nil && r.follow.Err() == nil {
+		r.engine.cfg.Log.Warn("read output of container", "revision", r.pod.spec.Revision, "error", err)
+	}
+}
+
+// watch follows the agent to its end.
+func (r *running) watch(copied <-chan struct{}) {
+	defer close(r.done)
+	if err := r.await(r.follow, r.agent); err != nil {
+		r.exit = fmt.Sprintf("was lost with its container engine (%v)", err)
+		return
+	}
+	awaitOutput(copied)
+	var err error
+	if r.exit, r.oom, _, err = r.describe(r.agent); err != nil {
+		r.exit = fmt.Sprintf("ended, and its container engine does not say how (%v)", err)
+	}
+}
+
+// await waits until a container has ended.
+func (r *running) await(ctx context.Context, id string) error {
+	wait := r.engine.client.ContainerWait(ctx, id, client.ContainerWaitOptions{Condition: container.WaitConditionNotRunning})
+	select {
+	case <-wait.Result:
+		return nil
+	case err := <-wait.Error:
+		return err
+	}
+}
+
+// describe says how a container ended.
+func (r *running) describe(id string) (how string, oom bool, code int, err error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.follow), outputLimit)
+	defer cancel()
+	seen, err := r.engine.client.ContainerInspect(ctx, id, client.ContainerInspectOptions{})
+	if err != nil {
+		return "", false, 0, err
+	}
+	state := seen.Container.State
+	how = fmt.Sprintf("exited with code %d", state.ExitCode)
+	if sig := syscall.Signal(state.ExitCode - 128); sig > 0 && sig < 32 {
+		how = fmt.Sprintf("was ended by signal %d (%s)", int(sig), sig)
+	}
+	if state.Error != "" {
+		how += " (" + state.Error + ")"
+	}
+	return how, state.OOMKilled, state.ExitCode, nil
+}
+
+func awaitOutput(copied <-chan struct{}) {
+	limit := time.NewTimer(outputLimit)
+	defer limit.Stop()
+	select {
+	case <-copied:
+	case <-limit.C:
+	}
+}
+
+// URL is where the agent's port is published.
+func (r *running) URL() string { return r.url }
+
+// Done is closed when the agent's container has ended.
+func (r *running) Done() <-chan struct{} { return r.done }
+
+// Ended says why the agent's container ended.
+func (r *running) Ended(before bool) *compute.Status {
+	when := ""
+	if before {
+		when = " before it answered GET /ping"
+	}
+	if r.oom {
+		what := fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, r.memory>>20)
+		if len(r.pod.spec.ResourceSpec) > 0 {
+			what += " (resource_spec.memory_limit_mb)"
+		}
+		return r.Failure(compute.ReasonOutOfMemory, what)
+	}
+	reason := compute.ReasonEnded
+	if before {
+		reason = compute.ReasonStartFailed
+	}
+	return r.Failure(reason, "the agent "+r.exit+when)
+}
+
+// Failure is a status with the containers' last words.
+func (r *running) Failure(reason, what string) *compute.Status {
+	return replica.Failed(reason, replica.Said(what, r.output.Last()))
+}
+
+// End stops the agent, then what is beside it, and removes it all.
+func (r *running) End(kill context.Context) {
+	grace := int(r.engine.cfg.StopGrace.Round(time.Second).Seconds())
+	if _, err := r.engine.client.ContainerStop(kill, r.agent, client.ContainerStopOptions{Timeout: &grace}); ignoreGone(err) != nil && kill.Err() == nil {
+		r.engine.cfg.Log.Error("stop container", "revision", r.pod.spec.Revision, "error", err)
+	}
+	r.remove()
+	<-r.done
+	r.close()
+}
+
+// remove leaves nothing of the replica at the engine. What cannot be removed now is removed with the release, or by the next server.
+func (r *running) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
+	defer cancel()
+	var failed error
+	for _, id := range r.containers {
+		_, err := r.engine.client.ContainerRemove(ctx, id, client.ContainerRemoveOptions{Force: true, RemoveVolumes: true})
+		failed = errors.Join(failed, ignoreGone(err))
+	}
+	for _, name := range r.volumes {
+		_, err := r.engine.client.VolumeRemove(ctx, name, client.VolumeRemoveOptions{Force: true})
+		failed = errors.Join(failed, ignoreGone(err))
+	}
+	if failed != nil {
+		r.engine.cfg.Log.Error("remove containers", "revision", r.pod.spec.Revision, "error", failed)
+		r.end() // so that nobody waits for the end of a container that nobody can end
+	}
+}

@@ -1,0 +1,192 @@
+package docker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/moby/moby/client"
+	"golang.org/x/sync/singleflight"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// Config is what a Target needs.
+type Config struct {
+	// Dir holds the name under which the engine knows this server's containers.
+	Dir string
+	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the engine's usual one.
+	Host string
+	// Logs get the containers' output, Log what the target itself has to say.
+	Logs *files.Logs
+	Log  *slog.Logger
+	replica.Limits
+	// EngineLimit is how long a release waits for an engine that does not answer (10 s).
+	EngineLimit time.Duration
+	// Login returns what the images of a release are pulled with that its clients have pushed to the server's own registry, and that registry's host. nil is for a
+	// server without one.
+	Login func(ctx context.Context, ref compute.Ref) (host, username, password string, err error)
+	// Alarm may be nil.
+	Alarm compute.Alarm
+}
+
+// Target implements compute.Target.
+type Target struct {
+	*replica.Target
+	engine *engine
+}
+
+var (
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
+)
+
+// engine is the replica.Host of containers.
+type engine struct {
+	cfg    Config
+	client *client.Client
+	// server is the value of labelServer on all that this target has made.
+	server string
+	// meetings are those who wait for the engine; closing ends when it is left, by close.
+	meetings singleflight.Group
+	closing  context.Context
+	close    context.CancelFunc
+
+	mu sync.Mutex
+	// size is what the engine has; nil until it has answered and what an earlier server left there was removed.
+	size *size
+}
+
+// New returns a target. There need not be an engine yet.
+func New(cfg Config) (*Target, error) {
+	cfg.Limits, cfg.EngineLimit = cfg.OrDefaults(), cmp.Or(cfg.EngineLimit, 10*time.Second)
+	options := []client.Opt{client.FromEnv}
+	if cfg.Host != "" {
+		options = append(options, client.WithHost(cfg.Host))
+	}
+	api, err := client.New(options...)
+	if err != nil {
+		return nil, fmt.Errorf("open docker target: %w", err)
+	}
+	e := &engine{cfg: cfg, client: api}
+	e.closing, e.close = context.WithCancel(context.Background())
+	if err := e.remember(); err != nil {
+		e.close()
+		return nil, errors.Join(fmt.Errorf("open docker target: %w", err), api.Close())
+	}
+	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log), e}, nil
+}
+
+// remember reads the server's name. One that it has from an earlier start has perhaps left something at the engine, which is removed if the engine answers; otherwise
+// that is done when it does. A new name is not written before the engine is first used.
+func (e *engine) remember() error {
+	text, err := os.ReadFile(e.nameFile())
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		e.server = id.New(time.Now())
+		return nil
+	case err != nil:
+		return err
+	}
+	if e.server = strings.TrimSpace(string(text)); !id.Valid(e.server) {
+		return fmt.Errorf("%s holds no id", e.nameFile())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	if err := e.sweepAll(ctx); err != nil {
+		e.cfg.Log.Warn("containers of an earlier start cannot be looked for yet", "error", err)
+	}
+	return nil
+}
+
+func (e *engine) nameFile() string { return filepath.Join(e.cfg.Dir, "server") }
+
+// keepName writes the server's name down, so that the next start knows what belongs to it.
+func (e *engine) keepName() error {
+	if err := os.MkdirAll(e.cfg.Dir, 0o700); err != nil {
+		return err
+	}
+	return os.WriteFile(e.nameFile(), []byte(e.server+"\n"), 0o600)
+}
+
+// Close stops all containers and returns when they are gone. Those that have not ended when ctx ends are killed. Closing again does nothing.
+func (t *Target) Close(ctx context.Context) error {
+	t.Target.Close(ctx)
+	return errors.Join(t.engine.leave(), t.engine.client.Close())
+}
+
+// prepared is a release whose images are there.
+type prepared struct {
+	engine *engine
+	spec   compute.Release
+	pod    pod
+}
+
+// Release is the release with its image by its digest.
+func (p prepared) Release() compute.Release { return p.spec }
+
+// Lone tells that each container has ports of its own.
+func (*engine) Lone(compute.Release) bool { return false }
+
+// Prepare makes the release's images be there, and tells them by their digests.
+func (e *engine) Prepare(ctx context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
+	if err := e.meet(ctx); err != nil {
+		return nil, noEngine(err)
+	}
+	p, err := newPod(spec)
+	if err != nil {
+		return nil, replica.Failed(compute.ReasonStartFailed, err.Error())
+	}
+	if err := e.logIn(ctx, spec.Ref, p.keys); err != nil {
+		return nil, replica.Failed(compute.ReasonImageUnavailable, fmt.Sprintf("The image %s is not to be had: %s.", spec.Artifact.Image, err))
+	}
+	var failure *compute.Status
+	if spec.Artifact.Image, failure = e.resolve(ctx, spec.Artifact.Image, pullTag, p.keys); failure != nil {
+		return nil, failure
+	}
+	p.spec.Artifact.Image = spec.Artifact.Image
+	for _, containers := range [][]containerSpec{p.InitContainers, p.Sidecars} {
+		for i, c := range containers {
+			if containers[i].Image, failure = e.resolve(ctx, c.Image, cmp.Or(c.ImagePullPolicy, pullIfNotPresent), p.keys); failure != nil {
+				return nil, failure
+			}
+		}
+	}
+	return prepared{e, spec, p}, nil
+}
+
+func noEngine(err error) *compute.Status {
+	return replica.Failed(compute.ReasonNoContainerEngine, fmt.Sprintf(
+		"This server has no container engine, so it cannot run an image. Deploy from a git repository, or start Docker on its machine. (%v)", err))
+}
+
+// has returns what the engine has, once it was met.
+func (e *engine) has() size {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return *e.size
+}
+
+// Erase removes what a release's replicas could not remove themselves.
+func (e *engine) Erase(spec compute.Release) error {
+	e.mu.Lock()
+	met := e.size != nil
+	e.mu.Unlock()
+	if !met {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), sweepLimit)
+	defer cancel()
+	return e.sweep(ctx, labelRevision+"="+spec.Revision)
+}

@@ -1,0 +1,209 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	scalingtypes "github.com/aws/aws-sdk-go-v2/service/applicationautoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// Status of a service, and of the deployment of it that counts.
+const (
+	active   = "ACTIVE"
+	draining = "DRAINING"
+	primary  = "PRIMARY"
+)
+
+// cpuTarget is the load, in percent, that scaling keeps replicas at.
+const cpuTarget = 60
+
+// errDraining is met by an Apply that follows its Remove too soon.
+var errDraining = errors.New("the service of the same name is still draining")
+
+// Apply makes what the release needs, the service last.
+func (t *Target) Apply(ctx context.Context, release compute.Release) error {
+	if err := t.apply(ctx, release); err != nil {
+		return fmt.Errorf("apply release %s: %w", release.Revision, err)
+	}
+	return nil
+}
+
+func (t *Target) apply(ctx context.Context, release compute.Release) error {
+	if err := t.names.check(release.Ref); err != nil {
+		return err
+	}
+	if release.Artifact.Image == "" {
+		return errors.New("there is no image to run")
+	}
+	release.Resources = release.Resources.OrDefaults()
+	service, err := t.describe(ctx, release.Ref)
+	if err != nil {
+		return err
+	}
+	switch {
+	case service != nil && aws.ToString(service.Status) == draining:
+		return errDraining
+	case service != nil && t.cfg.Compute == Express:
+		return t.retryExpress(ctx, release.Ref, service)
+	case service != nil:
+		return errors.Join(t.retry(ctx, release, service), t.scale(ctx, release))
+	}
+	definition, err := t.define(ctx, release)
+	if err != nil {
+		return err
+	}
+	if t.cfg.Compute == Express {
+		return t.createExpress(ctx, release, definition)
+	}
+	group, err := t.route(ctx, release.Ref)
+	if err != nil {
+		return err
+	}
+	if err := t.create(ctx, release, definition, group); err != nil {
+		return err
+	}
+	return t.scale(ctx, release)
+}
+
+// define makes the secret and the task definition that refers to it, and returns the latter's ARN.
+func (t *Target) define(ctx context.Context, release compute.Release) (string, error) {
+	env := environmentOf(release)
+	arn, err := t.storeSecret(ctx, release.Ref, env.secret)
+	if err != nil {
+		return "", err
+	}
+	return t.defineTask(ctx, release, env, arn)
+}
+
+// describe returns the release's service; nil when there is none, or none any more.
+func (t *Target) describe(ctx context.Context, ref compute.Ref) (*types.Service, error) {
+	found, err := t.ecs.DescribeServices(ctx, &ecs.DescribeServicesInput{
+		Cluster: aws.String(t.cfg.Cluster), Services: []string{t.names.of(ref)}, Include: []types.ServiceField{types.ServiceFieldTags},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i := range found.Services {
+		if status := aws.ToString(found.Services[i].Status); status == active || status == draining {
+			return &found.Services[i], nil
+		}
+	}
+	return nil, nil
+}
+
+func (t *Target) create(ctx context.Context, release compute.Release, definition, group string) error {
+	_, err := t.ecs.CreateService(ctx, &ecs.CreateServiceInput{
+		ServiceName:    aws.String(t.names.of(release.Ref)),
+		Cluster:        aws.String(t.cfg.Cluster),
+		TaskDefinition: aws.String(definition),
+		DesiredCount:   aws.Int32(int32(release.Resources.MinScale)),
+		LaunchType:     types.LaunchTypeFargate,
+		// There is nothing to roll back to: the release before is a service of its own.
+		DeploymentConfiguration:       replacing(false),
+		HealthCheckGracePeriodSeconds: aws.Int32(int32(cmp.Or(release.ReadyLimit, t.cfg.StartLimit).Seconds())),
+		LoadBalancers: []types.LoadBalancer{{
+			TargetGroupArn: aws.String(group), ContainerName: aws.String(container), ContainerPort: aws.Int32(port),
+		}},
+		NetworkConfiguration: &types.NetworkConfiguration{AwsvpcConfiguration: &types.AwsVpcConfiguration{
+			Subnets: t.cfg.Subnets, SecurityGroups: t.cfg.SecurityGroups, AssignPublicIp: t.publicIP(),
+		}},
+		PropagateTags: types.PropagateTagsService,
+		Tags:          t.serviceTags(release),
+	})
+	// Somebody who applies the same revision was quicker.
+	if refused, ok := errors.AsType[*types.InvalidParameterException](err); ok && strings.Contains(refused.ErrorMessage(), "not idempotent") {
+		return nil
+	}
+	return err
+}
+
+// replacing is how a service replaces its tasks: by as many that are healthy before one goes, and back again, where rollback says so, when they are not.
+func replacing(rollback bool) *types.DeploymentConfiguration {
+	return &types.DeploymentConfiguration{
+		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: rollback},
+		MinimumHealthyPercent:    aws.Int32(100),
+		MaximumPercent:           aws.Int32(200),
+	}
+}
+
+func (t *Target) publicIP() types.AssignPublicIp {
+	if t.cfg.PublicIP {
+		return types.AssignPublicIpEnabled
+	}
+	return types.AssignPublicIpDisabled
+}
+
+func (t *Target) tags(ref compute.Ref) []types.Tag {
+	return tagsAs(t.names.tags(ref), func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
+}
+
+// serviceTags are the tags of a release's service, which tell those who wait for it, in another process perhaps, how long.
+func (t *Target) serviceTags(release compute.Release) []types.Tag {
+	tags := t.tags(release.Ref)
+	if release.ReadyLimit > 0 {
+		tags = append(tags, types.Tag{Key: aws.String(tagReadyLimit), Value: aws.String(strconv.Itoa(int(release.ReadyLimit / time.Second)))})
+	}
+	return tags
+}
+
+// readyLimit is how long the release of a service may take to become healthy.
+func (t *Target) readyLimit(service *types.Service) time.Duration {
+	for _, tag := range service.Tags {
+		if aws.ToString(tag.Key) == tagReadyLimit {
+			if seconds, err := strconv.Atoi(aws.ToString(tag.Value)); err == nil {
+				return time.Duration(seconds) * time.Second
+			}
+		}
+	}
+	return t.cfg.ReadyLimit
+}
+
+// retry starts the tasks of a release anew that had failed.
+func (t *Target) retry(ctx context.Context, release compute.Release, service *types.Service) error {
+	status, err := t.look(ctx, release.Ref)
+	if err != nil || status.State != compute.Failed {
+		return err
+	}
+	_, err = t.ecs.UpdateService(ctx, &ecs.UpdateServiceInput{
+		Service: service.ServiceName, Cluster: aws.String(t.cfg.Cluster), ForceNewDeployment: true,
+		DesiredCount: aws.Int32(int32(release.Resources.MinScale)),
+	})
+	return err
+}
+
+// scale lets the service have between MinScale and MaxScale tasks.
+func (t *Target) scale(ctx context.Context, release compute.Release) error {
+	if release.Resources.MinScale == release.Resources.MaxScale {
+		return nil
+	}
+	name := aws.String(t.names.scalable(release.Ref))
+	_, err := t.scaling.RegisterScalableTarget(ctx, &applicationautoscaling.RegisterScalableTargetInput{
+		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ScalableDimension: scalingtypes.ScalableDimensionECSServiceDesiredCount, ResourceId: name,
+		MinCapacity: aws.Int32(int32(release.Resources.MinScale)), MaxCapacity: aws.Int32(int32(release.Resources.MaxScale)),
+	})
+	if err != nil {
+		return err
+	}
+	_, err = t.scaling.PutScalingPolicy(ctx, &applicationautoscaling.PutScalingPolicyInput{
+		ServiceNamespace: scalingtypes.ServiceNamespaceEcs, ScalableDimension: scalingtypes.ScalableDimensionECSServiceDesiredCount, ResourceId: name,
+		PolicyName: aws.String(t.names.of(release.Ref)), PolicyType: scalingtypes.PolicyTypeTargetTrackingScaling,
+		TargetTrackingScalingPolicyConfiguration: &scalingtypes.TargetTrackingScalingPolicyConfiguration{
+			TargetValue: aws.Float64(cpuTarget),
+			PredefinedMetricSpecification: &scalingtypes.PredefinedMetricSpecification{
+				PredefinedMetricType: scalingtypes.MetricTypeECSServiceAverageCPUUtilization,
+			},
+		},
+	})
+	return err
+}

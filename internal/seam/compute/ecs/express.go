@@ -1,0 +1,164 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+func (t *Target) createExpress(ctx context.Context, release compute.Release, definition string) error {
+	input := &ecs.CreateExpressGatewayServiceInput{
+		ServiceName: aws.String(t.names.of(release.Ref)), Cluster: aws.String(t.cfg.Cluster),
+		InfrastructureRoleArn: aws.String(t.cfg.InfrastructureRole),
+		TaskDefinitionArn:     aws.String(definition),
+		HealthCheckPath:       aws.String("/ping"),
+		ScalingTarget: &types.ExpressGatewayScalingTarget{
+			AutoScalingMetric: types.ExpressGatewayServiceScalingMetricAverageCPUUtilization, AutoScalingTargetValue: aws.Int32(cpuTarget),
+			MinTaskCount: aws.Int32(int32(release.Resources.MinScale)), MaxTaskCount: aws.Int32(int32(release.Resources.MaxScale)),
+		},
+		Tags: t.serviceTags(release),
+	}
+	if len(t.cfg.Subnets) > 0 {
+		input.NetworkConfiguration = &types.ExpressGatewayServiceNetworkConfiguration{Subnets: t.cfg.Subnets, SecurityGroups: t.cfg.SecurityGroups}
+	}
+	_, err := t.ecs.CreateExpressGatewayService(ctx, input)
+	if refused, ok := errors.AsType[*types.InvalidParameterException](err); ok && strings.Contains(refused.ErrorMessage(), "not idempotent") {
+		return nil
+	}
+	return err
+}
+
+// retryExpress starts the deployment of a release anew that had failed.
+func (t *Target) retryExpress(ctx context.Context, ref compute.Ref, service *types.Service) error {
+	status, err := t.look(ctx, ref)
+	if err != nil || status.State != compute.Failed {
+		return err
+	}
+	_, err = t.ecs.UpdateExpressGatewayService(ctx, &ecs.UpdateExpressGatewayServiceInput{
+		ServiceArn: aws.String(t.names.service(ref)), TaskDefinitionArn: service.TaskDefinition,
+	})
+	return err
+}
+
+// expressDeployment returns how the newest deployment of an Express service goes; "" when there is none yet. Its deployments are canaries, whose state
+// is not among what a service says of itself.
+func (t *Target) expressDeployment(ctx context.Context, service *types.Service) (types.ServiceDeploymentStatus, string, error) {
+	newest, err := t.newestExpress(ctx, service)
+	if err != nil || newest == nil {
+		return "", "", err
+	}
+	return newest.Status, aws.ToString(newest.StatusReason), nil
+}
+
+// newestExpress returns the newest deployment of an Express service; nil when there is none yet.
+func (t *Target) newestExpress(ctx context.Context, service *types.Service) (*types.ServiceDeploymentBrief, error) {
+	deployed, err := t.expressDeployments(ctx, service, 1)
+	if err != nil || len(deployed) == 0 {
+		return nil, err
+	}
+	return &deployed[0], nil
+}
+
+// expressDeployments returns so many deployments of an Express service at most, the newest first.
+func (t *Target) expressDeployments(ctx context.Context, service *types.Service, limit int32) ([]types.ServiceDeploymentBrief, error) {
+	found, err := t.ecs.ListServiceDeployments(ctx, &ecs.ListServiceDeploymentsInput{
+		Service: service.ServiceArn, Cluster: aws.String(t.cfg.Cluster), MaxResults: aws.Int32(limit),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found.ServiceDeployments, nil
+}
+
+// expressHistory is among how many deployments of an Express service one is looked for that succeeded.
+const expressHistory = 100
+
+// expressReady tells whether the tasks of an Express service serve: those of its newest deployment or, while that one only replaces them and when it was taken
+// back, those of one before that succeeded.
+func (t *Target) expressReady(ctx context.Context, service *types.Service) (bool, error) {
+	deployed, err := t.expressDeployments(ctx, service, expressHistory)
+	if err != nil || len(deployed) == 0 {
+		return false, err
+	}
+	switch deployed[0].Status {
+	case types.ServiceDeploymentStatusSuccessful:
+		return true, nil
+	case types.ServiceDeploymentStatusStopped, types.ServiceDeploymentStatusRollbackFailed:
+		return false, nil
+	default:
+		return slices.ContainsFunc(deployed[1:], func(d types.ServiceDeploymentBrief) bool { return d.Status == types.ServiceDeploymentStatusSuccessful }), nil
+	}
+}
+
+// describeExpress returns the Express service of a release; nil when there is none.
+func (t *Target) describeExpress(ctx context.Context, ref compute.Ref) (*types.ECSExpressGatewayService, error) {
+	found, err := t.ecs.DescribeExpressGatewayService(ctx, &ecs.DescribeExpressGatewayServiceInput{ServiceArn: aws.String(t.names.service(ref))})
+	if isMissing(err) || (err == nil && found.Service == nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Service, nil
+}
+
+// isMissing tells whether there is no such service, in one of the words that ECS has for it.
+func isMissing(err error) bool {
+	_, resource := errors.AsType[*types.ResourceNotFoundException](err)
+	_, service := errors.AsType[*types.ServiceNotFoundException](err)
+	_, inactive := errors.AsType[*types.ServiceNotActiveException](err)
+	return resource || service || inactive
+}
+
+// expressURL returns the address of a release. It is kept, as it never changes.
+func (t *Target) expressURL(ctx context.Context, ref compute.Ref) (string, error) {
+	t.mu.Lock()
+	url := t.endpoints[ref.Revision]
+	t.mu.Unlock()
+	if url != "" {
+		return url, nil
+	}
+	service, err := t.describeExpress(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	switch {
+	case service == nil:
+		return "", &compute.UnavailableError{Ref: ref, Status: absent}
+	case service.Status != nil && service.Status.StatusCode != types.ExpressGatewayServiceStatusCodeActive:
+		return "", &compute.UnavailableError{Ref: ref, Status: stopping}
+	}
+	for _, configuration := range service.ActiveConfigurations {
+		for _, path := range configuration.IngressPaths {
+			if endpoint := aws.ToString(path.Endpoint); endpoint != "" {
+				return t.keep(ref, endpoint), nil
+			}
+		}
+	}
+	return "", &compute.UnavailableError{Ref: ref, Status: compute.Status{State: compute.Progressing, Message: "it has no address yet"}}
+}
+
+// keep remembers a release's endpoint, which AWS gives with or without a scheme, as a URL.
+func (t *Target) keep(ref compute.Ref, endpoint string) string {
+	if !strings.Contains(endpoint, "://") {
+		endpoint = "https://" + endpoint
+	}
+	endpoint = strings.TrimSuffix(endpoint, "/")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.endpoints[ref.Revision] = endpoint
+	return endpoint
+}
+
+func (t *Target) forget(ref compute.Ref) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.endpoints, ref.Revision)
+}

@@ -1,0 +1,153 @@
+package ecs_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+func express(c *ecs.Config) { c.Compute, c.Now = ecs.Express, func() time.Time { return began } }
+
+func expressService(status string) answer {
+	return answer{0, `{"service":{"serviceArn":"arn:service","status":{"statusCode":"` + status + `"},"activeConfigurations":[{"ingressPaths":[` +
+		`{"accessType":"PRIVATE","endpoint":"ab-1.ecs.eu-central-1.on.aws"}]}]}}`}
+}
+
+func TestExpressApply(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, nil)
+	release := newRelease()
+	release.Resources = compute.Resources{CPU: 2, MemoryMB: 4096, MinScale: 2, MaxScale: 5}
+	must(t, r.target(express).Apply(t.Context(), release))
+	if got, want := r.operations(), "DescribeServices CreateSecret DescribeTaskDefinition RegisterTaskDefinition CreateExpressGatewayService"; got != want {
+		t.Errorf("calls: %s", got)
+	}
+	body := r.of("CreateExpressGatewayService")[0]
+	for _, word := range []string{
+		`"serviceName":"slipway-` + release.Revision + `"`, `"cluster":"agents"`, `role/infrastructure"`, `"taskDefinitionArn":"arn:task"`, `"healthCheckPath":"/ping"`,
+		`"minTaskCount":2`, `"maxTaskCount":5`, `"autoScalingMetric":"AVERAGE_CPU"`, `"subnets":["subnet-1","subnet-2"]`, `"slipway:workspace"`,
+	} {
+		if !strings.Contains(body, word) {
+			t.Errorf("no %s in %s", word, body)
+		}
+	}
+	for _, word := range []string{"executionRoleArn", "primaryContainer", `"cpu"`} { // refused beside a task definition
+		if strings.Contains(body, word) {
+			t.Errorf("%s is in %s", word, body)
+		}
+	}
+}
+
+func TestExpressAwait(t *testing.T) {
+	t.Parallel()
+	deployment := func(status string) []answer {
+		return []answer{{0, `{"serviceDeployments":[{"status":"` + status + `","statusReason":"because"}]}`}}
+	}
+	for name, c := range map[string]struct {
+		deployments, tasks []answer
+		want               compute.State
+		reason             string
+	}{
+		"not begun":   {nil, nil, compute.Progressing, ""},
+		"in progress": {deployment("IN_PROGRESS"), nil, compute.Progressing, ""},
+		"done":        {deployment("SUCCESSFUL"), nil, compute.Healthy, ""},
+		"rolled back": {deployment("ROLLBACK_SUCCESSFUL"), nil, compute.Failed, compute.ReasonStartFailed},
+		"stopped":     {deployment("STOPPED"), nil, compute.Failed, compute.ReasonStartFailed},
+		"no image":    {deployment("IN_PROGRESS"), stopped("TaskFailedToStart", notFound, ""), compute.Failed, compute.ReasonImageUnavailable},
+	} {
+		r := newRecorded(t, map[string][]answer{"DescribeServices": deploying("IN_PROGRESS"), "ListServiceDeployments": c.deployments, "DescribeTasks": c.tasks})
+		if c.tasks != nil {
+			r.answers["ListTasks"] = []answer{{0, `{"taskArns":["arn:1"]}`}}
+		}
+		ctx, lookOnce := once(t)
+		got, err := r.target(express, lookOnce).Await(ctx, newRelease().Ref)
+		if err != nil || got.State != c.want || got.Reason != c.reason {
+			t.Errorf("%s: got %+v, %v", name, got, err)
+		}
+	}
+}
+
+func TestExpressTriesAFailedReleaseAnew(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, map[string][]answer{
+		"DescribeServices":       deploying("IN_PROGRESS"),
+		"ListServiceDeployments": {{0, `{"serviceDeployments":[{"status":"ROLLBACK_FAILED"}]}`}},
+	})
+	release := newRelease()
+	must(t, r.target(express).Apply(t.Context(), release))
+	want := `"serviceArn":"arn:aws:ecs:eu-central-1:` + account + `:service/agents/slipway-` + release.Revision + `"`
+	if got := r.of("UpdateExpressGatewayService"); len(got) != 1 || !strings.Contains(got[0], want) {
+		t.Errorf("updates: %q", got)
+	}
+}
+
+func TestExpressAcquire(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, map[string][]answer{
+		"DescribeExpressGatewayService": {refusal(400, "ResourceNotFoundException", "not found"), expressService("DRAINING"), {0, `{"service":{"status":{"statusCode":"ACTIVE"}}}`}, expressService("ACTIVE"),
+			refusal(400, "ServiceNotFoundException", "Service not found.")},
+	})
+	target := r.target(express)
+	ref := newRelease().Ref
+	for _, want := range []compute.State{compute.Absent, compute.Absent, compute.Progressing} {
+		_, _, err := target.Acquire(t.Context(), ref)
+		unavailable, ok := errors.AsType[*compute.UnavailableError](err)
+		if !ok || unavailable.Status.State != want || unavailable.Ref != ref {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for range 2 {
+		endpoint, done, err := target.Acquire(t.Context(), ref)
+		must(t, err)
+		done()
+		want := compute.Endpoint{URL: "https://ab-1.ecs.eu-central-1.on.aws", Token: secret.InvokeToken(hasher{}, ref.Revision), Revision: ref.Revision}
+		if endpoint != want {
+			t.Errorf("got %+v", endpoint)
+		}
+	}
+	if got := len(r.of("DescribeExpressGatewayService")); got != 4 {
+		t.Errorf("asked %d times", got)
+	}
+	must(t, target.Remove(t.Context(), ref))
+	if _, _, err := target.Acquire(t.Context(), ref); err == nil {
+		t.Error("a removed release is still to be had")
+	}
+}
+
+func TestExpressRemove(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, map[string][]answer{"DescribeExpressGatewayService": {expressService("ACTIVE"), expressService("DRAINING"), refusal(400, "ServiceNotFoundException", "Service not found.")}})
+	target := r.target(express)
+	ref := newRelease().Ref
+	for range 3 {
+		must(t, target.Remove(t.Context(), ref))
+	}
+	if got := r.of("DeleteExpressGatewayService"); len(got) != 1 || !strings.Contains(got[0], "slipway-"+ref.Revision) {
+		t.Errorf("deleted: %q", got)
+	}
+	if got := r.operations(); strings.Contains(got, "Rule") || strings.Contains(got, "TargetGroup") {
+		t.Errorf("calls: %s", got)
+	}
+	if got := len(r.of("DeleteSecret")); got != 3 {
+		t.Errorf("secret was deleted %d times", got)
+	}
+}
+
+// TestAcquireAsksNobody: who invokes an agent behind the load balancer has no permission to.
+func TestAcquireAsksNobody(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, nil)
+	ref := newRelease().Ref
+	endpoint, done, err := r.target().Acquire(t.Context(), ref)
+	must(t, err)
+	done()
+	want := compute.Endpoint{URL: "http://agents.internal", Token: secret.InvokeToken(hasher{}, ref.Revision), Revision: ref.Revision}
+	if endpoint != want || r.operations() != "" {
+		t.Errorf("got %+v after %s", endpoint, r.operations())
+	}
+}

@@ -1,0 +1,173 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// How ECS words what happened to a task. The words are matched in lower case.
+var (
+	// ours are the platform's own troubles: its roles, its network, its logs.
+	ours = []string{"resourceinitializationerror", "unable to assume the role", "accessdenied", "is not authorized to perform"}
+	// passing are those of networks and registries that another attempt may not meet.
+	passing = []string{
+		"timeout", "timed out", "deadline exceeded", "toomanyrequests", "rate exceeded", "connection refused", "connection reset", "temporary failure", "no such host",
+		"500 internal", "502 bad", "503 service", "504 gateway", "unexpected eof",
+	}
+	crowded = []string{"capacity is unavailable", "capacity unavailable", "unable to place a task", "vcpu limit", "maximum number of", "insufficientcapacity"}
+)
+
+func says(text string, oneOf []string) bool {
+	text = strings.ToLower(text)
+	return slices.ContainsFunc(oneOf, func(words string) bool { return strings.Contains(text, words) })
+}
+
+// messageLimit bounds what of AWS's words is shown.
+const messageLimit = 2000
+
+func failed(reason, format string, args ...any) *compute.Status {
+	message := strings.ToValidUTF8(fmt.Sprintf(format, args...), "")
+	if len(message) > messageLimit {
+		message = strings.ToValidUTF8(message[:messageLimit], "") + "..."
+	}
+	return &compute.Status{State: compute.Failed, Reason: reason, Message: message}
+}
+
+// failureOf returns why the release will not become healthy; nil while it still may. The error is for what the platform is to blame for.
+func (t *Target) failureOf(ctx context.Context, service *types.Service, current *types.Deployment) (*compute.Status, error) {
+	tasks, err := t.stoppedTasks(ctx, service, current)
+	if err != nil {
+		return nil, err
+	}
+	event := latestEvent(service, current)
+	if says(event, ours) {
+		return nil, errors.New(event)
+	}
+	last := ""
+	for _, task := range tasks {
+		failure, err := taskFailure(task)
+		if failure != nil || err != nil {
+			return failure, err
+		}
+		last = words(task)
+	}
+	given, reason, err := t.gaveUp(ctx, service, current)
+	switch {
+	case err != nil:
+		return nil, err
+	case given:
+		return gaveUpFor(last, event, reason)
+	case current != nil && t.overdue(service, current):
+		return overdueFor(last, event, t.readyLimit(service)), nil
+	default:
+		return nil, nil
+	}
+}
+
+// gaveUpFor puts into words why ECS starts no more tasks: what it said of the last one, of the service, of the deployment.
+func gaveUpFor(last, event, reason string) (*compute.Status, error) {
+	switch {
+	case says(last, ours):
+		return nil, errors.New(last)
+	case says(last+event, crowded):
+		return failed(compute.ReasonNoCapacity, "there is no room to run the agent on: %s", firstOf(last, event, reason)), nil
+	case says(last, []string{pullError}):
+		return failed(compute.ReasonImageUnavailable, "the image could not be pulled: %s", last), nil
+	default:
+		return failed(compute.ReasonStartFailed, "the agent could not be started: %s", firstOf(last, event, reason)), nil
+	}
+}
+
+// overdueFor puts into words what a release that had its time was last seen at.
+func overdueFor(last, event string, limit time.Duration) *compute.Status {
+	if says(last+event, crowded) {
+		return failed(compute.ReasonNoCapacity, "there was no room to run the agent on within %s: %s", limit, firstOf(last, event))
+	}
+	return failed(compute.ReasonNotReady, "the agent did not answer GET /ping within %s. %s", limit, firstOf(last, event))
+}
+
+// gaveUp tells whether ECS starts no more tasks, and its reason.
+func (t *Target) gaveUp(ctx context.Context, service *types.Service, current *types.Deployment) (bool, string, error) {
+	if t.cfg.Compute != Express {
+		return current != nil && current.RolloutState == types.DeploymentRolloutStateFailed, rolloutReason(current), nil
+	}
+	status, reason, err := t.expressDeployment(ctx, service)
+	switch status {
+	case "", types.ServiceDeploymentStatusPending, types.ServiceDeploymentStatusInProgress, types.ServiceDeploymentStatusSuccessful:
+		return false, "", err
+	default:
+		return true, reason, err
+	}
+}
+
+func rolloutReason(current *types.Deployment) string {
+	if current == nil {
+		return ""
+	}
+	return aws.ToString(current.RolloutStateReason)
+}
+
+// pullError begins, in lower case, all that ECS says of images that could not be pulled.
+const pullError = "cannotpull"
+
+// taskFailure returns what a task that ended says for certain about those after it.
+func taskFailure(task types.Task) (*compute.Status, error) {
+	said := words(task)
+	switch task.StopCode {
+	case types.TaskStopCodeEssentialContainerExited:
+		return failed(compute.ReasonStartFailed, "the agent's container ended: %s", said), nil
+	case types.TaskStopCodeServiceSchedulerInitiated:
+		if says(said, []string{"health check"}) {
+			return failed(compute.ReasonNotReady, "the agent does not answer GET /ping with 200 on port %d: %s", port, said), nil
+		}
+		return nil, nil
+	case types.TaskStopCodeTaskFailedToStart:
+	default:
+		return nil, nil
+	}
+	switch {
+	case says(said, []string{pullError}):
+		if says(said, passing) {
+			return nil, nil
+		}
+		return failed(compute.ReasonImageUnavailable, "the image cannot be pulled: %s", said), nil
+	case says(said, ours) && !says(said, passing):
+		return nil, errors.New(said)
+	case says(said, []string{"cannotstartcontainererror", "cannotcreatecontainererror", "containerruntimeerror", "outofmemoryerror"}):
+		return failed(compute.ReasonStartFailed, "the agent's container could not be started: %s", said), nil
+	default:
+		return nil, nil
+	}
+}
+
+// words puts together what ECS says of a task that ended.
+func words(task types.Task) string {
+	said := aws.ToString(task.StoppedReason)
+	for _, c := range task.Containers {
+		if c.ExitCode != nil {
+			said += fmt.Sprintf(" (exit code %d)", *c.ExitCode)
+		}
+		if reason := aws.ToString(c.Reason); reason != "" && !strings.Contains(said, reason) {
+			said += ": " + reason
+		}
+	}
+	return strings.TrimSpace(said)
+}
+
+func firstOf(texts ...string) string {
+	for _, text := range texts {
+		if text != "" {
+			return text
+		}
+	}
+	return "AWS gives no reason."
+}

@@ -1,0 +1,260 @@
+package ecs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs/pod"
+)
+
+var _ compute.Restarter = (*Target)(nil)
+
+// labelRestart is on the containers of a task definition that a restart was made with: its id.
+const labelRestart = pod.LabelPrefix + "restart"
+
+// Restart gives the release's secret its present values, and its service a task definition that was made for the restart: the service replaces its tasks by others, keeps all
+// that it has until those pass the health check, and takes the definition before again where they do not. A task of that one that has to be started later finds
+// the present values of its variables, too.
+func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
+	if err := t.restart(ctx, release, restartID); err != nil {
+		return fmt.Errorf("restart release %s: %w", release.Revision, err)
+	}
+	return nil
+}
+
+func (t *Target) restart(ctx context.Context, release compute.Release, restartID string) error {
+	if err := t.names.check(release.Ref); err != nil {
+		return err
+	}
+	service, err := t.describe(ctx, release.Ref)
+	switch {
+	case err != nil:
+		return err
+	case service == nil:
+		return t.apply(ctx, release)
+	case aws.ToString(service.Status) == draining:
+		return errDraining
+	}
+	newest, err := t.newestTask(ctx, release.Ref)
+	if err != nil {
+		return err
+	}
+	definition := aws.ToString(newest.TaskDefinitionArn)
+	if restartOf(newest) != restartID {
+		release.Resources = release.Resources.OrDefaults()
+		if definition, err = t.redefine(ctx, release, restartID); err != nil {
+			return err
+		}
+	}
+	if aws.ToString(service.TaskDefinition) == definition {
+		return nil
+	}
+	if err := t.retireTasks(ctx, release.Ref, service, definition); err != nil {
+		return err
+	}
+	return t.moveTo(ctx, release.Ref, definition)
+}
+
+// redefine gives the secret its present values and registers a task definition for a restart.
+func (t *Target) redefine(ctx context.Context, release compute.Release, restartID string) (string, error) {
+	env := environmentOf(release)
+	secretARN, err := t.storeSecret(ctx, release.Ref, env.secret)
+	if err != nil {
+		return "", err
+	}
+	input, err := t.taskOf(release, env, secretARN)
+	if err != nil {
+		return "", err
+	}
+	input.ContainerDefinitions[0].DockerLabels[labelRestart] = restartID
+	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+}
+
+// retireTasks takes back the task definitions of restarts before, but for the newest one and those that the service has, or may go back to.
+func (t *Target) retireTasks(ctx context.Context, ref compute.Ref, service *types.Service, newest string) error {
+	needed := []string{newest, aws.ToString(service.TaskDefinition)}
+	for _, d := range service.Deployments {
+		needed = append(needed, aws.ToString(d.TaskDefinition))
+	}
+	definitions, err := t.definitions(ctx, ref, types.TaskDefinitionStatusActive)
+	if err != nil {
+		return err
+	}
+	for _, definition := range definitions {
+		if slices.Contains(needed, definition) {
+			continue
+		}
+		if err := t.deregister(ctx, definition); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// moveTo has the service replace its tasks by those of a definition. Express Mode goes back by itself when they fail.
+func (t *Target) moveTo(ctx context.Context, ref compute.Ref, definition string) error {
+	if t.cfg.Compute == Express {
+		_, err := t.ecs.UpdateExpressGatewayService(ctx, &ecs.UpdateExpressGatewayServiceInput{
+			ServiceArn: aws.String(t.names.service(ref)), TaskDefinitionArn: aws.String(definition),
+		})
+		return err
+	}
+	_, err := t.ecs.UpdateService(ctx, &ecs.UpdateServiceInput{
+		Service: aws.String(t.names.of(ref)), Cluster: aws.String(t.cfg.Cluster), TaskDefinition: aws.String(definition),
+		DeploymentConfiguration: replacing(true),
+	})
+	return err
+}
+
+// newestTask returns the newest task definition of a release; an empty one when there is none.
+func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDefinition, error) {
+	found, err := t.ecs.DescribeTaskDefinition(ctx, &ecs.DescribeTaskDefinitionInput{TaskDefinition: aws.String(t.names.of(ref))})
+	// ECS has no error of its own for a family that is not there.
+	if _, missing := errors.AsType[*types.ClientException](err); missing {
+		return &types.TaskDefinition{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.TaskDefinition, nil
+}
+
+// restartOf is the id of the restart that a task definition was made for, "" of that of the release's first start.
+func restartOf(definition *types.TaskDefinition) string {
+	if len(definition.ContainerDefinitions) != 1 {
+		return ""
+	}
+	return definition.ContainerDefinitions[0].DockerLabels[labelRestart]
+}
+
+// isReplacing tells whether a service replaces its tasks for a restart, or goes back to those before: only restarts give it another task definition.
+func isReplacing(service *types.Service) bool {
+	return slices.ContainsFunc(service.Deployments, func(d types.Deployment) bool {
+		return aws.ToString(d.TaskDefinition) != aws.ToString(service.Deployments[0].TaskDefinition)
+	})
+}
+
+// replaced returns the deployment of a service whose tasks serve on while a restart replaces them, or goes back to them; nil when nothing is replaced, or nothing did
+// serve. What a restart tries says nothing of the release.
+func replaced(service *types.Service, current *types.Deployment) *types.Deployment {
+	if current == nil || current.RolloutState == types.DeploymentRolloutStateCompleted || !isReplacing(service) {
+		return nil
+	}
+	for i := range service.Deployments {
+		if service.Deployments[i].RolloutState == types.DeploymentRolloutStateCompleted {
+			return &service.Deployments[i]
+		}
+	}
+	return nil
+}
+
+// AwaitRestart looks at the newest restart of the release, which answers for those that it has overtaken, at growing intervals until it has ended.
+func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	return t.await(ctx, ref, func(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+		return t.lookRestart(ctx, ref, restartID)
+	})
+}
+
+// lookRestart returns how the newest restart of a release is now. The service has gone back to another definition when it has failed, unless the restart is another than
+// that which is asked about: its service may be about to get its definition.
+func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	service, err := t.describe(ctx, ref)
+	if err != nil {
+		return compute.Status{}, err
+	}
+	if service == nil || aws.ToString(service.Status) == draining {
+		return t.look(ctx, ref)
+	}
+	newest, err := t.newestTask(ctx, ref)
+	if err != nil {
+		return compute.Status{}, err
+	}
+	if restartOf(newest) == "" {
+		return t.look(ctx, ref)
+	}
+	if t.cfg.Compute == Express {
+		return t.lookExpressRestart(ctx, service, newest)
+	}
+	current := primaryOf(service)
+	behind := aws.ToString(service.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn)
+	switch {
+	case behind && (restartOf(newest) == restartID || t.cfg.Now().Sub(aws.ToTime(newest.RegisteredAt)) > t.readyLimit(service)):
+		return t.whyNotRestarted(ctx, service, newest, "")
+	case current == nil || aws.ToString(current.TaskDefinition) != aws.ToString(newest.TaskDefinitionArn):
+	case current.RolloutState == types.DeploymentRolloutStateCompleted:
+		return healthy, nil
+	case current.RolloutState == types.DeploymentRolloutStateFailed:
+		return t.whyNotRestarted(ctx, service, newest, rolloutReason(current))
+	case t.overdue(service, current):
+		return t.giveUp(ctx, ref, service, newest, current)
+	}
+	return compute.Status{State: compute.Progressing, Message: "its successors are starting. " + latestEvent(service, current)}, nil
+}
+
+// giveUp has a service whose new tasks have had their time go back to those that serve.
+func (t *Target) giveUp(ctx context.Context, ref compute.Ref, service *types.Service, newest *types.TaskDefinition, current *types.Deployment) (compute.Status, error) {
+	status := *overdueFor("", latestEvent(service, current), t.readyLimit(service))
+	for _, d := range service.Deployments {
+		if before := aws.ToString(d.TaskDefinition); before != aws.ToString(newest.TaskDefinitionArn) {
+			return status, t.moveTo(ctx, ref, before)
+		}
+	}
+	return status, nil
+}
+
+// lookExpressRestart is lookRestart of an Express service, whose newest deployment may still be that before the restart.
+func (t *Target) lookExpressRestart(ctx context.Context, service *types.Service, newest *types.TaskDefinition) (compute.Status, error) {
+	deployed, err := t.newestExpress(ctx, service)
+	if err != nil {
+		return compute.Status{}, err
+	}
+	if deployed != nil && (newest.RegisteredAt == nil || deployed.CreatedAt == nil || !deployed.CreatedAt.Before(*newest.RegisteredAt)) {
+		switch deployed.Status {
+		case types.ServiceDeploymentStatusSuccessful:
+			return healthy, nil
+		case types.ServiceDeploymentStatusPending, types.ServiceDeploymentStatusInProgress:
+		default:
+			return t.whyNotRestarted(ctx, service, newest, aws.ToString(deployed.StatusReason))
+		}
+	}
+	return compute.Status{State: compute.Progressing, Message: "its successors are starting"}, nil
+}
+
+// whyNotRestarted puts into words why the tasks of a restart did not come to serve.
+func (t *Target) whyNotRestarted(ctx context.Context, service *types.Service, newest *types.TaskDefinition, reason string) (compute.Status, error) {
+	ended, err := t.stoppedTasks(ctx, service, nil)
+	if err != nil {
+		return compute.Status{}, err
+	}
+	last := ""
+	for _, task := range ended {
+		if aws.ToString(task.TaskDefinitionArn) != aws.ToString(newest.TaskDefinitionArn) {
+			continue
+		}
+		failure, err := taskFailure(task)
+		if err != nil {
+			return compute.Status{}, err
+		}
+		if failure != nil {
+			return *failure, nil
+		}
+		last = words(task)
+	}
+	failure, err := gaveUpFor(last, "", strings.TrimSpace(reason))
+	if err != nil {
+		return compute.Status{}, err
+	}
+	return *failure, nil
+}

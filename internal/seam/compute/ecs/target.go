@@ -1,0 +1,143 @@
+package ecs
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/applicationautoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// What SLIPWAY_COMPUTE may say.
+const (
+	// Fargate puts each release behind a load balancer that the stack has.
+	Fargate = "ecs"
+	// Express lets ECS Express Mode make the load balancer, its rules and the scaling.
+	Express = "express"
+)
+
+// Config is what a Target needs. Those values that have a default, which is named at each, may be zero.
+type Config struct {
+	// AWS holds region, credentials and, for tests, an endpoint.
+	AWS aws.Config
+	// Compute is Fargate or Express (Fargate).
+	Compute string
+	// NamePrefix begins the names of everything that is made here; MaxPrefix is how long it may be.
+	NamePrefix string
+	// Cluster is the name or the ARN of the cluster.
+	Cluster                 string
+	Subnets, SecurityGroups []string
+	// ExecutionRole reads the secrets, pulls the images and writes the logs; TaskRole is what agents may do in the account, "" for nothing;
+	// InfrastructureRole lets Express Mode make what it needs.
+	ExecutionRole, TaskRole, InfrastructureRole string
+	LogGroup                                    string
+	// VPC is where the target groups are, ALBListener the ARN of the listener that gets a rule for each release, ALBURL where it listens.
+	// Express Mode needs none of them.
+	VPC, ALBListener, ALBURL string
+	// Architecture of the images: ARM64 or X86_64 (ARM64).
+	Architecture string
+	// PublicIP gives tasks an address of their own, for subnets without a way out.
+	PublicIP bool
+	// Hasher makes the invoke tokens.
+	Hasher secret.Hasher
+	// DrainLimit is how long Remove lets callers finish (10 min; AWS allows up to one hour).
+	DrainLimit time.Duration
+	// ReadyLimit is how long a release may take to become healthy (10 min), StartLimit how long its container may take to answer GET /ping
+	// once it runs (5 min). A release may have a limit of its own, which stands for both.
+	ReadyLimit, StartLimit time.Duration
+	// Now and After are the clock; After is for the time between two polls (time.After).
+	Now   clock.Clock
+	After func(time.Duration) <-chan time.Time
+}
+
+// Target implements compute.Target.
+type Target struct {
+	cfg     Config
+	names   names
+	ecs     *ecs.Client
+	elb     *elasticloadbalancingv2.Client
+	scaling *applicationautoscaling.Client
+	secrets *secretsmanager.Client
+
+	mu sync.Mutex
+	// endpoints are those of Express services, by revision.
+	endpoints map[string]string
+}
+
+var _ compute.Target = (*Target)(nil)
+
+// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the service.
+const maxAttempts = 6
+
+// New returns a target. It sends nothing.
+func New(cfg Config) (*Target, error) {
+	cfg.Compute = cmp.Or(cfg.Compute, Fargate)
+	cfg.Architecture = cmp.Or(cfg.Architecture, "ARM64")
+	cfg.DrainLimit = cmp.Or(cfg.DrainLimit, 10*time.Minute)
+	cfg.ReadyLimit = cmp.Or(cfg.ReadyLimit, 10*time.Minute)
+	cfg.StartLimit = cmp.Or(cfg.StartLimit, 5*time.Minute)
+	cfg.AWS.RetryMaxAttempts = cmp.Or(cfg.AWS.RetryMaxAttempts, maxAttempts)
+	if cfg.Now == nil {
+		cfg.Now = clock.System
+	}
+	if cfg.After == nil {
+		cfg.After = time.After
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("open ecs target: %w", err)
+	}
+	names, err := newNames(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("open ecs target: %w", err)
+	}
+	return &Target{
+		cfg:       cfg,
+		names:     names,
+		ecs:       ecs.NewFromConfig(cfg.AWS),
+		elb:       elasticloadbalancingv2.NewFromConfig(cfg.AWS),
+		scaling:   applicationautoscaling.NewFromConfig(cfg.AWS),
+		secrets:   secretsmanager.NewFromConfig(cfg.AWS),
+		endpoints: map[string]string{},
+	}, nil
+}
+
+// check says what is missing, all at once. A process that only invokes agents behind the load balancer, and has no permissions here, needs
+// ALBURL and Hasher only.
+func (c Config) check() error {
+	if c.Hasher == nil {
+		return errors.New("there is no hasher to make invoke tokens with")
+	}
+	if c.Compute != Fargate && c.Compute != Express {
+		return fmt.Errorf("compute is %q, not %q or %q", c.Compute, Fargate, Express)
+	}
+	if c.Compute == Fargate && c.ALBURL == "" {
+		return errors.New("the URL of the load balancer is missing")
+	}
+	return nil
+}
+
+// Acquire returns where the release answers, and that is all that it knows: who invokes an agent behind the load balancer has no permission to ask
+// ECS, and a call per run would cost more than it tells. A release that is not there is answered with 503 by the listener's default
+// action. Callers need not be counted, as the target group lets those finish that it has. With Express Mode, the first call of a process asks
+// for the release's own address.
+func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
+	endpoint := compute.Endpoint{URL: t.cfg.ALBURL, Token: secret.InvokeToken(t.cfg.Hasher, ref.Revision), Revision: ref.Revision}
+	if t.cfg.Compute == Express {
+		var err error
+		if endpoint.URL, err = t.expressURL(ctx, ref); err != nil {
+			return compute.Endpoint{}, nil, err
+		}
+	}
+	return endpoint, func() {}, nil
+}

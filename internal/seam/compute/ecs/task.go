@@ -1,0 +1,144 @@
+package ecs
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ecs"
+	"github.com/aws/aws-sdk-go-v2/service/ecs/types"
+	"github.com/aws/aws-sdk-go-v2/service/secretsmanager"
+	secrettypes "github.com/aws/aws-sdk-go-v2/service/secretsmanager/types"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs/pod"
+)
+
+const (
+	// container is what Express Mode wants the container to be called.
+	container = "Main"
+	port      = 8080
+	// platformPrefix begins the names of the platform's own settings, which are no secrets.
+	platformPrefix = "SLIPWAY_"
+	// stopTimeout is how long a container may take to end, in seconds; Fargate allows no more.
+	stopTimeout = 120
+)
+
+// environment is all that the agent gets.
+type environment struct{ plain, secret map[string]string }
+
+func environmentOf(release compute.Release) environment {
+	env := environment{plain: map[string]string{}, secret: release.Environment("0.0.0.0", strconv.Itoa(port))}
+	for name, value := range env.secret {
+		_, set := release.Env[name]
+		if name == "HOST" || name == "PORT" || (set && strings.HasPrefix(name, platformPrefix) && name != compute.TokenVariable) {
+			env.plain[name] = value
+			delete(env.secret, name)
+		}
+	}
+	return env
+}
+
+// storeSecret makes the release's secret, or gives it its value again, and returns its ARN.
+func (t *Target) storeSecret(ctx context.Context, ref compute.Ref, values map[string]string) (string, error) {
+	text, err := json.Marshal(values)
+	if err != nil {
+		return "", err
+	}
+	name := aws.String(t.names.of(ref))
+	created, err := t.secrets.CreateSecret(ctx, &secretsmanager.CreateSecretInput{
+		Name: name, SecretString: aws.String(string(text)), Description: aws.String("The environment of an agent."),
+		Tags: tagsAs(t.names.tags(ref), func(key, value *string) secrettypes.Tag { return secrettypes.Tag{Key: key, Value: value} }),
+	})
+	if err == nil {
+		return aws.ToString(created.ARN), nil
+	}
+	if _, exists := errors.AsType[*secrettypes.ResourceExistsException](err); !exists {
+		return "", err
+	}
+	put, err := t.secrets.PutSecretValue(ctx, &secretsmanager.PutSecretValueInput{SecretId: name, SecretString: aws.String(string(text))})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(put.ARN), nil
+}
+
+// defineTask registers the release's task definition, unless it is there, and returns its ARN.
+func (t *Target) defineTask(ctx context.Context, release compute.Release, env environment, secretARN string) (string, error) {
+	newest, err := t.newestTask(ctx, release.Ref)
+	if err != nil {
+		return "", err
+	}
+	if newest.Status == types.TaskDefinitionStatusActive && refersTo(newest, secretARN) {
+		return aws.ToString(newest.TaskDefinitionArn), nil
+	}
+	input, err := t.taskOf(release, env, secretARN)
+	if err != nil {
+		return "", err
+	}
+	made, err := t.ecs.RegisterTaskDefinition(ctx, input)
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
+}
+
+// taskOf describes what each task of a release is.
+func (t *Target) taskOf(release compute.Release, env environment, secretARN string) (*ecs.RegisterTaskDefinitionInput, error) {
+	labels, err := pod.Labels(release.ResourceSpec)
+	if err != nil {
+		return nil, err
+	}
+	cpu, memory := fit(release.Resources.CPU, release.Resources.MemoryMB).texts()
+	input := &ecs.RegisterTaskDefinitionInput{
+		Family: aws.String(t.names.of(release.Ref)), Cpu: &cpu, Memory: &memory,
+		NetworkMode:             types.NetworkModeAwsvpc,
+		RequiresCompatibilities: []types.Compatibility{types.CompatibilityFargate},
+		RuntimePlatform:         &types.RuntimePlatform{CpuArchitecture: types.CPUArchitecture(t.cfg.Architecture), OperatingSystemFamily: types.OSFamilyLinux},
+		ExecutionRoleArn:        aws.String(t.cfg.ExecutionRole),
+		ContainerDefinitions:    []types.ContainerDefinition{t.containerOf(release, env, secretARN)},
+		Tags:                    t.tags(release.Ref),
+	}
+	input.ContainerDefinitions[0].DockerLabels = labels
+	if t.cfg.TaskRole != "" {
+		input.TaskRoleArn = aws.String(t.cfg.TaskRole)
+	}
+	return input, nil
+}
+
+// refersTo tells whether the definition's secrets are those of the secret that is there now: one that was deleted and made again has another ARN.
+func refersTo(definition *types.TaskDefinition, secretARN string) bool {
+	return len(definition.ContainerDefinitions) == 1 &&
+		slices.ContainsFunc(definition.ContainerDefinitions[0].Secrets, func(s types.Secret) bool {
+			return strings.HasPrefix(aws.ToString(s.ValueFrom), secretARN+":")
+		})
+}
+
+func (t *Target) containerOf(release compute.Release, env environment, secretARN string) types.ContainerDefinition {
+	made := types.ContainerDefinition{
+		Name: aws.String(container), Image: aws.String(release.Artifact.Image), Essential: aws.Bool(true),
+		PortMappings: []types.PortMapping{{Name: aws.String("http"), ContainerPort: aws.Int32(port), Protocol: types.TransportProtocolTcp}},
+		StopTimeout:  aws.Int32(stopTimeout),
+		// A process that is not the agent itself, as a shell, reaps no children and hands on no signals.
+		LinuxParameters: &types.LinuxParameters{InitProcessEnabled: aws.Bool(true)},
+	}
+	for _, name := range slices.Sorted(maps.Keys(env.plain)) {
+		made.Environment = append(made.Environment, types.KeyValuePair{Name: aws.String(name), Value: aws.String(env.plain[name])})
+	}
+	for _, name := range slices.Sorted(maps.Keys(env.secret)) {
+		made.Secrets = append(made.Secrets, types.Secret{Name: aws.String(name), ValueFrom: aws.String(secretARN + ":" + name + "::")})
+	}
+	if t.cfg.LogGroup != "" {
+		made.LogConfiguration = &types.LogConfiguration{LogDriver: types.LogDriverAwslogs, Options: map[string]string{
+			"awslogs-group": t.cfg.LogGroup, "awslogs-region": t.cfg.AWS.Region, "awslogs-stream-prefix": release.Revision,
+			// An agent must not wait for its logs.
+			"mode": "non-blocking",
+		}}
+	}
+	return made
+}

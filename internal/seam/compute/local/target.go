@@ -1,0 +1,91 @@
+// Package local is the compute target of one machine: what was built into an image runs in containers, everything else as processes.
+package local
+
+import (
+	"context"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// MachineTarget is what each of the two targets is.
+type MachineTarget interface {
+	compute.Target
+	compute.Minder
+	compute.Restarter
+}
+
+// Target implements compute.Target with two others.
+type Target struct {
+	processes, containers MachineTarget
+
+	mu sync.Mutex
+	// contained are the revisions that were applied to containers.
+	contained map[string]bool
+}
+
+var _ MachineTarget = (*Target)(nil)
+
+// New returns a target that runs releases with an image in containers, and all others as processes.
+func New(processes, containers MachineTarget) *Target {
+	return &Target{processes: processes, containers: containers, contained: map[string]bool{}}
+}
+
+// Apply makes the release run by what it is.
+func (t *Target) Apply(ctx context.Context, release compute.Release) error {
+	t.note(release)
+	return t.of(release.Ref).Apply(ctx, release)
+}
+
+// Restart starts the release's agents anew.
+func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
+	t.note(release)
+	return t.of(release.Ref).Restart(ctx, release, restartID)
+}
+
+// AwaitRestart returns how a restart has ended.
+func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	return t.of(ref).AwaitRestart(ctx, ref, restartID)
+}
+
+// note keeps what runs the release.
+func (t *Target) note(release compute.Release) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if release.Artifact.Image != "" {
+		t.contained[release.Revision] = true
+	}
+}
+
+// Await returns the release's status.
+func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+	return t.of(ref).Await(ctx, ref)
+}
+
+// AwaitRelapse returns why a release cannot be relied on.
+func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
+	return t.of(ref).AwaitRelapse(ctx, ref)
+}
+
+// Acquire returns where to invoke the release.
+func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
+	return t.of(ref).Acquire(ctx, ref)
+}
+
+// Remove stops the release.
+func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
+	target := t.of(ref)
+	t.mu.Lock()
+	delete(t.contained, ref.Revision)
+	t.mu.Unlock()
+	return target.Remove(ctx, ref)
+}
+
+func (t *Target) of(ref compute.Ref) MachineTarget {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.contained[ref.Revision] {
+		return t.containers
+	}
+	return t.processes
+}

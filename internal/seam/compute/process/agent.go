@@ -1,0 +1,131 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// agent is one process of a release.
+type agent struct {
+	machine  *machine
+	revision string
+	port     string
+	limits   child.Limits
+	process  *child.Process
+	output   *files.Writer
+}
+
+// release is one whose processes can be started.
+type release struct {
+	machine *machine
+	spec    compute.Release
+}
+
+// Release is the release as it was prepared.
+func (r release) Release() compute.Release { return r.spec }
+
+// Start starts the process of a replica.
+func (r release) Start(context.Context) (replica.Replica, *compute.Status) {
+	port, failure := choosePort(r.spec)
+	if failure != nil {
+		return nil, failure
+	}
+	a, err := r.machine.launch(r.spec, port)
+	if err != nil {
+		return nil, failed(compute.ReasonStartFailed, "the agent could not be started: %v", err)
+	}
+	return a, nil
+}
+
+func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
+	dir := m.dirOf(spec.Revision)
+	for _, name := range []string{homeDir, tempDir} {
+		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
+			return nil, err
+		}
+	}
+	output, err := m.cfg.Logs.Writer(spec.Revision, revisionlog.Deploy, spec.SecretValues()...)
+	if err != nil {
+		return nil, err
+	}
+	limits := limitsOf(spec)
+	process, err := m.children.Start(child.Command{
+		Args:    spec.Artifact.Start,
+		Dir:     spec.Artifact.Dir,
+		Env:     environment(spec, dir, port),
+		Stdout:  output,
+		Confine: m.confinement(spec, dir),
+		Limits:  limits,
+	})
+	if err != nil {
+		return nil, errors.Join(err, output.Close())
+	}
+	return &agent{m, spec.Revision, port, limits, process, output}, nil
+}
+
+// limitsOf is what one replica and all that it starts may use.
+func limitsOf(spec compute.Release) child.Limits {
+	size := spec.Resources.OrDefaults()
+	return child.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB, Processes: replica.ProcessLimit}
+}
+
+// confinement keeps an agent from all that is not its own. What was built by a server that did not note what belongs to it could not run that way.
+func (m *machine) confinement(spec compute.Release, dir string) child.Confinement {
+	if len(spec.Artifact.Own) == 0 {
+		return child.Confinement{}
+	}
+	return child.Confinement{Private: m.cfg.Private, Write: append([]string{dir}, spec.Artifact.Own...), Read: spec.Artifact.Shared}
+}
+
+// URL is where the process listens.
+func (a *agent) URL() string { return "http://" + address(a.port) }
+
+// Done is closed when the process has ended.
+func (a *agent) Done() <-chan struct{} { return a.process.Done() }
+
+// End stops the process and reports what went wrong behind its back.
+func (a *agent) End(kill context.Context) {
+	stopped := a.process.Stop(kill, a.machine.cfg.StopGrace)
+	_, err := a.process.Exit()
+	if err = errors.Join(stopped, err, a.output.Close()); err != nil {
+		a.machine.cfg.Log.Error("run agent", "revision", a.revision, "error", err)
+	}
+}
+
+// Ended says why the process ended.
+func (a *agent) Ended(before bool) *compute.Status {
+	exit, _ := a.process.Exit() // End has reported the error
+	when := ""
+	if before {
+		when = " before it answered GET /ping"
+	}
+	if exit.OutOfMemory {
+		return a.Failure(compute.ReasonOutOfMemory, fmt.Sprintf("the agent was ended%s because it used more than the %d MB of memory that it may", when, a.limits.MemoryMB))
+	}
+	what := fmt.Sprintf("the agent %s%s", exit, when)
+	if !before {
+		return a.Failure(compute.ReasonEnded, what)
+	}
+	if complainsOfAddress(a.output.Last()) || isTaken(a.port) {
+		return a.Failure(compute.ReasonPortTaken, fmt.Sprintf("%s: the address %s is in use by another process", what, address(a.port)))
+	}
+	return a.Failure(compute.ReasonStartFailed, what)
+}
+
+// Failure is a status with the agent's last words.
+func (a *agent) Failure(reason, what string) *compute.Status {
+	return replica.Failed(reason, replica.Said(what, a.output.Last()))
+}
+
+func failed(reason, format string, args ...any) *compute.Status {
+	return replica.Failed(reason, fmt.Sprintf(format, args...))
+}

@@ -1,0 +1,127 @@
+package process_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// The test binary is also the agents that the tests run; AGENT says which. Those that are not of computetest are here.
+func TestMain(m *testing.M) {
+	computetest.Main()
+	switch agent := os.Getenv("AGENT"); agent {
+	case "":
+		// The server's environment has something that no agent may see.
+		if err := os.Setenv("PLANTED_SERVER_SECRET", "planted-server-secret"); err != nil {
+			panic(err)
+		}
+		goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
+	case "server":
+		serveTarget()
+	case "rival":
+		loseThePort()
+	case "first-only":
+		if computetest.Mark("started") {
+			<-time.After(time.Hour)
+		}
+		computetest.RunAgent()
+	case "hog":
+		hog()
+	case "mute":
+		speakNoHTTP()
+	case "stranger":
+		check(http.ListenAndServe(listenAddress(), http.NotFoundHandler()))
+	default:
+		panic("unknown agent " + agent)
+	}
+}
+
+// loseThePort is an agent that finds its port taken: the first time only, or always.
+func loseThePort() {
+	if os.Getenv("ALWAYS") == "" && computetest.Mark("lost") {
+		computetest.RunAgent()
+	}
+	fmt.Println("listen tcp: bind: address already in use")
+	os.Exit(1)
+}
+
+func listenAddress() string { return net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")) }
+
+// speakNoHTTP is an agent that listens and answers in a language of its own.
+func speakNoHTTP() {
+	listener, err := net.Listen("tcp", listenAddress())
+	check(err)
+	for {
+		conn, err := listener.Accept()
+		check(err)
+		fmt.Fprintln(conn, "220 ready")
+		check(conn.Close())
+	}
+}
+
+// hog is an agent that uses 256 MB of memory: before it listens or, with LATER=hog, when it is invoked.
+func hog() {
+	if os.Getenv("LATER") == "" {
+		use256MB()
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /ping", func(http.ResponseWriter, *http.Request) {})
+	mux.HandleFunc("POST /invocations", func(w http.ResponseWriter, _ *http.Request) {
+		use256MB()
+		fmt.Fprint(w, "done")
+	})
+	check(http.ListenAndServe(listenAddress(), mux))
+}
+
+func use256MB() {
+	fmt.Println("loading 256 MB")
+	memory := make([]byte, 256<<20)
+	for i := 0; i < len(memory); i += os.Getpagesize() {
+		memory[i] = 1
+	}
+}
+
+// serveTarget is a server with one healthy release that says where the release answers, and lives until it is killed.
+func serveTarget() {
+	dir := os.Getenv("DIR")
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
+	check(err)
+	target, err := process.New(process.Config{Dir: filepath.Join(dir, "agents"), Logs: logs, Log: slog.Default()})
+	check(err)
+	r := computetest.NewRelease(computetest.Serve, "STUBBORN=1")
+	// A shell in between: the agent is a grandchild, which no kernel ends with the server.
+	r.Artifact.Start = []string{"sh", "-c", program() + "; true"}
+	check(target.Apply(context.Background(), r))
+	endpoint, _, err := target.Acquire(context.Background(), r.Ref)
+	check(err)
+	check(json.NewEncoder(os.Stdout).Encode(endpoint))
+	<-time.After(time.Hour)
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+func program() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}

@@ -1,0 +1,26 @@
+package process
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+const (
+	host    = "127.0.0.1"
+	homeDir = "home"
+	tempDir = "tmp"
+)
+
+// environment is all that the agent gets. Of the server's own environment that is PATH only.
+func environment(spec compute.Release, dir, port string) []string {
+	env := map[string]string{
+		"PATH":   os.Getenv("PATH"),
+		"HOME":   filepath.Join(dir, homeDir),
+		"TMPDIR": filepath.Join(dir, tempDir),
+	}
+	maps.Copy(env, spec.Environment(host, port))
+	return compute.Entries(env)
+}

@@ -1,0 +1,97 @@
+// Package process is the compute target of one machine: it runs each replica of a release as a child process that listens on a loopback port.
+//
+// Package replica decides how many there are, starts them again and counts their callers; this one starts a process.
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+)
+
+// Config is what a Target needs.
+type Config struct {
+	// Dir holds the agents' home directories and the records of their processes.
+	Dir string
+	// Logs get the agents' output, Log what the target itself has to say.
+	Logs *files.Logs
+	Log  *slog.Logger
+	// Private is the server's directory, of which an agent reaches only what is its own; "" keeps nothing from agents.
+	Private string
+	replica.Limits
+	// Alarm may be nil.
+	Alarm compute.Alarm
+}
+
+// Target implements compute.Target.
+type Target struct {
+	*replica.Target
+	// release lets another server use the directory; calling it again does nothing.
+	release func() error
+}
+
+var (
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
+)
+
+// machine is the replica.Host of processes.
+type machine struct {
+	cfg      Config
+	children *child.Registry
+}
+
+// New returns a target that keeps its files in cfg.Dir and ends the agents that an earlier server left running there.
+func New(cfg Config) (*Target, error) {
+	dir, err := filepath.Abs(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open process target: %w", err)
+	}
+	cfg.Dir, cfg.Limits = dir, cfg.OrDefaults()
+	children, err := child.Open(filepath.Join(cfg.Dir, "running"))
+	if err != nil {
+		return nil, fmt.Errorf("open process target: %w", err)
+	}
+	// Agents keep nothing from one start of the server to the next, as containers would not.
+	if err := child.RemoveFiles(filepath.Join(cfg.Dir, "releases")); err != nil {
+		return nil, errors.Join(fmt.Errorf("open process target: %w", err), children.Close())
+	}
+	return &Target{replica.New(&machine{cfg, children}, cfg.Limits, cfg.Alarm, cfg.Log), sync.OnceValue(children.Close)}, nil
+}
+
+// Close stops all agents and returns when they have ended. Those that have not ended when ctx ends are killed. Closing again does
+// nothing.
+func (t *Target) Close(ctx context.Context) error {
+	t.Target.Close(ctx)
+	if err := t.release(); err != nil {
+		return fmt.Errorf("close process target: %w", err)
+	}
+	return nil
+}
+
+// Prepare gives a release whose configuration fixes its port one replica, as two cannot listen there.
+func (m *machine) Prepare(_ context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
+	if m.Lone(spec) {
+		spec.Resources.MinScale, spec.Resources.MaxScale = 1, 1
+	}
+	return release{m, spec}, nil
+}
+
+// Lone tells that the release's configuration fixes its port.
+func (*machine) Lone(spec compute.Release) bool { return spec.Artifact.Env[portVariable] != "" }
+
+// Erase removes the files of a release.
+func (m *machine) Erase(spec compute.Release) error { return child.RemoveFiles(m.dirOf(spec.Revision)) }
+
+func (m *machine) dirOf(revision string) string {
+	return filepath.Join(m.cfg.Dir, "releases", revision)
+}

@@ -1,0 +1,43 @@
+package remote_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+)
+
+// TestTheHostTellsOfAgentsThatEnded asks it as reconcile's timer does. What was told is told no more, unless it happens again.
+func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
+	t.Parallel()
+	target := newTarget(t)
+	steady, bad := computetest.NewRelease(computetest.Serve), computetest.NewRelease(computetest.Serve, "LATER=exit")
+	must(t, target.Apply(t.Context(), steady))
+	must(t, target.Apply(t.Context(), bad))
+	ask := func() (told []compute.Status) {
+		t.Helper()
+		must(t, target.Ends(t.Context(), func(_ context.Context, ref compute.Ref, status compute.Status) {
+			if ref != bad.Ref {
+				t.Errorf("told of %+v", ref)
+			}
+			told = append(told, status)
+		}))
+		return told
+	}
+	// It ends time and again: when it has relapsed, it did so three times, of which one is told.
+	_, err := target.AwaitRelapse(t.Context(), bad.Ref)
+	must(t, err)
+	told := ask()
+	if len(told) != 1 || told[0].Reason != compute.ReasonEnded || !strings.Contains(told[0].Message, "exited with code 9") {
+		t.Errorf("got %+v", told)
+	}
+	must(t, target.Remove(t.Context(), bad.Ref))
+	_, err = target.Await(t.Context(), bad.Ref)
+	must(t, err)
+	ask() // what happened until then
+	if told = ask(); len(told) != 0 {
+		t.Errorf("told again: %+v", told)
+	}
+}

@@ -1,0 +1,181 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/agenthost"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
+	"github.com/slipway-run/slipway/internal/seam/compute/remote"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+)
+
+func TestMain(m *testing.M) {
+	computetest.Main()
+	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
+}
+
+const token = "token-of-the-host"
+
+// newTarget returns a target that is a host of processes away.
+func newTarget(t *testing.T) *remote.Target {
+	t.Helper()
+	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
+	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
+	must(t, err)
+	var host *agenthost.Host
+	processes, err := process.New(process.Config{
+		Dir: filepath.Join(dir, "agents"), Logs: logs, Log: log, Limits: replica.Limits{RestartMin: time.Millisecond, RestartMax: 20 * time.Millisecond},
+		Alarm: func(ctx context.Context, ref compute.Ref, status compute.Status) { host.Alarm(ctx, ref, status) },
+	})
+	must(t, err)
+	t.Cleanup(func() { must(t, processes.Close(context.Background())) })
+	key, err := keyfile.Load(filepath.Join(dir, "key"))
+	must(t, err)
+	host, err = agenthost.New(agenthost.Config{
+		Dir: filepath.Join(dir, "releases"), Sealer: key, Token: token, Target: processes, Log: log,
+	})
+	must(t, err)
+	t.Cleanup(host.Close)
+	return dial(t, serve(t, host), token)
+}
+
+func serve(t *testing.T, handler http.Handler) (url string) {
+	t.Helper()
+	server := httptest.NewServer(handler)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func dial(t *testing.T, url, token string) *remote.Target {
+	t.Helper()
+	transport := &http.Transport{}
+	t.Cleanup(transport.CloseIdleConnections)
+	return remote.New(url+"/", token, computetest.Hasher{}, &http.Client{Transport: transport})
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTarget(t *testing.T) {
+	t.Parallel()
+	computetest.Run(t, func(t *testing.T) compute.Target { return newTarget(t) })
+	computetest.RunRestart(t, func(t *testing.T) compute.Target { return newTarget(t) })
+}
+
+// TestInvocationOfALostRelease acquires before the release goes: the graph client must learn that another attempt may succeed.
+func TestInvocationOfALostRelease(t *testing.T) {
+	t.Parallel()
+	target, r := newTarget(t), computetest.NewRelease(computetest.Serve)
+	must(t, target.Apply(t.Context(), r))
+	endpoint, done, err := target.Acquire(t.Context(), r.Ref)
+	must(t, err)
+	defer done()
+	transport := graph.NewTransport()
+	t.Cleanup(transport.CloseIdleConnections)
+	client := graph.NewClient(transport)
+	if ping, err := client.Ping(t.Context(), endpoint); err != nil || ping.Status != graph.Healthy {
+		t.Errorf("Ping: got %v, %v", ping, err)
+	}
+	must(t, target.Remove(t.Context(), r.Ref))
+	_, err = client.Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || !strings.Contains(err.Error(), "is absent") {
+		t.Errorf("Invoke: got %v, want unavailable and why", err)
+	}
+}
+
+func TestHostRefuses(t *testing.T) {
+	t.Parallel()
+	r := computetest.NewRelease(computetest.Serve)
+	elsewhere := serve(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "hello", http.StatusTeapot) }))
+	nobody := httptest.NewServer(nil)
+	nobody.Close()
+	guarded := serve(t, must1(agenthost.New(agenthost.Config{Dir: t.TempDir(), Token: token, Log: slog.New(slog.DiscardHandler)})))
+	for name, c := range map[string]struct {
+		target *remote.Target
+		want   string
+	}{
+		"wrong token":   {dial(t, guarded, "another"), "401 Unauthorized: The bearer token"},
+		"no token":      {dial(t, guarded, ""), "401 Unauthorized: The bearer token"},
+		"no host there": {dial(t, elsewhere, token), "418 I'm a teapot: it is no agent host"},
+		"nobody there":  {dial(t, nobody.URL, token), "connection refused"},
+	} {
+		_, awaitErr := c.target.Await(t.Context(), r.Ref)
+		_, restartErr := c.target.AwaitRestart(t.Context(), r.Ref, r.Revision)
+		_, _, acquireErr := c.target.Acquire(t.Context(), r.Ref)
+		for operation, err := range map[string]error{
+			"Apply": c.target.Apply(t.Context(), r), "Await": awaitErr, "Acquire": acquireErr, "Remove": c.target.Remove(t.Context(), r.Ref),
+			"Restart": c.target.Restart(t.Context(), r, r.Revision), "AwaitRestart": restartErr,
+		} {
+			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), token) {
+				t.Errorf("%s: %s: got %v, want %q", name, operation, err, c.want)
+			}
+		}
+	}
+}
+
+func must1[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// TestAwaitAsksAgain has a host whose long polls end before there is a result.
+func TestAwaitAsksAgain(t *testing.T) {
+	t.Parallel()
+	polls := 0
+	url := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		polls++
+		if got := r.URL.Query().Get("wait"); got != "20s" {
+			t.Errorf("poll %d waits %s", polls, got)
+		}
+		state := "progressing"
+		if polls == 3 {
+			state = "healthy"
+		}
+		w.Write([]byte(`{"State":"` + state + `"}`))
+	}))
+	status, err := dial(t, url, token).Await(t.Context(), computetest.NewRelease("").Ref)
+	if err != nil || status.State != compute.Healthy || polls != 3 {
+		t.Errorf("got %v, %v after %d polls", status, err, polls)
+	}
+}
+
+// TestAwaitOfASilentHost checks that one whose time is over waits no longer for a host that does not answer.
+func TestAwaitOfASilentHost(t *testing.T) {
+	t.Parallel()
+	polls := make(chan string, 8)
+	url := serve(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		polls <- r.URL.Query().Get("wait")
+		<-r.Context().Done()
+	}))
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	_, err := dial(t, url, token).Await(ctx, computetest.NewRelease("").Ref)
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %v", err)
+	}
+	if first, last := <-polls, <-polls; first != "20s" || last != "0s" {
+		t.Errorf("polls wait %s and %s", first, last)
+	}
+}

@@ -1,0 +1,114 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// relapseEnds is how often an agent has to end, after it was healthy, to be one that cannot be relied on.
+const relapseEnds = 3
+
+// probesPerLimit is how often a healthy agent is asked within LiveLimit.
+const probesPerLimit = 6
+
+// AwaitRelapse waits until the release ends time and again, or did not answer its health check for LiveLimit.
+func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
+	r := t.find(ref)
+	if r == nil {
+		return "", fmt.Errorf("mind release %s: %s", ref.Revision, absent.Message)
+	}
+	for {
+		r.mu.Lock()
+		relapse, changed := r.relapse, r.changed
+		r.mu.Unlock()
+		if relapse != "" {
+			return relapse, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", nil
+		}
+	}
+}
+
+// noteEnd counts, and tells of, an end of the slot's replica that the release did not ask for. That one more replica cannot be started says nothing against those that are
+// healthy: only a slot whose replica was healthy once counts.
+func (s *slot) noteEnd(failure *compute.Status) {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.life == nil || failure == &stopping {
+		return
+	}
+	r.target.raise(r.spec.Ref, *failure)
+	if r.relapse != "" {
+		return
+	}
+	r.ends++
+	switch {
+	case failure.Reason == compute.ReasonNotReady:
+		r.relapse = failure.Message
+	case r.ends >= relapseEnds:
+		r.relapse = fmt.Sprintf("It ended %d times after it had been healthy. The last time %s", r.ends, failure.Message)
+	}
+	r.announce()
+}
+
+// mind asks a healthy replica how it is, while nobody calls it. What it met last comes out when the replica has not answered for LiveLimit; callers find it
+// closed by then. stop ends the asking.
+func (s *slot) mind(running Replica) (deaf <-chan error, stop func()) {
+	ctx, cancel := context.WithCancel(s.ctx)
+	met, ended := make(chan error, 1), make(chan struct{})
+	t := s.release.target
+	limit := t.limits.LiveLimit
+	go func() {
+		defer close(ended)
+		probes := time.NewTicker(limit / probesPerLimit)
+		defer probes.Stop()
+		for heard := time.Now(); ; {
+			select {
+			case <-probes.C:
+			case <-ctx.Done():
+				return
+			}
+			answer := t.ping(ctx, running.URL())
+			switch callers := s.present(); {
+			case ctx.Err() != nil:
+				return
+			case answer == nil || callers > 0:
+				heard = time.Now()
+			case time.Since(heard) >= limit && s.closeIdle():
+				met <- answer
+				return
+			}
+		}
+	}()
+	return met, func() {
+		cancel()
+		<-ended
+	}
+}
+
+// present is the number of the replica's callers.
+func (s *slot) present() int {
+	s.release.mu.Lock()
+	defer s.release.mu.Unlock()
+	return s.callers
+}
+
+// closeIdle lets no more callers in, unless there is one.
+func (s *slot) closeIdle() bool {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if s.callers > 0 {
+		return false
+	}
+	s.url = ""
+	r.set(compute.Status{State: compute.Progressing, Message: "It does not answer GET /ping any more and is being restarted."})
+	return true
+}

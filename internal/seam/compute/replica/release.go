@@ -1,0 +1,281 @@
+package replica
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// release is one revision that the target runs, and the state that its supervisors publish.
+type release struct {
+	target   *Target
+	revision string
+	// spec is as it was applied until the host has prepared it; the first supervisor starts after that.
+	spec compute.Release
+	host Prepared
+	// lowest and highest bound the number of replicas, once the host has prepared them; jobs is how many callers each is meant for.
+	lowest, highest, jobs int
+	// ctx ends when the replicas must stop.
+	ctx  context.Context
+	stop context.CancelFunc
+	// ended is closed when the replicas have stopped for good.
+	ended chan struct{}
+	// supervised counts the replicas' supervisors.
+	supervised sync.WaitGroup
+
+	mu     sync.Mutex
+	status compute.Status
+	slots  []*slot
+	// turn is the slot that gets the next caller where several have equally few.
+	turn int
+	// callers are in, waiting wait for a replica that is healthy and has room.
+	callers, waiting int
+	// ends counts how often replicas had to be started again since the release was first healthy; relapse is why it cannot be relied on, "" while it can.
+	ends     int
+	relapse  string
+	draining bool
+	// trying tells that it is a successor which has not taken the place of the one before: it is nobody else's trouble if it does not start.
+	trying bool
+	// changed is closed, and replaced, at each change of the fields above.
+	changed chan struct{}
+}
+
+func newRelease(t *Target, spec compute.Release) *release {
+	r := &release{
+		target: t, revision: spec.Revision, spec: spec,
+		ended:   make(chan struct{}),
+		status:  compute.Status{State: compute.Progressing, Message: "it is starting"},
+		changed: make(chan struct{}),
+	}
+	r.ctx, r.stop = context.WithCancel(t.stop)
+	return r
+}
+
+// run keeps the release running from its first start until it is to stop. It gives up only while no replica has ever been healthy.
+func (r *release) run() {
+	defer close(r.ended)
+	defer r.stop()
+	if r.ctx.Err() != nil {
+		r.publish(stopping)
+		return
+	}
+	host, failure := r.target.host.Prepare(r.ctx, r.spec)
+	if failure != nil {
+		r.fail(*failure)
+		return
+	}
+	r.prepared(host)
+	first := r.add()
+	running, failure := first.start()
+	if failure != nil {
+		r.fail(*failure)
+		return
+	}
+	r.supervised.Go(func() { first.supervise(running) })
+	r.scale()
+	r.supervised.Wait()
+	r.publish(stopping)
+}
+
+// prepared notes what the host has found out. A release is of no size before.
+func (r *release) prepared(host Prepared) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.host, r.spec = host, host.Release()
+	size := r.spec.Resources.OrDefaults()
+	r.lowest, r.highest, r.jobs = size.MinScale, size.MaxScale, jobsOf(r.spec)
+}
+
+// add makes room for one more replica.
+func (r *release) add() *slot {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := &slot{release: r, starting: true}
+	s.ctx, s.stop = context.WithCancel(r.ctx)
+	r.slots = append(r.slots, s)
+	return s
+}
+
+// stopping is the status of a release that takes no more callers.
+var stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
+
+// fail publishes, and tells, why the release will not become healthy.
+func (r *release) fail(why compute.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case r.ctx.Err() != nil:
+		why = stopping
+	case !r.trying:
+		r.target.raise(r.spec.Ref, why)
+	}
+	r.set(why)
+}
+
+// publish makes a new status known, except that a draining release stays absent for callers.
+func (r *release) publish(status compute.Status) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.set(status)
+}
+
+// set is publish for who holds r.mu. A release with a healthy replica is healthy, whatever became of another one.
+func (r *release) set(status compute.Status) {
+	for _, s := range r.slots {
+		if s.url != "" && !s.closing && status.State == compute.Progressing {
+			status = compute.Status{State: compute.Healthy}
+		}
+	}
+	if status.State == compute.Healthy {
+		status.Image = r.spec.Artifact.Image
+	}
+	if !r.draining {
+		r.status = status
+	}
+	r.announce()
+}
+
+// announce wakes those who wait for a change. The caller holds r.mu.
+func (r *release) announce() {
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+func (r *release) report() compute.Status {
+	status, _ := r.watch()
+	return status
+}
+
+// watch returns the status and a channel that is closed when it may have changed.
+func (r *release) watch() (compute.Status, <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.status, r.changed
+}
+
+// crowded is the status of a release for callers who wait for a replica that has room.
+var crowded = compute.Status{State: compute.Progressing, Message: "its replicas are busy, and one more is starting"}
+
+// visitor is a caller who wants to enter.
+type visitor struct {
+	// patient tells that they wait for a replica that has room, queued that they are counted among those who wait.
+	patient, queued bool
+}
+
+// enter counts a caller in at the healthy replica that has the fewest, in turn where several have equally few. leave is nil when none is healthy; for one who is
+// patient also when all have as many callers as they are meant for and one more is to come. They are in the queue then.
+func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var chosen *slot
+	for i := range r.slots {
+		s := r.slots[(r.turn+i)%len(r.slots)]
+		if s.url != "" && !s.closing && (chosen == nil || s.callers < chosen.callers) {
+			chosen = s
+		}
+	}
+	if chosen == nil || r.status.State != compute.Healthy {
+		return compute.Endpoint{}, nil, r.status, r.queue(v)
+	}
+	if v.patient && chosen.callers >= r.jobs && r.grows() {
+		return compute.Endpoint{}, nil, crowded, r.queue(v)
+	}
+	r.unqueue(v)
+	r.turn = (r.turn + 1) % len(r.slots)
+	chosen.callers++
+	r.callers++
+	r.tellScaler()
+	endpoint = compute.Endpoint{URL: chosen.url, Token: r.spec.Token, Revision: r.revision, Witness: chosen.life}
+	return endpoint, sync.OnceFunc(chosen.leave), r.status, r.changed
+}
+
+// grows tells whether one more replica is to come: one is starting for the first time, or the scaler will add one as soon as somebody waits for it. The caller holds r.mu.
+func (r *release) grows() bool {
+	present := 0
+	for _, s := range r.slots {
+		if s.closing {
+			continue
+		}
+		if s.starting {
+			return true
+		}
+		present++
+	}
+	return present < r.highest
+}
+
+// queue counts a caller among those who wait, and returns what is closed at the next change. The caller holds r.mu.
+func (r *release) queue(v *visitor) (changed <-chan struct{}) {
+	if !v.queued {
+		v.queued = true
+		r.waiting++
+		r.tellScaler()
+	}
+	return r.changed
+}
+
+// unqueue counts a caller among those who wait no more. The caller holds r.mu.
+func (r *release) unqueue(v *visitor) {
+	if v.queued {
+		v.queued = false
+		r.waiting--
+	}
+}
+
+// giveUp lets a caller go who has not entered.
+func (r *release) giveUp(v *visitor) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if v.queued {
+		r.unqueue(v)
+		r.tellScaler()
+	}
+}
+
+// tellScaler announces a change of what there is to do, where there is a scaler. The caller holds r.mu.
+func (r *release) tellScaler() {
+	if r.highest > r.lowest {
+		r.announce()
+	}
+}
+
+// drain lets no more callers in.
+func (r *release) drain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.draining = true
+	r.status = stopping
+	r.announce()
+}
+
+// finish waits for the callers of a draining release, within the limit, and stops it.
+func (r *release) finish() {
+	limit := time.NewTimer(r.target.limits.DrainLimit)
+	defer limit.Stop()
+	if callers := r.awaitLeave(func() int { return r.callers }, limit.C, r.ended); callers > 0 {
+		r.target.log.Warn("release stopped before its callers had left", "revision", r.revision, "callers", callers)
+	}
+	r.stop()
+	<-r.ended
+}
+
+// awaitLeave waits until a count of callers is 0, until it is late, or until ended, and returns how many are left. count is called with r.mu held.
+func (r *release) awaitLeave(count func() int, late <-chan time.Time, ended <-chan struct{}) int {
+	for {
+		r.mu.Lock()
+		callers, changed := count(), r.changed
+		r.mu.Unlock()
+		if callers == 0 {
+			return 0
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return callers
+		case <-ended:
+			return callers
+		}
+	}
+}

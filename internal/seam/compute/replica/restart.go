@@ -1,0 +1,197 @@
+package replica
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// rememberedRestarts is of how many restarts of a release it is known that they were asked for.
+const rememberedRestarts = 100
+
+// restart is the newest restart of a release. It answers for those before that it has overtaken.
+type restart struct {
+	// ids are those of the restarts that were asked for, this one's last.
+	ids       []string
+	successor *release
+	// over is closed when the successor has taken its place, or never will. failure may be read then: it says why not.
+	over    chan struct{}
+	failure *compute.Status
+}
+
+// Restart starts a release beside the present one of its revision, which goes on serving until the other one is healthy. Of a release that can have one replica only the
+// present one ends first, when its callers have left, and callers wait for the successor; when that one fails, the present one is started again.
+func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID string) error {
+	if !id.Valid(spec.Revision) {
+		return fmt.Errorf("restart release: revision %q is not an id", spec.Revision)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.awaitErased(ctx, spec.Revision); err != nil {
+		return fmt.Errorf("restart release %s: %w", spec.Revision, err)
+	}
+	if t.closed {
+		return fmt.Errorf("restart release %s: the server is shutting down", spec.Revision)
+	}
+	before := t.restarts[spec.Revision]
+	var ids []string
+	if before != nil {
+		if ids = before.ids; slices.Contains(ids, restartID) {
+			return nil
+		}
+	}
+	next := &restart{ids: append(ids[max(0, len(ids)+1-rememberedRestarts):len(ids):len(ids)], restartID), successor: newRelease(t, spec), over: make(chan struct{})}
+	t.restarts[spec.Revision] = next
+	present := t.releases[spec.Revision]
+	if present == nil || present.report().State == compute.Failed { // there is nobody to go on serving
+		if before != nil {
+			before.successor.overtake()
+		}
+		t.releases[spec.Revision] = next.successor
+		t.begin(next.successor)
+		close(next.over)
+		return nil
+	}
+	next.successor.trying = true
+	t.supervised.Go(func() {
+		defer close(next.over)
+		start := t.succeed
+		if t.host.Lone(spec) {
+			start = t.follow
+		} else if before != nil {
+			before.successor.overtake()
+		}
+		if before != nil {
+			<-before.over
+		}
+		start(next)
+	})
+	return nil
+}
+
+// AwaitRestart returns how the restart has ended, once it has. Of one that this process was not asked for it returns the release's status: the release was started since.
+func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
+	for {
+		t.mu.Lock()
+		newest := t.restarts[ref.Revision]
+		t.mu.Unlock()
+		if newest == nil || !slices.Contains(newest.ids, restartID) {
+			return t.Await(ctx, ref)
+		}
+		select {
+		case <-newest.over:
+		case <-ctx.Done():
+			return compute.Status{State: compute.Progressing, Message: "its successor is starting"}, nil
+		}
+		t.mu.Lock()
+		overtaken := t.restarts[ref.Revision] != newest
+		t.mu.Unlock()
+		switch {
+		case overtaken:
+		case newest.failure != nil:
+			return *newest.failure, nil
+		default:
+			return t.Await(ctx, ref)
+		}
+	}
+}
+
+// succeed starts the successor beside the present release and, when it is healthy, has it take that one's place.
+func (t *Target) succeed(next *restart) {
+	successor := next.successor
+	t.mu.Lock()
+	if !t.isNewest(next) {
+		t.mu.Unlock()
+		return
+	}
+	t.begin(successor)
+	t.mu.Unlock()
+	if next.failure = successor.awaitStart(); next.failure != nil {
+		return
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.isNewest(next) {
+		successor.drain()
+		successor.stop()
+		return
+	}
+	t.replace(successor)
+	successor.takeOver()
+}
+
+// follow ends the present release and starts the successor after it.
+func (t *Target) follow(next *restart) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.isNewest(next) {
+		return
+	}
+	present := t.replace(next.successor)
+	t.mu.Unlock()
+	<-present.ended
+	t.mu.Lock()
+	t.begin(next.successor)
+	t.mu.Unlock()
+	next.failure = next.successor.awaitStart()
+	t.mu.Lock()
+	if next.failure == nil {
+		next.successor.takeOver()
+		return
+	}
+	if t.closed || t.releases[present.revision] != next.successor {
+		return
+	}
+	again := newRelease(t, present.spec)
+	t.releases[present.revision] = again
+	t.begin(again)
+}
+
+// isNewest tells whether a restart was neither overtaken nor its release removed. The caller holds t.mu.
+func (t *Target) isNewest(r *restart) bool {
+	revision := r.successor.revision
+	return !t.closed && t.restarts[revision] == r && t.releases[revision] != nil
+}
+
+// replace gives new callers to the successor, and has the release before it finish its present ones. The caller holds t.mu.
+func (t *Target) replace(successor *release) (before *release) {
+	before = t.releases[successor.revision]
+	t.releases[successor.revision] = successor
+	before.drain()
+	t.supervised.Go(before.finish)
+	return before
+}
+
+// awaitStart returns nil when the release is healthy, or else why it will not be.
+func (r *release) awaitStart() *compute.Status {
+	for {
+		status, changed := r.watch()
+		switch status.State {
+		case compute.Healthy:
+			return nil
+		case compute.Progressing:
+			<-changed // the release ends, at the latest, with its target
+		default:
+			return &status
+		}
+	}
+}
+
+// takeOver notes that the release serves in the place of the one before.
+func (r *release) takeOver() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.trying = false
+}
+
+// overtake stops a successor that has not taken its place yet.
+func (r *release) overtake() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.trying {
+		r.stop()
+	}
+}

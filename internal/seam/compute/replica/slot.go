@@ -1,0 +1,192 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// slot is the place of one replica, which may be started many times.
+type slot struct {
+	release *release
+	// ctx ends when the replica must stop.
+	ctx  context.Context
+	stop context.CancelFunc
+
+	// The release's mu guards what follows.
+
+	// url is where the replica answers while it is healthy, "" otherwise; life is that of the replica.
+	url  string
+	life *life
+	// starting tells that the replica has been neither healthy nor found unable to start.
+	starting bool
+	callers  int
+	// closing lets no more callers in, as the replica is not needed any more.
+	closing bool
+}
+
+// life is the time in which one replica was healthy. Why it ended may be read once over is closed.
+type life struct {
+	over chan struct{}
+	why  string
+}
+
+// WhyEnded waits for the end of a life, within ctx, and returns its reason.
+func (l *life) WhyEnded(ctx context.Context) string {
+	select {
+	case <-l.over:
+		return l.why
+	case <-ctx.Done():
+		return ""
+	}
+}
+
+// start starts a replica and returns it once it is healthy, or says why it is not. Of one that failed nothing is left.
+func (s *slot) start() (Replica, *compute.Status) {
+	running, failure := s.startOnce()
+	if failure != nil && failure.Reason == compute.ReasonPortTaken {
+		// Somebody took the port between its choice and its use: another one will do.
+		running, failure = s.startOnce()
+	}
+	return running, failure
+}
+
+func (s *slot) startOnce() (Replica, *compute.Status) {
+	t := s.release.target
+	limit := cmp.Or(s.release.spec.ReadyLimit, t.limits.ReadyLimit)
+	ready, cancel := context.WithTimeout(s.ctx, limit)
+	defer cancel()
+	running, failure := s.release.host.Start(ready)
+	if failure != nil {
+		if s.ctx.Err() != nil {
+			failure = &stopping
+		}
+		return nil, failure
+	}
+	lastAnswer := t.awaitPing(ready, running)
+	if lastAnswer == nil {
+		return running, nil
+	}
+	select {
+	case <-running.Done():
+		running.End(t.kill)
+		return nil, running.Ended(true)
+	default:
+	}
+	running.End(t.kill)
+	if s.ctx.Err() != nil {
+		return nil, &stopping
+	}
+	if foreign(lastAnswer) {
+		return nil, running.Failure(compute.ReasonNoContract, fmt.Sprintf("the agent does not speak the container contract: to GET %s/ping %v", running.URL(), lastAnswer))
+	}
+	return nil, running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET %s/ping with 200 within %s (%v)",
+		running.URL(), limit, lastAnswer))
+}
+
+// supervise keeps the slot's replica running until it is to stop. One that is given is healthy already.
+func (s *slot) supervise(running Replica) {
+	limits := s.release.target.limits
+	pause := limits.RestartMin
+	if running == nil {
+		var failure *compute.Status
+		if running, failure = s.start(); failure != nil {
+			s.noteEnd(failure)
+			running, pause = s.restart(failure, pause)
+		}
+	}
+	for running != nil {
+		healthySince := time.Now()
+		begun := &life{over: make(chan struct{})}
+		s.live(begun, running.URL())
+		failure := s.follow(running)
+		begun.why = sentence(failure.Message)
+		close(begun.over)
+		s.noteEnd(failure)
+		if time.Since(healthySince) > limits.RestartMax {
+			pause = limits.RestartMin
+		}
+		running, pause = s.restart(failure, pause)
+	}
+}
+
+// live makes known where the replica answers.
+func (s *slot) live(begun *life, url string) {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.url, s.life, s.starting = url, begun, false
+	r.set(compute.Status{State: compute.Healthy})
+}
+
+// publish makes known that the replica answers nowhere, and what the release is like if it is the only one.
+func (s *slot) publish(status compute.Status) {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.url, s.starting = "", false
+	r.set(status)
+}
+
+// follow returns why a healthy replica has ended: by itself, because it did not answer any more, or because it is to stop.
+func (s *slot) follow(running Replica) *compute.Status {
+	t, revision := s.release.target, s.release.revision
+	deaf, stop := s.mind(running)
+	defer stop()
+	select {
+	case <-running.Done():
+		running.End(t.kill)
+		failure := running.Ended(false)
+		t.log.Warn("agent ended", "revision", revision, "reason", failure.Reason)
+		return failure
+	case answer := <-deaf:
+		t.log.Warn("agent does not answer", "revision", revision, "error", answer)
+		running.End(t.kill)
+		return running.Failure(compute.ReasonNotReady, fmt.Sprintf("the agent did not answer GET /ping with 200 for %s (%v)", t.limits.LiveLimit, answer))
+	case <-s.ctx.Done():
+		s.publish(s.whenStopped())
+		running.End(t.kill)
+		return &stopping
+	}
+}
+
+// whenStopped is the release's status when the replica is to stop: none of its business while the release goes on.
+func (s *slot) whenStopped() compute.Status {
+	if s.release.ctx.Err() != nil {
+		return stopping
+	}
+	return compute.Status{State: compute.Progressing, Message: "a replica is being stopped"}
+}
+
+// restart starts the replica again, after a pause that doubles with each failure, until it is healthy. It returns none when it is to
+// stop.
+func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, time.Duration) {
+	for s.ctx.Err() == nil {
+		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."})
+		if !clock.Sleep(s.ctx, pause) {
+			break
+		}
+		pause = min(2*pause, s.release.target.limits.RestartMax)
+		var running Replica
+		if running, failure = s.start(); failure == nil {
+			return running, pause
+		}
+		s.noteEnd(failure)
+	}
+	s.publish(s.whenStopped())
+	return nil, pause
+}
+
+// leave counts a caller out.
+func (s *slot) leave() {
+	r := s.release
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s.callers--
+	r.callers--
+	r.announce()
+}

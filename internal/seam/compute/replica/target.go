@@ -1,0 +1,272 @@
+package replica
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// Limits are the times that a Target allows. Those that are zero get the default named at each.
+type Limits struct {
+	// ReadyLimit is how long a replica may take to answer GET /ping, unless its release says otherwise (300 s).
+	ReadyLimit time.Duration
+	// DrainLimit is how long callers may finish with a replica that is to stop (10 min).
+	DrainLimit time.Duration
+	// StopGrace is the time between SIGTERM and SIGKILL (10 s).
+	StopGrace time.Duration
+	// RestartMin and RestartMax bound the pause before a replica that crashed is started again; it doubles from one (100 ms) to the
+	// other (30 s), and begins anew when the replica was healthy for longer than RestartMax.
+	RestartMin, RestartMax time.Duration
+	// ContractLimit is how long a replica that answers may say that it knows no GET /ping, before it counts as one that will not (10 s).
+	ContractLimit time.Duration
+	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while nobody calls it, before it is stopped and started again (60 s).
+	// One that has callers may be too busy to answer.
+	LiveLimit time.Duration
+	// RoomLimit is how long a caller waits for one more replica when those that are there have as many callers as they are meant for (10 s).
+	RoomLimit time.Duration
+	// IdleLimit is how long there must have been work for fewer replicas before one is taken away (5 min).
+	IdleLimit time.Duration
+}
+
+// OrDefaults returns the limits with what is meant by zeros.
+func (l Limits) OrDefaults() Limits {
+	l.ReadyLimit = cmp.Or(l.ReadyLimit, 300*time.Second)
+	l.DrainLimit = cmp.Or(l.DrainLimit, 10*time.Minute)
+	l.StopGrace = cmp.Or(l.StopGrace, 10*time.Second)
+	l.RestartMin = cmp.Or(l.RestartMin, 100*time.Millisecond)
+	l.RestartMax = cmp.Or(l.RestartMax, 30*time.Second)
+	l.ContractLimit = cmp.Or(l.ContractLimit, 10*time.Second)
+	l.LiveLimit = cmp.Or(l.LiveLimit, time.Minute)
+	l.RoomLimit = cmp.Or(l.RoomLimit, 10*time.Second)
+	l.IdleLimit = cmp.Or(l.IdleLimit, 5*time.Minute)
+	return l
+}
+
+// Target implements compute.Target with the replicas of a Host.
+type Target struct {
+	host   Host
+	limits Limits
+	alarm  compute.Alarm
+	log    *slog.Logger
+	probes *http.Client
+
+	// stop ends all releases, kill ends their grace too.
+	stop, kill              context.Context
+	stopRelease, killAgents context.CancelFunc
+	// supervised counts the goroutines of releases, also of those that are being removed.
+	supervised sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	releases map[string]*release // by revision
+	restarts map[string]*restart // by revision
+	// running counts the releases of a revision that have not ended: beside the one that serves there may be its successor, and those that finish their callers.
+	running map[string]int
+	// erasing has what is closed when nothing is left of a revision that was removed.
+	erasing map[string]chan struct{}
+}
+
+var (
+	_ compute.Target    = (*Target)(nil)
+	_ compute.Minder    = (*Target)(nil)
+	_ compute.Restarter = (*Target)(nil)
+)
+
+// New returns a target without releases. alarm may be nil.
+func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger) *Target {
+	t := &Target{
+		host: host, limits: limits.OrDefaults(), alarm: alarm, log: log, probes: newProbeClient(),
+		releases: map[string]*release{}, restarts: map[string]*restart{}, running: map[string]int{}, erasing: map[string]chan struct{}{},
+	}
+	t.stop, t.stopRelease = context.WithCancel(context.Background())
+	t.kill, t.killAgents = context.WithCancel(context.Background())
+	return t
+}
+
+// Apply makes the release run and keeps it running until Remove or Close. While what an earlier one has left behind is being erased, it waits.
+func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
+	if !id.Valid(spec.Revision) {
+		return fmt.Errorf("apply release: revision %q is not an id", spec.Revision)
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if err := t.awaitErased(ctx, spec.Revision); err != nil {
+		return fmt.Errorf("apply release %s: %w", spec.Revision, err)
+	}
+	if t.closed {
+		return fmt.Errorf("apply release %s: the server is shutting down", spec.Revision)
+	}
+	if r := t.releases[spec.Revision]; r != nil && r.report().State != compute.Failed {
+		return nil
+	}
+	r := newRelease(t, spec)
+	t.releases[spec.Revision] = r
+	t.begin(r)
+	return nil
+}
+
+// begin runs a release until it ends. The last of a revision that was removed meanwhile takes along what they leave behind. The caller holds t.mu.
+func (t *Target) begin(r *release) {
+	t.running[r.revision]++
+	t.supervised.Go(func() {
+		r.run()
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.running[r.revision]--; t.running[r.revision] == 0 {
+			delete(t.running, r.revision)
+			t.erase(r.spec)
+		}
+	})
+}
+
+// Await returns the release's status, once it is not Progressing.
+func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, error) {
+	r := t.find(ref)
+	if r == nil {
+		return absent, nil
+	}
+	for {
+		status, changed := r.watch()
+		if successor := t.find(ref); successor != nil && successor != r {
+			r = successor
+			continue
+		}
+		if status.State != compute.Progressing {
+			return status, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return status, nil
+		}
+	}
+}
+
+// Acquire returns where the release answers and counts the caller in until it calls done. Callers queue where one more replica is to come for them.
+func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
+	r := t.find(ref)
+	if r == nil {
+		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: absent}
+	}
+	caller := &visitor{patient: true}
+	defer func() { r.giveUp(caller) }()
+	patience := time.NewTimer(t.limits.RoomLimit)
+	defer patience.Stop()
+	for {
+		endpoint, leave, status, changed := r.enter(caller)
+		if leave != nil {
+			return endpoint, leave, nil
+		}
+		if successor := t.find(ref); successor != nil && successor != r {
+			r.giveUp(caller)
+			r = successor
+			continue
+		}
+		// Who calls is told what is wrong, and not what the agent printed.
+		unavailable := &compute.UnavailableError{Ref: ref, Status: compute.Status{State: status.State, Reason: status.Reason, Message: sentence(status.Message)}}
+		if status.State != compute.Progressing {
+			return compute.Endpoint{}, nil, unavailable
+		}
+		select {
+		case <-changed:
+		case <-patience.C:
+			caller.patient = false
+		case <-ctx.Done():
+			return compute.Endpoint{}, nil, unavailable
+		}
+	}
+}
+
+// Remove takes the release out at once and stops its replicas when their callers have left.
+func (t *Target) Remove(_ context.Context, ref compute.Ref) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r := t.releases[ref.Revision]
+	if r == nil || t.closed {
+		return nil
+	}
+	delete(t.releases, ref.Revision)
+	if restarting := t.restarts[ref.Revision]; restarting != nil {
+		delete(t.restarts, ref.Revision)
+		restarting.successor.overtake()
+	}
+	r.drain()
+	t.supervised.Go(r.finish)
+	if t.running[ref.Revision] == 0 {
+		t.supervised.Go(func() {
+			t.mu.Lock()
+			defer t.mu.Unlock()
+			t.erase(r.spec)
+		})
+	}
+	return nil
+}
+
+// Close stops all replicas and returns when they have ended. Those that have not ended when ctx ends are killed. Closing again does
+// nothing.
+func (t *Target) Close(ctx context.Context) {
+	t.mu.Lock()
+	t.closed = true
+	t.mu.Unlock()
+	t.stopRelease()
+	defer context.AfterFunc(ctx, t.killAgents)()
+	t.supervised.Wait()
+	t.killAgents()
+	t.probes.CloseIdleConnections()
+}
+
+// raise tells of an agent that ended, or cannot be started. Supervision does not wait for it.
+func (t *Target) raise(ref compute.Ref, status compute.Status) {
+	if t.alarm != nil {
+		t.supervised.Go(func() { t.alarm(t.stop, ref, status) })
+	}
+}
+
+func (t *Target) find(ref compute.Ref) *release {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.releases[ref.Revision]
+}
+
+// erase removes what the releases of a revision have left behind that was removed, unless it was applied again meanwhile. The caller holds t.mu, which others get meanwhile.
+func (t *Target) erase(spec compute.Release) {
+	if err := t.awaitErased(context.Background(), spec.Revision); err != nil || t.releases[spec.Revision] != nil {
+		return
+	}
+	erased := make(chan struct{})
+	t.erasing[spec.Revision] = erased
+	// It may take long, and concerns no other release.
+	t.mu.Unlock()
+	if err := t.host.Erase(spec); err != nil {
+		t.log.Error("erase release", "revision", spec.Revision, "error", err)
+	}
+	t.mu.Lock()
+	delete(t.erasing, spec.Revision)
+	close(erased)
+}
+
+// awaitErased waits until nothing of a revision is being erased. The caller holds t.mu, which others get meanwhile.
+func (t *Target) awaitErased(ctx context.Context, revision string) error {
+	for erased := t.erasing[revision]; erased != nil; erased = t.erasing[revision] {
+		t.mu.Unlock()
+		select {
+		case <-erased:
+		case <-ctx.Done():
+		}
+		t.mu.Lock()
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// absent is the status of a release that was never applied here, or removed.
+var absent = compute.Status{State: compute.Absent, Message: "it does not run on this server"}

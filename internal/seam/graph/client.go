@@ -1,0 +1,224 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+)
+
+// Client invokes agents over HTTP. It is safe for concurrent use and keeps connections open between invocations.
+type Client struct {
+	transport http.RoundTripper
+}
+
+// NewClient returns a client that sends its requests through the transport; nil stands for NewTransport(). Redirects are not
+// followed: an agent answers at its endpoint, and its token goes nowhere else.
+func NewClient(transport http.RoundTripper) *Client {
+	if transport == nil {
+		transport = NewTransport()
+	}
+	return &Client{transport: transport}
+}
+
+// NewTransport returns a transport for thousands of invocations per second of one agent, each for as long as it takes.
+func NewTransport() *http.Transport {
+	dialer := &net.Dialer{
+		Timeout: 5 * time.Second,
+		// A host that vanished without a word is noticed within a minute; an agent that only thinks for long is not disturbed.
+		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4},
+	}
+	return &http.Transport{
+		// No proxy: agents are on this machine or in this network, whatever the environment says about the world outside.
+		DialContext:         dialer.DialContext,
+		TLSHandshakeTimeout: 10 * time.Second,
+		MaxIdleConnsPerHost: 1024,
+		// Common servers close a connection that was idle for 5 s. We close it first, because a request that is sent while the
+		// agent closes fails, and costs an attempt.
+		IdleConnTimeout:    4 * time.Second,
+		DisableCompression: true,
+	}
+}
+
+// Invoke starts an invocation and returns the agent's answer, which the caller closes. Ending ctx stops the agent's work at any
+// time. The error is an *UnavailableError, a *RefusedError, a *ProtocolError or the context's error.
+func (c *Client) Invoke(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*Stream, error) {
+	stream, err := c.invoke(ctx, endpoint, invocation)
+	if err != nil {
+		return nil, fmt.Errorf("invoke graph %s: %w", invocation.Graph, err)
+	}
+	return stream, nil
+}
+
+func (c *Client) invoke(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*Stream, error) {
+	response, err := c.post(ctx, endpoint, invocation)
+	if err != nil {
+		return nil, err
+	}
+	stream, err := newStream(ctx, invocation.Graph, response)
+	if err != nil {
+		response.Body.Close()
+		return nil, err
+	}
+	return stream, nil
+}
+
+// Describe asks the agent for its graphs. The errors are those of Invoke.
+func (c *Client) Describe(ctx context.Context, endpoint compute.Endpoint) (Description, error) {
+	var description Description
+	response, err := c.post(ctx, endpoint, Invocation{Operation: OperationDescribe})
+	if err == nil {
+		err = decode(ctx, response, &description)
+	}
+	if err != nil {
+		return Description{}, fmt.Errorf("describe agent: %w", err)
+	}
+	return description, nil
+}
+
+// Ping asks the agent how it is. The errors are those of Invoke.
+func (c *Client) Ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
+	ping, err := c.ping(ctx, endpoint)
+	if err != nil {
+		return Ping{}, fmt.Errorf("ping agent: %w", err)
+	}
+	return ping, nil
+}
+
+func (c *Client) ping(ctx context.Context, endpoint compute.Endpoint) (Ping, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint.URL+"/ping", nil)
+	if err != nil {
+		return Ping{}, err
+	}
+	request.Header["Accept"] = acceptJSON
+	response, err := c.send(request)
+	if err != nil {
+		return Ping{}, err
+	}
+	var ping Ping
+	if err := decode(ctx, response, &ping); err != nil {
+		return Ping{}, err
+	}
+	if ping.Status != Healthy && ping.Status != HealthyBusy {
+		return Ping{}, &ProtocolError{Message: fmt.Sprintf("the status of /ping is %q", ping.Status)}
+	}
+	return ping, nil
+}
+
+// Values of headers that each request shares; nobody changes them.
+var (
+	contentTypeJSON = []string{"application/json"}
+	acceptJSON      = []string{"application/json"}
+	acceptBoth      = []string{"text/event-stream, application/json"}
+)
+
+func (c *Client) post(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*http.Response, error) {
+	body, err := encode(invocation)
+	if err != nil {
+		return nil, fmt.Errorf("encode invocation: %w", err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, endpoint.URL+"/invocations", bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	request.Header["Content-Type"] = contentTypeJSON
+	request.Header["Accept"] = acceptBoth
+	if endpoint.Revision != "" {
+		request.Header[headerRevision] = []string{endpoint.Revision}
+	}
+	if endpoint.Token != "" {
+		request.Header["Authorization"] = []string{"Bearer " + endpoint.Token}
+		request.Header[headerSignature] = []string{signNow(endpoint.Token)}
+	}
+	if parent := traceParent(invocation.RunID); parent != "" {
+		request.Header["Traceparent"] = []string{parent}
+	}
+	return c.send(request)
+}
+
+// encode writes an invocation with the values as they are: they are JSON already, and may be large.
+func encode(invocation Invocation) ([]byte, error) {
+	values := invocation.State.Values
+	invocation.State.Values = nil
+	state, err := json.Marshal(invocation.State)
+	if err != nil {
+		return nil, err
+	}
+	rest, err := json.Marshal(struct {
+		Invocation
+
+		State *State `json:"state,omitempty"` // in place of the other
+	}{Invocation: invocation})
+	if err != nil {
+		return nil, err
+	}
+	const withoutValues = `{"values":null`
+	state = bytes.TrimPrefix(state, []byte(withoutValues))
+	if len(values) == 0 {
+		values = json.RawMessage("null")
+	}
+	const before = `{"state":{"values":`
+	body := make([]byte, 0, len(before)+len(values)+len(state)+len(rest))
+	body = append(append(append(body, before...), values...), state...)
+	return append(append(body, ','), rest[1:]...), nil
+}
+
+// send returns the response only if its status is 200. Its body is then the caller's to close.
+func (c *Client) send(request *http.Request) (*http.Response, error) {
+	response, err := c.transport.RoundTrip(request)
+	if err != nil {
+		return nil, classify(request.Context(), err)
+	}
+	if response.StatusCode == http.StatusOK {
+		return response, nil
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(response.Body, excerptBytes))
+	if err != nil {
+		return nil, classify(request.Context(), err)
+	}
+	switch response.StatusCode {
+	case http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout,
+		http.StatusRequestTimeout, http.StatusTooEarly, http.StatusTooManyRequests: // it asks for another attempt
+		return nil, &UnavailableError{Err: fmt.Errorf("status %d: %s", response.StatusCode, excerpt(body))}
+	}
+	return nil, &RefusedError{Status: response.StatusCode, Body: excerpt(body)}
+}
+
+// decode reads a JSON answer into value and closes the body.
+func decode(ctx context.Context, response *http.Response, value any) error {
+	defer response.Body.Close()
+	body, err := readJSON(response.Body)
+	if err != nil {
+		return classify(ctx, err)
+	}
+	if err := json.Unmarshal(body, value); err != nil {
+		return &ProtocolError{Message: fmt.Sprintf("the answer does not have the required shape (%v): %s", err, excerpt(body))}
+	}
+	return nil
+}
+
+// mediaType returns the content type in lower case without its parameters.
+func mediaType(response *http.Response) string {
+	media, _, _ := strings.Cut(response.Header.Get("Content-Type"), ";")
+	return strings.ToLower(strings.TrimSpace(media))
+}
+
+// traceParent returns the W3C trace context of an invocation: the run is the trace, so that whatever the agent sends to its own
+// tracing is found under the run. It is empty if the run id is not a UUID.
+func traceParent(runID string) string {
+	trace := strings.ToLower(strings.ReplaceAll(runID, "-", ""))
+	if id, err := hex.DecodeString(trace); err != nil || len(id) != 16 {
+		return ""
+	}
+	return fmt.Sprintf("00-%s-%016x-01", trace, rand.Uint64()|1) // a span id is never zero
+}

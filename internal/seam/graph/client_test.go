@@ -1,0 +1,256 @@
+package graph_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+func TestInvokeSendsTheContract(t *testing.T) {
+	t.Parallel()
+	var headers http.Header
+	var body map[string]any
+	endpoint := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		headers = r.Header
+		if got, want := r.Method+" "+r.URL.Path, "POST /invocations"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		w.Header().Set("Content-Type", "text/event-stream")
+	})
+	endpoint.Token = "secret"
+	stream := invoke(t, endpoint, graph.Invocation{
+		Graph: "agent", RunID: runID, ThreadID: "t1", Attempt: 2, StreamMode: []string{"updates"},
+		State: graph.State{Values: json.RawMessage(`{"messages":[]}`)},
+	})
+	if events, err := readAll(stream); len(events) != 0 || err != nil {
+		t.Errorf("got %v, %v from an empty stream, want nothing", events, err)
+	}
+	for name, want := range map[string]string{
+		"Authorization": "Bearer secret", "Content-Type": "application/json", "Accept": "text/event-stream, application/json",
+	} {
+		if got := headers.Get(name); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+	if got, want := headers.Get("Traceparent"), regexp.MustCompile(`^00-0192f3a411117abc8def0123456789ab-[0-9a-f]{16}-01$`); !want.MatchString(got) {
+		t.Errorf("traceparent: got %q, want %s", got, want)
+	}
+	want := map[string]any{
+		"graph": "agent", "run_id": runID, "thread_id": "t1", "attempt": 2.0, "stream_mode": []any{"updates"},
+		"state": map[string]any{"values": map[string]any{"messages": []any{}}, "checkpoint": nil, "pending": nil},
+		"input": nil, "command": nil, "config": nil, "context": nil,
+	}
+	if diff := cmp.Diff(want, body); diff != "" {
+		t.Errorf("body (-want +got):\n%s", diff)
+	}
+}
+
+func TestTraceparentIsLeftOutForARunIDThatIsNoUUID(t *testing.T) {
+	t.Parallel()
+	for _, id := range []string{"", "run-1", runID + "0", strings.Repeat("z", 32)} {
+		var got []string
+		endpoint := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			got = r.Header["Traceparent"]
+			w.Header().Set("Content-Type", "application/json")
+			io.WriteString(w, `{}`)
+		})
+		invoke(t, endpoint, graph.Invocation{Graph: "agent", RunID: id})
+		if got != nil {
+			t.Errorf("run id %q: got traceparent %q, want none", id, got)
+		}
+	}
+}
+
+func TestAJSONAnswerIsOneUpdateOfTheGraph(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		media, body string
+		want        []graph.Event
+		wantKind    string
+	}{
+		{"application/json", ` {"messages": []} `, []graph.Event{event("updates", `{"agent":{"messages":[]}}`)}, "none"},
+		{"Application/JSON; charset=utf-8", `null`, []graph.Event{event("updates", `{"agent":null}`)}, "none"},
+		{"application/json", `{"messages":`, nil, "protocol"},
+		{"application/json", ``, nil, "protocol"},
+		{"application/json", strings.Repeat(" ", graph.MaxEventBytes) + "1", nil, "protocol"},
+	} {
+		endpoint := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", c.media)
+			io.WriteString(w, c.body)
+		})
+		got, err := readAll(invoke(t, endpoint, graph.Invocation{Graph: "agent"}))
+		if diff := cmp.Diff(c.want, got); diff != "" || kind(err) != c.wantKind {
+			t.Errorf("%.20q: got %v, want %s (-want +got):\n%s", c.body, err, c.wantKind, diff)
+		}
+	}
+}
+
+func TestStatusesAreErrorsOfAKind(t *testing.T) {
+	t.Parallel()
+	for status, want := range map[int]string{
+		302: "refused", 400: "refused", 401: "refused", 404: "refused", 412: "refused", 422: "refused", 500: "refused",
+		408: "unavailable", 425: "unavailable", 429: "unavailable",
+		502: "unavailable", 503: "unavailable", 504: "unavailable",
+	} {
+		endpoint := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader(status)
+			io.WriteString(w, "because of \xff this\n")
+		})
+		_, err := newClient(t).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+		if got := kind(err); got != want {
+			t.Errorf("status %d: got %s, want %s", status, got, want)
+		}
+		if err == nil || !strings.Contains(err.Error(), "because of \uFFFD this") {
+			t.Errorf("status %d: got %v, want the body in it", status, err)
+		}
+		if refused, ok := errors.AsType[*graph.RefusedError](err); ok && refused.Status != status {
+			t.Errorf("got status %d, want %d", refused.Status, status)
+		} else if ok && refused.LacksBase() != (status == http.StatusPreconditionFailed) {
+			t.Errorf("status %d: the agent lacks the base: %v", status, refused.LacksBase())
+		}
+	}
+}
+
+func TestAnUnknownMediaTypeBreaksTheContract(t *testing.T) {
+	t.Parallel()
+	endpoint := serve(t, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<p>Hello</p>") })
+	_, err := newClient(t).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+	if got, want := kind(err), "protocol"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+func TestAnAgentThatIsNotThereIsUnavailable(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	endpoint := compute.Endpoint{URL: "http://" + listener.Addr().String()}
+	if err := listener.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = newClient(t).Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+	if got, want := kind(err), "unavailable"; got != want {
+		t.Errorf("invoke: got %s, want %s", got, want)
+	}
+	_, err = newClient(t).Ping(t.Context(), endpoint)
+	if got, want := kind(err), "unavailable"; got != want {
+		t.Errorf("ping: got %s, want %s", got, want)
+	}
+}
+
+func TestTheContextStopsAnInvocationThatIsNotAnswered(t *testing.T) {
+	t.Parallel()
+	arrived, stopped := make(chan struct{}), make(chan struct{})
+	endpoint := serve(t, func(_ http.ResponseWriter, r *http.Request) {
+		io.Copy(io.Discard, r.Body)
+		close(arrived)
+		<-r.Context().Done()
+		close(stopped)
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-arrived; cancel() }()
+	_, err := newClient(t).Invoke(ctx, endpoint, graph.Invocation{Graph: "agent"})
+	if !errors.Is(err, context.Canceled) || kind(err) == "unavailable" {
+		t.Errorf("got %v, want the context's error", err)
+	}
+	await(t, stopped, "the agent learns that nobody waits")
+}
+
+func TestConnectionsAreKeptOpen(t *testing.T) {
+	t.Parallel()
+	endpoint := graphtest.Start(t, nil)
+	var opened atomic.Int32
+	transport := graph.NewTransport()
+	dial := transport.DialContext
+	transport.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
+		opened.Add(1)
+		return dial(ctx, network, address)
+	}
+	t.Cleanup(transport.CloseIdleConnections)
+	client := graph.NewClient(transport)
+	for range 5 {
+		stream, err := client.Invoke(t.Context(), endpoint, graph.Invocation{Graph: "agent"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := readAll(stream); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := opened.Load(); got != 1 {
+		t.Errorf("got %d connections for 5 invocations, want 1", got)
+	}
+}
+
+func TestPing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		status   int
+		body     string
+		want     graph.Ping
+		wantKind string
+	}{
+		{200, `{"status":"Healthy","time_of_last_update":17}`, graph.Ping{Status: graph.Healthy, TimeOfLastUpdate: 17}, "none"},
+		{200, `{"status":"HealthyBusy","time_of_last_update":1.5}`, graph.Ping{Status: graph.HealthyBusy, TimeOfLastUpdate: 1.5}, "none"},
+		{200, `{"status":"Sick"}`, graph.Ping{}, "protocol"},
+		{200, `ok`, graph.Ping{}, "protocol"},
+		{404, `not found`, graph.Ping{}, "refused"},
+		{503, `starting`, graph.Ping{}, "unavailable"},
+	} {
+		endpoint := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if got, want := r.Method+" "+r.URL.Path, "GET /ping"; got != want {
+				t.Errorf("got %s, want %s", got, want)
+			}
+			w.WriteHeader(c.status)
+			io.WriteString(w, c.body)
+		})
+		got, err := newClient(t).Ping(t.Context(), endpoint)
+		if diff := cmp.Diff(c.want, got); diff != "" || kind(err) != c.wantKind {
+			t.Errorf("%s: got %v, want %s (-want +got):\n%s", c.body, err, c.wantKind, diff)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	t.Parallel()
+	got, err := newClient(t).Describe(t.Context(), graphtest.Start(t, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, ok := got.Graphs["agent"]; !ok || len(got.Graphs) != 1 {
+		t.Errorf("got %v, want the graph agent", got.Graphs)
+	}
+}
+
+// await waits for what must happen soon.
+func await(t *testing.T, happened <-chan struct{}, what string) {
+	t.Helper()
+	select {
+	case <-happened:
+	case <-time.After(10 * time.Second):
+		t.Fatalf("waited in vain: %s", what)
+	}
+}

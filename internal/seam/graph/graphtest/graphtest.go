@@ -1,0 +1,218 @@
+// Package graphtest is an agent for tests: an http.Handler that speaks the container contract of package graph and does what the
+// test tells it. A test that holds a Go func passes it to NewAgent; one that only speaks to a server sends a script along with
+// the run, in `config.configurable.script`.
+package graphtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// Func answers one invocation. It may emit events until it returns; each is sent at once. An error becomes the `error` event, except
+// ErrBreak. The context ends when the client closes the connection.
+type Func func(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error
+
+// ErrBreak, returned by a Func, breaks the connection as the death of an agent's process would.
+var ErrBreak = errors.New("break the connection")
+
+// Token is what an agent of Start expects.
+const Token = "graphtest-token"
+
+// Agent is the handler.
+type Agent struct {
+	run   Func
+	token string
+	mux   *http.ServeMux
+	// Keeps makes it describe its graph as one that keeps checkpoints.
+	Keeps bool
+
+	holder *Holder // nil for an agent that holds no values
+}
+
+// NewAgent returns an agent that answers with run, and with Script if run is nil. It accepts every caller if token is empty.
+func NewAgent(run Func, token string) *Agent {
+	if run == nil {
+		run = Script
+	}
+	agent := &Agent{run: run, token: token, mux: http.NewServeMux()}
+	agent.mux.HandleFunc("GET /ping", agent.ping)
+	agent.mux.HandleFunc("POST /invocations", agent.invoke)
+	return agent
+}
+
+// Start serves an agent for the time of the test and returns where.
+func Start(t testing.TB, run Func) compute.Endpoint {
+	t.Helper()
+	server := httptest.NewServer(NewAgent(run, Token))
+	t.Cleanup(server.Close)
+	return compute.Endpoint{URL: server.URL, Token: Token}
+}
+
+// StartKeeper serves the agent Keeper for the time of the test.
+func StartKeeper(t testing.TB) compute.Endpoint {
+	t.Helper()
+	agent := NewAgent(Keeper, Token)
+	agent.Keeps = true
+	server := httptest.NewServer(agent)
+	t.Cleanup(server.Close)
+	return compute.Endpoint{URL: server.URL, Token: Token}
+}
+
+// ServeHTTP implements http.Handler.
+func (a *Agent) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+func (a *Agent) ping(w http.ResponseWriter, _ *http.Request) {
+	writeJSON(w, graph.Ping{Status: graph.Healthy, TimeOfLastUpdate: 1})
+}
+
+func (a *Agent) invoke(w http.ResponseWriter, r *http.Request) {
+	if a.token != "" && r.Header.Get("Authorization") != "Bearer "+a.token {
+		http.Error(w, "the bearer token is missing or wrong", http.StatusUnauthorized)
+		return
+	}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
+	var invocation graph.Invocation
+	if err := json.Unmarshal(body, &invocation); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	if invocation.Operation == graph.OperationDescribe {
+		schema, drawn := json.RawMessage(`{"type":"object"}`), json.RawMessage(`{"nodes":[{"id":"agent"}],"edges":[]}`)
+		inner := map[string]graph.GraphDescription{"inner": {StateSchema: schema}, "inner|deep": {StateSchema: schema}}
+		writeJSON(w, graph.Description{Graphs: map[string]graph.GraphDescription{
+			"agent": {Checkpoints: a.Keeps, InputSchema: schema, Graph: drawn, Subgraphs: inner},
+		}})
+		return
+	}
+	if a.holder != nil {
+		whole, err := a.holder.hold(w, body, &invocation)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		if !whole {
+			http.Error(w, "these values are not held", http.StatusPreconditionFailed)
+			return
+		}
+	}
+	a.stream(r.Context(), w, invocation)
+}
+
+func (a *Agent) stream(ctx context.Context, w http.ResponseWriter, invocation graph.Invocation) {
+	w.Header().Set("Content-Type", "text/event-stream")
+	flush := http.NewResponseController(w).Flush
+	if err := flush(); err != nil {
+		panic(http.ErrAbortHandler) // the client has gone
+	}
+	emit := func(event string, data any) {
+		encoded, err := json.Marshal(data)
+		if err != nil {
+			panic(fmt.Sprintf("encode data of event %s: %v", event, err)) // a mistake in the test
+		}
+		fmt.Fprintf(w, "event: %s\ndata: %s\n\n", event, encoded)
+		if err := flush(); err != nil {
+			panic(http.ErrAbortHandler)
+		}
+	}
+	switch err := a.run(ctx, invocation, emit); {
+	case errors.Is(err, ErrBreak) || ctx.Err() != nil:
+		panic(http.ErrAbortHandler)
+	case err != nil:
+		emit(graph.EventError, map[string]string{"error": "GraphError", "message": err.Error()})
+	}
+}
+
+func writeJSON(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(value); err != nil {
+		panic(http.ErrAbortHandler)
+	}
+}
+
+// Step is one line of a script. A step does what its fields say, in the order in which they stand here.
+type Step struct {
+	// Attempt limits the step to that attempt of the run; 0 is every attempt.
+	Attempt int `json:"attempt,omitempty"`
+	DelayMS int `json:"delay_ms,omitempty"`
+	// Event and Data are sent, Times times (0 is once).
+	Event string `json:"event,omitempty"`
+	Data  any    `json:"data,omitempty"`
+	Times int    `json:"times,omitempty"`
+	// Hold waits until the client closes the connection.
+	Hold bool `json:"hold,omitempty"`
+	// Break breaks the connection.
+	Break bool `json:"break,omitempty"`
+	// Error fails the graph with that message.
+	Error string `json:"error,omitempty"`
+}
+
+// Script follows the steps in `config.configurable.script`. Without any it answers "ok" as the node "agent", with the run and the
+// attempt as the message's id.
+func Script(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
+	var config struct {
+		Configurable struct {
+			Script []Step `json:"script"`
+		} `json:"configurable"`
+	}
+	if len(invocation.Config) > 0 {
+		if err := json.Unmarshal(invocation.Config, &config); err != nil {
+			return fmt.Errorf("decode script: %w", err)
+		}
+	}
+	if config.Configurable.Script == nil {
+		emit(graph.EventUpdates, answer(invocation))
+		return nil
+	}
+	for _, step := range config.Configurable.Script {
+		if step.Attempt != 0 && step.Attempt != invocation.Attempt {
+			continue
+		}
+		if err := step.do(ctx, emit); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func answer(invocation graph.Invocation) any {
+	message := map[string]any{"type": "ai", "id": fmt.Sprintf("%s-%d", invocation.RunID, invocation.Attempt), "content": "ok"}
+	return map[string]any{"agent": map[string]any{"messages": []any{message}}}
+}
+
+func (s Step) do(ctx context.Context, emit func(event string, data any)) error {
+	if s.DelayMS > 0 {
+		select {
+		case <-time.After(time.Duration(s.DelayMS) * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if s.Event != "" {
+		for range max(s.Times, 1) {
+			emit(s.Event, s.Data)
+		}
+	}
+	switch {
+	case s.Hold:
+		<-ctx.Done()
+		return ctx.Err()
+	case s.Break:
+		return ErrBreak
+	case s.Error != "":
+		return errors.New(s.Error)
+	}
+	return nil
+}

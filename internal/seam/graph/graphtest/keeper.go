@@ -1,0 +1,335 @@
+package graphtest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// Node is one step of the graph that Keeper runs.
+type Node struct {
+	Name string `json:"name"`
+	// Say is the text of the message that the node adds, of which Show is streamed before.
+	Say  string `json:"say,omitempty"`
+	Show string `json:"show,omitempty"`
+	// Ask is what the node asks a person before it does anything; the answer becomes its text.
+	Ask string `json:"ask,omitempty"`
+	// Sub runs a subgraph, with a checkpoint of its own.
+	Sub bool `json:"sub,omitempty"`
+	// HoldAfter waits for the end of the connection after "show", or after the "update" that shows what the node has returned; Stored keeps the result first.
+	HoldAfter string `json:"hold_after,omitempty"`
+	Stored    bool   `json:"stored,omitempty"`
+	// FailAtStart makes the graph fail, and HoldAtStart wait, before the node that spreads the input over the state.
+	FailAtStart bool `json:"fail_at_start,omitempty"`
+	HoldAtStart bool `json:"hold_at_start,omitempty"`
+	// BreakOnce breaks the connection after the node, in the first attempt.
+	BreakOnce bool `json:"break_once,omitempty"`
+}
+
+// held is the state of the graph as its checkpoints hold it: the messages by the reducer that all graphs have, and "trail", to which each node adds its name.
+type held struct {
+	Messages []map[string]any `json:"messages"`
+	Trail    []string         `json:"trail"`
+	Plan     []Node           `json:"plan"`
+	Next     []string         `json:"next"`
+	Step     int              `json:"step"`
+	Run      string           `json:"run"`
+	// Input was taken and is not in the state yet.
+	Input json.RawMessage `json:"input,omitempty"`
+}
+
+// Keeper is an agent that keeps checkpoints of its own, as frameworks do: its graph runs the nodes in `config.configurable.plan`, one after the
+// other, and its state has a reducer that the server does not know. It starts from the checkpoint that it is handed, and from nothing else.
+func Keeper(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
+	k := &keeper{Invocation: invocation, emit: emit, held: held{Step: -2}}
+	if err := k.load(); err != nil {
+		return err
+	}
+	for _, update := range invocation.State.Pending {
+		if err := k.update(update); err != nil {
+			return err
+		}
+	}
+	if invocation.Operation == graph.OperationUpdateState {
+		for _, step := range invocation.Supersteps {
+			for _, update := range step.Updates {
+				if err := k.update(update); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	if k.held.Run != invocation.RunID {
+		if err := k.begin(); err != nil {
+			return err
+		}
+	}
+	for len(k.held.Next) > 0 {
+		if paused, err := k.node(ctx); err != nil || paused {
+			return err
+		}
+	}
+	return nil
+}
+
+type keeper struct {
+	graph.Invocation
+
+	emit   func(event string, data any)
+	held   held
+	id     string
+	answer string
+	// results are those of tasks that the checkpoint came with.
+	results map[string]json.RawMessage
+}
+
+func (k *keeper) load() error {
+	k.results = map[string]json.RawMessage{}
+	if k.State.Checkpoint == nil {
+		return nil
+	}
+	k.id = k.State.Checkpoint.ID
+	for _, w := range k.State.Checkpoint.Writes {
+		k.results[w.TaskID] = w.Data
+	}
+	for _, c := range k.State.Checkpoint.Checkpoints {
+		if c.NS == "" {
+			return json.Unmarshal(c.Data, &k.held)
+		}
+	}
+	return errors.New("the checkpoint has no data")
+}
+
+// begin takes what the run is about.
+func (k *keeper) begin() error {
+	var config struct{ Configurable struct{ Plan []Node } }
+	if err := json.Unmarshal(k.Config, &config); err != nil {
+		return err
+	}
+	var command struct{ Resume, Goto *string }
+	if err := json.Unmarshal(k.Command, &command); err != nil {
+		return err
+	}
+	k.held.Run = k.RunID
+	switch {
+	case command.Resume != nil:
+		k.answer = *command.Resume
+	case command.Goto != nil:
+		k.held.Next = []string{*command.Goto}
+	case string(k.Input) != "null":
+		if err := k.complete(); err != nil {
+			return err
+		}
+		k.held.Plan, k.held.Input, k.held.Next = config.Configurable.Plan, k.Input, []string{"__start__"}
+		k.save("input")
+	}
+	return nil
+}
+
+// node runs the next one. It reports true when the graph waits for a person.
+func (k *keeper) node(ctx context.Context) (paused bool, err error) {
+	name, task := k.held.Next[0], k.task()
+	if name == "__start__" {
+		if err := k.atStart(ctx); err != nil {
+			return false, err
+		}
+		if err := k.apply(k.held.Input); err != nil {
+			return false, err
+		}
+		k.held.Input, k.held.Next = nil, k.after("")
+		k.save("loop")
+		return false, nil
+	}
+	n := k.held.Plan[slices.IndexFunc(k.held.Plan, func(n Node) bool { return n.Name == name })]
+	if n.Ask != "" && k.answer == "" {
+		return true, k.pause(n, task)
+	}
+	if n.Ask != "" {
+		n.Say, k.answer = k.answer, ""
+	}
+	result := k.results[task]
+	if result == nil {
+		if result, err = k.work(ctx, n, task); err != nil {
+			return false, err
+		}
+	}
+	if err := k.apply(result); err != nil {
+		return false, err
+	}
+	k.held.Next = k.after(name)
+	k.save("loop")
+	if n.BreakOnce && k.Attempt == 1 {
+		return false, ErrBreak
+	}
+	return false, nil
+}
+
+// atStart is what the first node of the plan does before the graph has the input in its state.
+func (k *keeper) atStart(ctx context.Context) error {
+	switch {
+	case len(k.held.Plan) == 0:
+	case k.held.Plan[0].FailAtStart:
+		return errors.New("it fails at the start")
+	case k.held.Plan[0].HoldAtStart:
+		k.emit(graph.EventCustom, "taken")
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// work is what a node does until it has returned.
+func (k *keeper) work(ctx context.Context, n Node, task string) (json.RawMessage, error) {
+	id := fmt.Sprintf("%s-%d", n.Name, k.held.Step)
+	if n.Show != "" {
+		chunk := map[string]any{"type": "AIMessageChunk", "id": id, "content": n.Show}
+		k.emit(graph.EventMessages, []any{chunk, map[string]any{"graph_node": n.Name}})
+	}
+	if n.Sub {
+		ns := n.Name + ":" + task
+		k.emit(graph.EventCheckpoint, graph.Checkpoint{
+			ID: "sub-" + k.id, NS: ns, Values: encode(map[string]any{"inner": n.Say}), Next: []string{"inner"}, Metadata: encode(map[string]any{"source": "loop"}),
+			Data: []byte("of " + ns),
+		})
+		k.emit("updates|"+ns, map[string]any{"inner": n.Say})
+	}
+	if n.HoldAfter == "show" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	message := map[string]any{"type": "ai", "id": id, "content": n.Say}
+	result := encode(map[string]any{"messages": []any{message}, "trail": []string{n.Name}})
+	if n.Stored {
+		k.emit(graph.EventWrites, graph.Writes{CheckpointID: k.id, TaskID: task, Data: result})
+	}
+	k.emit(graph.EventUpdates, map[string]json.RawMessage{n.Name: result})
+	if n.HoldAfter == "update" {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return result, nil
+}
+
+func (k *keeper) pause(n Node, task string) error {
+	question := map[string]any{"id": "q-" + n.Name, "value": n.Ask}
+	k.emit(graph.EventInterrupt, []any{question})
+	k.emit(graph.EventCheckpoint, k.checkpoint("loop", []any{map[string]any{"id": task, "name": n.Name, "interrupts": []any{question}}}))
+	return nil
+}
+
+func (k *keeper) task() string { return fmt.Sprintf("task-%d", k.held.Step) }
+
+// after returns the node behind one, the first behind "".
+func (k *keeper) after(name string) []string {
+	i := slices.IndexFunc(k.held.Plan, func(n Node) bool { return n.Name == name }) + 1
+	if i < len(k.held.Plan) {
+		return []string{k.held.Plan[i].Name}
+	}
+	return []string{}
+}
+
+// complete makes a checkpoint of what a node has returned whose step was not completed.
+func (k *keeper) complete() error {
+	result := k.results[k.task()]
+	if result == nil {
+		return nil
+	}
+	if err := k.apply(result); err != nil {
+		return err
+	}
+	k.save("update")
+	return nil
+}
+
+// update changes the state as a node.
+func (k *keeper) update(update graph.StateUpdate) error {
+	if err := k.complete(); err != nil {
+		return err
+	}
+	if update.AsNode == "refuses" {
+		return errors.New("the node refuses")
+	}
+	if err := k.apply(update.Values); err != nil {
+		return err
+	}
+	switch {
+	case update.AsNode == "__input__" && k.held.Input != nil: // the one that waits is overtaken
+		k.held.Input, k.held.Next = nil, k.after("")
+	case update.AsNode != "" && update.AsNode != "__input__":
+		k.held.Next = k.after(update.AsNode)
+	}
+	k.save("update")
+	return nil
+}
+
+func (k *keeper) apply(raw json.RawMessage) error {
+	var update struct {
+		Messages []map[string]any
+		Trail    []string
+	}
+	if err := json.Unmarshal(raw, &update); err != nil {
+		return err
+	}
+	for _, m := range update.Messages {
+		if m["role"] == "user" {
+			delete(m, "role")
+			m["type"] = "human"
+		}
+		if m["id"] == nil {
+			m["id"] = fmt.Sprintf("own-%d", k.held.Step)
+		}
+		same := slices.IndexFunc(k.held.Messages, func(other map[string]any) bool { return other["id"] == m["id"] })
+		if same >= 0 {
+			k.held.Messages[same] = m
+		} else {
+			k.held.Messages = append(k.held.Messages, m)
+		}
+	}
+	k.held.Trail = append(k.held.Trail, update.Trail...)
+	return nil
+}
+
+// save makes the next checkpoint. One that belongs to no run does not tell that the run has taken its input.
+func (k *keeper) save(source string) {
+	k.held.Step++
+	parent := k.id
+	k.id = fmt.Sprintf("1f000000-%04d-6000-8000-%s", k.held.Step+1, k.unique())
+	var tasks []any
+	for _, next := range k.held.Next {
+		tasks = append(tasks, map[string]any{"id": k.task(), "name": next, "path": []any{"pull", next}, "interrupts": []any{}})
+	}
+	c := k.checkpoint(source, tasks)
+	c.ParentID = parent
+	k.emit(graph.EventCheckpoint, c)
+}
+
+// unique is the end of an id that no other invocation makes.
+func (k *keeper) unique() string {
+	end := k.RunID
+	if len(end) < 8 {
+		end = fmt.Sprintf("%08d", len(k.State.Values))
+	}
+	return fmt.Sprintf("%02d-%s", k.Attempt, end[len(end)-8:])
+}
+
+func (k *keeper) checkpoint(source string, tasks []any) graph.Checkpoint {
+	return graph.Checkpoint{
+		ID: k.id, Values: encode(map[string]any{"messages": orEmpty(k.held.Messages), "trail": orEmpty(k.held.Trail)}), Next: k.held.Next, Tasks: encode(orEmpty(tasks)),
+		Metadata: encode(map[string]any{"source": source, "step": k.held.Step, "parents": map[string]any{}}), Data: encode(k.held),
+	}
+}
+
+func orEmpty[T any](list []T) []T { return append([]T{}, list...) }
+
+func encode(v any) json.RawMessage {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		panic(err) // a mistake in the test
+	}
+	return raw
+}

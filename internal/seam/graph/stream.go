@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/sse"
+)
+
+// MaxEventBytes is the most data that one event, or one JSON answer, may carry, MaxCheckpointBytes what a checkpoint may, or the writes of a task: the server stores each
+// of its parts, the values and the data (which base64 makes a third larger), under MaxEventBytes.
+const (
+	MaxEventBytes      = 30 << 20
+	MaxCheckpointBytes = 80 << 20
+)
+
+// excerptBytes is how much of an unexpected answer an error shows.
+const excerptBytes = 2 << 10
+
+// Stream is an agent's answer. It is for one goroutine; to stop an answer from elsewhere, end the context of Invoke.
+type Stream struct {
+	// HoldsValues tells that the agent holds the invocation's values.
+	HoldsValues bool
+
+	ctx   context.Context
+	body  io.ReadCloser
+	graph string
+	// events is nil when the whole answer is one JSON document, which becomes an update of the graph; answered says that it has.
+	events   *sse.Reader
+	answered bool
+	// err is what ended the stream.
+	err error
+}
+
+// newStream reads the answer in the way that its media type asks for.
+func newStream(ctx context.Context, graph string, response *http.Response) (*Stream, error) {
+	stream := &Stream{HoldsValues: response.Header.Get(headerHolds) == "values", ctx: ctx, body: response.Body, graph: graph}
+	switch media := mediaType(response); media {
+	case "text/event-stream":
+		stream.events = sse.NewReader(response.Body, MaxEventBytes)
+		stream.events.Allow(EventCheckpoint, MaxCheckpointBytes)
+		stream.events.Allow(EventWrites, MaxCheckpointBytes)
+	case "application/json":
+	default:
+		return nil, &ProtocolError{Message: fmt.Sprintf("the media type of the answer is %q", media)}
+	}
+	return stream, nil
+}
+
+// Next returns the next event; its data is the caller's to keep. The error is io.EOF only if the agent ended its answer itself,
+// an *UnavailableError if the connection broke before that, a *ProtocolError if the answer cannot be used, or the error of the
+// context that Invoke was given. After an error, Next returns the same error again.
+//
+// Whether an answer ended or broke is known from its framing (chunks, or a length). An agent that frames its answer with the
+// connection's end alone, as HTTP/1.0 does, can be found out only within an event.
+func (s *Stream) Next() (Event, error) {
+	if s.err != nil {
+		return Event{}, s.err
+	}
+	event, err := s.read()
+	if err == nil {
+		return event, nil
+	}
+	if s.err = io.EOF; err != io.EOF {
+		s.err = fmt.Errorf("read answer of graph %s: %w", s.graph, classify(s.ctx, err))
+	}
+	if s.events != nil {
+		s.events.Release()
+	}
+	return Event{}, s.err
+}
+
+// Close ends the answer. When the agent has not ended it, the connection is closed, which tells the agent to stop.
+func (s *Stream) Close() error {
+	if s.err == nil {
+		s.err = fmt.Errorf("read answer of graph %s: %w", s.graph, http.ErrBodyReadAfterClose)
+	}
+	return s.body.Close()
+}
+
+func (s *Stream) read() (Event, error) {
+	if s.events != nil {
+		return s.readEvent()
+	}
+	return s.readUpdate()
+}
+
+// readEvent reads an event and refuses data that is not JSON, so that nobody further on has to.
+func (s *Stream) readEvent() (Event, error) {
+	event, err := s.events.Next()
+	if malformed, ok := errors.AsType[*sse.FormatError](err); ok {
+		return Event{}, &ProtocolError{Message: malformed.Message}
+	}
+	if err != nil {
+		return Event{}, err
+	}
+	if event.Name != EventCheckpoint && !json.Valid(event.Data) {
+		return Event{}, &ProtocolError{Message: fmt.Sprintf("the data of a %q event is not JSON: %s", event.Name, excerpt(event.Data))}
+	}
+	return Event{Name: event.Name, Data: event.Data}, nil
+}
+
+// readUpdate turns a JSON answer into the only event of the stream.
+func (s *Stream) readUpdate() (Event, error) {
+	if s.answered {
+		return Event{}, io.EOF
+	}
+	body, err := readJSON(s.body)
+	if err != nil {
+		return Event{}, err
+	}
+	data, err := json.Marshal(map[string]json.RawMessage{s.graph: body})
+	if err != nil {
+		return Event{}, &ProtocolError{Message: "the answer is not JSON: " + excerpt(body)}
+	}
+	s.answered = true
+	return Event{Name: EventUpdates, Data: data}, nil
+}
+
+// readJSON reads a document of at most MaxEventBytes.
+func readJSON(body io.Reader) (json.RawMessage, error) {
+	document, err := io.ReadAll(io.LimitReader(body, MaxEventBytes+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(document) > MaxEventBytes {
+		return nil, &ProtocolError{Message: fmt.Sprintf("the answer is larger than %d bytes", MaxEventBytes)}
+	}
+	return document, nil
+}
+
+// classify gives a failed exchange its kind. A context that has ended comes first, because it makes the exchange fail.
+func classify(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
+	if _, ok := errors.AsType[*ProtocolError](err); ok {
+		return err
+	}
+	return &UnavailableError{Err: err}
+}
+
+// excerpt returns the beginning of a text that an error can show.
+func excerpt(text []byte) string {
+	text = bytes.TrimSpace(text[:min(len(text), excerptBytes)])
+	if !utf8.Valid(text) {
+		text = bytes.ToValidUTF8(text, []byte("\uFFFD"))
+	}
+	return string(text)
+}

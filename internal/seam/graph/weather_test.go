@@ -1,0 +1,157 @@
+package graph_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+const weatherSource = "../../../infra/examples/weather"
+
+// startWeather builds the example agent, starts it as a process and returns where it answers.
+func startWeather(t *testing.T) compute.Endpoint {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "weather")
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".")
+	build.Dir = weatherSource
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build weather: %v\n%s", err, output)
+	}
+	endpoint := compute.Endpoint{Token: "weather-token"}
+	agent := exec.Command(binary)
+	agent.Env = []string{"HOST=127.0.0.1", "PORT=0", "SLIPWAY_INVOKE_TOKEN=" + endpoint.Token}
+	log, err := agent.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := agent.Process.Signal(syscall.SIGKILL); err == nil {
+			agent.Wait() // the error says that it was killed
+		}
+	})
+	line, err := bufio.NewReader(log).ReadString('\n')
+	_, address, found := strings.Cut(strings.TrimSpace(line), "address=")
+	if !found {
+		t.Fatalf("first line of the log: got %q (%v), want an address", line, err)
+	}
+	endpoint.URL = "http://" + address
+	return endpoint
+}
+
+// ask is an invocation of the weather agent with one question.
+func ask(question, configurable string, modes ...string) graph.Invocation {
+	return graph.Invocation{
+		Graph: "agent", ThreadID: "t1", RunID: runID, Attempt: 1, StreamMode: append([]string{"updates"}, modes...),
+		State:  graph.State{Values: json.RawMessage(`{"messages":[{"type":"human","id":"h1","content":"` + question + `"}]}`)},
+		Config: json.RawMessage(`{"configurable":` + configurable + `}`),
+	}
+}
+
+func TestTheWeatherAgent(t *testing.T) {
+	t.Parallel()
+	endpoint := startWeather(t)
+	fast := `{"node_delay_ms":0,"token_delay_ms":0,"answer_words":3}`
+
+	t.Run("answers", func(t *testing.T) {
+		t.Parallel()
+		events, err := readAll(invoke(t, endpoint, ask("weather in sf?", fast, "messages")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]string{"messages", "updates", "updates", "messages", "messages", "messages", "updates"}, names(events)); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if !strings.Contains(string(events[2].Data), "San Francisco: 16 °C") {
+			t.Errorf("got %s, want the weather in San Francisco", events[2].Data)
+		}
+	})
+	t.Run("fails with an event", func(t *testing.T) {
+		t.Parallel()
+		events, err := readAll(invoke(t, endpoint, ask("weather in sf?", `{"node_delay_ms":0,"fail":"tools"}`)))
+		if diff := cmp.Diff([]string{"updates", "error"}, names(events)); diff != "" || err != nil {
+			t.Errorf("got %v (-want +got):\n%s", err, diff)
+		}
+	})
+	t.Run("refuses another token", func(t *testing.T) {
+		t.Parallel()
+		_, err := newClient(t).Invoke(t.Context(), compute.Endpoint{URL: endpoint.URL, Token: "other"}, ask("sf", fast))
+		if got, want := kind(err), "refused"; got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	})
+	t.Run("describes itself", func(t *testing.T) {
+		t.Parallel()
+		got, err := newClient(t).Describe(t.Context(), endpoint)
+		if err != nil || len(got.Graphs["agent"].InputSchema) == 0 || len(got.Graphs["agent"].Graph) == 0 {
+			t.Errorf("got %v, %v, want schemas and a graph", got, err)
+		}
+	})
+}
+
+func TestTheWeatherAgentIsBusyUntilItsRunIsStopped(t *testing.T) {
+	t.Parallel()
+	endpoint, client := startWeather(t), newClient(t)
+	checkHealth(t, client, endpoint, graph.Healthy)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	stream, err := client.Invoke(ctx, endpoint, ask("weather in sf?", `{"node_delay_ms":0,"token_delay_ms":3600000}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stream.Close()
+	if _, err := stream.Next(); err != nil {
+		t.Fatal(err)
+	}
+	checkHealth(t, client, endpoint, graph.HealthyBusy)
+	cancel()
+	for got := graph.HealthyBusy; got != graph.Healthy; { // the agent's own connection tells it, soon
+		ping, err := client.Ping(t.Context(), endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = ping.Status
+	}
+}
+
+func TestAWeatherAgentThatCrashesIsUnavailable(t *testing.T) {
+	t.Parallel()
+	endpoint := startWeather(t)
+	crash := `{"node_delay_ms":0,"token_delay_ms":0,"crash_attempts":1,"answer_words":10}`
+	events, err := readAll(invoke(t, endpoint, ask("weather in sf?", crash, "messages")))
+	if got, want := kind(err), "unavailable"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	want := []string{"messages", "updates", "updates", "messages", "messages", "messages", "messages", "messages"}
+	if diff := cmp.Diff(want, names(events)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+func checkHealth(t *testing.T, client *graph.Client, endpoint compute.Endpoint, want graph.Health) {
+	t.Helper()
+	got, err := client.Ping(t.Context(), endpoint)
+	if err != nil || got.Status != want {
+		t.Errorf("ping: got %s, %v, want %s", got.Status, err, want)
+	}
+}
+
+func names(events []graph.Event) []string {
+	var all []string
+	for _, e := range events {
+		all = append(all, e.Name)
+	}
+	return all
+}

@@ -1,0 +1,183 @@
+package ecr
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/ecr"
+	"github.com/aws/aws-sdk-go-v2/service/ecr/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+)
+
+// Actions are what a Registry does by itself: Push, and Keep and Erase.
+var (
+	PushActions   = []string{"ecr:CreateRepository", "ecr:DescribeRepositories", "sts:AssumeRole"}
+	RemoveActions = []string{"ecr:BatchDeleteImage", "ecr:DeleteRepository", "ecr:DescribeImages"}
+)
+
+// HolderActions are what the holder of a token does with the one repository.
+var HolderActions = []string{
+	"ecr:BatchCheckLayerAvailability", "ecr:BatchGetImage", "ecr:CompleteLayerUpload", "ecr:DescribeImages", "ecr:GetDownloadUrlForLayer", "ecr:InitiateLayerUpload", "ecr:PutImage",
+	"ecr:UploadLayerPart",
+}
+
+// Config is what a Registry needs.
+type Config struct {
+	AWS aws.Config
+	// Prefix begins the names of all repositories: the account's registry, and what keeps them apart from those of others.
+	Prefix string
+	// Role may push to those repositories.
+	Role string
+	Now  clock.Clock
+}
+
+// Registry implements registry.Registry.
+type Registry struct {
+	cfg    Config
+	images *ecr.Client
+	roles  *sts.Client
+	// host is the account's registry, path what the names of repositories begin with there.
+	host, path string
+}
+
+var _ registry.Registry = (*Registry)(nil)
+
+// New returns a registry.
+func New(cfg Config) (*Registry, error) {
+	host, path, ok := strings.Cut(cfg.Prefix, "/")
+	if !ok || cfg.Role == "" {
+		return nil, fmt.Errorf("open registry: %q is no beginning of repositories, or there is no role to push with", cfg.Prefix)
+	}
+	return &Registry{cfg: cfg, images: ecr.NewFromConfig(cfg.AWS), roles: sts.NewFromConfig(cfg.AWS), host: host, path: path}, nil
+}
+
+func (r *Registry) nameOf(ref registry.Ref) *string {
+	return aws.String(r.path + "/" + ref.Workspace + "/" + ref.Deployment)
+}
+
+// Repository returns what the names of a deployment's images begin with.
+func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, error) {
+	return r.host + "/" + *r.nameOf(ref), nil
+}
+
+// Push makes the repository and returns a token for it.
+func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, error) {
+	made, err := r.make(ctx, ref)
+	if err != nil {
+		return registry.Grant{}, fmt.Errorf("make repository: %w", err)
+	}
+	narrowed, err := r.assume(ctx, ref, aws.ToString(made.RepositoryArn))
+	if err != nil {
+		return registry.Grant{}, fmt.Errorf("assume role: %w", err)
+	}
+	username, token, expires, err := r.token(ctx, narrowed)
+	if err != nil {
+		return registry.Grant{}, fmt.Errorf("get token: %w", err)
+	}
+	if until := narrowed.Expires; until.Before(expires) {
+		expires = until
+	}
+	return registry.Grant{Repository: aws.ToString(made.RepositoryUri), Username: username, Token: token, Expires: expires}, nil
+}
+
+// make creates the repository unless it is there. Its tags can be moved, as clients push the same one again.
+func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository, error) {
+	created, err := r.images.CreateRepository(ctx, &ecr.CreateRepositoryInput{
+		RepositoryName: r.nameOf(ref), ImageTagMutability: types.ImageTagMutabilityMutable, ImageScanningConfiguration: &types.ImageScanningConfiguration{ScanOnPush: true},
+	})
+	if err == nil {
+		return *created.Repository, nil
+	}
+	if _, ok := errors.AsType[*types.RepositoryAlreadyExistsException](err); !ok {
+		return types.Repository{}, err
+	}
+	found, err := r.images.DescribeRepositories(ctx, &ecr.DescribeRepositoriesInput{RepositoryNames: []string{*r.nameOf(ref)}})
+	if err != nil {
+		return types.Repository{}, err
+	}
+	return found.Repositories[0], nil
+}
+
+// policy is a policy of IAM.
+type policy struct {
+	Version   string
+	Statement []statement
+}
+
+type statement struct {
+	Effect   string
+	Action   []string
+	Resource string
+}
+
+// assume returns credentials of the role that reach no further than one repository.
+func (r *Registry) assume(ctx context.Context, ref registry.Ref, repository string) (aws.Credentials, error) {
+	narrow, err := json.Marshal(policy{"2012-10-17", []statement{
+		{"Allow", HolderActions, repository},
+		{"Allow", []string{"ecr:GetAuthorizationToken"}, "*"}, // for which IAM knows no resource
+	}})
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	assumed, err := r.roles.AssumeRole(ctx, &sts.AssumeRoleInput{
+		RoleArn: &r.cfg.Role, RoleSessionName: &ref.Deployment, Policy: aws.String(string(narrow)), DurationSeconds: aws.Int32(int32(registry.TokenLife.Seconds())),
+	})
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	c := assumed.Credentials
+	return aws.Credentials{
+		AccessKeyID: aws.ToString(c.AccessKeyId), SecretAccessKey: aws.ToString(c.SecretAccessKey), SessionToken: aws.ToString(c.SessionToken), CanExpire: true, Expires: aws.ToTime(c.Expiration),
+	}, nil
+}
+
+// token returns what Docker logs in with.
+func (r *Registry) token(ctx context.Context, narrowed aws.Credentials) (username, password string, expires time.Time, err error) {
+	given, err := r.images.GetAuthorizationToken(ctx, &ecr.GetAuthorizationTokenInput{}, func(o *ecr.Options) {
+		o.Credentials = credentials.StaticCredentialsProvider{Value: narrowed}
+	})
+	if err != nil {
+		return "", "", time.Time{}, err
+	}
+	if len(given.AuthorizationData) == 0 {
+		return "", "", time.Time{}, errors.New("the answer has no token")
+	}
+	data := given.AuthorizationData[0]
+	plain, err := base64.StdEncoding.DecodeString(aws.ToString(data.AuthorizationToken))
+	if err != nil {
+		return "", "", time.Time{}, fmt.Errorf("decode token: %w", err)
+	}
+	username, password, ok := strings.Cut(string(plain), ":")
+	if !ok {
+		return "", "", time.Time{}, errors.New("the token has no password")
+	}
+	return username, password, aws.ToTime(data.ExpiresAt), nil
+}
+
+// Erase removes the repository with all that is in it.
+func (r *Registry) Erase(ctx context.Context, workspace, deployment string) error {
+	name := r.nameOf(registry.Ref{Workspace: workspace, Deployment: deployment})
+	_, err := r.images.DeleteRepository(ctx, &ecr.DeleteRepositoryInput{RepositoryName: name, Force: true})
+	if err := unlessGone(err); err != nil {
+		return fmt.Errorf("erase repository: %w", err)
+	}
+	return nil
+}
+
+// unlessGone is nil for an error that says that there is no such repository.
+func unlessGone(err error) error {
+	if _, ok := errors.AsType[*types.RepositoryNotFoundException](err); ok {
+		return nil
+	}
+	return err
+}

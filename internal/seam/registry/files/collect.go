@@ -1,0 +1,180 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"time"
+
+	"cuelabs.dev/go/oci/ociregistry"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/slipway-run/slipway/internal/seam/registry"
+)
+
+// lull is how long nobody must have asked for what is removed, or have sent anything of an upload that is given up: longer than a token is good for, so that no push
+// that was begun loses what it relies on.
+const lull = 24 * time.Hour
+
+// Keep removes what no image has of those that are kept, in the one repository.
+func (r *Registry) Keep(_ context.Context, ref registry.Ref, images []string) error {
+	r.use.Lock()
+	defer r.use.Unlock()
+	dir, err := r.directory(nameOf(ref))
+	if errors.Is(err, ociregistry.ErrNameUnknown) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	kept := kept{}
+	for _, image := range images {
+		if err := r.mark(dir, image, kept); err != nil {
+			return fmt.Errorf("keep image %s: %w", image, err)
+		}
+	}
+	if err := r.markRecent(dir, kept); err != nil {
+		return fmt.Errorf("look for new images: %w", err)
+	}
+	if err := r.sweep(dir, kept); err != nil {
+		return fmt.Errorf("sweep repository: %w", err)
+	}
+	return r.abandon(dir)
+}
+
+// kept are the names of the blobs that stay.
+type kept map[string]bool
+
+// mark adds what an image has. One that is not there has nothing.
+func (r *Registry) mark(dir, image string, stays kept) error {
+	reference, err := registry.Reference(image)
+	if err != nil {
+		return err
+	}
+	of := ociregistry.Digest(reference)
+	if !strings.Contains(reference, ":") {
+		if of, err = r.tagged(dir, reference); errors.Is(err, ociregistry.ErrManifestUnknown) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+	return r.markManifest(dir, of, stays)
+}
+
+func (r *Registry) markManifest(dir string, of ociregistry.Digest, stays kept) error {
+	name, err := encoded(of)
+	if err != nil || stays[name] {
+		return err
+	}
+	text, err := r.root.ReadFile(path.Join(dir, blobs, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	stays[name] = true
+	named, err := decode(text)
+	if err != nil {
+		return err
+	}
+	for _, part := range named.parts() {
+		stays[part.Encoded()] = true
+	}
+	for _, child := range named.Manifests {
+		if err := r.markManifest(dir, child.Digest, stays); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// markRecent adds what the images have that somebody has pushed or asked for lately.
+func (r *Registry) markRecent(dir string, stays kept) error {
+	names, err := r.list(path.Join(dir, manifests))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		recent, err := r.isRecent(path.Join(dir, blobs, name))
+		if err == nil && recent {
+			err = r.markManifest(dir, digest.NewDigestFromEncoded(digest.SHA256, name), stays)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isRecent tells whether something was done with a file lately. One that is not there is not.
+func (r *Registry) isRecent(file string) (bool, error) {
+	info, err := r.root.Stat(file)
+	if err != nil {
+		return false, missing(err, nil)
+	}
+	return r.cfg.Now().Sub(info.ModTime()) < lull, nil
+}
+
+// sweep removes the other blobs that nobody has asked for in a while, then what says that a blob is a manifest, and tags that stand for nothing.
+func (r *Registry) sweep(dir string, stays kept) error {
+	there := kept{}
+	names, err := r.list(path.Join(dir, blobs))
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if there[name], err = r.staysOrGoes(path.Join(dir, blobs, name), stays[name]); err != nil {
+			return err
+		}
+	}
+	if names, err = r.list(path.Join(dir, manifests)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if !there[name] {
+			if err := r.root.Remove(path.Join(dir, manifests, name)); err != nil {
+				return err
+			}
+		}
+	}
+	if names, err = r.list(path.Join(dir, tags)); err != nil {
+		return err
+	}
+	for _, name := range names {
+		of, err := r.tagged(dir, name)
+		if err == nil && !there[of.Encoded()] {
+			err = r.root.Remove(path.Join(dir, tags, name))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// staysOrGoes removes a file that need not stay and that nothing was done with in a while.
+func (r *Registry) staysOrGoes(file string, needed bool) (stays bool, err error) {
+	if recent, err := r.isRecent(file); needed || recent || err != nil {
+		return true, err
+	}
+	return false, missing(r.root.Remove(file), nil)
+}
+
+// abandon removes uploads that nobody goes on with.
+func (r *Registry) abandon(dir string) error {
+	names, err := r.list(path.Join(dir, uploads))
+	if err != nil {
+		return fmt.Errorf("look for uploads: %w", err)
+	}
+	for _, name := range names {
+		if _, err := r.staysOrGoes(path.Join(dir, uploads, name), false); err != nil {
+			return fmt.Errorf("abandon upload: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package files
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"os"
+	"path"
+	"sync"
+
+	"cuelabs.dev/go/oci/ociregistry"
+	"cuelabs.dev/go/oci/ociregistry/ociserver"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// Config is what a Registry needs. Values that are zero get the default named at each.
+type Config struct {
+	// Dir is where everything is kept.
+	Dir string
+	// Host is the address that clients and the container engine reach the server at: a name and a port.
+	Host string
+	// Hasher signs tokens.
+	Hasher secret.Hasher
+	Now    clock.Clock
+	Log    *slog.Logger
+	// MaxBlob is how many bytes a layer may have (20 GiB).
+	MaxBlob int64
+	// MaxRepository is how many bytes a deployment's images may have together, with all that is on its way in (100 GiB).
+	MaxRepository int64
+}
+
+// Registry implements registry.Registry, and serves it under Path.
+type Registry struct {
+	cfg   Config
+	root  *os.Root
+	serve http.Handler
+	// use is held for reading by what relies on files that are there, for writing by what removes some.
+	use sync.RWMutex
+}
+
+var _ registry.Registry = (*Registry)(nil)
+
+// Open opens what is kept in a directory, which is made if it is missing.
+func Open(cfg Config) (*Registry, error) {
+	cfg.MaxBlob, cfg.MaxRepository = cmp.Or(cfg.MaxBlob, 20<<30), cmp.Or(cfg.MaxRepository, 100<<30)
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open registry: %w", err)
+	}
+	root, err := os.OpenRoot(cfg.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("open registry: %w", err)
+	}
+	r := &Registry{cfg: cfg, root: root}
+	r.serve = ociserver.New(r.backend(), &ociserver.Options{WriteError: r.writeError})
+	return r, nil
+}
+
+// Close lets go of the directory.
+func (r *Registry) Close() error { return r.root.Close() }
+
+// Repository returns what the names of a deployment's images begin with.
+func (r *Registry) Repository(_ context.Context, ref registry.Ref) (string, error) {
+	return r.cfg.Host + "/" + nameOf(ref), nil
+}
+
+// Push makes the directory of the repository and a token for it.
+func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, error) {
+	dir := dirOf(nameOf(ref))
+	for _, made := range []string{uploads, blobs, manifests, tags} {
+		if err := r.root.MkdirAll(path.Join(dir, made), 0o700); err != nil {
+			return registry.Grant{}, fmt.Errorf("make repository: %w", err)
+		}
+	}
+	if err := r.abandon(dir); err != nil {
+		return registry.Grant{}, err
+	}
+	return r.grant(ctx, ref, push)
+}
+
+// Pull returns what may pull the images of a deployment, and cannot push.
+func (r *Registry) Pull(ctx context.Context, ref registry.Ref) (registry.Grant, error) {
+	return r.grant(ctx, ref, pull)
+}
+
+func (r *Registry) grant(ctx context.Context, ref registry.Ref, may access) (registry.Grant, error) {
+	repository, err := r.Repository(ctx, ref)
+	if err != nil {
+		return registry.Grant{}, err
+	}
+	granted := token{Ref: ref, access: may, expires: r.cfg.Now().Add(registry.TokenLife)}
+	return registry.Grant{Repository: repository, Username: username, Token: granted.sign(r.cfg.Hasher), Expires: granted.expires}, nil
+}
+
+// Erase removes a repository. A token for it that is still good opens nothing any more, as only Push makes one.
+func (r *Registry) Erase(_ context.Context, workspace, deployment string) error {
+	r.use.Lock()
+	defer r.use.Unlock()
+	dir := dirOf(nameOf(registry.Ref{Workspace: workspace, Deployment: deployment}))
+	if err := r.root.RemoveAll(dir); err != nil {
+		return fmt.Errorf("erase repository: %w", err)
+	}
+	// That of the workspace goes with its last one.
+	if err := r.root.Remove(path.Dir(dir)); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("erase repository: %w", err)
+	}
+	return nil
+}
+
+// Prefix begins the names of all repositories.
+const Prefix = "images/"
+
+// Parts of a repository's directory.
+const (
+	uploads   = "uploads"
+	blobs     = "blobs"
+	manifests = "manifests"
+	tags      = "tags"
+)
+
+// nameOf is the repository's name in the protocol.
+func nameOf(ref registry.Ref) string { return Prefix + ref.Workspace + "/" + ref.Deployment }
+
+// dirOf is the directory of a repository. Names come from tokens, which hold ids.
+func dirOf(name string) string { return path.Clean(name[len(Prefix):]) }
+
+// refOf reads a repository's name.
+func refOf(name string) (registry.Ref, error) {
+	workspace, deployment := path.Split(name)
+	if len(workspace) <= len(Prefix) || workspace[:len(Prefix)] != Prefix {
+		return registry.Ref{}, ociregistry.ErrNameUnknown
+	}
+	ref := registry.Ref{Workspace: workspace[len(Prefix) : len(workspace)-1], Deployment: deployment}
+	if !id.Valid(ref.Workspace) || !id.Valid(ref.Deployment) {
+		return registry.Ref{}, ociregistry.ErrNameUnknown
+	}
+	return ref, nil
+}

@@ -1,0 +1,51 @@
+package files
+
+import (
+	"crypto/subtle"
+	"encoding/hex"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// access is what a token lets its holder do. Whoever may push may pull.
+type access string
+
+const (
+	pull access = "pull"
+	push access = "push"
+)
+
+// username is the name of every holder: the token says who it is.
+const username = "slipway"
+
+// token lets its holder into one repository. Nothing of it is stored.
+type token struct {
+	registry.Ref
+	access  access
+	expires time.Time
+}
+
+// sign is the token as it is handed out: what it says, and a fingerprint of that.
+func (t token) sign(hasher secret.Hasher) string {
+	said := strings.Join([]string{string(t.access), t.Workspace, t.Deployment, strconv.FormatInt(t.expires.Unix(), 10)}, ".")
+	return said + "." + hex.EncodeToString(hasher.MAC("image token", []byte(said)))
+}
+
+// verify reads a token that was signed here and is still good at a time.
+func verify(hasher secret.Hasher, text string, now time.Time) (t token, ok bool) {
+	parts := strings.Split(text, ".")
+	if len(parts) != 5 || !id.Valid(parts[1]) || !id.Valid(parts[2]) {
+		return token{}, false
+	}
+	expires, err := strconv.ParseInt(parts[3], 10, 64)
+	if err != nil {
+		return token{}, false
+	}
+	t = token{registry.Ref{Workspace: parts[1], Deployment: parts[2]}, access(parts[0]), time.Unix(expires, 0)}
+	return t, subtle.ConstantTimeCompare([]byte(t.sign(hasher)), []byte(text)) == 1 && now.Before(t.expires)
+}

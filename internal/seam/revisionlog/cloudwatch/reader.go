@@ -1,0 +1,212 @@
+package cloudwatch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs"
+	"github.com/aws/aws-sdk-go-v2/service/cloudwatchlogs/types"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+const (
+	// pollInterval is how often who watches is woken.
+	pollInterval = 3 * time.Second
+	// lag is how long a line may take from an agent's standard output to an answer: the log driver and CodeBuild send batches.
+	lag = 10 * time.Second
+	// eventLimit is the most events that one request may ask for.
+	eventLimit = 10000
+	// skew is how far the clocks of the account's machines may be apart.
+	skew = time.Minute
+)
+
+// Config is what Logs need.
+type Config struct {
+	// AWS holds region, credentials and, for tests, an endpoint.
+	AWS aws.Config
+	// Builds and Agents are the log groups; one that is "" has no lines.
+	Builds, Agents string
+}
+
+// Logs implements revisionlog.Reader and revisionlog.Appender.
+type Logs struct {
+	logs   *cloudwatchlogs.Client
+	groups map[revisionlog.Kind]string
+}
+
+var (
+	_ revisionlog.Reader   = (*Logs)(nil)
+	_ revisionlog.Appender = (*Logs)(nil)
+)
+
+// New returns the logs of two groups. It sends nothing.
+func New(cfg Config) *Logs {
+	return &Logs{
+		logs:   cloudwatchlogs.NewFromConfig(cfg.AWS),
+		groups: map[revisionlog.Kind]string{revisionlog.Build: cfg.Builds, revisionlog.Deploy: cfg.Agents},
+	}
+}
+
+// Lag is how long after they were printed lines may appear.
+func (r *Logs) Lag() time.Duration { return lag }
+
+// Read returns a page of a log.
+func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
+	if !id.Valid(log.Revision) {
+		return revisionlog.Page{}, fmt.Errorf("log of revision %q: not an id", log.Revision)
+	}
+	after, err := parsePlace(query.After)
+	if err != nil {
+		return revisionlog.Page{}, err
+	}
+	group := r.groups[log.Kind]
+	if group == "" {
+		return revisionlog.Page{Next: query.After}, nil
+	}
+	events, more, err := r.find(ctx, request(group, log, query, after), query, after)
+	if err != nil {
+		return revisionlog.Page{}, fmt.Errorf("read %s log of revision %s: %w", log.Kind, log.Revision, err)
+	}
+	page := revisionlog.Page{Next: query.After, More: more || len(events) > query.Limit}
+	for _, event := range events[:min(len(events), query.Limit)] {
+		message := strings.TrimRight(aws.ToString(event.Message), "\r\n")
+		page.Next = placeOf(event).String()
+		page.Lines = append(page.Lines, revisionlog.Line{
+			ID: page.Next, Timestamp: time.UnixMilli(aws.ToInt64(event.Timestamp)).UTC(), Level: revisionlog.LevelOf(message), Message: message,
+		})
+	}
+	return page, nil
+}
+
+// request asks for what lies behind a place, the lines of its millisecond included. Nothing is older than the revision itself; CloudWatch searches less when it is told.
+func request(group string, log revisionlog.Log, query revisionlog.Query, after place) *cloudwatchlogs.FilterLogEventsInput {
+	from := id.Time(log.Revision).Add(-skew)
+	if query.From.After(from) {
+		from = query.From
+	}
+	input := &cloudwatchlogs.FilterLogEventsInput{
+		LogGroupName: aws.String(group), LogStreamNamePrefix: aws.String(log.Revision + "/"),
+		StartTime: aws.Int64(from.UnixMilli()), StartFromHead: aws.Bool(!query.Backward),
+		Limit: aws.Int32(int32(min(query.Limit+100, eventLimit))), // some more, of the millisecond that the page ends in
+	}
+	if !query.To.IsZero() {
+		input.EndTime = aws.Int64(query.To.UnixMilli())
+	}
+	switch {
+	case after.event == "":
+	case query.Backward:
+		input.EndTime = aws.Int64(min(after.ms, aws.ToInt64(cmp.Or(input.EndTime, &after.ms))))
+	default:
+		input.StartTime = aws.Int64(max(after.ms, *input.StartTime))
+	}
+	return input
+}
+
+// find returns at least what a page takes, sorted, with all lines of the millisecond in which the page ends; more tells that CloudWatch has not searched everything.
+func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after place) (events []types.FilteredLogEvent, more bool, err error) {
+	if input.EndTime != nil && *input.EndTime < *input.StartTime {
+		return nil, false, nil
+	}
+	order := comparePlaces
+	if query.Backward {
+		order = func(a, b place) int { return comparePlaces(b, a) }
+	}
+	for {
+		found, err := r.logs.FilterLogEvents(ctx, input)
+		if _, missing := errors.AsType[*types.ResourceNotFoundException](err); missing {
+			return events, false, nil // nothing was printed yet
+		}
+		if err != nil {
+			return nil, false, err
+		}
+		for _, event := range found.Events {
+			if after.event == "" || order(placeOf(event), after) > 0 {
+				events = append(events, event)
+			}
+		}
+		more = aws.ToString(found.NextToken) != ""
+		if !more || isCut(events, query.Limit) {
+			slices.SortFunc(events, func(a, b types.FilteredLogEvent) int { return order(placeOf(a), placeOf(b)) })
+			return events, more, nil
+		}
+		input.NextToken = found.NextToken
+	}
+}
+
+// isCut tells whether a page can end within these events: the millisecond in which it does is over by the last one.
+func isCut(events []types.FilteredLogEvent, limit int) bool {
+	return len(events) > limit && aws.ToInt64(events[limit-1].Timestamp) != aws.ToInt64(events[len(events)-1].Timestamp)
+}
+
+// place is where an event lies in its log.
+type place struct {
+	ms    int64
+	event string
+}
+
+func placeOf(event types.FilteredLogEvent) place {
+	return place{aws.ToInt64(event.Timestamp), aws.ToString(event.EventId)}
+}
+
+func (p place) String() string { return strconv.FormatInt(p.ms, 10) + "-" + p.event }
+
+// comparePlaces orders events. Their ids are numbers.
+func comparePlaces(a, b place) int {
+	return cmp.Or(cmp.Compare(a.ms, b.ms), cmp.Compare(len(a.event), len(b.event)), cmp.Compare(a.event, b.event))
+}
+
+func parsePlace(text string) (place, error) {
+	if text == "" {
+		return place{}, nil
+	}
+	digits, event, ok := strings.Cut(text, "-")
+	ms, err := strconv.ParseInt(digits, 10, 64)
+	if !ok || event == "" || err != nil || ms < 0 {
+		return place{}, revisionlog.ErrPosition
+	}
+	return place{ms, event}, nil
+}
+
+// watcher wakes at intervals.
+type watcher struct {
+	ticker *time.Ticker
+	c      chan struct{}
+	done   chan struct{}
+}
+
+// Watch wakes each time that it is worth looking again.
+func (r *Logs) Watch(revisionlog.Log) revisionlog.Watcher {
+	w := &watcher{ticker: time.NewTicker(pollInterval), c: make(chan struct{}, 1), done: make(chan struct{})}
+	go func() {
+		for {
+			select {
+			case <-w.ticker.C:
+			case <-w.done:
+				return
+			}
+			select {
+			case w.c <- struct{}{}:
+			default:
+			}
+		}
+	}()
+	return w
+}
+
+// C delivers wake-ups.
+func (w *watcher) C() <-chan struct{} { return w.c }
+
+// Stop ends the watch.
+func (w *watcher) Stop() {
+	w.ticker.Stop()
+	close(w.done)
+}

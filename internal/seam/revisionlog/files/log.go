@@ -1,0 +1,128 @@
+// Package files keeps the logs of revisions in files, on the machine where builds and agents are processes.
+//
+// A line is one JSON object, in files of bounded size; the oldest file is dropped when there are too many, and readers find a line in its place that says
+// so. A line's ID is its end, counted from the beginning of the log, which stays the same when older lines are dropped.
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+const (
+	// segmentSize and segmentCount bound a log to about 30 MB.
+	segmentSize  = 10 << 20
+	segmentCount = 3
+)
+
+// Logs are the logs of all revisions under one directory. All methods may be called concurrently.
+type Logs struct {
+	dir      string
+	now      clock.Clock
+	watchers watchers
+
+	mu   sync.Mutex
+	open map[revisionlog.Log]*appender
+}
+
+var (
+	_ revisionlog.Reader   = (*Logs)(nil)
+	_ revisionlog.Appender = (*Logs)(nil)
+)
+
+// Open returns the logs kept under dir, which is created if it is missing.
+func Open(dir string, now clock.Clock) (*Logs, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open logs: %w", err)
+	}
+	return &Logs{dir: dir, now: now, open: map[revisionlog.Log]*appender{}, watchers: watchers{of: map[revisionlog.Log]map[*watcher]struct{}{}}}, nil
+}
+
+// Writer returns a writer that appends to a log of a revision. Each of the secrets is replaced in what it writes. Several writers of
+// one log may be open at a time; each keeps its lines whole.
+func (l *Logs) Writer(revision string, kind revisionlog.Kind, secrets ...string) (*Writer, error) {
+	name := revisionlog.Log{Revision: revision, Kind: kind}
+	if err := check(name); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	log := l.open[name]
+	if log == nil {
+		var err error
+		if log, err = openAppender(l.dirOf(name), kind, func() { l.watchers.wake(name) }); err != nil {
+			return nil, fmt.Errorf("open %s log of revision %s: %w", kind, revision, err)
+		}
+		l.open[name] = log
+	}
+	log.writers++
+	return newWriter(log, l.now, secrets, func() error { return l.release(name, log) }), nil
+}
+
+// Append adds lines to a log.
+func (l *Logs) Append(_ context.Context, log revisionlog.Log, lines []string) error {
+	w, err := l.Writer(log.Revision, log.Kind)
+	if err != nil {
+		return err
+	}
+	for _, line := range lines {
+		_, err = io.WriteString(w, line+"\n")
+	}
+	return errors.Join(err, w.Close())
+}
+
+// Remove erases both logs of a revision. Lines that are written afterwards by writers still open are dropped.
+func (l *Logs) Remove(revision string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var failed error
+	for _, kind := range []revisionlog.Kind{revisionlog.Build, revisionlog.Deploy} {
+		name := revisionlog.Log{Revision: revision, Kind: kind}
+		if err := check(name); err != nil {
+			return err
+		}
+		if log := l.open[name]; log != nil {
+			delete(l.open, name)
+			failed = errors.Join(failed, log.close())
+		}
+	}
+	return errors.Join(failed, os.RemoveAll(filepath.Join(l.dir, revision)))
+}
+
+// Lag is none: a line can be read when it was written.
+func (l *Logs) Lag() time.Duration { return 0 }
+
+// release closes the files of a log with its last writer.
+func (l *Logs) release(name revisionlog.Log, log *appender) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	log.writers--
+	if log.writers > 0 || l.open[name] != log {
+		return nil
+	}
+	delete(l.open, name)
+	return log.close()
+}
+
+func (l *Logs) dirOf(name revisionlog.Log) string { return filepath.Join(l.dir, name.Revision) }
+
+// check looks at what becomes part of a path.
+func check(name revisionlog.Log) error {
+	if !id.Valid(name.Revision) {
+		return fmt.Errorf("log of revision %q: not an id", name.Revision)
+	}
+	if name.Kind != revisionlog.Build && name.Kind != revisionlog.Deploy {
+		return fmt.Errorf("log of revision %s: no such kind: %q", name.Revision, name.Kind)
+	}
+	return nil
+}

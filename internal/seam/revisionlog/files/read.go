@@ -1,0 +1,289 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+const (
+	// scanLimit is how many lines one Read looks at.
+	scanLimit = 5000
+	// blockSize is how much is read at once. A line is longer at most by what JSON makes of its bytes.
+	blockSize = 64 << 10
+)
+
+// Read returns a page of a log. Its times ascend, as far as the machine's clock does: reading ends at the first line beyond the bound that lies ahead.
+func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
+	if err := check(name); err != nil {
+		return revisionlog.Page{}, err
+	}
+	at, err := position(query)
+	if err != nil {
+		return revisionlog.Page{}, err
+	}
+	found, err := segments(l.dirOf(name), name.Kind)
+	if err != nil {
+		return revisionlog.Page{}, fmt.Errorf("list %s log of revision %s: %w", name.Kind, name.Revision, err)
+	}
+	p := &page{Query: query, at: at, scan: scanLimit}
+	read := p.forward
+	if query.Backward {
+		read = p.backward
+	}
+	if err := read(ctx, found); err != nil {
+		return revisionlog.Page{}, fmt.Errorf("read %s log of revision %s: %w", name.Kind, name.Revision, err)
+	}
+	if p.at >= 0 {
+		p.Next = strconv.FormatInt(p.at, 10)
+	}
+	return p.Page, nil
+}
+
+// position reads where to begin; -1 is the end of the log, where reading backward begins.
+func position(query revisionlog.Query) (int64, error) {
+	if query.After == "" {
+		if query.Backward {
+			return -1, nil
+		}
+		return 0, nil
+	}
+	at, err := strconv.ParseInt(query.After, 10, 64)
+	if err != nil || at < 0 {
+		return 0, revisionlog.ErrPosition
+	}
+	return at, nil
+}
+
+// page is one that is being read.
+type page struct {
+	revisionlog.Query
+	revisionlog.Page
+	// begin and at are the beginning and the end of the line looked at last.
+	begin, at int64
+	// scan is how many lines may still be looked at; over says that the rest of the log is beyond the times that are asked for.
+	scan int
+	over bool
+}
+
+// full tells that no more lines are to be looked at.
+func (p *page) full() bool { return p.over || p.scan <= 0 || len(p.Lines) >= p.Limit }
+
+// look takes a line into the page if it is wanted.
+func (p *page) look(data []byte, end int64) {
+	p.begin, p.at = end-int64(len(data)), end
+	p.scan--
+	line := struct {
+		Timestamp time.Time
+		Level     revisionlog.Level
+		Message   string
+	}{}
+	if json.Unmarshal(data, &line) != nil {
+		return // a crash has cut it short
+	}
+	early := !p.From.IsZero() && line.Timestamp.Before(p.From)
+	late := !p.To.IsZero() && line.Timestamp.After(p.To)
+	p.over = (p.Backward && early) || (!p.Backward && late)
+	if !early && !late {
+		p.Lines = append(p.Lines, revisionlog.Line{
+			ID: strconv.FormatInt(end, 10), Timestamp: line.Timestamp, Level: line.Level, Message: line.Message,
+		})
+	}
+}
+
+// dropped stands for the lines that a log has no more, at its beginning. It has the time of the line that follows.
+func (p *page) dropped(beginning int64, next []byte) {
+	line := struct{ Timestamp time.Time }{}
+	if json.Unmarshal(next, &line) != nil {
+		return
+	}
+	text, err := json.Marshal(map[string]any{
+		"timestamp": line.Timestamp, "level": revisionlog.Warning,
+		"message": fmt.Sprintf("%d bytes of older output were dropped: a log keeps its last %d MB.", beginning, segmentCount*segmentSize>>20),
+	})
+	if err != nil {
+		panic("files: a note does not encode: " + err.Error())
+	}
+	p.look(text, beginning)
+}
+
+func (p *page) forward(ctx context.Context, found []segment) error {
+	for i, s := range found {
+		if i+1 < len(found) && found[i+1].start <= p.at {
+			continue
+		}
+		if err := p.forwardIn(ctx, s, i == 0 && p.at < s.start); err != nil {
+			return err
+		}
+		if p.full() {
+			info, err := os.Stat(found[len(found)-1].path)
+			p.More = err == nil && !p.over && p.at < found[len(found)-1].start+info.Size()
+			return err
+		}
+	}
+	return nil
+}
+
+// forwardIn looks at the lines of one file; noting says that those before it are missing.
+func (p *page) forwardIn(ctx context.Context, s segment, noting bool) error {
+	file, err := s.open()
+	if file == nil || err != nil {
+		return err
+	}
+	defer file.Close()
+	begin := max(p.at, s.start)
+	if _, err := file.Seek(begin-s.start, io.SeekStart); err != nil {
+		return err
+	}
+	for lines := bufio.NewReaderSize(file, blockSize); !p.full() && ctx.Err() == nil; {
+		data, err := lines.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			return nil // a line without its end is still being written
+		}
+		if err != nil {
+			return err
+		}
+		if noting {
+			noting = false
+			if p.dropped(s.start, data); p.full() {
+				return nil
+			}
+		}
+		begin += int64(len(data))
+		p.look(data, begin)
+	}
+	return ctx.Err()
+}
+
+func (p *page) backward(ctx context.Context, found []segment) error {
+	behind := p.at // the line that ends here was the last one
+	for i, s := range slices.Backward(found) {
+		if behind >= 0 && s.start >= behind {
+			continue
+		}
+		lines, err := s.linesBefore(behind)
+		if err != nil || lines == nil {
+			return err
+		}
+		first, err := p.backwardIn(ctx, lines, behind)
+		if err = errors.Join(err, lines.file.Close()); err != nil {
+			return err
+		}
+		if !p.full() && i == 0 && s.start > 0 {
+			p.dropped(s.start, first)
+		}
+		if p.full() {
+			oldest := found[0].start
+			p.More = !p.over && (p.begin > oldest || (oldest > 0 && p.at > oldest))
+			return nil
+		}
+	}
+	return nil
+}
+
+// backwardIn looks at the lines of one file and returns the last one, which is the file's first.
+func (p *page) backwardIn(ctx context.Context, lines *backwardLines, behind int64) (first []byte, err error) {
+	for !p.full() && ctx.Err() == nil {
+		data, end, err := lines.next()
+		if err != nil || data == nil {
+			return first, err
+		}
+		if first = data; end != behind {
+			p.look(data, end)
+		}
+	}
+	return first, ctx.Err()
+}
+
+// open returns nil for a file that was dropped meanwhile.
+func (s segment) open() (*os.File, error) {
+	file, err := os.Open(s.path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}
+
+// backwardLines reads the lines of a file from its end, block by block.
+type backwardLines struct {
+	file  *os.File
+	start int64
+	// rest is what was read and not returned yet; it begins at the file's offset from.
+	rest []byte
+	from int64
+}
+
+// linesBefore returns the whole lines of the file up to an offset of the log, or all when that is negative; nil when the file was dropped meanwhile.
+func (s segment) linesBefore(offset int64) (*backwardLines, error) {
+	file, err := s.open()
+	if file == nil || err != nil {
+		return nil, err
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	end := info.Size()
+	if offset >= 0 {
+		end = min(end, offset-s.start)
+	}
+	lines := &backwardLines{file: file, start: s.start, from: end}
+	if err := lines.cutTail(); err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return lines, nil
+}
+
+// cutTail drops what stands behind the last end of a line: it is still being written.
+func (l *backwardLines) cutTail() error {
+	for {
+		if i := bytes.LastIndexByte(l.rest, '\n'); i >= 0 || l.from == 0 {
+			l.rest = l.rest[:i+1]
+			return nil
+		}
+		l.rest = nil
+		if err := l.fill(); err != nil {
+			return err
+		}
+	}
+}
+
+// fill reads the block before what was read.
+func (l *backwardLines) fill() error {
+	size := min(blockSize, l.from)
+	block := make([]byte, size, int(size)+len(l.rest))
+	if _, err := l.file.ReadAt(block, l.from-size); err != nil {
+		return err
+	}
+	l.from -= size
+	l.rest = append(block, l.rest...)
+	return nil
+}
+
+// next returns a line and its end in the log; nil when there is none.
+func (l *backwardLines) next() (data []byte, end int64, err error) {
+	for {
+		if len(l.rest) > 0 {
+			if begin := bytes.LastIndexByte(l.rest[:len(l.rest)-1], '\n') + 1; begin > 0 || l.from == 0 {
+				data, end = l.rest[begin:], l.start+l.from+int64(len(l.rest))
+				l.rest = l.rest[:begin]
+				return data, end, nil
+			}
+		} else if l.from == 0 {
+			return nil, 0, nil
+		}
+		if err := l.fill(); err != nil {
+			return nil, 0, err
+		}
+	}
+}

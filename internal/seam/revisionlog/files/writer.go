@@ -1,0 +1,161 @@
+package files
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog"
+)
+
+const (
+	// lineLimit is where a line is cut.
+	lineLimit = 32 << 10
+	cutMark   = " (cut)"
+	// lastLines and lastBytes bound what Last returns.
+	lastLines = 40
+	lastBytes = 4 << 10
+)
+
+// Writer turns a stream of bytes into the lines of a log. All methods may be called concurrently.
+type Writer struct {
+	log     *appender
+	now     clock.Clock
+	secrets revisionlog.Secrets
+	release func() error
+
+	mu sync.Mutex
+	// partial is the line that has not ended, up to where it is certain to be cut; cut says that more of it was passed over.
+	partial []byte
+	cut     bool
+	last    []string
+	err     error
+	closed  bool
+}
+
+func newWriter(log *appender, now clock.Clock, values []string, release func() error) *Writer {
+	return &Writer{log: log, now: now, secrets: revisionlog.NewSecrets(values), release: release}
+}
+
+// Write takes any piece of output; a line is written when it ends. An error does not end the log: later lines are tried again, and
+// the first error is returned from then on.
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for rest := p; len(rest) > 0; {
+		line, after, ended := bytes.Cut(rest, []byte{'\n'})
+		w.extend(line)
+		if ended {
+			w.endLine()
+		}
+		rest = after
+	}
+	return len(p), w.err
+}
+
+// Note adds a line of the server's own.
+func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.write(level, w.clean([]byte(fmt.Sprintf(format, args...)), false))
+	return w.err
+}
+
+// Last returns the last lines that the program wrote, as they are in the log, bounded so that they fit into a message.
+func (w *Writer) Last() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return keepEnd(strings.Join(w.last, "\n"), lastBytes)
+}
+
+// Close ends the last line and returns the first error of the writer, if there was one.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed {
+		return w.err
+	}
+	w.closed = true
+	if len(w.partial) > 0 {
+		w.endLine()
+	}
+	w.err = errors.Join(w.err, w.release())
+	return w.err
+}
+
+// extend adds to the unfinished line. It keeps as much more than a line may have as the longest secret needs to be recognised.
+func (w *Writer) extend(piece []byte) {
+	room := lineLimit + w.secrets.Longest() - len(w.partial)
+	if len(piece) > room {
+		piece, w.cut = piece[:room], true
+	}
+	w.partial = append(w.partial, piece...)
+}
+
+func (w *Writer) endLine() {
+	message := w.clean(w.partial, w.cut)
+	w.partial, w.cut = w.partial[:0], false
+	w.last = append(w.last, keepEnd(message, lastBytes))
+	w.last = w.last[max(0, len(w.last)-lastLines):]
+	w.write(revisionlog.LevelOf(message), message)
+}
+
+// clean makes a message of a line: without secrets, valid UTF-8, not too long. Of a line that was cut the end is dropped too, as it may
+// be the beginning of a secret.
+func (w *Writer) clean(line []byte, cut bool) string {
+	message := w.secrets.Replace(strings.TrimSuffix(string(line), "\r"))
+	if cut {
+		message = message[:max(0, len(message)-w.secrets.Longest())]
+	}
+	message = strings.ToValidUTF8(message, string(utf8.RuneError))
+	if cut || len(message) > lineLimit {
+		return keepBeginning(message, lineLimit) + cutMark
+	}
+	return message
+}
+
+// write appends a line to the log and keeps the first error.
+func (w *Writer) write(level revisionlog.Level, message string) {
+	var line bytes.Buffer
+	encoder := json.NewEncoder(&line)
+	encoder.SetEscapeHTML(false)
+	err := encoder.Encode(struct {
+		Timestamp string            `json:"timestamp"`
+		Level     revisionlog.Level `json:"level"`
+		Message   string            `json:"message"`
+	}{clock.Format(w.now()), level, message})
+	if err == nil {
+		err = w.log.append(line.Bytes())
+	}
+	if w.err == nil {
+		w.err = err
+	}
+}
+
+// keepBeginning cuts s to at most n bytes between two characters.
+func keepBeginning(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// keepEnd keeps at most the last n bytes of s, from the beginning of a character on.
+func keepEnd(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	s = s[len(s)-n:]
+	for len(s) > 0 && !utf8.RuneStart(s[0]) {
+		s = s[1:]
+	}
+	return s
+}

@@ -1,0 +1,136 @@
+package envelope
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/seam/secret"
+)
+
+// version is the first byte of every sealed text: version, key id, nonce, ciphertext with its tag.
+const (
+	version    = 1
+	headerSize = 1 + keyIDSize
+)
+
+// ErrUnknownKey is wrapped by Open's error for a text that none of the keyring's keys has sealed.
+var ErrUnknownKey = errors.New("it was sealed with another key")
+
+// Keyring seals, opens and fingerprints with one key or several.
+type Keyring struct {
+	keys []*key // the oldest first
+}
+
+var (
+	_ secret.Sealer = (*Keyring)(nil)
+	_ secret.Hasher = (*Keyring)(nil)
+)
+
+// NewRoot returns fresh key material.
+func NewRoot() []byte {
+	root := make([]byte, RootSize)
+	rand.Read(root) // it never returns an error: the program ends when the system has no randomness
+	return root
+}
+
+// NewKeyring returns the keyring of some key material, the oldest first: the last seals, all open, the first fingerprints.
+func NewKeyring(roots ...[]byte) (*Keyring, error) {
+	if len(roots) == 0 {
+		return nil, errors.New("a keyring needs a key")
+	}
+	r := &Keyring{}
+	for _, root := range roots {
+		k, err := newKey(root)
+		if err != nil {
+			return nil, err
+		}
+		if r.find(k.id[:]) != nil {
+			return nil, errors.New("two keys of a keyring have the same id")
+		}
+		r.keys = append(r.keys, k)
+	}
+	return r, nil
+}
+
+// Seal encrypts plain and binds it to bound.
+func (r *Keyring) Seal(_ context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
+	k := r.newest()
+	sealed := k.header()
+	return k.aead.Seal(sealed, nil, plain, additionalData(sealed, bound)), nil
+}
+
+// Open decrypts what Seal returned for the same bound.
+func (r *Keyring) Open(_ context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
+	if len(sealed) < headerSize {
+		return nil, errors.New("open secret: it is cut short")
+	}
+	header, text := sealed[:headerSize], sealed[headerSize:]
+	if header[0] != version {
+		return nil, fmt.Errorf("open secret: unknown version %d", header[0])
+	}
+	k := r.find(header[1:])
+	if k == nil {
+		return nil, fmt.Errorf("open secret: %w", ErrUnknownKey)
+	}
+	plain, err := k.aead.Open(nil, nil, text, additionalData(header, bound))
+	if err != nil {
+		return nil, fmt.Errorf("open secret: it was changed, or belongs to another resource: %w", err)
+	}
+	return plain, nil
+}
+
+func (r *Keyring) newest() *key { return r.keys[len(r.keys)-1] }
+
+func (k *key) header() []byte { return append([]byte{version}, k.id[:]...) }
+
+// KeyID names the newest key. It tells nothing of the key.
+func (r *Keyring) KeyID() string { return hex.EncodeToString(r.newest().id[:]) }
+
+// Older returns how the texts begin that each key but the newest has sealed.
+func (r *Keyring) Older() [][]byte {
+	headers := make([][]byte, 0, len(r.keys)-1)
+	for _, k := range r.keys[:len(r.keys)-1] {
+		headers = append(headers, k.header())
+	}
+	return headers
+}
+
+func (r *Keyring) find(id []byte) *key {
+	for _, k := range r.keys {
+		if bytes.Equal(k.id[:], id) {
+			return k
+		}
+	}
+	return nil
+}
+
+// additionalData encodes what a text is bound to. Each part is preceded by its length, so no two bounds have the same encoding.
+func additionalData(header []byte, bound secret.Bound) []byte {
+	data := bytes.Clone(header)
+	for _, part := range []string{bound.Workspace, bound.Resource} {
+		data = binary.BigEndian.AppendUint64(data, uint64(len(part)))
+		data = append(data, part...)
+	}
+	return data
+}
+
+// MAC returns the HMAC-SHA-256 of data under the first key for the purpose. A keyring that got another key gives the same fingerprints.
+func (r *Keyring) MAC(purpose string, data []byte) []byte { return r.keys[0].mac(purpose, data) }
+
+// MACs returns the HMAC-SHA-256 of data under each key for the purpose, that of the newest first.
+func (r *Keyring) MACs(purpose string, data []byte) [][]byte {
+	macs := make([][]byte, 0, len(r.keys))
+	for _, k := range slices.Backward(r.keys) {
+		macs = append(macs, k.mac(purpose, data))
+	}
+	return macs
+}
+
+// Len returns how many keys there are.
+func (r *Keyring) Len() int { return len(r.keys) }

@@ -1,0 +1,180 @@
+package keyfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/seam/secret/envelope"
+)
+
+// mostKeys is how many keys a file may hold.
+const mostKeys = 1000
+
+// Load returns the keys in the file at path, which it creates with one when there is none. A file that others than its owner may read is
+// refused, and so is one of the wrong size: a key made anew in its place would make every sealed secret unreadable.
+func Load(path string) (*Key, error) {
+	keyring, err := open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		if err = create(path); err == nil {
+			keyring, err = open(path)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("load key file: %w", err)
+	}
+	k := &Key{path: path}
+	k.keyring.Store(keyring)
+	return k, nil
+}
+
+// Rotate adds a key to the file at path, which seals from then on, and returns how many there are now. All at once or not at all; of several that are called
+// together each adds one.
+func Rotate(path string) (count int, err error) {
+	err = change(path, func(roots [][]byte) ([][]byte, error) {
+		if len(roots) == mostKeys {
+			return nil, fmt.Errorf("%s holds %d keys already", path, mostKeys)
+		}
+		count = len(roots) + 1
+		return append(roots, envelope.NewRoot()), nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("rotate key file: %w", err)
+	}
+	return count, nil
+}
+
+// ErrRotated is wrapped by Retire's error when there is a newer key than the one that was to stay.
+var ErrRotated = errors.New("a newer key was made meanwhile")
+
+// Retire takes every key but the newest from the file at path, which must be the one of that id, and returns how many went. The processes that use the file must have ended:
+// the newest key makes the fingerprints of the first from then on.
+func Retire(path, id string) (gone int, err error) {
+	err = change(path, func(roots [][]byte) ([][]byte, error) {
+		last := roots[len(roots)-1:]
+		keyring, err := envelope.NewKeyring(last...)
+		if err != nil {
+			return nil, err
+		}
+		if keyring.KeyID() != id {
+			return nil, ErrRotated
+		}
+		gone = len(roots) - 1
+		return last, nil
+	})
+	if err != nil {
+		return 0, fmt.Errorf("retire keys of key file: %w", err)
+	}
+	return gone, nil
+}
+
+// change replaces the keys in the file, all at once or not at all.
+func change(path string, decide func(roots [][]byte) ([][]byte, error)) (err error) {
+	// The directory is locked, as the file is replaced.
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, dir.Close()) }()
+	if err := syscall.Flock(int(dir.Fd()), syscall.LOCK_EX); err != nil {
+		return err
+	}
+	roots, err := read(path)
+	if err != nil {
+		return err
+	}
+	if roots, err = decide(roots); err != nil {
+		return err
+	}
+	temp, err := write(path, slices.Concat(roots...))
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	return dir.Sync()
+}
+
+func open(path string) (*envelope.Keyring, error) {
+	roots, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	return envelope.NewKeyring(roots...)
+}
+
+func read(path string) ([][]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	roots, err := readKeys(file)
+	return roots, errors.Join(err, file.Close())
+}
+
+func readKeys(file *os.File) ([][]byte, error) {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("%s is not a regular file", file.Name())
+	}
+	if mode := info.Mode().Perm(); mode&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %04o: others than its owner may use it; set it to 0600", file.Name(), mode)
+	}
+	text, err := io.ReadAll(io.LimitReader(file, mostKeys*envelope.RootSize+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(text) == 0 || len(text)%envelope.RootSize != 0 {
+		return nil, fmt.Errorf("%s does not hold keys of %d bytes", file.Name(), envelope.RootSize)
+	}
+	return slices.Collect(slices.Chunk(text, envelope.RootSize)), nil
+}
+
+// create writes a file with a new key. It appears under its name whole and on disk, or not at all; when another server created one
+// meanwhile, that one is the key.
+func create(path string) error {
+	dir := filepath.Dir(path)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	temp, err := write(path, envelope.NewRoot())
+	if err != nil {
+		return err
+	}
+	err = os.Link(temp, path) // unlike a rename, a link never replaces a file
+	if errors.Is(err, os.ErrExist) {
+		err = nil
+	}
+	return errors.Join(err, os.Remove(temp), syncDir(dir))
+}
+
+// write writes a file beside the one at path, which only its owner may read, and returns its name.
+func write(path string, text []byte) (string, error) {
+	// CreateTemp opens with O_EXCL and mode 0600.
+	temp, err := os.CreateTemp(filepath.Dir(path), ".key-*")
+	if err != nil {
+		return "", err
+	}
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err != nil {
+		return "", errors.Join(err, os.Remove(temp.Name()))
+	}
+	return temp.Name(), nil
+}
+
+// syncDir makes the names in a directory durable.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,141 @@
+package kms
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/kms"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/secret/envelope"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Client is what is used of a *kms.Client.
+type Client interface {
+	GenerateDataKey(ctx context.Context, in *kms.GenerateDataKeyInput, opts ...func(*kms.Options)) (*kms.GenerateDataKeyOutput, error)
+	Decrypt(ctx context.Context, in *kms.DecryptInput, opts ...func(*kms.Options)) (*kms.DecryptOutput, error)
+}
+
+// Config says which KMS key wraps, and where the wrapped data keys lie.
+type Config struct {
+	Client Client
+	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, whatever stands in the table.
+	KeyID string
+	Table table.Table
+	// Context is the encryption context, which must name the installation: the table, or the stack. It shows in KMS's audit log.
+	Context map[string]string
+	// Now is the clock; the default is the machine's.
+	Now clock.Clock
+}
+
+// refreshInterval is how often Refresh looks for other keys, at most.
+const refreshInterval = 10 * time.Second
+
+// Key seals, opens and fingerprints.
+type Key struct {
+	cfg     Config
+	keyring atomic.Pointer[envelope.Keyring]
+	// reload makes those wait who would read the keys while another does.
+	reload sync.Mutex
+	// asked is when Refresh last looked for other keys.
+	asked time.Time
+}
+
+var (
+	_ secret.Sealer = (*Key)(nil)
+	_ secret.Hasher = (*Key)(nil)
+)
+
+// Open reads the data keys and has them unwrapped. If there are none yet, it makes the first.
+func Open(ctx context.Context, cfg Config) (*Key, error) {
+	k := &Key{cfg: cfg}
+	if k.cfg.Now == nil {
+		k.cfg.Now = clock.System
+	}
+	if err := k.load(ctx); err != nil {
+		return nil, fmt.Errorf("open data keys: %w", err)
+	}
+	return k, nil
+}
+
+// Seal encrypts plain and binds it to bound.
+func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
+	return k.keyring.Load().Seal(ctx, bound, plain)
+}
+
+// Open decrypts what Seal returned for the same bound.
+func (k *Key) Open(ctx context.Context, bound secret.Bound, sealed []byte) ([]byte, error) {
+	known := k.keyring.Load()
+	plain, err := known.Open(ctx, bound, sealed)
+	if !errors.Is(err, envelope.ErrUnknownKey) {
+		return plain, err
+	}
+	if reloadErr := k.loadAfter(ctx, known); reloadErr != nil {
+		return nil, errors.Join(err, fmt.Errorf("read the data keys anew: %w", reloadErr))
+	}
+	return k.keyring.Load().Open(ctx, bound, sealed)
+}
+
+// MAC returns the 32 byte fingerprint of data under the first data key.
+func (k *Key) MAC(purpose string, data []byte) []byte { return k.keyring.Load().MAC(purpose, data) }
+
+// MACs returns the fingerprints of data under each data key, that of the newest first.
+func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load().MACs(purpose, data) }
+
+// KeyID names the newest data key.
+func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
+
+// Refresh looks for data keys that came after this process started, and tells whether there are any. Who cannot find something by its fingerprint
+// calls it: it may have been stored under such a key. As strangers can cause that, it looks every ten seconds at most, and asks KMS only when there is
+// another key.
+func (k *Key) Refresh(ctx context.Context) (bool, error) {
+	known := k.keyring.Load()
+	k.reload.Lock()
+	defer k.reload.Unlock()
+	if k.keyring.Load() != known {
+		return true, nil
+	}
+	now := k.cfg.Now()
+	if !k.asked.IsZero() && now.Sub(k.asked) < refreshInterval {
+		return false, nil
+	}
+	items, err := table.AllItems(ctx, k.cfg.Table, keys.DataKeys())
+	if err != nil {
+		return false, err
+	}
+	k.asked = now
+	if len(items) <= known.Len() {
+		return false, nil
+	}
+	return true, k.load(ctx)
+}
+
+// loadAfter reads the keys anew, unless another did that since the caller looked.
+func (k *Key) loadAfter(ctx context.Context, known *envelope.Keyring) error {
+	k.reload.Lock()
+	defer k.reload.Unlock()
+	if k.keyring.Load() != known {
+		return nil
+	}
+	return k.load(ctx)
+}
+
+func (k *Key) load(ctx context.Context) error {
+	roots, err := k.cfg.roots(ctx)
+	if err != nil {
+		return err
+	}
+	keyring, err := envelope.NewKeyring(roots...)
+	if err != nil {
+		return err
+	}
+	k.keyring.Store(keyring)
+	return nil
+}

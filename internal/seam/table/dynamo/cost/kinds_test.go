@@ -1,0 +1,158 @@
+//go:build cost
+
+package cost_test
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// compact writes "3 x" for what comes three times in a row.
+func compact(list []string) []string {
+	var short []string
+	for len(list) > 0 {
+		n := slices.IndexFunc(list, func(s string) bool { return s != list[0] })
+		if n < 0 {
+			n = len(list)
+		}
+		if n > 1 {
+			short = append(short, fmt.Sprintf("%d x %s", n, list[0]))
+		} else {
+			short = append(short, list[0])
+		}
+		list = list[n:]
+	}
+	return short
+}
+
+// x stands in a key for what differs from one item to the next.
+const x = "*"
+
+// noun is what an item is called, and its key. Of nouns that a query can mean, the first is named.
+type noun struct {
+	name string
+	key  table.Key
+}
+
+var nouns = []noun{
+	{"workspace", keys.Workspace(x)},
+	{"workspace's name", keys.WorkspaceName(x)},
+	{"member", keys.Member(x, x)},
+	{"API key", keys.APIKey(x)},
+	{"API key's record", keys.APIKeyRecord(x, x)},
+	{"trust rule", keys.TrustRule(x, x)},
+	{"audit entry", keys.AuditEntry(x, x)},
+	{"answer", keys.Answer(x, x)},
+	{"data key", keys.DataKey(1)},
+	{"deployment", keys.Deployment(x, x)},
+	{"revision", keys.Revision(x, x, x)},
+	{"push watch", keys.PushWatch(x, x)},
+	{"name", keys.DeploymentName(x, x)},
+	{"project", keys.TracingProject(x, x)},
+	{"deployments", keys.DeploymentListEntry(x, x)},
+	{"free deployments", keys.FreeDeploymentEntry(x, x)},
+	{"build", keys.Build(x)},
+	{"releases", keys.ReleaseEntry(x)},
+	{"rollouts", keys.RolloutEntry(x, time.Time{})},
+	{"deployment's events", keys.DeploymentEvent(x, x, x)},
+	{"workspace's events", keys.EventEntry(x, x, x)},
+	{"auth provider", keys.AuthProvider(x, x)},
+	{"auth request", keys.AuthRequest(x, x)},
+	{"auth token", keys.AuthToken(x, x, x)},
+	{"auth default", keys.AuthDefault(x, x, x, x)},
+	{"auth event", keys.AuthEvent(x, x, x)},
+	{"auth connection", keys.AuthConnection(x, x, x)},
+	{"token's connections", keys.AuthConnectionListEntry(x, x, x)},
+	{"provider's tokens", keys.AuthTokenListEntry(x, x, x, x)},
+	{"secret", keys.WorkspaceSecret(x, x)},
+	{"secret's use", keys.SecretUse(x, x, x)},
+	{"deployment's uses of secrets", keys.SecretUseEntry(x, x, x)},
+	{"GitHub integration", keys.GitHubIntegration(x, x)},
+	{"git credential", keys.GitCredential(x, x)},
+	{"integration's use", keys.IntegrationUse(x, x, x)},
+	{"install request", keys.InstallRequest(x, x)},
+	{"installation's binding", keys.InstallationBinding(x, 7)},
+	{"installation's workspaces", keys.InstallationBindingEntry(x, 7)},
+	{"push watches", keys.PushWatchEntry(x, x, x, x)},
+	{"push delivery", keys.PushDelivery(x, x, x)},
+	{"repository's names", keys.RepositoryNames(x, 7)},
+	{"listener", keys.Listener(x, x)},
+	{"listener's name", keys.ListenerName(x, x, x)},
+	{"listener's use", keys.ListenerUse(x, x, x, x)},
+	{"listener's bell", keys.ListenerBell(x, x)},
+	{"listener's task", keys.ListenerTask(x, x, x)},
+	{"count of crons", keys.CronCount(x, x)},
+	{"count of assistants", keys.AssistantCount(x, x)},
+	{"release's allowance", keys.ListenerOutput(x, x, x)},
+	{"listener's release", keys.ListenerRelease(x, x, x)},
+	{"listener's releases", keys.ListenerReleaseEntry(x, x, x)},
+	{"webhook", keys.Webhook(x, x)},
+	{"webhook count", keys.WebhookCount(x)},
+	{"webhook delivery", keys.WebhookDelivery(x, x, x)},
+	{"due deliveries", keys.DueDeliveryEntry(x, time.Time{})},
+	{"assistant", keys.Assistant(x, x, x)},
+	{"assistant's version", keys.AssistantVersion(x, x, x, 7)},
+	{"thread", keys.Thread(x, x, x)},
+	{"run", keys.Run(x, x, x, x)},
+	{"run's request", keys.RunRequest(x, x, x, x)},
+	{"events", keys.Event(x, x, x, 7)},
+	{"checkpoint", keys.Checkpoint(x, x, x, 7)},
+	{"amended checkpoint", keys.AmendedCheckpoint(x, x, x, x)},
+	{"checkpoint's name", keys.CheckpointName(x, x, x, x)},
+	{"frame", keys.Frame(x, x, x, 7)},
+	{"kept frame", keys.KeptFrame(x, x, x, x, 7)},
+	{"frame since", keys.FrameSince(x, x, x, 7, 7)},
+	{"time to live", keys.ThreadTTL(x, x, x)},
+	{"busy threads", keys.BusyThread(x, x, x)},
+	{"threads", keys.ThreadListEntry(x, x, x, time.Time{})},
+	{"due threads", keys.DueThread(x, time.Time{})},
+	{"store item", keys.StoreItem(x, x, []string{x}, x)},
+	{"store namespace", keys.StoreNamespace(x, x, []string{x})},
+	{"store namespaces", keys.StoreNamespaceEntry(x, x, []string{x})},
+	{"cron", keys.Cron(x, x, x)},
+	{"due crons", keys.DueCron(x, time.Time{})},
+	{"leases", keys.Lease(x, time.Time{})},
+}
+
+// anything matches a part of a key that says which item it is: a shard, a number, a digest or a time, or what x was made into.
+var anything = regexp.MustCompile(`^([0-9]+|[0-9a-f]{32,}|[0-9]{4}-.*|(%2A|\*)/?)$`)
+
+// unknown begins what kindOf says of a key that it does not know.
+const unknown = "unknown "
+
+// kindOf names what is under a key. Of a query, the sort key is what those that it finds begin with.
+func kindOf(pk, sk string) string {
+	switch { // what package dynamo keeps for itself
+	case strings.HasPrefix(pk, "BODY-CLAIMS#"):
+		return "body claim"
+	case strings.Contains(pk, "#BODY#"):
+		return "body"
+	}
+	for _, n := range nouns {
+		if alikeParts(n.key.PK, pk, false) && alikeParts(n.key.SK, sk, true) {
+			return n.name
+		}
+	}
+	return unknown + pk + " " + sk
+}
+
+// alikeParts tells whether a text is one that a pattern stands for, or begins like one.
+func alikeParts(pattern, text string, begins bool) bool {
+	parts, these := strings.Split(pattern, "#"), strings.Split(text, "#")
+	if len(these) > len(parts) || !begins && len(these) < len(parts) {
+		return false
+	}
+	for i, part := range these {
+		begun := begins && i == len(these)-1 && strings.HasPrefix(parts[i], part)
+		if !anything.MatchString(parts[i]) && part != parts[i] && !begun {
+			return false
+		}
+	}
+	return true
+}

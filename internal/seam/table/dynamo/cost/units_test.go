@@ -1,0 +1,123 @@
+//go:build cost
+
+package cost_test
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// item is an item as the wire has it: values by name, each an object with its type for a name.
+type item map[string]map[string]any
+
+// images are the items that a transaction touches, by key; absent ones are not in it.
+type images map[string]item
+
+func imageKey(of map[string]text) string { return of["pk"].S + "\x00" + of["sk"].S }
+
+// look reads items beside the meter, to see how large they are.
+func (m *meter) look(r *http.Request, name string, keys []map[string]text) (images, error) {
+	asked, err := json.Marshal(map[string]any{"RequestItems": map[string]any{name: map[string]any{"Keys": keys, "ConsistentRead": true}}})
+	if err != nil {
+		return nil, err
+	}
+	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, local.endpoint, bytes.NewReader(asked))
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Authorization", r.Header.Get("Authorization"))
+	request.Header.Set("X-Amz-Date", r.Header.Get("X-Amz-Date"))
+	request.Header.Set("Content-Type", "application/x-amz-json-1.0")
+	request.Header.Set("X-Amz-Target", "DynamoDB_20120810.BatchGetItem")
+	answer, err := local.transport.RoundTrip(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, err
+	}
+	var said struct{ Responses map[string][]item }
+	if err := json.Unmarshal(body, &said); err != nil || answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("look at items: status %d: %s: %w", answer.StatusCode, body, err)
+	}
+	found := images{}
+	for _, one := range said.Responses[name] {
+		found[one.text("pk")+"\x00"+one.text("sk")] = one
+	}
+	return found, nil
+}
+
+func (i item) text(name string) string {
+	text, _ := i[name]["S"].(string)
+	return text
+}
+
+// size is how large DynamoDB takes an item for.
+func (i item) size() int {
+	n := 0
+	for name, value := range i {
+		n += len(name) + sizeOf(value)
+	}
+	return n
+}
+
+func sizeOf(value map[string]any) int {
+	for kind, v := range value {
+		switch v := v.(type) {
+		case string:
+			switch kind {
+			case "B":
+				return base64.StdEncoding.DecodedLen(len(v)) - strings.Count(v, "=")
+			case "N":
+				return (len(strings.Trim(v, "-.0"))+1)/2 + 1
+			}
+			return len(v)
+		case map[string]any:
+			n := 3
+			for name, member := range v {
+				n += 1 + len(name) + sizeOf(member.(map[string]any))
+			}
+			return n
+		case []any:
+			n := 3
+			for _, member := range v {
+				n += 1 + sizeOf(member.(map[string]any))
+			}
+			return n
+		}
+	}
+	return 1 // a truth value, or none
+}
+
+// kilobytes are the units of a write; what is not there counts as one.
+func kilobytes(i item) float64 { return float64(max(1, (i.size()+1023)/1024)) }
+
+// transacted is what a write of a transaction costs, by the images before and after it: two units for each KB of the larger one. An index is written
+// afterwards and for one unit each, two when its key moves.
+func transacted(before, after item) units {
+	u := units{write: 2 * max(kilobytes(before), kilobytes(after))}
+	for _, index := range []table.Index{table.ByList, table.ByDue} {
+		pk, sk := string(index)+"_pk", string(index)+"_sk"
+		was, is := before[pk] != nil, after[pk] != nil
+		switch {
+		case was && is && before.text(pk) == after.text(pk) && before.text(sk) == after.text(sk):
+			u.index += max(kilobytes(before), kilobytes(after))
+		case was && is:
+			u.index += kilobytes(before) + kilobytes(after)
+		case was:
+			u.index += kilobytes(before)
+		case is:
+			u.index += kilobytes(after)
+		}
+	}
+	return u
+}

@@ -1,0 +1,58 @@
+package dynamo
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Table is a table.Table in a DynamoDB table. Make one with Open.
+type Table struct {
+	client   *dynamodb.Client
+	name     string
+	now      clock.Clock
+	log      *slog.Logger
+	watchers *table.Watchers
+
+	polls    sync.WaitGroup
+	open     context.Context
+	endPolls context.CancelFunc
+}
+
+var _ table.Table = (*Table)(nil)
+
+// Option changes how a table is opened.
+type Option func(*Table)
+
+// WithClock sets the clock that decides which items have expired; the default is the machine's.
+func WithClock(now clock.Clock) Option { return func(t *Table) { t.now = now } }
+
+// WithLogger sets where trouble is reported that no caller waits for (polling, deleting replaced bodies); the default is slog's.
+func WithLogger(log *slog.Logger) Option { return func(t *Table) { t.log = log } }
+
+// Open returns the table of that name. It sends nothing; a table that does not exist shows with the first call.
+func Open(cfg aws.Config, name string, opts ...Option) *Table {
+	t := &Table{client: newClient(cfg), name: name, now: clock.System, log: slog.Default()}
+	for _, opt := range opts {
+		opt(t)
+	}
+	t.watchers = table.NewWatchers(t.startPoll)
+	t.open, t.endPolls = context.WithCancel(context.Background())
+	return t
+}
+
+// Close ends the polling for watchers, which are woken by transactions of this process only from then on.
+func (t *Table) Close() error {
+	t.endPolls()
+	t.polls.Wait()
+	return nil
+}
+
+// seconds is the time to which expiry is compared.
+func (t *Table) seconds() int64 { return t.now().Unix() }

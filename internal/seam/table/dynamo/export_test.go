@@ -1,0 +1,87 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// CreateWithoutTTL makes the table without its time to live.
+func CreateWithoutTTL(ctx context.Context, t *Table) error {
+	_, err := t.client.CreateTable(ctx, Schema(t.name))
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
+		return nil
+	}
+	return err
+}
+
+// Sizes of bodies.
+const (
+	InlineBody = inlineBody
+	ChunkSize  = chunkSize
+)
+
+// Delay is how long to wait after an attempt.
+var Delay = delay
+
+// Expressions are what DynamoDB is told of one write that is decided at a time in Unix seconds, with each placeholder replaced by what it
+// stands for.
+func Expressions(w table.Write, now int64) (condition, update string) {
+	e := newExpression(now)
+	prepared := newWrite(w)
+	condition = aws.ToString(e.guarded(&prepared))
+	if u, ok := w.(table.Update); ok {
+		update = e.update(u, prepared.ref, "TX")
+	}
+	return e.resolve(condition), e.resolve(update)
+}
+
+// KeyCondition is what DynamoDB is told of a query.
+func KeyCondition(q table.Query) string {
+	e := newExpression(0)
+	return e.resolve(e.keyCondition(q))
+}
+
+var placeholder = regexp.MustCompile(`[#:][0-9]+`)
+
+func (e *expression) resolve(text string) string {
+	return placeholder.ReplaceAllStringFunc(text, func(short string) string {
+		if name, ok := e.names[short]; ok {
+			return name
+		}
+		switch value := e.values[short].(type) {
+		case *types.AttributeValueMemberS:
+			return strconv.Quote(value.Value)
+		case *types.AttributeValueMemberN:
+			return value.Value
+		case *types.AttributeValueMemberBOOL:
+			return strconv.FormatBool(value.Value)
+		case *types.AttributeValueMemberB:
+			return fmt.Sprintf("%d bytes", len(value.Value))
+		}
+		return "?"
+	})
+}
+
+// Name is the table's name in DynamoDB.
+func (t *Table) Name() string { return t.name }
+
+// NewClaimKey is the key of a new claim.
+func NewClaimKey(now time.Time) table.Key { return newClaim(now).key }
+
+// ClaimPartitions are where Sweep looks.
+func ClaimPartitions() []string {
+	var partitions []string
+	for _, shard := range claimShards {
+		partitions = append(partitions, claimPartition+string(shard))
+	}
+	return partitions
+}

@@ -1,0 +1,217 @@
+package dynamo
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// maxIn is how many operands DynamoDB's IN takes.
+const maxIn = 100
+
+// expression collects what the placeholders in one write's expressions stand for. Every name is a placeholder, because the list of
+// words that DynamoDB reserves is long and grows.
+type expression struct {
+	names  map[string]string // by placeholder
+	short  map[string]string // by name
+	values stored
+	now    string
+	time   int64
+}
+
+// newExpression starts the expressions of a write that is decided at a time in Unix seconds.
+func newExpression(now int64) *expression {
+	return &expression{names: map[string]string{}, short: map[string]string{}, values: stored{}, time: now}
+}
+
+func (e *expression) name(name string) string {
+	if short, ok := e.short[name]; ok {
+		return short
+	}
+	short := "#" + strconv.Itoa(len(e.names))
+	e.names[short], e.short[name] = name, short
+	return short
+}
+
+// attr is the path of one of the seam's attributes.
+func (e *expression) attr(name string) string { return e.name(nameAttrs) + "." + e.name(name) }
+
+func (e *expression) value(value types.AttributeValue) string {
+	short := ":" + strconv.Itoa(len(e.values))
+	e.values[short] = value
+	return short
+}
+
+// placeholderNames and placeholderValues are nil when there are none, as DynamoDB refuses empty maps.
+func (e *expression) placeholderNames() map[string]string {
+	if len(e.names) == 0 {
+		return nil
+	}
+	return e.names
+}
+
+func (e *expression) placeholderValues() stored {
+	if len(e.values) == 0 {
+		return nil
+	}
+	return e.values
+}
+
+// conjunction joins terms, the same one only once; nil when there are none.
+func conjunction(terms []string) *string {
+	var once []string
+	for _, term := range terms {
+		if !slices.Contains(once, term) {
+			once = append(once, term)
+		}
+	}
+	if len(once) == 0 {
+		return nil
+	}
+	joined := strings.Join(once, " AND ")
+	return &joined
+}
+
+// alive holds when there is an item and it has not expired.
+func (e *expression) alive() string {
+	if e.now == "" {
+		e.now = e.value(number(e.time))
+	}
+	return fmt.Sprintf("(attribute_exists(%[1]s) AND (attribute_not_exists(%[2]s) OR %[2]s > %[3]s))",
+		e.name(namePK), e.name(nameExpires), e.now)
+}
+
+// condition returns the terms of a condition, to be joined by AND.
+func (e *expression) condition(cond table.Cond) []string {
+	var terms []string
+	for _, term := range cond.Terms() {
+		switch term.Op {
+		case table.OpAbsent:
+			terms = append(terms, "NOT "+e.alive())
+		case table.OpPresent:
+			terms = append(terms, e.alive())
+		case table.OpIn:
+			terms = append(terms, e.alive(), e.in(e.attr(term.Attr), term.Values))
+		}
+	}
+	return terms
+}
+
+// in holds when the attribute is equal to one of the values.
+func (e *expression) in(path string, values []any) string {
+	var lists []string
+	for _, alike := range byType(values) {
+		for some := range slices.Chunk(alike, maxIn) {
+			var operands []string
+			for _, value := range some {
+				operands = append(operands, e.value(scalar(value)))
+			}
+			lists = append(lists, path+" IN ("+strings.Join(operands, ", ")+")")
+		}
+	}
+	switch len(lists) {
+	case 0:
+		return "attribute_exists(" + path + ") AND attribute_not_exists(" + path + ")" // never
+	case 1:
+		return lists[0]
+	}
+	return "(" + strings.Join(lists, " OR ") + ")"
+}
+
+// byType groups values, as IN wants operands of one type.
+func byType(values []any) [][]any {
+	var texts, numbers, booleans []any
+	for _, value := range values {
+		switch value.(type) {
+		case string:
+			texts = append(texts, value)
+		case int64:
+			numbers = append(numbers, value)
+		default:
+			booleans = append(booleans, value)
+		}
+	}
+	return [][]any{texts, numbers, booleans}
+}
+
+// summable holds when n can be added to the attribute: it is absent, or an integer whose sum with n fits 64 bits. DynamoDB itself
+// counts on to 38 digits.
+func (e *expression) summable(path string, n int64) string {
+	low, high := int64(math.MinInt64), int64(math.MaxInt64)
+	if n > 0 {
+		high -= n
+	} else {
+		low -= n
+	}
+	return fmt.Sprintf("(attribute_not_exists(%[1]s) OR %[1]s BETWEEN %[2]s AND %[3]s)", path, e.value(number(low)), e.value(number(high)))
+}
+
+// sums are the conditions of what an Update adds.
+func (e *expression) sums(u table.Update) []string {
+	var terms []string
+	for _, name := range slices.Sorted(maps.Keys(u.Add)) {
+		terms = append(terms, e.summable(e.attr(name), u.Add[name]))
+	}
+	return terms
+}
+
+// is holds when an attribute of the stored item has the text or number; a nil value means that it is absent.
+func (e *expression) is(name string, value types.AttributeValue) string {
+	if value == nil {
+		return "attribute_not_exists(" + e.name(name) + ")"
+	}
+	return e.name(name) + " = " + e.value(value)
+}
+
+// update returns the update expression of an Update whose body, when it has one, goes where ref says.
+func (e *expression) update(u table.Update, ref bodyRef, tx string) string {
+	set := []string{e.name(nameTx) + " = " + e.value(text(tx))}
+	var remove []string
+	for _, name := range slices.Sorted(maps.Keys(u.Set)) {
+		set = append(set, e.attr(name)+" = "+e.value(scalar(u.Set[name])))
+	}
+	for _, name := range slices.Sorted(maps.Keys(u.Add)) {
+		path := e.attr(name)
+		set = append(set, fmt.Sprintf("%[1]s = if_not_exists(%[1]s, %[2]s) + %[3]s", path, e.value(number(0)), e.value(number(u.Add[name]))))
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(u.Unset))) {
+		remove = append(remove, e.attr(name))
+	}
+	for _, index := range indexes {
+		key, named := u.Index[index]
+		pk, sk := indexNames(index)
+		switch {
+		case named && key == table.Key{}:
+			remove = append(remove, e.name(pk), e.name(sk))
+		case named:
+			set = append(set, e.name(pk)+" = "+e.value(text(key.PK)), e.name(sk)+" = "+e.value(text(key.SK)))
+		}
+	}
+	if u.Body != nil {
+		setBody, removeBody := e.body(u.Body, ref)
+		set, remove = append(set, setBody...), append(remove, removeBody...)
+	}
+	if len(remove) == 0 {
+		return "SET " + strings.Join(set, ", ")
+	}
+	return "SET " + strings.Join(set, ", ") + " REMOVE " + strings.Join(remove, ", ")
+}
+
+// body returns the parts of an update expression that replace the body, wherever the one before was.
+func (e *expression) body(body []byte, ref bodyRef) (set, remove []string) {
+	inline, id, chunks := e.name(nameBody), e.name(nameBodyID), e.name(nameChunks)
+	switch {
+	case ref.id != "":
+		return []string{id + " = " + e.value(text(ref.id)), chunks + " = " + e.value(number(int64(ref.chunks)))}, []string{inline}
+	case len(body) > 0:
+		return []string{inline + " = " + e.value(binary(body))}, []string{id, chunks}
+	}
+	return nil, []string{inline, id, chunks}
+}

@@ -1,0 +1,163 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Query returns a page of items. DynamoDB ends its pages at 1 MB and counts expired items; this one is full whenever there are
+// enough items.
+func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	page, err := t.query(ctx, query)
+	if err != nil {
+		return table.Page{}, fmt.Errorf("query items: %w", err)
+	}
+	return page, nil
+}
+
+func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error) {
+	if err := table.ValidateQuery(query); err != nil {
+		return table.Page{}, err
+	}
+	after, err := query.Place()
+	if err != nil {
+		return table.Page{}, err
+	}
+	if query.From != "" && query.To != "" && query.From > query.To {
+		return table.Page{}, nil // DynamoDB refuses such bounds
+	}
+	if query.Limit == 0 {
+		query.Limit = table.MaxLimit
+	}
+	return t.page(ctx, query, after)
+}
+
+// page reads the page behind a place.
+func (t *Table) page(ctx context.Context, query table.Query, after *table.Place) (page table.Page, err error) {
+	size := 0
+	// It takes a second round when items are deleted between the reading of their heads and of their bodies.
+	for {
+		heads, more, err := t.collect(ctx, query, after, query.Limit-len(page.Items))
+		if err != nil {
+			return table.Page{}, err
+		}
+		fit, held := within(query, heads, len(page.Items), size)
+		heads, more, size = heads[:fit], more || fit < len(heads), held
+		if len(heads) > 0 {
+			last := placeOf(heads[len(heads)-1].Item, query.Index)
+			after = &last
+		}
+		if err := t.complete(ctx, heads); err != nil {
+			return table.Page{}, err
+		}
+		for _, h := range heads {
+			if h != nil {
+				page.Items = append(page.Items, h.Item)
+			}
+		}
+		if !more {
+			return page, nil
+		}
+		if len(page.Items) > 0 && query.Full(len(page.Items), size) {
+			page.Cursor = query.CursorAfter(*after)
+			return page, nil
+		}
+	}
+}
+
+// within returns how many of the heads a page has room for beside so many items and bytes, and how many bytes it holds then.
+func within(query table.Query, heads []*head, items, size int) (fit, held int) {
+	for i, h := range heads {
+		if size += h.size(); query.Full(items+i+1, size) {
+			return i + 1, size
+		}
+	}
+	return len(heads), size
+}
+
+// collect reads up to so many heads behind a place, and whether there is another one behind those.
+func (t *Table) collect(ctx context.Context, query table.Query, after *table.Place, count int) (heads []*head, more bool, err error) {
+	input := t.queryInput(query)
+	if after != nil {
+		input.ExclusiveStartKey = startKey(query, *after)
+	}
+	now := t.seconds()
+	for {
+		input.Limit = aws.Int32(int32(count - len(heads) + 1))
+		out, err := t.client.Query(ctx, input)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, item := range out.Items {
+			h, err := decodeItem(item)
+			if err != nil {
+				return nil, false, err
+			}
+			if !h.alive(now) {
+				continue
+			}
+			if len(heads) == count {
+				return heads, true, nil
+			}
+			heads = append(heads, h)
+		}
+		if input.ExclusiveStartKey = out.LastEvaluatedKey; len(input.ExclusiveStartKey) == 0 {
+			return heads, false, nil
+		}
+	}
+}
+
+func (t *Table) queryInput(query table.Query) *dynamodb.QueryInput {
+	e := newExpression(0)
+	input := &dynamodb.QueryInput{
+		TableName:              &t.name,
+		KeyConditionExpression: aws.String(e.keyCondition(query)),
+		ScanIndexForward:       aws.Bool(!query.Reverse),
+	}
+	if query.Index == "" {
+		input.ConsistentRead = aws.Bool(true)
+	} else {
+		input.IndexName = aws.String(string(query.Index))
+	}
+	input.ExpressionAttributeNames, input.ExpressionAttributeValues = e.names, e.values
+	return input
+}
+
+// keyCondition selects a partition and a range in it.
+func (e *expression) keyCondition(query table.Query) string {
+	pkName, skName := keyNames(query.Index)
+	partition := e.name(pkName) + " = " + e.value(text(query.PK))
+	switch {
+	case query.Prefix != "":
+		return partition + " AND begins_with(" + e.name(skName) + ", " + e.value(text(query.Prefix)) + ")"
+	case query.From != "" && query.To != "":
+		return partition + " AND " + e.name(skName) + " BETWEEN " + e.value(text(query.From)) + " AND " + e.value(text(query.To))
+	case query.From != "":
+		return partition + " AND " + e.name(skName) + " >= " + e.value(text(query.From))
+	case query.To != "":
+		return partition + " AND " + e.name(skName) + " <= " + e.value(text(query.To))
+	}
+	return partition
+}
+
+func placeOf(item *table.Item, index table.Index) table.Place {
+	if index == "" {
+		return table.Place{Sort: item.Key.SK, Key: item.Key}
+	}
+	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
+}
+
+// startKey is the place as DynamoDB names it; there need not be an item any more.
+func startKey(query table.Query, place table.Place) stored {
+	key := storedKey(place.Key)
+	if query.Index != "" {
+		pk, sk := indexNames(query.Index)
+		key[pk], key[sk] = text(query.PK), text(place.Sort)
+	}
+	return key
+}

@@ -1,0 +1,177 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// maxBatchGet is how many items DynamoDB's BatchGetItem reads.
+const maxBatchGet = 100
+
+// errNoProgress ends a batch whose items DynamoDB has put off maxAttempts times in a row.
+var errNoProgress = errors.New("none of a batch was processed, many times in a row")
+
+// Get returns the item under the key, or table.ErrNotFound.
+func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	if err := table.ValidateKey(key); err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	h, err := t.head(ctx, key)
+	if err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	heads := []*head{h}
+	if err := t.complete(ctx, heads); err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	if heads[0] == nil {
+		return nil, table.ErrNotFound
+	}
+	return heads[0].Item, nil
+}
+
+// GetBatch returns the items in the order of their keys; each is as it was at some moment of the call.
+func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if err := table.ValidateKeys(keys); err != nil {
+		return nil, fmt.Errorf("get items: %w", err)
+	}
+	heads, err := t.heads(ctx, keys)
+	if err != nil {
+		return nil, fmt.Errorf("get items: %w", err)
+	}
+	if err := t.complete(ctx, heads); err != nil {
+		return nil, fmt.Errorf("get items: %w", err)
+	}
+	items := make([]*table.Item, len(heads))
+	for i, h := range heads {
+		if h != nil {
+			items[i] = h.Item
+		}
+	}
+	return items, nil
+}
+
+// head reads one item; nil when it is absent or has expired.
+func (t *Table) head(ctx context.Context, key table.Key) (*head, error) {
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{TableName: &t.name, Key: storedKey(key), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, err
+	}
+	h, err := decodeItem(out.Item)
+	if err != nil || !h.alive(t.seconds()) {
+		return nil, err
+	}
+	return h, nil
+}
+
+// heads reads items, nil where there is none. Items of one key are not shared.
+func (t *Table) heads(ctx context.Context, keys []table.Key) ([]*head, error) {
+	found, err := t.getAll(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	now := t.seconds()
+	heads := make([]*head, len(keys))
+	for i, key := range keys {
+		h, err := decodeItem(found[key])
+		if err != nil {
+			return nil, err
+		}
+		if h.alive(now) {
+			h.Body = slices.Clone(h.Body)
+			heads[i] = h
+		}
+	}
+	return heads, nil
+}
+
+// getAll reads what is stored under keys, some of which may be equal, consistently.
+func (t *Table) getAll(ctx context.Context, keys []table.Key) (map[table.Key]stored, error) {
+	found := make(map[table.Key]stored, len(keys))
+	for some := range slices.Chunk(distinct(keys), maxBatchGet) {
+		if err := t.getSome(ctx, some, found); err != nil {
+			return nil, err
+		}
+	}
+	return found, nil
+}
+
+func distinct(keys []table.Key) []table.Key {
+	seen := make(map[table.Key]bool, len(keys))
+	var once []table.Key
+	for _, key := range keys {
+		if !seen[key] {
+			seen[key] = true
+			once = append(once, key)
+		}
+	}
+	return once
+}
+
+// getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys it has left out.
+func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.Key]stored) error {
+	wanted := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
+	for _, key := range keys {
+		wanted.Keys = append(wanted.Keys, storedKey(key))
+	}
+	left := map[string]types.KeysAndAttributes{t.name: wanted}
+	for idle := 0; ; {
+		out, err := t.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: left})
+		if err != nil {
+			return err
+		}
+		for _, item := range out.Responses[t.name] {
+			found[table.Key{PK: textOf(item, namePK), SK: textOf(item, nameSK)}] = item
+		}
+		if left = out.UnprocessedKeys; len(left) == 0 {
+			return nil
+		}
+		if idle, err = rest(ctx, idle, len(out.Responses[t.name]) > 0); err != nil {
+			return err
+		}
+	}
+}
+
+// rest waits before the left-over part of a batch is asked for again, longer each time that the answer held nothing, and returns
+// how many answers in a row that was.
+func rest(ctx context.Context, idle int, progress bool) (int, error) {
+	if progress {
+		return 0, nil
+	}
+	if idle++; idle == maxAttempts {
+		return idle, errNoProgress
+	}
+	if !clock.Sleep(ctx, delay(idle)) {
+		return idle, ctx.Err()
+	}
+	return idle, nil
+}
+
+// complete reads the bodies that heads refer to. A body that is gone was replaced or deleted after its head was read: that head is read
+// again, and becomes nil when there is no item any more.
+func (t *Table) complete(ctx context.Context, heads []*head) error {
+	for {
+		gone, err := t.loadBodies(ctx, heads)
+		if err != nil || len(gone) == 0 {
+			return err
+		}
+		for _, i := range gone {
+			lost := heads[i]
+			if heads[i], err = t.head(ctx, lost.Key); err != nil {
+				return err
+			}
+			if heads[i] != nil && heads[i].ref == lost.ref {
+				return fmt.Errorf("item %q: parts of its body are missing", lost.Key)
+			}
+		}
+	}
+}

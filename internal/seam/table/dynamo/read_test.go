@@ -1,0 +1,173 @@
+package dynamo_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+)
+
+func TestKeysThatWereLeftOutAreReadAgain(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a, b := key("p", "a"), key("p", "b")
+		w := newWire(t,
+			batch([]table.Key{a, b}),
+			batch([]table.Key{b}, item(a, map[string]int{"n": 1})),
+			batch([]table.Key{b}),
+			batch(nil, item(b, map[string]int{"n": 2})),
+		)
+		got, err := w.open().GetBatch(t.Context(), a, b, a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		first := &table.Item{Key: a, Attrs: table.Attrs{"n": int64(1)}}
+		wantEqual(t, got, []*table.Item{first, {Key: b, Attrs: table.Attrs{"n": int64(2)}}, first})
+		for i, want := range []int{2, 2, 1, 1} {
+			if got := strings.Count(string(w.sent()[i].body), `"pk"`); got != want {
+				t.Errorf("request %d: got %d keys, want %d", i, got, want)
+			}
+		}
+	})
+}
+
+func TestKeysThatAreLeftOutForeverAreAnError(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, batch([]table.Key{key("p", "a")}))
+		if _, err := w.open().GetBatch(t.Context(), key("p", "a")); err == nil {
+			t.Error("got no error, want one")
+		}
+		if got := len(w.sent()); got != 30 {
+			t.Errorf("got %d attempts, want 30", got)
+		}
+	})
+}
+
+// batch is BatchGetItem's answer; left are the keys that it left out.
+func batch(left []table.Key, items ...string) answer {
+	unprocessed := "{}"
+	if len(left) > 0 {
+		var keys []string
+		for _, k := range left {
+			keys = append(keys, fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":%q}}`, k.PK, k.SK))
+		}
+		unprocessed = fmt.Sprintf(`{"slipway":{"ConsistentRead":true,"Keys":[%s]}}`, strings.Join(keys, ","))
+	}
+	return reply(http.StatusOK, fmt.Sprintf(`{"Responses":{"slipway":[%s]},"UnprocessedKeys":%s}`, strings.Join(items, ","), unprocessed))
+}
+
+// TestPageIsFilledFromSeveral: DynamoDB's pages are shorter than asked for, and hold expired items.
+func TestPageIsFilledFromSeveral(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	live := func(sk string) string { return item(key("p", sk), nil, expiring(now.Unix()+1)) }
+	dead := func(sk string) string { return item(key("p", sk), nil, expiring(now.Unix())) }
+	w := newWire(t, found("b", live("a"), dead("b")), found("c"), found("e", dead("d"), live("e")), found("f", live("f")))
+	page, err := w.open(dynamo.WithClock(func() time.Time { return now })).Query(t.Context(), table.Query{PK: "p", Limit: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, item := range page.Items {
+		got = append(got, item.Key.SK)
+	}
+	wantEqual(t, got, []string{"a", "e"})
+	if page.Cursor == "" {
+		t.Error("got no cursor, want one, as there is another item")
+	}
+	for i, want := range []string{`"Limit":3`, `"Limit":2`, `"Limit":2`, `"Limit":1`} {
+		if body := string(w.sent()[i].body); !strings.Contains(body, want) || !strings.Contains(body, `"ConsistentRead":true`) {
+			t.Errorf("request %d: got %s, want it consistent and with %s", i, body, want)
+		}
+	}
+}
+
+func TestLastPageHasNoCursor(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, found("a", item(key("p", "a"), nil)), found(""))
+	page, err := w.open().Query(t.Context(), table.Query{PK: "p", Limit: 1})
+	if err != nil || len(page.Items) != 1 || page.Cursor != "" {
+		t.Errorf("got %d items, cursor %q and error %v, want one item only", len(page.Items), page.Cursor, err)
+	}
+}
+
+// TestPageGoesOnBehindVanishedItems: an item whose body is gone and that is gone itself must not leave a hole in the page.
+func TestPageGoesOnBehindVanishedItems(t *testing.T) {
+	t.Parallel()
+	w := newWire(t,
+		found("", item(key("p", "a"), nil, chunked("GONE", 1)), item(key("p", "b"), nil, inline("x"))),
+		batch(nil), reply(http.StatusOK, `{}`),
+		found("", item(key("p", "b"), nil, inline("x"))),
+	)
+	page, err := w.open().Query(t.Context(), table.Query{PK: "p", Limit: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, page, table.Page{Items: []*table.Item{{Key: key("p", "b"), Body: []byte("x")}}})
+	w.wantOperations("Query", "BatchGetItem", "GetItem", "Query")
+}
+
+// found is Query's answer; last is where it ended, "" at the end of the partition.
+func found(last string, items ...string) answer {
+	end := ""
+	if last != "" {
+		end = fmt.Sprintf(`,"LastEvaluatedKey":{"pk":{"S":"p"},"sk":{"S":%q}}`, last)
+	}
+	return reply(http.StatusOK, fmt.Sprintf(`{"Items":[%s]%s}`, strings.Join(items, ","), end))
+}
+
+// TestReplacedBodyIsFollowed: between the reading of a head and of its chunks another body took its place.
+func TestReplacedBodyIsFollowed(t *testing.T) {
+	t.Parallel()
+	a := key("p", "a")
+	w := newWire(t,
+		reply(http.StatusOK, `{"Item":`+item(a, nil, chunked("OLD", 1))+`}`), batch(nil),
+		reply(http.StatusOK, `{"Item":`+item(a, nil, chunked("NEW", 2))+`}`),
+		batch(nil, chunk("p#BODY#NEW#1", "world"), chunk("p#BODY#NEW#0", "hello ")),
+	)
+	got, err := w.open().Get(t.Context(), a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantEqual(t, got, &table.Item{Key: a, Body: []byte("hello world")})
+}
+
+func TestBodyThatIsLostIsAnError(t *testing.T) {
+	t.Parallel()
+	head := reply(http.StatusOK, `{"Item":`+item(key("p", "a"), nil, chunked("LOST", 1))+`}`)
+	w := newWire(t, head, batch(nil), head)
+	if _, err := w.open().Get(t.Context(), key("p", "a")); err == nil || errors.Is(err, table.ErrNotFound) {
+		t.Errorf("got error %v, want one that says what is missing", err)
+	}
+}
+
+func chunk(pk, body string) string {
+	return fmt.Sprintf(`{"pk":{"S":%q},"sk":{"S":"CHUNK"},%s}`, pk, inline(body))
+}
+
+func TestDamagedItemIsAnError(t *testing.T) {
+	t.Parallel()
+	for name, stored := range map[string]string{
+		"no attributes":     `{"pk":{"S":"p"},"sk":{"S":"a"}}`,
+		"fraction":          `{"pk":{"S":"p"},"sk":{"S":"a"},"attrs":{"M":{"n":{"N":"1.5"}}}}`,
+		"other type":        `{"pk":{"S":"p"},"sk":{"S":"a"},"attrs":{"M":{"n":{"L":[]}}}}`,
+		"expires is no int": `{"pk":{"S":"p"},"sk":{"S":"a"},"attrs":{"M":{}},"expires":{"N":"0.5"}}`,
+		"chunks is no int":  `{"pk":{"S":"p"},"sk":{"S":"a"},"attrs":{"M":{}},"body_id":{"S":"X"},"body_chunks":{"N":"0.5"}}`,
+	} {
+		if !json.Valid([]byte(stored)) {
+			t.Fatalf("%s: not JSON", name)
+		}
+		w := newWire(t, reply(http.StatusOK, `{"Item":`+stored+`}`))
+		if got, err := w.open().Get(t.Context(), key("p", "a")); err == nil {
+			t.Errorf("%s: got %v, want an error", name, got)
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package dynamo_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// TestTransientFaultsAreRetried sends one request again, its token included, until it is answered.
+func TestTransientFaultsAreRetried(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]answer{
+		"conflict":               cancel(because("TransactionConflict")),
+		"conflict in progress":   refuse(http.StatusBadRequest, "TransactionInProgressException"),
+		"throttled in the table": cancel(because("ProvisionedThroughputExceeded")),
+		"throttled write":        cancel(because("ThrottlingError")),
+		"throttled request":      refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException"),
+		"too many requests":      refuse(http.StatusBadRequest, "RequestLimitExceeded"),
+		"throttled account":      refuse(http.StatusBadRequest, "ThrottlingException"),
+		"fault of the service":   refuse(http.StatusInternalServerError, "InternalServerError"),
+		"unavailable":            refuse(http.StatusServiceUnavailable, "ServiceUnavailable"),
+		"lost answer":            lost,
+		"torn answer":            torn,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, fault, fault, fault, done)
+				if err := w.open().Transact(t.Context(), increment); err != nil {
+					t.Fatalf("got error %v, want none", err)
+				}
+				sent := w.sent()
+				for i, r := range sent {
+					if !bytes.Equal(r.body, sent[0].body) {
+						t.Errorf("request %d: got %s, want it to be as the first one, %s", i, r.body, sent[0].body)
+					}
+				}
+				if token, _ := sent[0].decode(t)["ClientRequestToken"].(string); token == "" {
+					t.Error("got no token, want one")
+				}
+			})
+		})
+	}
+}
+
+func TestReadsAreRetried(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, lost, refuse(http.StatusInternalServerError, "InternalServerError"), torn, reply(http.StatusOK, `{}`))
+		if _, err := w.open().Get(t.Context(), key("p", "a")); !errors.Is(err, table.ErrNotFound) {
+			t.Errorf("got error %v, want %v", err, table.ErrNotFound)
+		}
+	})
+}
+
+func TestLastingFaultsAreNotRetried(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]answer{
+		"AccessDeniedException":     refuse(http.StatusBadRequest, "AccessDeniedException"),
+		"ResourceNotFoundException": refuse(http.StatusBadRequest, "ResourceNotFoundException"),
+		"ValidationException":       refuse(http.StatusBadRequest, "ValidationException"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWire(t, fault)
+			err := w.open().Transact(t.Context(), increment)
+			var api smithy.APIError
+			if !errors.As(err, &api) || api.ErrorCode() != name {
+				t.Errorf("got error %v, want %s", err, name)
+			}
+			w.wantOperations("TransactWriteItems")
+		})
+	}
+}
+
+func TestRetriesEndWithTheContext(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, cancel(because("TransactionConflict")))
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		start := time.Now()
+		if err := w.open().Transact(ctx, increment); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("got error %v, want %v", err, context.DeadlineExceeded)
+		}
+		if took := time.Since(start); took != 3*time.Second {
+			t.Errorf("got an answer after %v, want it at the deadline", took)
+		}
+		if got := len(w.sent()); got < 5 {
+			t.Errorf("got %d attempts, want at least 5", got)
+		}
+	})
+}
+
+func TestRetriesEndWithoutADeadlineToo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, refuse(http.StatusInternalServerError, "InternalServerError"))
+		start := time.Now()
+		if err := w.open().Transact(t.Context(), increment); err == nil {
+			t.Error("got no error, want one")
+		}
+		if got := len(w.sent()); got != 30 {
+			t.Errorf("got %d attempts, want 30", got)
+		}
+		if took := time.Since(start); took > time.Minute {
+			t.Errorf("got an answer after %v, want it within a minute", took)
+		}
+	})
+}

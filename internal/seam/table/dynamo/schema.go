@@ -1,0 +1,110 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Names of a stored item's attributes. The seam's own attributes are members of one map, so that no name can clash.
+const (
+	namePK      = "pk"
+	nameSK      = "sk"
+	nameExpires = "expires"
+	nameAttrs   = "attrs"
+	nameBody    = "body"
+	nameBodyID  = "body_id"
+	nameChunks  = "body_chunks"
+	// nameTx is the token of the transaction that wrote the item last; it tells a watcher of every change.
+	nameTx = "tx"
+)
+
+// TTLAttribute is the attribute by which DynamoDB erases expired items.
+const TTLAttribute = nameExpires
+
+// Actions are what a function that uses the table must be allowed to do with it and its indexes. There is no Scan.
+var Actions = []string{
+	"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem",
+	"dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem",
+}
+
+var indexes = [...]table.Index{table.ByList, table.ByDue}
+
+// indexNames are the names of the attributes that hold an item's key in an index.
+func indexNames(index table.Index) (pk, sk string) {
+	return string(index) + "_pk", string(index) + "_sk"
+}
+
+// keyNames are the names of the attributes that a query by the index reads by; "" is the table itself.
+func keyNames(index table.Index) (pk, sk string) {
+	if index == "" {
+		return namePK, nameSK
+	}
+	return indexNames(index)
+}
+
+// Schema describes the table as CreateTable wants it; template.yaml declares the same. An index holds whole heads, so that a list
+// is one query; it is sparse because only items that have its attributes are in it.
+func Schema(name string) *dynamodb.CreateTableInput {
+	input := &dynamodb.CreateTableInput{
+		TableName:            aws.String(name),
+		BillingMode:          types.BillingModePayPerRequest,
+		KeySchema:            keySchema(namePK, nameSK),
+		AttributeDefinitions: textAttributes(namePK, nameSK),
+	}
+	for _, index := range indexes {
+		pk, sk := indexNames(index)
+		input.AttributeDefinitions = append(input.AttributeDefinitions, textAttributes(pk, sk)...)
+		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
+			IndexName:  aws.String(string(index)),
+			KeySchema:  keySchema(pk, sk),
+			Projection: &types.Projection{ProjectionType: types.ProjectionTypeAll},
+		})
+	}
+	return input
+}
+
+func keySchema(pk, sk string) []types.KeySchemaElement {
+	return []types.KeySchemaElement{
+		{AttributeName: aws.String(pk), KeyType: types.KeyTypeHash},
+		{AttributeName: aws.String(sk), KeyType: types.KeyTypeRange},
+	}
+}
+
+func textAttributes(names ...string) []types.AttributeDefinition {
+	var definitions []types.AttributeDefinition
+	for _, name := range names {
+		definitions = append(definitions, types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: types.ScalarAttributeTypeS})
+	}
+	return definitions
+}
+
+// CreateTable makes the table, for tests and local development, and returns when it can be used. One that exists is left alone.
+func (t *Table) CreateTable(ctx context.Context) error {
+	_, err := t.client.CreateTable(ctx, Schema(t.name))
+	if _, exists := errors.AsType[*types.ResourceInUseException](err); exists {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("create table %s: %w", t.name, err)
+	}
+	const patience = time.Minute
+	if err := dynamodb.NewTableExistsWaiter(t.client).Wait(ctx, &dynamodb.DescribeTableInput{TableName: &t.name}, patience); err != nil {
+		return fmt.Errorf("create table %s: %w", t.name, err)
+	}
+	_, err = t.client.UpdateTimeToLive(ctx, &dynamodb.UpdateTimeToLiveInput{
+		TableName:               &t.name,
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(TTLAttribute), Enabled: aws.Bool(true)},
+	})
+	if err != nil {
+		return fmt.Errorf("create table %s: set time to live: %w", t.name, err)
+	}
+	return nil
+}

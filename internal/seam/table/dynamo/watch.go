@@ -1,0 +1,76 @@
+package dynamo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// A watched key is looked at after minPoll, then at intervals that double up to maxPoll; a change begins anew. An idle watch costs
+// half a read unit in a second.
+const minPoll, maxPoll = 100 * time.Millisecond, time.Second
+
+// Watch returns a watcher of the key. It is woken once soon after it was made: the first look at the key, against which later ones are
+// compared, may already have missed a change.
+func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }
+
+// startPoll looks at a key until the returned function is called.
+func (t *Table) startPoll(key table.Key) (end func()) {
+	if t.open.Err() != nil {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(t.open)
+	t.polls.Go(func() { t.poll(ctx, key) })
+	return cancel
+}
+
+func (t *Table) poll(ctx context.Context, key table.Key) {
+	var last string
+	known := false
+	interval := minPoll
+	timer := time.NewTimer(interval)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-timer.C:
+		}
+		tx, err := t.lastTx(ctx, key)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err != nil:
+			// Whoever is woken reads, and learns by its own read whether the table can be reached.
+			t.log.WarnContext(ctx, "A watched key could not be read.", "error", err)
+			known, interval = false, min(2*interval, maxPoll)
+			t.watchers.Wake(key)
+		case !known || tx != last:
+			last, known, interval = tx, true, minPoll
+			t.watchers.Wake(key)
+		default:
+			interval = min(2*interval, maxPoll)
+		}
+		timer.Reset(interval)
+	}
+}
+
+// lastTx returns which transaction wrote the item last, "" when there is none. An eventually consistent read is half the price, and one
+// that is behind is put right by the next.
+func (t *Table) lastTx(ctx context.Context, key table.Key) (string, error) {
+	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
+		TableName:                &t.name,
+		Key:                      storedKey(key),
+		ProjectionExpression:     aws.String("#tx"),
+		ExpressionAttributeNames: map[string]string{"#tx": nameTx},
+	})
+	if err != nil {
+		return "", fmt.Errorf("watch item %q: %w", key, err)
+	}
+	return textOf(out.Item, nameTx), nil
+}

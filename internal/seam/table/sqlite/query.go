@@ -1,0 +1,171 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// shape tells the statements of queries apart.
+type shape struct {
+	index   table.Index
+	reverse bool
+	// resumed is a query of an index that goes on after a cursor.
+	resumed bool
+}
+
+// Each statement reads a half-open range: up from the lower bound, up to but not with the upper one. Parameters: 1 the
+// partition, 2 now, then the bounds, which in an index have three parts where a cursor is one of them because items may share an index key. There is no LIMIT,
+// as the reader stops where it wants to and SQLite would compile a statement anew each time a LIMIT's parameter is bound.
+var querySQL = map[shape]string{
+	{"", false, false}:           primarySQL + ` ORDER BY sk`,
+	{"", true, false}:            primarySQL + ` ORDER BY sk DESC`,
+	{table.ByList, false, false}: listSQL + listOrder,
+	{table.ByList, true, false}:  listSQL + listReverse,
+	{table.ByList, false, true}:  resumedListSQL + listOrder,
+	{table.ByList, true, true}:   resumedListSQL + listReverse,
+	{table.ByDue, false, false}:  dueSQL + dueOrder,
+	{table.ByDue, true, false}:   dueSQL + dueReverse,
+	{table.ByDue, false, true}:   resumedDueSQL + dueOrder,
+	{table.ByDue, true, true}:    resumedDueSQL + dueReverse,
+}
+
+// SQLite compares the parts of a bound of three with those of each row, which is why only a resumed query has such bounds.
+const (
+	living     = ` AND (expires IS NULL OR expires > ?2)`
+	primarySQL = `SELECT ` + rowColumns + ` FROM items WHERE pk = ?1 AND sk >= ?3 AND sk < ?4` + living
+
+	fromList       = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_list WHERE list_pk = ?1`
+	listSQL        = fromList + ` AND list_sk >= ?3 AND list_sk < ?4` + living
+	resumedListSQL = fromList + ` AND (list_sk, pk, sk) >= (?3, ?4, ?5) AND (list_sk, pk, sk) < (?6, ?7, ?8)` + living
+	listOrder      = ` ORDER BY list_sk, pk, sk`
+	listReverse    = ` ORDER BY list_sk DESC, pk DESC, sk DESC`
+
+	fromDue       = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_due WHERE due_pk = ?1`
+	dueSQL        = fromDue + ` AND due_sk >= ?3 AND due_sk < ?4` + living
+	resumedDueSQL = fromDue + ` AND (due_sk, pk, sk) >= (?3, ?4, ?5) AND (due_sk, pk, sk) < (?6, ?7, ?8)` + living
+	dueOrder      = ` ORDER BY due_sk, pk, sk`
+	dueReverse    = ` ORDER BY due_sk DESC, pk DESC, sk DESC`
+)
+
+// Query returns a page of items.
+func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	page, err := t.query(ctx, query)
+	if err != nil {
+		return table.Page{}, fmt.Errorf("query items: %w", err)
+	}
+	return page, nil
+}
+
+func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error) {
+	if err := table.ValidateQuery(query); err != nil {
+		return table.Page{}, err
+	}
+	after, err := query.Place()
+	if err != nil {
+		return table.Page{}, err
+	}
+	if query.Limit == 0 {
+		query.Limit = table.MaxLimit
+	}
+	rd, err := t.readers.take(ctx)
+	if err != nil {
+		return table.Page{}, err
+	}
+	defer t.readers.give(rd)
+	return rd.query(ctx, query, newSpan(query, after), t.now().Unix())
+}
+
+// query reads one item more than the page holds, to know whether another page follows.
+func (r *reader) query(ctx context.Context, query table.Query, span span, now int64) (_ table.Page, err error) {
+	resumed := query.Index != "" && query.Cursor != ""
+	stmt, err := r.conn.Prepare(querySQL[shape{query.Index, query.Reverse, resumed}])
+	if err != nil {
+		return table.Page{}, err
+	}
+	defer func() { err = errors.Join(err, stmt.Reset()) }()
+	stmt.BindText(1, query.PK)
+	stmt.BindInt64(2, now)
+	span.bind(stmt, 3, resumed)
+
+	read := readItem
+	if query.Index == table.ByList {
+		read = r.shown.item
+	}
+	var page table.Page
+	size := 0
+	for {
+		more, err := stmt.Step()
+		if err != nil || !more {
+			return page, err
+		}
+		if query.Full(len(page.Items), size) {
+			page.Cursor = query.CursorAfter(placeOf(page.Items[len(page.Items)-1], query.Index))
+			return page, nil
+		}
+		item, err := read(r.conn, stmt, &r.scratch)
+		if err != nil {
+			return table.Page{}, err
+		}
+		page.Items, size = append(page.Items, item), size+len(item.Body)
+		if err := ctx.Err(); err != nil {
+			return table.Page{}, err
+		}
+	}
+}
+
+func placeOf(item *table.Item, index table.Index) table.Place {
+	if index == "" {
+		return table.Place{Sort: item.Key.SK, Key: item.Key}
+	}
+	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
+}
+
+// span is the half-open range of a query's statement. Its keys are zero but for a cursor's in an index.
+type span struct{ lower, upper table.Place }
+
+const (
+	// nextText added to a text makes the one that follows it directly in byte order.
+	nextText = "\x00"
+	// endText is greater than any UTF-8.
+	endText = "\xff"
+)
+
+func newSpan(query table.Query, after *table.Place) span {
+	var s span
+	switch {
+	case query.Prefix != "":
+		s.lower.Sort, s.upper.Sort = query.Prefix, query.Prefix+endText
+	case query.To != "":
+		s.lower.Sort, s.upper.Sort = query.From, query.To+nextText
+	default:
+		s.lower.Sort, s.upper.Sort = query.From, endText
+	}
+	switch {
+	case after == nil:
+	case query.Reverse:
+		s.upper = *after
+	case query.Index == "":
+		s.lower.Sort = after.Sort + nextText
+	default:
+		s.lower = *after
+		s.lower.Key.SK += nextText
+	}
+	return s
+}
+
+func (s span) bind(stmt *sqlite.Stmt, param int, resumed bool) {
+	for _, bound := range [...]table.Place{s.lower, s.upper} {
+		stmt.BindText(param, bound.Sort)
+		param++
+		if resumed {
+			stmt.BindText(param, bound.Key.PK)
+			stmt.BindText(param+1, bound.Key.SK)
+			param += 2
+		}
+	}
+}

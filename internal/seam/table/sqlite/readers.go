@@ -1,0 +1,211 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// readers is the set of reading connections. They are opened when first needed, and the one used last is used next, so that a
+// quiet server has one.
+type readers struct {
+	path  string
+	shown *shown
+	slots chan struct{} // holds one token for each connection in use
+
+	mu   sync.Mutex
+	idle []*reader
+	shut bool
+}
+
+// reader is one connection with the buffer it decodes attributes from.
+type reader struct {
+	conn    *sqlite.Conn
+	shown   *shown
+	scratch []byte
+}
+
+func newReaders(path string) *readers {
+	return &readers{path: path, shown: newShown(), slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+}
+
+// take waits for a connection; give must hand it back.
+func (r *readers) take(ctx context.Context) (*reader, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case r.slots <- struct{}{}:
+	default:
+		select {
+		case r.slots <- struct{}{}:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	rd, err := r.next()
+	if err != nil {
+		<-r.slots
+		return nil, err
+	}
+	return rd, nil
+}
+
+func (r *readers) next() (*reader, error) {
+	r.mu.Lock()
+	if r.shut {
+		r.mu.Unlock()
+		return nil, ErrClosed
+	}
+	if last := len(r.idle) - 1; last >= 0 {
+		rd := r.idle[last]
+		r.idle = r.idle[:last]
+		r.mu.Unlock()
+		return rd, nil
+	}
+	r.mu.Unlock()
+	conn, err := openReader(r.path)
+	if err != nil {
+		return nil, err
+	}
+	return &reader{conn: conn, shown: r.shown}, nil
+}
+
+func (r *readers) give(rd *reader) {
+	r.mu.Lock()
+	r.idle = append(r.idle, rd)
+	r.mu.Unlock()
+	<-r.slots
+}
+
+// close waits for the connections in use and closes all.
+func (r *readers) close() error {
+	r.mu.Lock()
+	r.shut = true
+	r.mu.Unlock()
+	for range cap(r.slots) {
+		r.slots <- struct{}{}
+	}
+	var errs []error
+	for _, rd := range r.idle {
+		errs = append(errs, rd.conn.Close())
+	}
+	for range cap(r.slots) {
+		<-r.slots
+	}
+	return errors.Join(errs...)
+}
+
+const getSQL = `SELECT ` + rowColumns + ` FROM items WHERE pk = ?1 AND sk = ?2`
+
+// Get returns the item under the key, or table.ErrNotFound.
+func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	if err := table.ValidateKey(key); err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	now := t.now()
+	item, err := t.memory.get(key, now)
+	if err == nil && item == nil {
+		item, err = t.read(ctx, key, now)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	if item == nil || ended(item, now) {
+		return nil, table.ErrNotFound
+	}
+	return item, nil
+}
+
+// ended reports whether the item has ceased to exist.
+func ended(item *table.Item, now time.Time) bool {
+	return !item.Expires.IsZero() && item.Expires.Unix() <= now.Unix()
+}
+
+// read reads an item from the file, and remembers it; nil when it is absent or has expired.
+func (t *Table) read(ctx context.Context, key table.Key, now time.Time) (*table.Item, error) {
+	rd, err := t.readers.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer t.readers.give(rd)
+	place := t.memory.reserve(key)
+	item, err := rd.get(key, now.Unix())
+	t.memory.keep(key, place, item, rd.scratch)
+	return item, err
+}
+
+// GetBatch returns the items as they all were at one moment.
+func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
+	if err := table.ValidateKeys(keys); err != nil {
+		return nil, fmt.Errorf("get items: %w", err)
+	}
+	rd, err := t.readers.take(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("get items: %w", err)
+	}
+	defer t.readers.give(rd)
+	items, err := rd.getBatch(keys, t.now().Unix())
+	if err != nil {
+		return nil, fmt.Errorf("get items: %w", err)
+	}
+	return items, nil
+}
+
+func (r *reader) getBatch(keys []table.Key, now int64) (items []*table.Item, err error) {
+	if err := exec(r.conn, `BEGIN`); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, exec(r.conn, commitSQL)) }()
+	items = make([]*table.Item, len(keys))
+	for i, key := range keys {
+		if items[i], err = r.get(key, now); err != nil {
+			return nil, err
+		}
+	}
+	return items, nil
+}
+
+func (r *reader) get(key table.Key, now int64) (*table.Item, error) {
+	return getItem(r.conn, getSQL, key, now, &r.scratch)
+}
+
+// getItem runs a statement that selects one row by key; nil when it is absent or has expired.
+func getItem(conn *sqlite.Conn, sql string, key table.Key, now int64, scratch *[]byte) (*table.Item, error) {
+	stmt, err := conn.Prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	stmt.BindText(1, key.PK)
+	stmt.BindText(2, key.SK)
+	found, err := stmt.Step()
+	if err != nil {
+		return nil, err
+	}
+	var item *table.Item
+	if found && !expired(stmt, now) {
+		item, err = readItem(conn, stmt, scratch)
+	}
+	// A statement that is not reset would go on reading from the state as it is now.
+	return item, errors.Join(err, stmt.Reset())
+}
+
+// exec runs a statement without parameters and rows, prepared once for the connection.
+func exec(conn *sqlite.Conn, sql string) error {
+	stmt, err := conn.Prepare(sql)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.Step()
+	return err
+}

@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// indexes gives each secondary index its place among the columns.
+var indexes = [...]table.Index{table.ByList, table.ByDue}
+
+// indexKeys are an item's keys in the indexes, the zero Key where it has none.
+type indexKeys [len(indexes)]table.Key
+
+func newIndexKeys(of map[table.Index]table.Key) indexKeys {
+	var keys indexKeys
+	if len(of) == 0 {
+		return keys
+	}
+	for i, index := range indexes {
+		keys[i] = of[index]
+	}
+	return keys
+}
+
+// byName is nil where there are no keys.
+func (k indexKeys) byName() map[table.Index]table.Key {
+	var of map[table.Index]table.Key
+	for i, key := range k {
+		if key.PK == "" {
+			continue
+		}
+		if of == nil {
+			of = make(map[table.Index]table.Key, len(k))
+		}
+		of[indexes[i]] = key
+	}
+	return of
+}
+
+// row is an item in the form its columns have.
+type row struct {
+	expires int64 // Unix seconds, 0 for never
+	index   indexKeys
+	attrs   []byte
+	body    []byte
+}
+
+// The columns of a row that is read; a head is a row without its body.
+const (
+	headColumns = `pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs`
+	rowColumns  = headColumns + `, body, body_id`
+	bodySQL     = `SELECT body FROM bodies WHERE id = ?1`
+)
+
+// item makes an item of a row.
+func (r *row) item(key table.Key) (*table.Item, error) {
+	attrs, err := parseAttrs(r.attrs)
+	if err != nil {
+		return nil, fmt.Errorf("read item %q: %w", key, err)
+	}
+	item := &table.Item{Key: key, Attrs: attrs, Body: slices.Clone(r.body), Index: r.index.byName()}
+	if r.expires != 0 {
+		item.Expires = time.Unix(r.expires, 0).UTC()
+	}
+	return item, nil
+}
+
+// maxInline is how large a body may be to be kept in its item's row.
+const maxInline = 1024
+
+const (
+	columnPK = iota
+	columnSK
+	columnExpires
+	columnIndex
+	columnAttrs  = columnIndex + 2*len(indexes)
+	columnBody   = columnAttrs + 1
+	columnBodyID = columnBody + 1
+)
+
+// readItem makes an item of the row that stmt stands on. scratch is reused between calls.
+func readItem(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
+	item := &table.Item{
+		Key:   table.Key{PK: stmt.ColumnText(columnPK), SK: stmt.ColumnText(columnSK)},
+		Index: readIndex(stmt),
+	}
+	if expires := stmt.ColumnInt64(columnExpires); expires != 0 {
+		item.Expires = time.Unix(expires, 0).UTC()
+	}
+	*scratch = readBytes(stmt, columnAttrs, *scratch)
+	var err error
+	if item.Attrs, err = parseAttrs(*scratch); err != nil {
+		return nil, fmt.Errorf("read item %q: %w", item.Key, err)
+	}
+	if stmt.ColumnCount() > columnBody {
+		if item.Body, err = readBody(conn, stmt); err != nil {
+			return nil, fmt.Errorf("read body of item %q: %w", item.Key, err)
+		}
+	}
+	return item, nil
+}
+
+// readBody returns the body of the row that stmt stands on, wherever it is kept; nil when there is none.
+func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
+	if stmt.ColumnLen(columnBody) > 0 {
+		return readBytes(stmt, columnBody, nil), nil
+	}
+	id := stmt.ColumnInt64(columnBodyID)
+	if id == 0 {
+		return nil, nil
+	}
+	if stmt, err = conn.Prepare(bodySQL); err != nil {
+		return nil, err
+	}
+	stmt.BindInt64(1, id)
+	found, err := stmt.Step()
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		err = errors.New("it is missing")
+	default:
+		body = readBytes(stmt, 0, nil)
+	}
+	return body, errors.Join(err, stmt.Reset())
+}
+
+func readIndex(stmt *sqlite.Stmt) map[table.Index]table.Key {
+	var keys indexKeys
+	for i := range indexes {
+		if column := columnIndex + 2*i; stmt.ColumnLen(column) > 0 {
+			keys[i] = table.Key{PK: stmt.ColumnText(column), SK: stmt.ColumnText(column + 1)}
+		}
+	}
+	return keys.byName()
+}
+
+// readBytes copies a column into buf, which grows as needed.
+func readBytes(stmt *sqlite.Stmt, column int, buf []byte) []byte {
+	size := stmt.ColumnLen(column)
+	if cap(buf) < size {
+		buf = make([]byte, size)
+	}
+	buf = buf[:size]
+	stmt.ColumnBytes(column, buf)
+	return buf
+}
+
+// expired reports whether the row that stmt stands on has ceased to exist at now, in Unix seconds.
+func expired(stmt *sqlite.Stmt, now int64) bool {
+	expires := stmt.ColumnInt64(columnExpires)
+	return expires != 0 && expires <= now
+}
+
+// expiresAt is the column's value for a time; items live in whole seconds. What ends before 1970 has ended, not none.
+func expiresAt(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(t.Unix(), 1)
+}

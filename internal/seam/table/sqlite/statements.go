@@ -1,0 +1,167 @@
+package sqlite
+
+import (
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// headSQL reads what conditions and updates can be about: all but the body.
+const headSQL = `SELECT ` + headColumns + ` FROM items WHERE pk = ?1 AND sk = ?2`
+
+// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires, 6 to 9 the index keys, 10 where a large body is.
+const (
+	storedColumns = `(pk, sk, attrs, body, expires, list_pk, list_sk, due_pk, due_sk, body_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
+	insertSQL     = `INSERT INTO items ` + storedColumns + ` ON CONFLICT DO NOTHING`
+	replaceSQL    = `INSERT OR REPLACE INTO items ` + storedColumns
+	deleteSQL     = `DELETE FROM items WHERE pk = ?1 AND sk = ?2`
+	insertBodySQL = `INSERT INTO bodies (body) VALUES (?1)`
+	deleteBodySQL = `DELETE FROM bodies WHERE id = ?1`
+)
+
+// updateSQL names only the columns that change, as SQLite leaves alone the indexes on columns that are not named. FAIL, as an error takes back the group
+// anyway: to be able to take back the statement alone SQLite would keep a copy of each page, which is a sixth of what the writer does.
+var updateSQL = map[updateShape]string{
+	{body: false, moved: false}: `UPDATE OR FAIL items SET attrs = ?3 WHERE pk = ?1 AND sk = ?2`,
+	{body: true, moved: false}:  `UPDATE OR FAIL items SET attrs = ?3, body = ?4, body_id = ?10 WHERE pk = ?1 AND sk = ?2`,
+	{body: false, moved: true}:  `UPDATE OR FAIL items SET attrs = ?3, ` + movedColumns,
+	{body: true, moved: true}:   `UPDATE OR FAIL items SET attrs = ?3, body = ?4, body_id = ?10, ` + movedColumns,
+}
+
+const movedColumns = `list_pk = ?6, list_sk = ?7, due_pk = ?8, due_sk = ?9 WHERE pk = ?1 AND sk = ?2`
+
+type updateShape struct{ body, moved bool }
+
+const (
+	paramAttrs   = 3
+	paramBody    = 4
+	paramExpires = 5
+	paramIndex   = 6
+	paramBodyID  = 10
+)
+
+// store runs insertSQL or replaceSQL, and reports whether there is a row by it now.
+func (w *writer) store(sql string, wr *write) (stored bool, err error) {
+	id, err := w.storeBody(wr.row.body)
+	if err != nil {
+		return false, err
+	}
+	stmt, err := w.bindKey(sql, wr.key)
+	if err != nil {
+		return false, fmt.Errorf("put item: %w", err)
+	}
+	stmt.BindBytes(paramAttrs, wr.row.attrs)
+	bindBody(stmt, wr.row.body, id)
+	if wr.row.expires != 0 {
+		stmt.BindInt64(paramExpires, wr.row.expires)
+	}
+	bindIndex(stmt, wr.row.index)
+	if _, err := stmt.Step(); err != nil {
+		return false, fmt.Errorf("put item: %w", err)
+	}
+	if w.conn.Changes() == 1 {
+		return true, nil
+	}
+	return false, w.deleteBody(id)
+}
+
+// update stores what an Update changes of a row.
+func (w *writer) update(wr *write) error {
+	shape := updateShape{body: wr.row.body != nil, moved: wr.moved}
+	id, err := w.storeBody(wr.row.body)
+	if err != nil {
+		return err
+	}
+	stmt, err := w.bindKey(updateSQL[shape], wr.key)
+	if err != nil {
+		return fmt.Errorf("update item: %w", err)
+	}
+	stmt.BindBytes(paramAttrs, wr.row.attrs)
+	if shape.body {
+		bindBody(stmt, wr.row.body, id)
+	}
+	if shape.moved {
+		bindIndex(stmt, wr.row.index)
+	}
+	if _, err := stmt.Step(); err != nil {
+		return fmt.Errorf("update item: %w", err)
+	}
+	return nil
+}
+
+// storeBody keeps a body that is too large for a row, and returns where; 0 for one that is not. The row that is to name it must follow.
+func (w *writer) storeBody(body []byte) (id int64, err error) {
+	if len(body) <= maxInline {
+		return 0, nil
+	}
+	stmt, err := w.conn.Prepare(insertBodySQL)
+	if err != nil {
+		return 0, fmt.Errorf("put body: %w", err)
+	}
+	stmt.BindBytes(1, body)
+	if _, err := stmt.Step(); err != nil {
+		return 0, fmt.Errorf("put body: %w", err)
+	}
+	id = w.conn.LastInsertRowID()
+	return id, stmt.ClearBindings() // which would keep a copy of it
+}
+
+// deleteBody takes back what storeBody did.
+func (w *writer) deleteBody(id int64) error {
+	if id == 0 {
+		return nil
+	}
+	stmt, err := w.conn.Prepare(deleteBodySQL)
+	if err != nil {
+		return fmt.Errorf("delete body: %w", err)
+	}
+	stmt.BindInt64(1, id)
+	if _, err := stmt.Step(); err != nil {
+		return fmt.Errorf("delete body: %w", err)
+	}
+	return nil
+}
+
+// bindBody binds a body, or where it is.
+func bindBody(stmt *sqlite.Stmt, body []byte, id int64) {
+	switch {
+	case id != 0:
+		stmt.BindInt64(paramBodyID, id)
+	case len(body) > 0:
+		stmt.BindBytes(paramBody, body)
+	}
+}
+
+func (w *writer) delete(key table.Key) error {
+	stmt, err := w.bindKey(deleteSQL, key)
+	if err != nil {
+		return fmt.Errorf("delete item: %w", err)
+	}
+	if _, err := stmt.Step(); err != nil {
+		return fmt.Errorf("delete item: %w", err)
+	}
+	return nil
+}
+
+func (w *writer) bindKey(sql string, key table.Key) (*sqlite.Stmt, error) {
+	stmt, err := w.conn.Prepare(sql)
+	if err != nil {
+		return nil, err
+	}
+	stmt.BindText(1, key.PK)
+	stmt.BindText(2, key.SK)
+	return stmt, nil
+}
+
+// bindIndex leaves the columns of an index the item is not in NULL, which keeps it out of the partial index.
+func bindIndex(stmt *sqlite.Stmt, keys indexKeys) {
+	for i, key := range keys {
+		if key.PK == "" {
+			continue
+		}
+		stmt.BindText(paramIndex+2*i, key.PK)
+		stmt.BindText(paramIndex+2*i+1, key.SK)
+	}
+}

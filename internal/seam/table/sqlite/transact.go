@@ -1,0 +1,133 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Transact applies all writes or none. See the package comment for what an ending context does.
+func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
+	if err := table.Validate(writes); err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	tx, err := newTransaction(ctx, writes)
+	if err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	if err := t.queue.add(tx); err != nil {
+		return fmt.Errorf("transact: %w", err)
+	}
+	return tx.wait()
+}
+
+// transaction is one call of Transact on its way through the writer. What can be prepared is, in the caller's goroutine, since
+// the writer's time is what limits throughput.
+type transaction struct {
+	ctx    context.Context
+	writes []write
+	attrs  []byte // backs the rows of writes
+
+	state atomic.Int32
+	done  chan error
+}
+
+// A transaction is taken up by the writer or given up by its caller, whoever comes first.
+const (
+	waiting int32 = iota
+	takenUp
+	givenUp
+)
+
+// write is one write of a transaction.
+type write struct {
+	table.Write
+	key table.Key
+	// row is what is to be stored: known from the start for a Put, computed by the writer for an Update.
+	row row
+	// blind writes need not look at what stands under their key before they are carried out.
+	blind bool
+	// fresh is a Put that must find nothing; the insertion itself decides that.
+	fresh bool
+	// moved is an Update that changes the item's place in an index.
+	moved bool
+}
+
+var transactions = sync.Pool{New: func() any { return &transaction{done: make(chan error, 1)} }}
+
+func newTransaction(ctx context.Context, writes []table.Write) (*transaction, error) {
+	tx := transactions.Get().(*transaction)
+	tx.ctx = ctx
+	tx.state.Store(waiting)
+	for _, w := range writes {
+		if err := tx.prepare(w); err != nil {
+			return nil, err
+		}
+	}
+	return tx, nil
+}
+
+func (tx *transaction) prepare(w table.Write) error {
+	prepared := write{Write: w, key: w.Target()}
+	switch w := w.(type) {
+	case table.Put:
+		start := len(tx.attrs)
+		var err error
+		if tx.attrs, err = appendAttrs(tx.attrs, w.Item.Attrs); err != nil {
+			return err
+		}
+		prepared.row = row{
+			expires: expiresAt(w.Item.Expires),
+			index:   newIndexKeys(w.Item.Index),
+			attrs:   tx.attrs[start:],
+			body:    w.Item.Body,
+		}
+		prepared.fresh = onlyAbsent(w.If)
+		prepared.blind = prepared.fresh || len(w.If.Terms()) == 0
+	case table.Delete:
+		prepared.blind = len(w.If.Terms()) == 0
+	}
+	tx.writes = append(tx.writes, prepared)
+	return nil
+}
+
+func onlyAbsent(cond table.Cond) bool {
+	terms := cond.Terms()
+	return len(terms) == 1 && terms[0].Op == table.OpAbsent
+}
+
+// wait returns the outcome, or the context's error when it ends before the writer took the transaction up.
+func (tx *transaction) wait() error {
+	var err error
+	select {
+	case err = <-tx.done:
+	case <-tx.ctx.Done():
+		if tx.state.CompareAndSwap(waiting, givenUp) {
+			return fmt.Errorf("transact: %w", tx.ctx.Err())
+		}
+		err = <-tx.done
+	}
+	tx.recycle()
+	return err
+}
+
+// takeUp reports whether the writer may carry the transaction out; if not, its caller is gone or about to be answered.
+func (tx *transaction) takeUp() bool {
+	if tx.ctx.Err() != nil {
+		return false
+	}
+	return tx.state.CompareAndSwap(waiting, takenUp)
+}
+
+// recycle lets another call reuse the memory, which only a transaction that was answered may do.
+func (tx *transaction) recycle() {
+	const keep = 64 << 10
+	clear(tx.writes)
+	tx.writes, tx.attrs, tx.ctx = tx.writes[:0], tx.attrs[:0], nil
+	if cap(tx.attrs) <= keep {
+		transactions.Put(tx)
+	}
+}

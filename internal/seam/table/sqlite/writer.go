@@ -1,0 +1,207 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// maxGroup bounds how many transactions share a commit, and so how long the first one waits for the last.
+const maxGroup = 256
+
+const (
+	beginSQL    = `BEGIN IMMEDIATE`
+	commitSQL   = `COMMIT`
+	rollbackSQL = `ROLLBACK`
+)
+
+// writer is the goroutine that alone writes in this process.
+type writer struct {
+	conn     *sqlite.Conn
+	queue    *queue
+	watchers *table.Watchers
+	memory   *memory
+	now      clock.Clock
+	log      *slog.Logger
+	done     chan struct{}
+
+	group     []*transaction
+	verdicts  []error // the outcome of each transaction of the group, should it be committed
+	scratch   []byte
+	committed atomic.Int64 // when there was last a commit, in Unix nanoseconds of the machine's clock
+	erasedAt  int64        // when expired items were last looked for, in Unix seconds
+	version   int64        // of what other processes have written, as of the last look
+}
+
+func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, m *memory, now clock.Clock, log *slog.Logger) *writer {
+	return &writer{conn: conn, queue: q, watchers: w, memory: m, now: now, log: log, done: make(chan struct{}), version: unknownVersion}
+}
+
+// run commits groups until the queue is closed and empty.
+func (w *writer) run() {
+	defer close(w.done)
+	idle := time.NewTicker(eraseInterval)
+	defer idle.Stop()
+	for !w.queue.drained() {
+		select {
+		case <-w.queue.filled:
+			w.commitWaiting()
+		case <-w.memory.wanted():
+			w.look()
+		case <-idle.C:
+			w.eraseExpired()
+		}
+	}
+}
+
+func (w *writer) commitWaiting() {
+	for {
+		w.group = w.queue.take(w.group[:0], maxGroup)
+		if len(w.group) == 0 {
+			return
+		}
+		w.commitGroup()
+		w.answer()
+		w.eraseExpired()
+		select {
+		case <-w.memory.wanted():
+			w.look()
+		default:
+		}
+	}
+}
+
+// commitGroup brings every transaction of the group to its verdict. An error that is not one transaction's own (a full disk, an
+// input the store refuses) rolls all of them back, and then each is tried alone, so that it fails only those it must.
+func (w *writer) commitGroup() {
+	w.dropGivenUp(0)
+	if len(w.group) == 0 {
+		return
+	}
+	err := w.begin()
+	if err != nil {
+		w.failAll(err)
+		return
+	}
+	if err = w.applyGroup(); err == nil {
+		err = w.commit(w.group, w.verdicts)
+	}
+	if err == nil {
+		return
+	}
+	if err = errors.Join(err, w.rollback()); len(w.group) == 1 {
+		w.failAll(err)
+		return
+	}
+	w.verdicts = w.verdicts[:0]
+	for _, tx := range w.group {
+		w.verdicts = append(w.verdicts, w.commitAlone(tx))
+	}
+}
+
+// applyGroup applies the group's transactions and those that arrive meanwhile.
+func (w *writer) applyGroup() error {
+	now := w.now().Unix()
+	w.verdicts = w.verdicts[:0]
+	for i := 0; i < len(w.group); i++ {
+		verdict, err := w.apply(w.group[i], now)
+		w.verdicts = append(w.verdicts, verdict)
+		if err != nil {
+			return err
+		}
+		if i == len(w.group)-1 && len(w.group) < maxGroup {
+			w.group = w.queue.take(w.group, maxGroup-len(w.group))
+			w.dropGivenUp(i + 1)
+		}
+	}
+	return nil
+}
+
+// commitAlone is commitGroup for a transaction whose group failed.
+func (w *writer) commitAlone(tx *transaction) error {
+	if err := w.begin(); err != nil {
+		return err
+	}
+	verdict, err := w.apply(tx, w.now().Unix())
+	if err == nil {
+		err = w.commit([]*transaction{tx}, []error{verdict})
+	}
+	if err != nil {
+		return errors.Join(err, w.rollback())
+	}
+	return verdict
+}
+
+// dropGivenUp takes transactions whose context has ended out of the group, from its i-th on, and answers them.
+func (w *writer) dropGivenUp(i int) {
+	kept := w.group[:i]
+	for _, tx := range w.group[i:] {
+		if tx.takeUp() {
+			kept = append(kept, tx)
+		} else if tx.state.CompareAndSwap(waiting, takenUp) {
+			tx.done <- fmt.Errorf("transact: %w", tx.ctx.Err())
+		}
+	}
+	w.group = kept
+}
+
+func (w *writer) failAll(err error) {
+	w.verdicts = w.verdicts[:0]
+	for range w.group {
+		w.verdicts = append(w.verdicts, err)
+	}
+}
+
+// answer wakes the watchers of what was committed before the callers learn of it.
+func (w *writer) answer() {
+	for i, tx := range w.group {
+		if w.verdicts[i] == nil {
+			w.wake(tx)
+		}
+		tx.done <- w.verdicts[i]
+	}
+	clear(w.group)
+}
+
+func (w *writer) wake(tx *transaction) {
+	for i := range tx.writes {
+		if _, reads := tx.writes[i].Write.(table.Check); !reads {
+			w.watchers.Wake(tx.writes[i].key)
+		}
+	}
+}
+
+func (w *writer) begin() error {
+	if err := exec(w.conn, beginSQL); err != nil {
+		return fmt.Errorf("begin group: %w", err)
+	}
+	return nil
+}
+
+func (w *writer) commit(group []*transaction, verdicts []error) (err error) {
+	w.memory.begin(group, verdicts)
+	defer func() { w.memory.end(err == nil) }()
+	if err := exec(w.conn, commitSQL); err != nil {
+		return fmt.Errorf("commit group: %w", err)
+	}
+	w.committed.Store(time.Now().UnixNano())
+	return nil
+}
+
+// rollback leaves no transaction open; after some errors SQLite has rolled back by itself.
+func (w *writer) rollback() error {
+	if w.conn.AutocommitEnabled() {
+		return nil
+	}
+	if err := exec(w.conn, rollbackSQL); err != nil {
+		return fmt.Errorf("roll back group: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+// Package files keeps uploads in a directory of one machine, and takes them over HTTP.
+//
+// An upload comes with no key of the client's: the address that Grant gives out is signed, and the signature is what lets one in. It is worth a PUT of one object
+// that is not there yet, until it expires.
+package files
+
+import (
+	"context"
+	"crypto/subtle"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// Route is the pattern of requests for the Handler.
+const Route = "PUT " + prefix + "{workspace}/{deployment}/{object}"
+
+const (
+	prefix = "/uploads/"
+	// purpose is what the signatures of addresses are for.
+	purpose = "upload address"
+	// halves are files that are being received.
+	halves = ".receiving-"
+
+	paramExpires   = "expires"
+	paramSignature = "signature"
+)
+
+// Store implements upload.Store.
+type Store struct {
+	root   *os.Root
+	hasher secret.Hasher
+	now    clock.Clock
+}
+
+var _ upload.Store = (*Store)(nil)
+
+// Open opens the store in a directory, which is made if need be. No other process may have it: what was received in part by an earlier one is erased.
+func Open(dir string, hasher secret.Hasher, now clock.Clock) (*Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("open uploads: %w", err)
+	}
+	left, err := filepath.Glob(filepath.Join(dir, halves+"*"))
+	for _, half := range left {
+		err = errors.Join(err, os.Remove(half))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open uploads: %w", err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return nil, fmt.Errorf("open uploads: %w", err)
+	}
+	return &Store{root, hasher, now}, nil
+}
+
+// Close lets go of the directory.
+func (s *Store) Close() error { return s.root.Close() }
+
+// Grant implements upload.Store.
+func (s *Store) Grant(_ context.Context, ref upload.Ref, base string) (upload.Grant, error) {
+	expires := strconv.FormatInt(s.now().Add(upload.Lifetime).Unix(), 10)
+	query := url.Values{paramExpires: {expires}, paramSignature: {s.sign(ref, expires)}}
+	return upload.Grant{URL: base + prefix + ref.Path() + "?" + query.Encode(), Headers: map[string]string{"Content-Type": upload.ContentType}}, nil
+}
+
+func (s *Store) sign(ref upload.Ref, expires string) string {
+	return hex.EncodeToString(s.hasher.MAC(purpose, []byte(ref.Path()+"\n"+expires)))
+}
+
+var (
+	errAddress = fault.New(fault.Forbidden, "This address is none that takes uploads, or it has expired. Ask for another upload-url.")
+	errTaken   = fault.New(fault.Conflict, "Something was uploaded to this address already. Ask for another upload-url.")
+	errSize    = fault.New(fault.TooLarge, "The body has more than %d bytes.", upload.MaxSize)
+)
+
+// Handler takes uploads. What is wrong with a request is a fault that it hands to fail, which answers.
+func (s *Store) Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := s.receive(w, r); err != nil {
+			fail(w, r, err)
+		}
+	})
+}
+
+func (s *Store) receive(w http.ResponseWriter, r *http.Request) error {
+	ref, err := s.granted(r)
+	if err != nil {
+		return err
+	}
+	if r.Header.Get("Content-Type") != upload.ContentType {
+		return fault.New(fault.UnsupportedMediaType, "The Content-Type must be %s.", upload.ContentType)
+	}
+	if r.ContentLength > upload.MaxSize {
+		return errSize
+	}
+	err = s.put(ref, http.MaxBytesReader(w, r.Body, upload.MaxSize))
+	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+		return errSize
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return errTaken
+	}
+	return err
+}
+
+// granted reads the address of a request.
+func (s *Store) granted(r *http.Request) (upload.Ref, error) {
+	query := r.URL.Query()
+	expires := query.Get(paramExpires)
+	ref, ok := upload.Parse(strings.TrimPrefix(r.URL.Path, prefix))
+	until, err := strconv.ParseInt(expires, 10, 64)
+	if !ok || err != nil || subtle.ConstantTimeCompare([]byte(s.sign(ref, expires)), []byte(query.Get(paramSignature))) != 1 || s.now().Unix() > until {
+		return upload.Ref{}, errAddress
+	}
+	return ref, nil
+}
+
+// put writes a tarball whole and durably, or not at all. One that is there stays as it is: a revision may have been built from it.
+func (s *Store) put(ref upload.Ref, body io.Reader) (err error) {
+	name := filepath.FromSlash(ref.Path())
+	if _, err := s.root.Stat(name); err == nil {
+		return fs.ErrExist
+	}
+	if err := s.root.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(s.root.Name(), halves)
+	if err != nil {
+		return err
+	}
+	half := filepath.Base(file.Name())
+	defer func() { err = errors.Join(err, s.root.Remove(half)) }()
+	_, err = io.Copy(file, body)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return s.root.Link(half, name) // which does not replace one that came first
+}
+
+// Open returns a tarball; upload.ErrMissing when there is none.
+func (s *Store) Open(_ context.Context, ref upload.Ref) (io.ReadCloser, error) {
+	file, err := s.root.Open(filepath.FromSlash(ref.Path()))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, upload.ErrMissing
+	}
+	return file, err
+}
+
+// List implements upload.Store.
+func (s *Store) List(_ context.Context, workspace, deployment string) ([]upload.Ref, error) {
+	found, err := fs.ReadDir(s.root.FS(), path.Clean(upload.Of(workspace, deployment)))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var refs []upload.Ref
+	for _, entry := range found {
+		if ref, ok := upload.Parse(upload.Of(workspace, deployment) + entry.Name()); ok {
+			refs = append(refs, ref)
+		}
+	}
+	return refs, err
+}
+
+// Remove implements upload.Store. The directory of a deployment goes with the last of its tarballs.
+func (s *Store) Remove(_ context.Context, workspace, deployment string, refs []upload.Ref) error {
+	var failures []error
+	for _, ref := range refs {
+		if err := s.root.Remove(filepath.FromSlash(ref.Path())); !errors.Is(err, fs.ErrNotExist) {
+			failures = append(failures, err)
+		}
+	}
+	err := s.root.Remove(filepath.FromSlash(upload.Of(workspace, deployment)))
+	if !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTEMPTY) {
+		failures = append(failures, err)
+	}
+	return errors.Join(failures...)
+}

@@ -1,0 +1,53 @@
+//go:build moto
+
+package s3_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	awss3 "github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/slipway-run/slipway/internal/seam/upload"
+	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+	"github.com/slipway-run/slipway/internal/seam/upload/uploadtest"
+	"github.com/slipway-run/slipway/internal/test/mototest"
+)
+
+// opened is a store whose tarballs are read as a builder does.
+type opened struct {
+	*s3.Store
+	client *awss3.Client
+}
+
+func (o opened) Open(ctx context.Context, ref upload.Ref) (io.ReadCloser, error) {
+	found, err := o.client.GetObject(ctx, &awss3.GetObjectInput{Bucket: aws.String(bucket), Key: aws.String(s3.Prefix + ref.Path())})
+	if _, missing := errors.AsType[*types.NoSuchKey](err); missing {
+		return nil, upload.ErrMissing
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Body, nil
+}
+
+func TestMotoConformance(t *testing.T) {
+	t.Parallel()
+	config := aws.Config{
+		Region: mototest.Region, BaseEndpoint: aws.String(mototest.Start(t)), Credentials: credentials.NewStaticCredentialsProvider("key", "secret", ""),
+	}
+	client := awss3.NewFromConfig(config, func(o *awss3.Options) { o.UsePathStyle = true })
+	_, err := client.CreateBucket(t.Context(), &awss3.CreateBucketInput{
+		Bucket: aws.String(bucket), CreateBucketConfiguration: &types.CreateBucketConfiguration{LocationConstraint: mototest.Region},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The tests of the suite have deployments of their own.
+	uploadtest.Run(t, func(*testing.T) (uploadtest.Store, string) { return opened{s3.New(config, bucket), client}, "" })
+}

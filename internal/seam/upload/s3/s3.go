@@ -1,0 +1,108 @@
+// Package s3 keeps uploads in an S3 bucket. The addresses that it grants are presigned PutObjects: S3 takes them from whoever has one, for the object and the headers that
+// they were signed for, until they expire. How much is sent S3 does not limit; whoever builds a tarball asks for its size first.
+package s3
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/slipway-run/slipway/internal/seam/upload"
+)
+
+// Prefix is what the keys of uploads begin with.
+const Prefix = "sources/"
+
+// Actions are what the package needs to be allowed: GrantActions to grant, as addresses can do what who signed them may, RemoveActions to list and remove.
+var (
+	GrantActions  = []string{"s3:PutObject"}
+	RemoveActions = []string{"s3:DeleteObject", "s3:ListBucket"}
+)
+
+// Store implements upload.Store.
+type Store struct {
+	bucket  string
+	client  *s3.Client
+	presign *s3.PresignClient
+}
+
+var _ upload.Store = (*Store)(nil)
+
+// New returns a store. It sends nothing.
+func New(config aws.Config, bucket string) *Store {
+	client := s3.NewFromConfig(config, func(o *s3.Options) {
+		// A checksum of what is not there yet would be signed with the address, and then be required of what is sent.
+		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
+		o.UsePathStyle = o.BaseEndpoint != nil // an emulator has no names for buckets
+	})
+	return &Store{bucket, client, s3.NewPresignClient(client)}
+}
+
+// Grant implements upload.Store. The address is S3's own.
+func (s *Store) Grant(ctx context.Context, ref upload.Ref, _ string) (upload.Grant, error) {
+	signed, err := s.presign.PresignPutObject(ctx, &s3.PutObjectInput{
+		Bucket: aws.String(s.bucket), Key: aws.String(Prefix + ref.Path()), ContentType: aws.String(upload.ContentType),
+		IfNoneMatch: aws.String("*"), // what was uploaded stays as it is
+	}, s3.WithPresignExpires(upload.Lifetime))
+	if err != nil {
+		return upload.Grant{}, fmt.Errorf("presign upload of deployment %s: %w", ref.Deployment, err)
+	}
+	grant := upload.Grant{URL: signed.URL, Headers: map[string]string{}}
+	for name, values := range signed.SignedHeader {
+		if name != "Host" {
+			grant.Headers[name] = values[0]
+		}
+	}
+	return grant, nil
+}
+
+// URI is where the tarball is for a builder.
+func (s *Store) URI(ref upload.Ref) string { return "s3://" + s.bucket + "/" + Prefix + ref.Path() }
+
+// List implements upload.Store.
+func (s *Store) List(ctx context.Context, workspace, deployment string) (refs []upload.Ref, err error) {
+	pages := s3.NewListObjectsV2Paginator(s.client, &s3.ListObjectsV2Input{
+		Bucket: aws.String(s.bucket), Prefix: aws.String(Prefix + upload.Of(workspace, deployment)),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, object := range page.Contents {
+			if ref, ok := upload.Parse(strings.TrimPrefix(aws.ToString(object.Key), Prefix)); ok {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	return refs, nil
+}
+
+// atOnce is how many objects one request erases at most.
+const atOnce = 1000
+
+// Remove implements upload.Store.
+func (s *Store) Remove(ctx context.Context, _, _ string, refs []upload.Ref) error {
+	for chunk := range slices.Chunk(refs, atOnce) {
+		objects := make([]types.ObjectIdentifier, len(chunk))
+		for i, ref := range chunk {
+			objects[i].Key = aws.String(Prefix + ref.Path())
+		}
+		done, err := s.client.DeleteObjects(ctx, &s3.DeleteObjectsInput{
+			Bucket: aws.String(s.bucket), Delete: &types.Delete{Objects: objects, Quiet: aws.Bool(true)},
+		})
+		if err != nil {
+			return err
+		}
+		if len(done.Errors) > 0 {
+			failed := done.Errors[0]
+			return fmt.Errorf("%d objects are left, %s: %s", len(done.Errors), aws.ToString(failed.Key), aws.ToString(failed.Message))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,95 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+)
+
+// Config is what an engine is made of.
+type Config struct {
+	// Table keeps the executions. Required.
+	Table table.Table
+	// Definitions holds a file <machine>.asl.json at its root for each machine. Required.
+	Definitions fs.FS
+	// Substitutions are the values of the ${Name} in definitions; for a FunctionName, a name in Functions.
+	Substitutions map[string]string
+	// Functions are what Tasks may call.
+	Functions map[string]workflow.TaskFunc
+	// Now tells the time; the default is the machine's clock.
+	Now clock.Clock
+	// Log gets one line for each execution that failed, and trouble that no caller waits for; the default is slog's.
+	Log *slog.Logger
+	// Observer, when not nil, is told each event. It is called from many goroutines and must return soon.
+	Observer func(Event)
+}
+
+const definitionSuffix = ".asl.json"
+
+// New checks all definitions and makes an engine. The error names every problem by machine, state and field. Nothing runs before
+// Resume or Start.
+func New(config Config) (*Engine, error) {
+	if config.Table == nil || config.Definitions == nil {
+		return nil, errors.New("new workflow engine: Table and Definitions are required")
+	}
+	machines, err := loadMachines(config)
+	if err != nil {
+		return nil, fmt.Errorf("new workflow engine: %w", err)
+	}
+	ctx, cut := context.WithCancelCause(context.Background())
+	closing, beginClose := context.WithCancel(context.Background())
+	e := &Engine{
+		table:      config.Table,
+		machines:   machines,
+		functions:  config.Functions,
+		now:        config.Now,
+		log:        cmp.Or(config.Log, slog.Default()),
+		observe:    config.Observer,
+		ctx:        ctx,
+		cut:        cut,
+		closing:    closing,
+		beginClose: beginClose,
+		claims:     map[table.Key]*claim{},
+	}
+	if e.now == nil {
+		e.now = clock.System
+	}
+	return e, nil
+}
+
+// loadMachines parses every definition and joins the problems of all.
+func loadMachines(config Config) (map[workflow.Machine]*asl.Machine, error) {
+	files, err := fs.Glob(config.Definitions, "*"+definitionSuffix)
+	if err != nil {
+		return nil, fmt.Errorf("list definitions: %w", err)
+	}
+	if len(files) == 0 {
+		return nil, errors.New("there are no definitions")
+	}
+	links := asl.Links{
+		Substitutions: config.Substitutions,
+		Function:      func(name string) bool { return config.Functions[name] != nil },
+	}
+	machines := map[workflow.Machine]*asl.Machine{}
+	var problems []error
+	for _, file := range files {
+		text, err := fs.ReadFile(config.Definitions, file)
+		if err != nil {
+			return nil, fmt.Errorf("read definition: %w", err)
+		}
+		name := strings.TrimSuffix(file, definitionSuffix)
+		machine, err := asl.Parse(name, text, links)
+		problems = append(problems, err)
+		machines[workflow.Machine(name)] = machine
+	}
+	return machines, errors.Join(problems...)
+}

@@ -1,0 +1,186 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+)
+
+// Engine runs executions in this process. Make one with New.
+type Engine struct {
+	table     table.Table
+	machines  map[workflow.Machine]*asl.Machine
+	functions map[string]workflow.TaskFunc
+	now       clock.Clock
+	log       *slog.Logger
+	// observe is nil when nobody observes.
+	observe func(Event)
+
+	// ctx is the parent of all executions'; cut ends it when Close waits no longer.
+	ctx context.Context
+	cut context.CancelCauseFunc
+	// closing ends when Close begins, by beginClose.
+	closing    context.Context
+	beginClose context.CancelFunc
+
+	mu      sync.Mutex
+	closed  bool
+	claims  map[table.Key]*claim
+	claimed sync.WaitGroup
+}
+
+var _ workflow.Engine = (*Engine)(nil)
+
+// Closing ends when Close begins. A Task that only waits ends then, so that Close need not wait for it: the state is entered again when the execution is resumed.
+func (e *Engine) Closing() context.Context { return e.closing }
+
+// Reasons for which Start refuses an execution.
+var (
+	ErrNoMachine = errors.New("there is no such machine")
+	ErrName      = errors.New("invalid name")
+	ErrInput     = errors.New("invalid input")
+)
+
+// Start begins an execution; see workflow.Engine. A name is remembered until 24 hours after the execution has ended. Names that Step
+// Functions would refuse are refused.
+func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
+	if err := e.start(ctx, machine, name, input); err != nil {
+		return fmt.Errorf("start execution %s of %s: %w", name, machine, err)
+	}
+	return nil
+}
+
+func (e *Engine) start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
+	if e.machines[machine] == nil {
+		return ErrNoMachine
+	}
+	if err := checkName(name); err != nil {
+		return err
+	}
+	data, err := asl.Decode(input)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrInput, err)
+	}
+	for {
+		c, mine, err := e.claim(keys.Execution(string(machine), name))
+		if err != nil {
+			return err
+		}
+		if mine {
+			return e.begin(ctx, c, e.newExecution(machine, name, input, data))
+		}
+		// Another Start of the name is under way or done. If it did not succeed, this one tries.
+		if settled, err := c.wait(ctx); settled || err != nil {
+			return err
+		}
+	}
+}
+
+// begin stores a new execution and sets it going. One that is stored already is left alone if it has ended, and is gone on with if
+// it runs: the claim proves that nobody in this process runs it.
+func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
+	err := e.insert(ctx, x)
+	var taken *table.ConditionFailed
+	switch {
+	case err == nil:
+		x.tellOf(Event{Type: ExecutionStarted}, x.input)
+		e.launch(c, x)
+	case !errors.As(err, &taken):
+		e.release(c, err)
+		return err
+	default:
+		return e.goOn(c, taken.Item)
+	}
+	return nil
+}
+
+func (e *Engine) insert(ctx context.Context, x *execution) error {
+	item, err := x.record.item(workflow.Running, x.version)
+	if err != nil {
+		return err
+	}
+	return e.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
+}
+
+// checkName applies the service's rules for the names of executions.
+func checkName(name string) error {
+	if n := utf8.RuneCountInString(name); n == 0 || n > 80 {
+		return fmt.Errorf("%w: a name has 1 to 80 characters", ErrName)
+	}
+	forbidden := func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>{}[]?*\"#%\\^|~`$&,;:/", r)
+	}
+	if !utf8.ValidString(name) || strings.ContainsFunc(name, forbidden) {
+		return fmt.Errorf("%w: it has a character that is not allowed", ErrName)
+	}
+	return nil
+}
+
+// Stop ends an execution as Aborted; see workflow.Engine.
+func (e *Engine) Stop(ctx context.Context, machine workflow.Machine, name string, cause string) error {
+	if err := e.stop(ctx, keys.Execution(string(machine), name), cause); err != nil {
+		return fmt.Errorf("stop execution %s of %s: %w", name, machine, err)
+	}
+	return nil
+}
+
+// stop writes the end that it wants on the version it has read, until it or somebody else has ended the execution.
+func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
+	for {
+		item, r, err := e.read(ctx, key)
+		if err != nil || statusOf(item) != workflow.Running {
+			return err
+		}
+		r.end(e.now(), "", cause)
+		err = e.replace(ctx, r, workflow.Aborted, item.Int(attrVersion))
+		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
+			continue
+		}
+		if err == nil {
+			e.abort(key, Event{Machine: r.Machine, Name: r.Name, Type: ExecutionAborted, Time: r.Stopped, Cause: cause})
+		}
+		return err
+	}
+}
+
+// Describe returns an execution; see workflow.Engine.
+func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
+	item, r, err := e.read(ctx, keys.Execution(string(machine), name))
+	if err != nil {
+		return workflow.Execution{}, fmt.Errorf("describe execution %s of %s: %w", name, machine, err)
+	}
+	return r.execution(statusOf(item)), nil
+}
+
+func (e *Engine) read(ctx context.Context, key table.Key) (*table.Item, *record, error) {
+	item, err := e.table.Get(ctx, key)
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, nil, workflow.ErrNotFound
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	r, err := readRecord(item)
+	return item, r, err
+}
+
+// replace stores a record over the version that was read or written last.
+func (e *Engine) replace(ctx context.Context, r *record, status workflow.Status, version int64) error {
+	item, err := r.item(status, version+1)
+	if err != nil {
+		return err
+	}
+	return e.table.Transact(ctx, table.Put{Item: item, If: table.Equals(attrVersion, version)})
+}

@@ -1,0 +1,259 @@
+package local
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+)
+
+// maxIdleSteps is how many states in a row may pass without a Task or Wait; a machine that goes round in Choices would never end.
+const maxIdleSteps = 10_000
+
+// Reasons other than a failure for which an execution does not go on here.
+var (
+	errTimedOut   = errors.New("execution timed out")
+	errSuperseded = errors.New("execution was ended or taken over by another writer")
+)
+
+// execution is one execution as its goroutine runs it.
+type execution struct {
+	engine  *Engine
+	machine *asl.Machine
+	// record holds what does not change; at and data stand for the rest while the execution runs.
+	record record
+	input  any
+	at     position
+	data   any
+	// version is the stored one.
+	version int64
+	// unsaved is set when something has happened that must not be repeated and that is not stored.
+	unsaved bool
+	// idle counts the states passed since the last Task or Wait.
+	idle int
+}
+
+func (e *Engine) newExecution(machine workflow.Machine, name string, text json.RawMessage, input any) *execution {
+	now := e.now()
+	at := position{State: e.machines[machine].StartAt, Entered: now}
+	return &execution{
+		engine:  e,
+		machine: e.machines[machine],
+		record:  record{Machine: machine, Name: name, Input: bytes.Clone(text), Started: now, position: at},
+		input:   input,
+		at:      at,
+		data:    input,
+		version: 1,
+	}
+}
+
+// restore makes an execution from its stored form. A machine that is no longer defined has no states, so the execution fails.
+func (e *Engine) restore(item *table.Item) (*execution, error) {
+	r, err := readRecord(item)
+	if err != nil {
+		return nil, err
+	}
+	x := &execution{engine: e, machine: e.machines[r.Machine], record: *r, at: r.position, version: item.Int(attrVersion)}
+	if x.machine == nil {
+		x.machine = &asl.Machine{Name: string(r.Machine)}
+	}
+	if x.input, err = asl.Decode(r.Input); err != nil {
+		return nil, fmt.Errorf("execution %v: %w", item.Key, err)
+	}
+	x.data = x.input
+	if r.Data != nil {
+		if x.data, err = asl.Decode(r.Data); err != nil {
+			return nil, fmt.Errorf("execution %v: %w", item.Key, err)
+		}
+	}
+	return x, nil
+}
+
+// run carries the execution to its end, or to where this process must leave it.
+func (x *execution) run(ctx context.Context) {
+	if x.machine.Timeout > 0 {
+		left := x.record.Started.Add(x.machine.Timeout).Sub(x.engine.now())
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, left, errTimedOut)
+		defer cancel()
+	}
+	x.finish(x.advance(ctx))
+}
+
+// advance goes from state to state. It returns nil when the execution has succeeded, with its output in data.
+func (x *execution) advance(ctx context.Context) error {
+	for done := false; !done; {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		state, ok := x.machine.States[x.at.State]
+		if !ok {
+			return &asl.Error{Name: asl.ErrorRuntime, Cause: fmt.Sprintf("The machine has no state '%s'.", x.at.State)}
+		}
+		if x.at.RetryAt.IsZero() {
+			x.tellOf(Event{Type: stateEntered(state.Type), State: state.Name}, x.data)
+		}
+		var err error
+		if done, err = x.step(ctx, state); err != nil {
+			return locate(err, state)
+		}
+		if x.idle++; x.idle > maxIdleSteps {
+			return &asl.Error{Name: asl.ErrorRuntime, Cause: fmt.Sprintf("It passed %d states in a row without a Task or Wait.", maxIdleSteps)}
+		}
+	}
+	return nil
+}
+
+// locate adds the state to the cause of an error that the definition's own data made.
+func locate(err error, state *asl.State) error {
+	var failure *asl.Error
+	if !errors.As(err, &failure) || failure.Name != asl.ErrorRuntime {
+		return err
+	}
+	return &asl.Error{
+		Name:  failure.Name,
+		Cause: fmt.Sprintf("An error occurred while executing the state '%s'. %s", state.Name, failure.Cause),
+	}
+}
+
+// step executes one state and moves on, or stays for another attempt. It reports whether the execution is over.
+func (x *execution) step(ctx context.Context, state *asl.State) (done bool, err error) {
+	switch state.Type {
+	case asl.Task:
+		return x.task(ctx, state)
+	case asl.Wait:
+		return x.wait(ctx, state)
+	case asl.Fail:
+		return false, state.Failure
+	case asl.Pass:
+		output, err := state.PassOutput(x.data, x.context(state))
+		if err != nil {
+			return false, err
+		}
+		return x.move(state, state.Next, output, x.at.Entered), nil
+	case asl.Choice:
+		return x.choose(state)
+	default: // Succeed
+		output, err := state.Output(x.data, x.context(state))
+		if err != nil {
+			return false, err
+		}
+		return x.move(state, "", output, x.at.Entered), nil
+	}
+}
+
+func (x *execution) choose(state *asl.State) (done bool, err error) {
+	c := x.context(state)
+	next, err := state.Choose(x.data, c)
+	if err != nil {
+		return false, err
+	}
+	output, err := state.Output(x.data, c)
+	if err != nil {
+		return false, err
+	}
+	return x.move(state, next, output, x.at.Entered), nil
+}
+
+// move leaves a state for the next one, "" for the end.
+func (x *execution) move(from *asl.State, next string, output any, now time.Time) (done bool) {
+	x.tellOf(Event{Type: stateExited(from.Type), State: from.Name}, output)
+	x.data = output
+	x.at = position{State: next, Entered: now}
+	return next == ""
+}
+
+func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err error) {
+	x.idle = 0
+	c := x.context(state)
+	deadline, err := state.Deadline(x.at.Entered, x.data, c)
+	if err != nil {
+		return false, err
+	}
+	output, err := state.Output(x.data, c)
+	if err != nil {
+		return false, err
+	}
+	if deadline.After(x.engine.now()) {
+		if err := x.saveIfNeeded(); err != nil {
+			return false, err
+		}
+	}
+	if err := x.sleepUntil(ctx, deadline); err != nil {
+		return false, err
+	}
+	x.unsaved = true
+	return x.move(state, state.Next, output, x.engine.now()), nil
+}
+
+// sleepUntil waits for a time, or returns why the execution must stop here. Every state that acts passes through it, so that none
+// begins once the engine is closing.
+func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
+	select {
+	case <-x.engine.closing.Done():
+		return ErrClosed
+	default:
+	}
+	left := until.Sub(x.engine.now())
+	if left <= 0 {
+		return nil
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-x.engine.closing.Done():
+		return ErrClosed
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// context is the context object as the state sees it.
+func (x *execution) context(state *asl.State) *asl.Context {
+	return &asl.Context{
+		Machine:       x.machine.Name,
+		ExecutionID:   "arn:aws:states:local:000000000000:execution:" + x.machine.Name + ":" + x.record.Name,
+		ExecutionName: x.record.Name,
+		Input:         x.input,
+		Started:       x.record.Started,
+		State:         state.Name,
+		Entered:       x.at.Entered,
+		RetryCount:    x.retryCount(),
+	}
+}
+
+func (x *execution) retryCount() int {
+	sum := 0
+	for _, n := range x.at.Retries {
+		sum += n
+	}
+	return sum
+}
+
+func (x *execution) tell(event Event) {
+	event.Machine, event.Name, event.Time = x.record.Machine, x.record.Name, x.engine.now()
+	x.engine.tell(event)
+}
+
+// tellOf tells an event with its data, which are encoded only when somebody observes.
+func (x *execution) tellOf(event Event, data any) {
+	if x.engine.observe == nil {
+		return
+	}
+	event.Data, _ = asl.Encode(data) // what cannot be encoded fails the execution where it is used
+	x.tell(event)
+}
+
+func (e *Engine) tell(event Event) {
+	if e.observe != nil {
+		e.observe(event)
+	}
+}

@@ -1,0 +1,172 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// ErrClosed is returned by Start and Resume once Close has been called.
+var ErrClosed = errors.New("workflow engine is closed")
+
+// errAborted is why a stopped execution's context ended.
+var errAborted = errors.New("execution was stopped")
+
+// claim is one execution's place in this process. Who holds it alone may store the execution's start and run it.
+type claim struct {
+	key    table.Key
+	ctx    context.Context
+	cancel context.CancelCauseFunc
+	// settled is closed when it is known whether the execution is stored; err says why not.
+	settled chan struct{}
+	err     error
+	// aborted is told when the claim is given up, so that no event of the execution comes after it. Guarded by the engine's mu.
+	aborted *Event
+}
+
+// claim makes the claim of an execution, or returns the one that exists.
+func (e *Engine) claim(key table.Key) (c *claim, mine bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, false, ErrClosed
+	}
+	if c, ok := e.claims[key]; ok {
+		return c, false, nil
+	}
+	c = &claim{key: key, settled: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancelCause(e.ctx)
+	e.claims[key] = c
+	e.claimed.Add(1)
+	return c, true, nil
+}
+
+// wait returns true when the execution is stored, false when its holder did not succeed.
+func (c *claim) wait(ctx context.Context) (bool, error) {
+	select {
+	case <-c.settled:
+		return c.err == nil, nil
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+}
+
+// launch runs an execution that is stored.
+func (e *Engine) launch(c *claim, x *execution) {
+	close(c.settled)
+	go func() {
+		defer e.free(c)
+		x.run(c.ctx)
+	}()
+}
+
+// release gives up a claim without running the execution. The claim goes first, so that who waits for it can make one.
+func (e *Engine) release(c *claim, err error) {
+	e.free(c)
+	c.err = err
+	close(c.settled)
+}
+
+func (e *Engine) free(c *claim) {
+	c.cancel(nil)
+	e.mu.Lock()
+	delete(e.claims, c.key)
+	aborted := c.aborted
+	e.mu.Unlock()
+	if aborted != nil {
+		e.tell(*aborted)
+	}
+	e.claimed.Done()
+}
+
+// abort ends the context of an execution that was stored as Aborted, if this process runs it, and sees to it that the event is told.
+func (e *Engine) abort(key table.Key, event Event) {
+	e.mu.Lock()
+	c := e.claims[key]
+	if c != nil {
+		c.aborted = &event
+	}
+	e.mu.Unlock()
+	if c == nil {
+		e.tell(event)
+		return
+	}
+	c.cancel(errAborted)
+}
+
+// Resume goes on with the executions that are stored as running and that this process does not run. Call it once at start-up.
+func (e *Engine) Resume(ctx context.Context) error {
+	query := keys.RunningExecutions()
+	var problems []error
+	for {
+		page, err := e.table.Query(ctx, query)
+		if err != nil {
+			return fmt.Errorf("list running executions: %w", err)
+		}
+		for _, item := range page.Items {
+			if err := e.resume(ctx, item.Key); err != nil {
+				problems = append(problems, fmt.Errorf("resume execution: %w", err))
+			}
+		}
+		if page.Cursor == "" {
+			return errors.Join(problems...)
+		}
+		query.Cursor = page.Cursor
+	}
+}
+
+// resume reads the execution again under its claim: since the list was read it may have ended.
+func (e *Engine) resume(ctx context.Context, key table.Key) error {
+	c, mine, err := e.claim(key)
+	if err != nil || !mine {
+		return err
+	}
+	item, err := e.table.Get(ctx, key)
+	if err != nil {
+		e.release(c, err)
+		return err
+	}
+	return e.goOn(c, item)
+}
+
+// goOn runs a stored execution from its position, unless it has ended.
+func (e *Engine) goOn(c *claim, item *table.Item) error {
+	if statusOf(item) != workflow.Running {
+		e.release(c, nil)
+		return nil
+	}
+	x, err := e.restore(item)
+	if err != nil {
+		e.release(c, err)
+		return err
+	}
+	e.launch(c, x)
+	return nil
+}
+
+// Close refuses new executions and lets no Task begin. It waits for the Tasks in progress until ctx ends, then cancels their
+// contexts. Executions that are not over stay stored as running, for a later Resume. When Close has returned, the engine no longer
+// uses the table; a function that ignores its context may still run, and its answer is lost.
+func (e *Engine) Close(ctx context.Context) {
+	e.mu.Lock()
+	if !e.closed {
+		e.closed = true
+		e.beginClose()
+	}
+	e.mu.Unlock()
+	idle := make(chan struct{})
+	go func() {
+		e.claimed.Wait()
+		close(idle)
+	}()
+	select {
+	case <-idle:
+	case <-ctx.Done():
+	}
+	e.cut(ErrClosed)
+	<-idle
+}

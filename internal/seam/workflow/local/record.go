@@ -1,0 +1,92 @@
+package local
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// retention is how long an execution stays readable after its end.
+const retention = 24 * time.Hour
+
+// Attributes of a stored execution.
+const (
+	attrKind    = "kind"
+	attrSchema  = "schema"
+	attrVersion = "version"
+	attrStatus  = "status"
+)
+
+// record is the body of a stored execution.
+type record struct {
+	Machine workflow.Machine `json:"machine"`
+	Name    string           `json:"name"`
+	Input   json.RawMessage  `json:"input"`
+	Started time.Time        `json:"started"`
+
+	position
+	// Data is the input of the state at the position; nil when it is still the execution's.
+	Data json.RawMessage `json:"data,omitempty"`
+
+	Output  json.RawMessage `json:"output,omitempty"`
+	Error   string          `json:"error,omitempty"`
+	Cause   string          `json:"cause,omitempty"`
+	Stopped time.Time       `json:"stopped,omitzero"`
+}
+
+// position is where a running execution stands.
+type position struct {
+	State   string    `json:"state,omitempty"`
+	Entered time.Time `json:"entered,omitzero"`
+	// Retries counts, for each retrier of the state, how often it has let it be tried again.
+	Retries []int `json:"retries,omitempty"`
+	// RetryAt is when the next attempt begins; zero before the first failure.
+	RetryAt time.Time `json:"retry_at,omitzero"`
+}
+
+// item is how a record is stored: among the running ones, or with a date of expiry.
+func (r *record) item(status workflow.Status, version int64) (table.Item, error) {
+	body, err := json.Marshal(r)
+	if err != nil {
+		return table.Item{}, fmt.Errorf("encode execution: %w", err)
+	}
+	item := table.Item{
+		Key:   keys.Execution(string(r.Machine), r.Name),
+		Attrs: table.Attrs{attrKind: "execution", attrSchema: int64(1), attrVersion: version, attrStatus: string(status)},
+		Body:  body,
+	}
+	if status == workflow.Running {
+		item.Index = map[table.Index]table.Key{table.ByList: keys.RunningExecutionEntry(string(r.Machine), r.Name)}
+	} else {
+		item.Expires = r.Stopped.Add(retention)
+	}
+	return item, nil
+}
+
+func readRecord(item *table.Item) (*record, error) {
+	r := new(record)
+	if err := json.Unmarshal(item.Body, r); err != nil {
+		return nil, fmt.Errorf("decode execution %v: %w", item.Key, err)
+	}
+	return r, nil
+}
+
+func statusOf(item *table.Item) workflow.Status { return workflow.Status(item.Text(attrStatus)) }
+
+func (r *record) execution(status workflow.Status) workflow.Execution {
+	return workflow.Execution{
+		Machine: r.Machine,
+		Name:    r.Name,
+		Status:  status,
+		Input:   r.Input,
+		Output:  r.Output,
+		Error:   r.Error,
+		Cause:   r.Cause,
+		Started: r.Started,
+		Stopped: r.Stopped,
+	}
+}

@@ -1,0 +1,107 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+)
+
+// Delays between attempts to store an execution while the table does not take it.
+const (
+	firstSaveDelay = 100 * time.Millisecond
+	maxSaveDelay   = 10 * time.Second
+)
+
+// saveIfNeeded stores the position before the execution acts again.
+func (x *execution) saveIfNeeded() error {
+	if !x.unsaved {
+		return nil
+	}
+	return x.save()
+}
+
+// save stores the position.
+func (x *execution) save() error {
+	data, err := asl.Encode(x.data)
+	if err != nil {
+		return err
+	}
+	r := x.record
+	r.position, r.Data = x.at, data
+	if err := x.write(&r, workflow.Running); err != nil {
+		return err
+	}
+	x.unsaved = false
+	return nil
+}
+
+// write stores the execution, however long the table takes to accept it: an execution whose position is not stored must not act.
+// Only the end of the engine's own context ends the attempts, as a stopped or timed out execution must still be able to end.
+func (x *execution) write(r *record, status workflow.Status) error {
+	e := x.engine
+	for delay := firstSaveDelay; ; delay = min(2*delay, maxSaveDelay) {
+		err := e.replace(context.WithoutCancel(e.ctx), r, status, x.version)
+		var changed *table.ConditionFailed
+		switch {
+		case err == nil:
+			x.version++
+			return nil
+		case errors.As(err, &changed):
+			return errSuperseded
+		}
+		e.log.Error("execution could not be stored, trying again", "machine", r.Machine, "name", r.Name, "error", err)
+		select {
+		case <-time.After(delay):
+		case <-e.ctx.Done():
+			return context.Cause(e.ctx)
+		}
+	}
+}
+
+// finish stores how the execution ended. Any other reason for which advance returned (the engine closes, the execution was
+// stopped or taken over) leaves what is stored as it is. That also holds when write gives up, for the same reasons.
+func (x *execution) finish(err error) {
+	var failure *asl.Error
+	switch {
+	case err == nil:
+		x.succeed()
+	case errors.Is(err, errTimedOut):
+		x.fail(workflow.TimedOut, ExecutionTimedOut, &asl.Error{Name: asl.ErrorTimeout, Cause: "The execution took longer than the machine's TimeoutSeconds."})
+	case errors.As(err, &failure):
+		x.fail(workflow.Failed, ExecutionFailed, failure)
+	}
+}
+
+func (x *execution) succeed() {
+	output, err := asl.Encode(x.data)
+	if err != nil {
+		x.fail(workflow.Failed, ExecutionFailed, &asl.Error{Name: asl.ErrorRuntime, Cause: err.Error()})
+		return
+	}
+	r := x.record
+	r.end(x.engine.now(), "", "")
+	r.Output = output
+	if x.write(&r, workflow.Succeeded) == nil {
+		x.tell(Event{Type: ExecutionSucceeded, Data: output})
+	}
+}
+
+func (x *execution) fail(status workflow.Status, event EventType, failure *asl.Error) {
+	r := x.record
+	r.end(x.engine.now(), failure.Name, failure.Cause)
+	if x.write(&r, status) != nil {
+		return
+	}
+	x.engine.log.Warn("execution failed", "machine", r.Machine, "name", r.Name, "status", string(status), "error", failure.Name)
+	x.tell(Event{Type: event, Error: failure.Name, Cause: failure.Cause})
+}
+
+// end turns the record of a running execution into that of one that is over.
+func (r *record) end(now time.Time, name, cause string) {
+	r.position, r.Data = position{}, nil
+	r.Error, r.Cause, r.Stopped = name, cause, now
+}

@@ -1,0 +1,143 @@
+package local
+
+import (
+	"context"
+	"errors"
+
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+)
+
+// task makes one attempt at a Task. After a failure that may be retried the execution stays in the state.
+func (x *execution) task(ctx context.Context, state *asl.State) (done bool, err error) {
+	x.idle = 0
+	if err := x.saveIfNeeded(); err != nil {
+		return false, err
+	}
+	if err := x.sleepUntil(ctx, x.at.RetryAt); err != nil {
+		return false, err
+	}
+	output, err := x.attempt(ctx, state)
+	var failure *asl.Error
+	switch {
+	case err == nil:
+		x.unsaved = true
+		return x.move(state, state.Next, output, x.engine.now()), nil
+	case errors.As(err, &failure):
+		return false, x.afterFailure(state, failure)
+	default:
+		return false, err
+	}
+}
+
+// attempt calls the Task's function and computes the state's output. The error is an *asl.Error, or why ctx ended.
+func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) {
+	c := x.context(state)
+	arguments, err := state.Payload(x.data, c)
+	if err != nil {
+		return nil, err
+	}
+	payload, err := asl.Encode(arguments)
+	if err != nil {
+		return nil, err
+	}
+	x.tellOf(Event{Type: TaskScheduled, State: state.Name}, map[string]any{"FunctionName": state.Task.Function, "Payload": arguments})
+	x.tell(Event{Type: TaskStarted, State: state.Name})
+	text, err := x.call(ctx, state, payload)
+	if err != nil {
+		return nil, err
+	}
+	result, err := decodeAnswer(text)
+	if err != nil {
+		return nil, x.failed(state, failureOf(err))
+	}
+	answer := asl.LambdaResult(result)
+	x.tellOf(Event{Type: TaskSucceeded, State: state.Name}, answer)
+	return state.TaskOutput(x.data, answer, c)
+}
+
+// call invokes the function within the time that is left of the attempt, which began when the state was entered or retried.
+func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) ([]byte, error) {
+	attempt := ctx
+	if state.Task.Timeout > 0 {
+		begun := x.at.Entered
+		if x.at.RetryAt.After(begun) {
+			begun = x.at.RetryAt
+		}
+		var cancel context.CancelFunc
+		attempt, cancel = context.WithTimeout(ctx, begun.Add(state.Task.Timeout).Sub(x.engine.now()))
+		defer cancel()
+	}
+	text, err := x.invoke(attempt, x.engine.functions[state.Task.Function], payload)
+	switch {
+	case err == nil:
+		return text, nil
+	case ctx.Err() != nil:
+		return nil, context.Cause(ctx)
+	case attempt.Err() != nil: // whatever the function made of it
+		return nil, x.failed(state, &asl.Error{Name: asl.ErrorTimeout})
+	default:
+		x.logFault(state, err)
+		return nil, x.failed(state, failureOf(err))
+	}
+}
+
+// logFault logs an error that its function has no name for, so that nobody foresaw it. The cause of a named one may hold what its caller was told in confidence.
+func (x *execution) logFault(state *asl.State, err error) {
+	if _, named := errors.AsType[*workflow.TaskError](err); !named {
+		x.engine.log.Error("task failed", "machine", x.record.Machine, "name", x.record.Name, "state", state.Name, "error", err)
+	}
+}
+
+// failed tells of an attempt's failure and returns it.
+func (x *execution) failed(state *asl.State, failure *asl.Error) error {
+	event := TaskFailed
+	if failure.Name == asl.ErrorTimeout {
+		event = TaskTimedOut
+	}
+	x.tell(Event{Type: event, State: state.Name, Error: failure.Name, Cause: failure.Cause})
+	return failure
+}
+
+// decodeAnswer reads a function's output; none at all is null, as with Lambda.
+func decodeAnswer(text []byte) (any, error) {
+	if len(text) == 0 {
+		return nil, nil
+	}
+	return asl.Decode(text)
+}
+
+// afterFailure decides what follows a failed attempt: another one, the state of a Catch, or the failure of the execution.
+func (x *execution) afterFailure(state *asl.State, failure *asl.Error) error {
+	if x.retry(state, failure) {
+		return x.save()
+	}
+	next, output, caught, err := state.Catch(x.data, failure)
+	if err != nil {
+		return err
+	}
+	if !caught {
+		return failure
+	}
+	x.unsaved = true
+	x.move(state, next, output, x.engine.now())
+	return nil
+}
+
+// retry schedules another attempt if the retrier that covers the failure has one left.
+func (x *execution) retry(state *asl.State, failure *asl.Error) bool {
+	i, ok := state.Task.Retrier(failure.Name)
+	if !ok {
+		return false
+	}
+	retrier := &state.Task.Retriers[i]
+	retries := make([]int, len(state.Task.Retriers))
+	copy(retries, x.at.Retries)
+	if retries[i] >= retrier.MaxAttempts {
+		return false
+	}
+	x.at.RetryAt = x.engine.now().Add(retrier.Delay(retries[i]))
+	retries[i]++
+	x.at.Retries = retries
+	return true
+}

@@ -1,0 +1,71 @@
+package stepfn_test
+
+import (
+	"context"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sfn"
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/stepfn"
+	"github.com/slipway-run/slipway/internal/seam/workflow/workflowtest"
+	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const prefix = "arn:aws:states:eu-central-1:123456789012:stateMachine:stack-"
+
+// newClient makes a client of a service that is served here, as long as the test lasts.
+func newClient(t *testing.T, service http.Handler) *sfn.Client {
+	t.Helper()
+	server := httptest.NewServer(service)
+	transport := &http.Transport{MaxIdleConnsPerHost: 50}
+	t.Cleanup(func() {
+		transport.CloseIdleConnections()
+		server.Close()
+	})
+	return sfn.New(sfn.Options{
+		BaseEndpoint: aws.String(server.URL),
+		Region:       "eu-central-1",
+		HTTPClient:   &http.Client{Transport: transport},
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "id", SecretAccessKey: "secret"}, nil
+		}),
+	})
+}
+
+// TestConformance runs the suite on the emulator, through the SDK and HTTP.
+func TestConformance(t *testing.T) {
+	t.Parallel()
+	workflowtest.Run(t, func(t *testing.T, definitions fs.FS, functions map[string]workflow.TaskFunc) workflow.Engine {
+		t.Helper()
+		tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		service, err := stepfunctions.New(stepfunctions.Config{
+			Table: tb, Definitions: definitions, Functions: functions, Prefix: prefix, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			ctx, cancel := context.WithCancel(context.Background())
+			cancel()
+			service.Close(ctx)
+			if err := tb.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+		return stepfn.New(newClient(t, service), prefix)
+	})
+}

@@ -1,0 +1,306 @@
+// Package apikey holds the keys that requests are authenticated by. A key is shown once, when it is made; what is stored is its MAC, which is also
+// where it is looked up, so that no stored key is ever compared with one that was sent.
+//
+// A key is two items. The one under its MAC says whose it is, what it may do and when it expires, so that a request costs one read. The record, in
+// its workspace, is what lists show and what a key is revoked by. Both are written in one transaction and deleted in one.
+//
+// The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one that is found under an older is moved to the newest
+// when it is used.
+//
+// Keys of earlier versions have no record. They are an admin's, and get their record when they are next used.
+package apikey
+
+import (
+	"context"
+	"encoding/base32"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// Prefix marks a Slipway key, so that secret scanners find one that leaked.
+const Prefix = "slw_"
+
+// purpose separates the MACs of keys from those of anything else.
+const purpose = "api key"
+
+// Principal is who sent a request, and what that one may do.
+type Principal struct {
+	Workspace string
+	// Key is the id of the API key, "" when another credential was sent.
+	Key  string
+	Role workspace.Role
+	// Subject is the person or program that another credential names.
+	Subject string
+}
+
+// May tells whether the principal has a permission.
+func (p Principal) May(permission workspace.Permission) bool { return p.Role.May(permission) }
+
+// Key is what is known about a key. The key itself is not.
+type Key struct {
+	ID        string
+	Workspace string
+	Name      string
+	Role      workspace.Role
+	// Prefix is how the key begins, by which people recognize it.
+	Prefix  string
+	Created time.Time
+	// Expires is when the key is good no longer; zero when it always is.
+	Expires time.Time
+	// LastUsed is to the minute; zero when the key was never used.
+	LastUsed time.Time
+}
+
+// NewKey is what a key is to be.
+type NewKey struct {
+	Workspace string
+	// Name is for people, and may be empty.
+	Name string
+	Role workspace.Role
+	// Expires is when the key is to be good no longer; zero for a key that does not expire.
+	Expires time.Time
+}
+
+const (
+	// kind is that of the item under the MAC.
+	kind          = "api_key"
+	attrWorkspace = "workspace"
+	attrID        = "key_id"
+	attrRole      = workspace.AttrRole
+	attrExpires   = workspace.AttrExpires
+
+	kindRecord   = "api_key_record"
+	attrMAC      = "mac"
+	attrBy       = "by" // the secret key that the MAC is of
+	attrName     = "name"
+	attrPrefix   = "prefix"
+	attrLastUsed = "last_used"
+)
+
+const (
+	// shown is how much of a key is shown: the mark and 20 of its 200 bits.
+	shown = len(Prefix) + 4
+	// remembered is how long an expired key is told from an unknown one, and listed.
+	remembered = 30 * 24 * time.Hour
+	// longestName is how long a key's name may be, in bytes.
+	longestName = 200
+	// attempts is how often a change is tried that another one overtakes.
+	attempts = 5
+)
+
+// Store makes keys and looks them up.
+type Store struct {
+	table  table.Table
+	hasher secret.Hasher
+	now    clock.Clock
+	uses   uses
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
+	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
+}
+
+// Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be read again.
+func (s *Store) Create(ctx context.Context, workspaceID string) (string, error) {
+	_, key, err := s.Issue(ctx, NewKey{Workspace: workspaceID, Role: workspace.Admin})
+	return key, err
+}
+
+// Note returns a write that a new key is made together with, or not at all.
+type Note func(ctx context.Context, made Key) (table.Write, error)
+
+// Issue makes a key and returns it with what is known about it; the key itself cannot be read again.
+func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string, error) {
+	now := s.now()
+	if err := n.check(now); err != nil {
+		return Key{}, "", err
+	}
+	key := Prefix + strings.ToLower(base32.StdEncoding.EncodeToString(random()))
+	k := Key{
+		ID: id.New(now), Workspace: n.Workspace, Name: n.Name, Role: n.Role, Prefix: key[:shown], Created: now, Expires: clock.Cut(n.Expires),
+	}
+	if hasher, ok := s.hasher.(refresher); ok {
+		if _, err := hasher.Refresh(ctx); err != nil {
+			return Key{}, "", fmt.Errorf("create key: %w", err)
+		}
+	}
+	macs, by := s.macs(key)
+	mac := macs[0]
+	writes := []table.Write{
+		table.Check{Key: keys.Workspace(k.Workspace), If: table.Present()},
+		table.Put{Item: k.lookup(mac, by), If: table.Absent()},
+		table.Put{Item: k.record(mac), If: table.Absent()},
+		audit.New(ctx, audit.CreateKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now),
+	}
+	own := len(writes)
+	for _, note := range notes {
+		write, err := note(ctx, k)
+		if err != nil {
+			return Key{}, "", err
+		}
+		writes = append(writes, write)
+	}
+	err := s.table.Transact(ctx, writes...)
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
+		return Key{}, "", workspace.NotFound(k.Workspace)
+	} else if ok && failed.Write >= own {
+		return Key{}, "", fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat it to see what became of it.")
+	}
+	if err != nil {
+		return Key{}, "", fmt.Errorf("create key: %w", err)
+	}
+	return k, key, nil
+}
+
+func (n NewKey) check(now time.Time) error {
+	if _, err := workspace.ParseRole(string(n.Role)); err != nil {
+		return err
+	}
+	if len(n.Name) > longestName || !utf8.ValidString(n.Name) || strings.ContainsFunc(n.Name, unicode.IsControl) {
+		return fault.New(fault.Invalid, "A key's name has up to %d bytes and no control characters.", longestName)
+	}
+	if !n.Expires.IsZero() && !n.Expires.After(now) {
+		return fault.New(fault.Invalid, "A key cannot expire in the past.")
+	}
+	return nil
+}
+
+// lookup is the item under the key's MAC.
+func (k Key) lookup(mac, by string) table.Item {
+	attrs := table.Attrs{attrWorkspace: k.Workspace, attrID: k.ID, attrRole: string(k.Role), attrBy: by}
+	return k.item(keys.APIKey(mac), kind, attrs)
+}
+
+// record is the item in the key's workspace.
+func (k Key) record(mac string) table.Item {
+	attrs := table.Attrs{attrMAC: mac, attrName: k.Name, attrRole: string(k.Role), attrPrefix: k.Prefix}
+	return k.item(keys.APIKeyRecord(k.Workspace, k.ID), kindRecord, attrs)
+}
+
+func (k Key) item(key table.Key, kind string, attrs table.Attrs) table.Item {
+	item := table.Item{Key: key, Attrs: attrs}
+	if !k.Expires.IsZero() {
+		attrs[attrExpires] = clock.Format(k.Expires)
+		item.Expires = k.Expires.Add(remembered)
+	}
+	item.Attrs = record.Attrs(kind, k.Created, attrs)
+	return item
+}
+
+// List returns a workspace's keys, the oldest first.
+func (s *Store) List(ctx context.Context, workspaceID string) ([]Key, error) {
+	items, err := table.AllItems(ctx, s.table, keys.APIKeyRecords(workspaceID))
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	list := make([]Key, len(items))
+	for i, item := range items {
+		if list[i], err = decode(item, workspaceID); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func decode(item *table.Item, workspaceID string) (Key, error) {
+	if err := record.Check(item, kindRecord); err != nil {
+		return Key{}, err
+	}
+	k := Key{
+		ID: item.Key.SK, Workspace: workspaceID, Name: item.Text(attrName), Role: workspace.Role(item.Text(attrRole)), Prefix: item.Text(attrPrefix),
+	}
+	var errs [3]error
+	k.Created, _, errs[0] = record.Times(item)
+	k.Expires, errs[1] = record.Time(item, attrExpires)
+	k.LastUsed, errs[2] = record.Time(item, attrLastUsed)
+	return k, errors.Join(errs[:]...)
+}
+
+// Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It is asked with where the admin's item is.
+type Guard func(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error)
+
+// Revoke deletes a key, which is good no longer when it returns. An unknown one is a fault.NotFound. The guards decide about an admin's key; an operator has
+// none, as a key that leaked must go at once and the command line makes another.
+func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ...Guard) error {
+	unknown := fault.New(fault.NotFound, "Key ID %s not found.", keyID)
+	if !id.Valid(keyID) {
+		return unknown
+	}
+	at := keys.APIKeyRecord(workspaceID, strings.ToLower(keyID))
+	for range attempts {
+		item, err := s.table.Get(ctx, at)
+		if errors.Is(err, table.ErrNotFound) {
+			return unknown
+		}
+		if err != nil {
+			return fmt.Errorf("revoke key: %w", err)
+		}
+		k, err := decode(item, workspaceID)
+		if err != nil {
+			return err
+		}
+		mac := item.Text(attrMAC)
+		writes := []table.Write{
+			table.Delete{Key: at, If: table.Equals(attrMAC, mac)},
+			table.Delete{Key: keys.APIKey(mac)},
+			audit.New(ctx, audit.RevokeKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(workspaceID, s.now()),
+		}
+		if k.Role == workspace.Admin {
+			for _, guard := range guards {
+				write, err := guard(ctx, workspaceID, at)
+				if err != nil {
+					return err
+				}
+				writes = append(writes, write)
+			}
+		}
+		err = s.table.Transact(ctx, writes...)
+		if err == nil {
+			return nil
+		}
+		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {
+			return fmt.Errorf("revoke key: %w", err)
+		}
+	}
+	return fault.New(fault.Conflict, "The key is being changed by others. Try again.")
+}
+
+// rotating is a secret.Hasher of several keys: a key is stored by its MAC under the newest.
+type rotating interface {
+	// MACs returns the MACs under all keys, that of the newest first.
+	MACs(purpose string, data []byte) [][]byte
+	// KeyID names the newest.
+	KeyID() string
+}
+
+// macs returns by what a key may be stored: what it is stored by when it is made now comes first, and that is of the secret key by, or of a newer one.
+func (s *Store) macs(key string) (macs []string, by string) {
+	made := [][]byte{}
+	if several, ok := s.hasher.(rotating); ok {
+		by = several.KeyID()
+		made = several.MACs(purpose, []byte(key))
+	} else {
+		made = append(made, s.hasher.MAC(purpose, []byte(key)))
+	}
+	macs = make([]string, len(made))
+	for i, mac := range made {
+		macs[i] = hex.EncodeToString(mac)
+	}
+	return macs, by
+}

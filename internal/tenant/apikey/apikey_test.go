@@ -1,0 +1,160 @@
+package apikey_test
+
+import (
+	"bytes"
+	"encoding/hex"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+)
+
+// fixture is a store on files.
+type fixture struct {
+	*apikey.Store
+	dir    string
+	table  *sqlite.Table
+	hasher *keyfile.Key
+
+	mu sync.Mutex
+	at time.Time
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	hasher, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{dir: dir, hasher: hasher, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(f.now))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	f.table = tb
+	f.Store = apikey.NewStore(tb, hasher, f.now)
+	for _, w := range []string{"one", "two"} {
+		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// now is the fixture's clock, which stands still until it is moved.
+func (f *fixture) now() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.at
+}
+
+func (f *fixture) after(d time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.at = f.at.Add(d)
+}
+
+func (f *fixture) create(t *testing.T, workspace string) string {
+	t.Helper()
+	key, err := f.Create(t.Context(), workspace)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func TestAKeyBelongsToItsWorkspace(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	seen := map[string]bool{}
+	for _, workspace := range []string{"one", "two", "two"} {
+		key := f.create(t, workspace)
+		if !regexp.MustCompile(`^slw_[a-z2-7]{40}$`).MatchString(key) || seen[key] {
+			t.Errorf("got key %s", key)
+		}
+		seen[key] = true
+		if p, err := f.Authenticate(t.Context(), key); err != nil || p.Workspace != workspace || p.Role != "admin" || p.Subject != "" {
+			t.Errorf("got %v (%v), want an admin of workspace %s", p, err, workspace)
+		}
+	}
+}
+
+func TestOtherKeysAreUnauthorized(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	key := f.create(t, "one")
+	for _, other := range []string{"", "slw_", key[:len(key)-1], key + "a", strings.ToUpper(key), strings.TrimPrefix(key, "slw_"), " " + key, "slw_\x00", "slw_\xff"} {
+		if p, err := f.Authenticate(t.Context(), other); !fault.Is(err, fault.Unauthorized) || p != (apikey.Principal{}) {
+			t.Errorf("%q: got %v (%v), want a fault of kind unauthorized", other, p, err)
+		}
+	}
+}
+
+// TestAKeyOfAnotherServerIsUnauthorized opens the same table with another secret.
+func TestAKeyOfAnotherServerIsUnauthorized(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	key := f.create(t, "one")
+	hasher, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := apikey.NewStore(f.table, hasher, clock.System)
+	if _, err := other.Authenticate(t.Context(), key); !fault.Is(err, fault.Unauthorized) {
+		t.Errorf("got %v, want a fault of kind unauthorized", err)
+	}
+}
+
+// TestAKeyIsStoredAsItsMACOnly looks for the key in the table's files.
+func TestAKeyIsStoredAsItsMACOnly(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	key := f.create(t, "one")
+	var stored []byte
+	for _, name := range []string{"table.db", "table.db-wal"} {
+		text, err := os.ReadFile(filepath.Join(f.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, text...)
+	}
+	if mac := hex.EncodeToString(f.hasher.MAC("api key", []byte(key))); !bytes.Contains(stored, []byte(mac)) {
+		t.Error("the MAC is not in the files that were searched")
+	}
+	for _, part := range []string{key, strings.TrimPrefix(key, "slw_"), key[4:24]} {
+		if bytes.Contains(stored, []byte(part)) {
+			t.Errorf("%s is stored in clear", part)
+		}
+	}
+}
+
+// TestAnotherKindOfItemIsNoKey puts something else where a key would stand.
+func TestAnotherKindOfItemIsNoKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	at := keys.APIKey(hex.EncodeToString(f.hasher.MAC("api key", []byte("slw_x"))))
+	item := table.Item{Key: at, Attrs: table.Attrs{"kind": "thread", "schema": int64(1)}, Body: []byte(`{"workspace_id":"one"}`)}
+	if err := f.table.Transact(t.Context(), table.Put{Item: item}); err != nil {
+		t.Fatal(err)
+	}
+	if p, err := f.Authenticate(t.Context(), "slw_x"); err == nil {
+		t.Errorf("got %v, want an error", p)
+	}
+}

@@ -1,0 +1,174 @@
+package apikey
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// size is how many random bytes a key has: 200 bits, which nobody guesses, so that a fast MAC is enough.
+const size = 25
+
+func random() []byte {
+	bytes := make([]byte, size)
+	rand.Read(bytes) // it never returns an error: the program ends when the system has no randomness
+	return bytes
+}
+
+// Authenticate returns whose key it is; a key that is unknown, revoked or expired is a fault.Unauthorized. That the key was used is noted later.
+func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error) {
+	if !strings.HasPrefix(key, Prefix) {
+		return Principal{}, unauthorized()
+	}
+	found, err := s.read(ctx, key)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !found.expires.IsZero() && !s.now().Before(found.expires) {
+		return Principal{}, fault.New(fault.Unauthorized, "The API key has expired.")
+	}
+	s.used(ctx, found.use)
+	return found.Principal, nil
+}
+
+// stored is what is stored of a key.
+type stored struct {
+	use
+
+	expires time.Time
+}
+
+// read reads a key.
+func (s *Store) read(ctx context.Context, key string) (stored, error) {
+	item, place, err := s.find(ctx, key)
+	if err != nil {
+		return stored{}, err
+	}
+	if item.Text(attrID) == "" {
+		if item, err = s.adopt(ctx, item, key, place.mac); err != nil {
+			return stored{}, err
+		}
+	}
+	expires, err := record.Time(item, attrExpires)
+	if err != nil {
+		return stored{}, err
+	}
+	p := Principal{Workspace: item.Text(attrWorkspace), Key: item.Text(attrID), Role: workspace.Role(item.Text(attrRole))}
+	return stored{use: use{p, place}, expires: expires}, nil
+}
+
+// refresher is a secret.Hasher that can learn of another key.
+type refresher interface {
+	// Refresh tells whether there is another one.
+	Refresh(ctx context.Context) (bool, error)
+}
+
+// place is by which MAC a key is stored and by which it should be, and the secret key that this one is of; unmarked tells that it is not noted.
+type place struct {
+	mac, newest, by string
+	unmarked        bool
+}
+
+// find looks a key up by all MACs it may be stored by. One that is under none may be stored by a newer one than this process knows.
+func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ place, err error) {
+	for again := true; again; {
+		macs, by := s.macs(key)
+		for _, mac := range macs {
+			if item, err = s.lookUp(ctx, mac); err == nil {
+				return item, place{mac, macs[0], by, item.Text(attrBy) != by}, nil
+			}
+			if !fault.Is(err, fault.Unauthorized) {
+				return nil, place{}, err
+			}
+		}
+		again = false
+		if hasher, ok := s.hasher.(refresher); ok {
+			var failed error
+			if again, failed = hasher.Refresh(ctx); failed != nil {
+				return nil, place{}, fmt.Errorf("get key: %w", failed)
+			}
+		}
+	}
+	return nil, place{}, err
+}
+
+func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
+	item, err := s.table.Get(ctx, keys.APIKey(mac))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, unauthorized()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get key: %w", err)
+	}
+	return item, record.Check(item, kind)
+}
+
+func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
+
+// adopt gives a key of an earlier version its id, its role and its record. Where this process may not write, the key is as good without.
+func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*table.Item, error) {
+	created, _, err := record.Times(item)
+	if err != nil {
+		return nil, err
+	}
+	k := Key{
+		ID: id.New(created), Workspace: item.Text(attrWorkspace), Role: workspace.Admin, Prefix: key[:min(shown, len(key))], Created: created,
+	}
+	change := record.Change(item.Key, s.now(), table.Attrs{attrID: k.ID, attrRole: string(k.Role)},
+		table.Equals(record.Version, item.Int(record.Version)))
+	err = s.table.Transact(ctx, change, table.Put{Item: k.record(mac), If: table.Absent()})
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return s.lookUp(ctx, mac) // another request of the same key was first, or the key is revoked
+	}
+	attrs := table.Attrs{attrWorkspace: k.Workspace, attrRole: string(k.Role)}
+	if err == nil {
+		attrs[attrID] = k.ID
+	}
+	return &table.Item{Key: item.Key, Attrs: attrs}, nil
+}
+
+// use is that a key was used.
+type use struct {
+	Principal
+	place
+}
+
+// note writes when the key was used, unless its record says so already.
+func (s *Store) note(ctx context.Context, u use) error {
+	now := s.now()
+	item, err := s.table.Get(ctx, keys.APIKeyRecord(u.Workspace, u.Key))
+	if err != nil {
+		return err
+	}
+	k, err := decode(item, u.Workspace)
+	if err != nil {
+		return err
+	}
+	unchanged := table.Equals(record.Version, item.Int(record.Version))
+	if u.mac != u.newest {
+		return s.table.Transact(ctx,
+			record.Change(item.Key, now, table.Attrs{attrMAC: u.newest, attrLastUsed: clock.Format(now)}, unchanged),
+			table.Put{Item: k.lookup(u.newest, u.by), If: table.Absent()},
+			table.Delete{Key: keys.APIKey(u.mac)},
+		)
+	}
+	if now.Sub(k.LastUsed) < useInterval && !u.unmarked {
+		return nil
+	}
+	writes := []table.Write{record.Change(item.Key, now, table.Attrs{attrLastUsed: clock.Format(now)}, unchanged)}
+	if u.unmarked {
+		writes = append(writes, record.Change(keys.APIKey(u.mac), now, table.Attrs{attrBy: u.by}, table.Present()))
+	}
+	return s.table.Transact(ctx, writes...)
+}

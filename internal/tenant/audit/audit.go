@@ -1,0 +1,163 @@
+// Package audit keeps, for each workspace, who changed what and when. Entries are only ever added. The domain writes an entry in the transaction of
+// the change that it tells of, so that neither is there without the other; what was refused is written alone.
+package audit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Action is what was done.
+type Action string
+
+// The actions. A verb and the kind of the resource, as clients know them from other audit logs.
+const (
+	CreateWorkspace  Action = "create_workspace"
+	RenameWorkspace  Action = "rename_workspace"
+	AddMember        Action = "add_member"
+	UpdateMember     Action = "update_member"
+	RemoveMember     Action = "remove_member"
+	CreateKey        Action = "create_api_key"
+	RevokeKey        Action = "revoke_api_key"
+	CreateTrustRule  Action = "create_trust_rule"
+	DeleteTrustRule  Action = "delete_trust_rule"
+	CreateDeployment Action = "create_deployment"
+	UpdateDeployment Action = "update_deployment"
+	DeleteDeployment Action = "delete_deployment"
+
+	RestartDeployment Action = "restart_deployment"
+	// UndeleteDeployment gives back one that was deleted.
+	UndeleteDeployment Action = "undelete_deployment"
+
+	CreateWebhook Action = "create_webhook"
+	UpdateWebhook Action = "update_webhook"
+	DeleteWebhook Action = "delete_webhook"
+
+	CreateIntegration Action = "create_integration"
+	UpdateIntegration Action = "update_integration"
+	DeleteIntegration Action = "delete_integration"
+
+	CreateListener Action = "create_listener"
+	UpdateListener Action = "update_listener"
+	DeleteListener Action = "delete_listener"
+
+	CreateSecret Action = "create_secret"
+	UpdateSecret Action = "update_secret"
+	DeleteSecret Action = "delete_secret"
+
+	CreateAuthProvider Action = "create_auth_provider"
+	UpdateAuthProvider Action = "update_auth_provider"
+	DeleteAuthProvider Action = "delete_auth_provider"
+
+	ImportAuthToken     Action = "import_auth_token"
+	UpdateAuthToken     Action = "update_auth_token"
+	DeleteAuthToken     Action = "delete_auth_token"
+	ConnectAuthToken    Action = "connect_auth_token"
+	DisconnectAuthToken Action = "disconnect_auth_token"
+
+	// Request is a request as such, of which nothing came.
+	Request Action = "request"
+)
+
+// Outcome is what came of it.
+type Outcome string
+
+// The outcomes.
+const (
+	Succeeded Outcome = "succeeded"
+	Refused   Outcome = "refused"
+)
+
+// Actor is who does something, as the credentials say.
+type Actor struct {
+	// Key is the id of the API key, "" when another credential was used.
+	Key string `json:"key,omitempty"`
+	// Subject is the person or program that another credential names.
+	Subject string `json:"subject,omitempty"`
+	// Request is the id of the request.
+	Request string `json:"request,omitempty"`
+}
+
+type actorKey struct{}
+
+// By returns a context in which the actor does what is done.
+func By(ctx context.Context, actor Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, actor)
+}
+
+// Entry is one line of the log.
+type Entry struct {
+	ID string `json:"-"`
+	Actor
+
+	Action Action `json:"action"`
+	// Resource is the id of what was changed.
+	Resource string  `json:"resource"`
+	Outcome  Outcome `json:"outcome"`
+	// Detail says more, for a person. It never holds a secret.
+	Detail string    `json:"detail,omitempty"`
+	At     time.Time `json:"-"`
+}
+
+const (
+	kind = "audit_entry"
+	// retention is how long entries are kept.
+	retention = 400 * 24 * time.Hour
+)
+
+// New returns the entry of a change that succeeds when the transaction does which it is written in. Who it is by, the context says.
+func New(ctx context.Context, action Action, resource, detail string) Entry {
+	actor, _ := ctx.Value(actorKey{}).(Actor)
+	return Entry{Actor: actor, Action: action, Resource: resource, Outcome: Succeeded, Detail: detail}
+}
+
+// Refusal returns the entry of a request that the caller may not make.
+func Refusal(ctx context.Context, resource, detail string) Entry {
+	e := New(ctx, Request, resource, detail)
+	e.Outcome = Refused
+	return e
+}
+
+// Write returns the write that adds the entry to a workspace's log.
+func (e Entry) Write(workspace string, now time.Time) table.Write {
+	return table.Put{If: table.Absent(), Item: table.Item{
+		Key: keys.AuditEntry(workspace, id.New(now)), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(e), Expires: now.Add(retention),
+	}}
+}
+
+// Store reads the log, and adds to it what no transaction holds.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+// Add adds an entry of its own.
+func (s *Store) Add(ctx context.Context, workspace string, e Entry) error {
+	if err := s.table.Transact(ctx, e.Write(workspace, s.now())); err != nil {
+		return fmt.Errorf("add audit entry: %w", err)
+	}
+	return nil
+}
+
+func decode(item *table.Item) (Entry, error) {
+	e := Entry{ID: item.Key.SK}
+	if err := record.Check(item, kind); err != nil {
+		return Entry{}, err
+	}
+	if err := record.Decode(item, &e); err != nil {
+		return Entry{}, err
+	}
+	created, _, err := record.Times(item)
+	e.At = created
+	return e, err
+}

@@ -1,0 +1,257 @@
+package authservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Status is how an Answer ends. The words are the interface's; there are no others.
+type Status string
+
+const (
+	// Completed: there is a token to use.
+	Completed Status = "completed"
+	// Pending: the user must visit the URL. Also what Wait says when it was not to wait.
+	Pending Status = "pending"
+	// ConnectionRequired: an agent asks without a user, and no token that serves is connected to it.
+	ConnectionRequired Status = "connection_required"
+	// TokenExpired: the token that was named is of no more use; the user can mend it at the URL.
+	TokenExpired Status = "token_expired"
+	// Timeout: the wait is over, the user has not decided.
+	Timeout Status = "timeout"
+	// NotFound: no token will come under this id. When the user or the provider refused, Error says so.
+	NotFound Status = "not_found"
+)
+
+// Answer is what Authenticate and Wait say.
+type Answer struct {
+	Status Status
+	// URL and AuthID are set while the user's consent is awaited.
+	URL, AuthID string
+	// Token is the access token, and the other members are of it, when the status is completed.
+	Token, TokenID, User string
+	Expires              time.Time
+	Metadata             json.RawMessage
+	// Error and ErrorDescription say why nothing will come.
+	Error, ErrorDescription string
+}
+
+// AuthRequest asks for a token.
+type AuthRequest struct {
+	Workspace, ProviderID string
+	// User is whose token it is; it may be "" for an Agent, which then uses what is connected to it.
+	User, Agent string
+	Scopes      []string
+	// ForceNew asks for consent anew, for another account say; the token that comes of it is a further one.
+	ForceNew bool
+	// TokenID names one of the tokens; "" takes the default.
+	TokenID string
+	// Default makes the token that comes of it the one that is taken from then on.
+	Default bool
+	// RedirectURI is where the provider sends the user back to: the address of the callback as the client sees this server.
+	RedirectURI string
+}
+
+func (r AuthRequest) owner() Owner { return Owner{r.Workspace, r.User} }
+
+// Bounds of what clients name.
+const (
+	maxID     = 256
+	maxScopes = 100
+)
+
+func checkIdentity(user, agent string) error {
+	switch {
+	case user == "" && agent == "":
+		return fault.New(fault.Invalid, "user_id or agent_id is required.")
+	case len(user) > maxID || len(agent) > maxID || !utf8.ValidString(user) || !utf8.ValidString(agent):
+		return fault.New(fault.Invalid, "user_id and agent_id must be text of at most %d bytes.", maxID)
+	}
+	return nil
+}
+
+// checkScopes keeps to the characters of RFC 6749, section 3.3.
+func checkScopes(scopes []string) error {
+	if len(scopes) > maxScopes {
+		return fault.New(fault.Invalid, "scopes must have at most %d entries.", maxScopes)
+	}
+	for _, scope := range scopes {
+		if scope == "" || len(scope) > maxID || strings.ContainsFunc(scope, func(r rune) bool { return r <= 0x20 || r > 0x7e || r == '"' || r == '\\' || r == ',' }) {
+			return fault.New(fault.Invalid, "Each of scopes must have 1 to %d visible ASCII characters, and no quote, backslash or comma.", maxID)
+		}
+	}
+	return nil
+}
+
+// Authenticate returns a token that may do what is asked for, refreshed if it is near its end, or the URL at which the user consents.
+func (s *Service) Authenticate(ctx context.Context, r AuthRequest) (Answer, error) {
+	if err := errors.Join(checkIdentity(r.User, r.Agent), checkScopes(r.Scopes)); err != nil {
+		return Answer{}, firstOf(err)
+	}
+	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
+	if err != nil {
+		return Answer{}, err
+	}
+	held, err := s.held(ctx, p, r)
+	if err != nil {
+		return Answer{}, err
+	}
+	if held != nil && !r.ForceNew && held.covers(r.Scopes) {
+		t, plain, err := s.use(ctx, held.TokenRef)
+		if err == nil {
+			return completed(t, plain), nil
+		}
+		if !errors.Is(err, errExpired) && !fault.Is(err, fault.NotFound) {
+			return Answer{}, err
+		}
+		if r.TokenID != "" && held.User == r.User {
+			return s.ask(ctx, p, r, held, TokenExpired)
+		}
+	}
+	if r.User == "" {
+		return Answer{Status: ConnectionRequired}, nil
+	}
+	return s.ask(ctx, p, r, held, Pending)
+}
+
+func completed(t Token, plain credentials) Answer {
+	return Answer{Status: Completed, Token: plain.Access, TokenID: t.Token, User: t.User, Expires: t.Expires, Metadata: t.Metadata}
+}
+
+// ask begins a request for the user's consent. What the token could do before is asked for again, so that a new scope costs none of the old.
+func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Token, status Status) (Answer, error) {
+	if err := checkRedirect(r.RedirectURI); err != nil {
+		return Answer{}, err
+	}
+	body := requestBody{Agent: r.Agent, Scopes: slices.Clone(r.Scopes), Redirect: r.RedirectURI, Default: r.Default}
+	if held != nil && held.User == r.User && !r.ForceNew {
+		body.Replaces, body.Agent = held.Token, held.Agent
+		for _, scope := range held.Scopes {
+			body.Scopes = with(body.Scopes, scope)
+		}
+	}
+	verifier := oauth2.GenerateVerifier()
+	c, err := s.converse(ctx, p, r.RedirectURI, body.Scopes)
+	if err != nil {
+		return Answer{}, err
+	}
+	request, state, err := s.begin(ctx, p, r.owner(), body, verifier)
+	if err != nil {
+		return Answer{}, err
+	}
+	return Answer{Status: status, URL: c.consentURL(state, verifier), AuthID: request.ID, User: r.User}, nil
+}
+
+// held returns the token that a request means, nil when there is none: the one it names, else the user's default, else the newest that serves,
+// else the newest that is connected to the agent. It may lack scopes, or be expired.
+func (s *Service) held(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
+	own, err := s.tokens(ctx, r.owner())
+	if err != nil {
+		return nil, err
+	}
+	found := choose(own, p, r)
+	if found == nil && r.Agent != "" {
+		if found, err = s.connected(ctx, p, r); err != nil {
+			return nil, err
+		}
+	}
+	if found == nil && r.TokenID != "" {
+		return nil, tokenNotFound(r.TokenID)
+	}
+	return found, nil
+}
+
+// choose returns the one of the user's own tokens that a request means. While there is a default no other takes its place: it could be of
+// another account.
+func choose(own []Token, p Provider, r AuthRequest) *Token {
+	var newest *Token
+	for _, t := range slices.Backward(own) {
+		switch {
+		case !p.holds(t) || t.Agent != r.Agent: // one that was made for another agent serves when it is connected to this one
+		case r.TokenID != "":
+			if t.Token == r.TokenID {
+				return &t
+			}
+		case t.IsDefault:
+			return &t
+		case newest == nil && t.Status != Expired && t.covers(r.Scopes):
+			newest = &t
+		}
+	}
+	return newest
+}
+
+// connected returns the newest token that serves of those that are connected to an agent. Who asks for a user gets only tokens of that user:
+// nobody acts with somebody else's account without being aware of it.
+func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
+	connections, err := s.connections(ctx, r.Workspace, r.Agent)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range slices.Backward(connections) {
+		t := c.token
+		mine := r.User == "" || r.User == t.User
+		named := r.TokenID == "" || r.TokenID == t.Token
+		if p.holds(t) && mine && named && (r.TokenID != "" || t.Status != Expired && t.covers(r.Scopes)) {
+			return &t, nil
+		}
+	}
+	return nil, nil
+}
+
+// tokens returns all of an owner's tokens, oldest first, with what is the default of each provider and agent.
+func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
+	if owner.User == "" {
+		return nil, nil
+	}
+	items, err := table.AllItems(ctx, s.table, keys.AuthTokens(owner.Workspace, owner.User))
+	if err != nil {
+		return nil, fmt.Errorf("list tokens: %w", err)
+	}
+	notes, err := table.AllItems(ctx, s.table, keys.AuthDefaults(owner.Workspace, owner.User))
+	if err != nil {
+		return nil, fmt.Errorf("list default tokens: %w", err)
+	}
+	defaults := map[string]bool{}
+	for _, note := range notes {
+		defaults[note.Text(attrToken)] = true
+	}
+	tokens := make([]Token, 0, len(items))
+	for _, item := range items {
+		t, err := decodeToken(owner.Workspace, item)
+		if err != nil {
+			return nil, err
+		}
+		t.IsDefault = defaults[t.Token]
+		tokens = append(tokens, t)
+	}
+	return tokens, nil
+}
+
+// token returns one token, but not whether it is the default; an unknown one is a fault.NotFound.
+func (s *Service) token(ctx context.Context, ref TokenRef) (Token, error) {
+	if ref.User == "" || len(ref.User) > maxID || !id.Valid(ref.Token) {
+		return Token{}, tokenNotFound(ref.Token)
+	}
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Token{}, tokenNotFound(ref.Token)
+	}
+	if err != nil {
+		return Token{}, fmt.Errorf("get token: %w", err)
+	}
+	return decodeToken(ref.Workspace, item)
+}

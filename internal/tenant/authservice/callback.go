@@ -1,0 +1,201 @@
+package authservice
+
+import (
+	"context"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/oauthstate"
+)
+
+// Callback is what comes back from a provider, through the user's browser.
+type Callback struct {
+	ProviderID  string
+	State, Code string
+	// Error and ErrorDescription are sent in place of a code. Issuer is the iss parameter of RFC 9207.
+	Error, ErrorDescription, Issuer string
+	// Caller is who sends it when that is known, as with a POST of a client; nil for a browser's redirect, which proves itself by the state alone.
+	Caller *Owner
+}
+
+// Outcome is what a callback led to, for the page that the user sees. Error is "" when there is a token.
+type Outcome struct {
+	AuthID, ProviderID      string
+	Error, ErrorDescription string
+}
+
+// Complete takes a callback: it claims the request that the state names, once, exchanges the code, stores the token and wakes who waits. A state
+// that is not good is a fault.Invalid; what the user or the provider refused is an Outcome.
+func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) {
+	r, err := s.answers(ctx, back)
+	if err != nil {
+		return Outcome{}, err
+	}
+	p, err := s.Provider(ctx, r.Workspace, r.ProviderID)
+	if err == nil && (p.ID != r.Provider || p.endpoints != r.Endpoints) {
+		err = providerNotFound(r.ProviderID)
+	}
+	if err != nil {
+		return Outcome{}, err
+	}
+	if f := back.refusal(p); f != nil {
+		if err := s.fail(ctx, r, f, requestPending); err != nil {
+			return Outcome{}, err
+		}
+		return r.outcome(f), nil
+	}
+	if err := s.claim(ctx, r); err != nil {
+		return Outcome{}, err
+	}
+	// The code is used up from here on, whether or not the browser still waits.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
+	defer cancel()
+	f, err := s.exchange(ctx, p, r, back.Code)
+	if err != nil {
+		s.log.ErrorContext(ctx, "authorization was not completed", "auth_id", r.ID, "error", err)
+		f = &failure{code: "server_error", words: "The token could not be stored."}
+	}
+	if f != nil {
+		return r.outcome(f), errors.Join(err, s.fail(ctx, r, f, requestExchanging))
+	}
+	return r.outcome(nil), nil
+}
+
+// answers returns the request that a callback is the answer to.
+func (s *Service) answers(ctx context.Context, back Callback) (request, error) {
+	named, ok := oauthstate.Parse(back.State)
+	if !ok {
+		return request{}, badState()
+	}
+	r, err := s.request(ctx, named.Workspace, named.Request)
+	if errors.Is(err, table.ErrNotFound) {
+		return request{}, badState()
+	}
+	if err != nil {
+		return request{}, err
+	}
+	if !named.Opens(r.state) || r.ProviderID != back.ProviderID || !r.isOf(back.Caller) || r.status != requestPending || r.over(s.now()) {
+		return request{}, badState()
+	}
+	return r, nil
+}
+
+// isOf tells whether a caller may complete the request; nil is a browser.
+func (r request) isOf(caller *Owner) bool {
+	if caller == nil {
+		return true
+	}
+	sameUser := caller.User == "" || subtle.ConstantTimeCompare([]byte(caller.User), []byte(r.User)) == 1
+	return caller.Workspace == r.Workspace && sameUser
+}
+
+func (r request) outcome(f *failure) Outcome {
+	o := Outcome{AuthID: r.ID, ProviderID: r.ProviderID}
+	if f != nil {
+		o.Error, o.ErrorDescription = f.code, f.words
+	}
+	return o
+}
+
+// refusal says why a callback brings no code, nil when it does. An issuer that is not the provider's shows that the answer is somebody else's
+// (RFC 9207, section 2.4).
+func (back Callback) refusal(p Provider) *failure {
+	secrets := []string{back.Code, back.State}
+	switch {
+	case p.Issuer != "" && back.Issuer != p.Issuer && (back.Issuer != "" || p.NamesIssuer):
+		return &failure{code: "invalid_issuer", words: "The answer is not from the provider's issuer."}
+	case back.Error != "":
+		return &failure{code: plain(back.Error, secrets), words: plain(back.ErrorDescription, secrets)}
+	case back.Code == "" || len(back.Code) > maxCredentials:
+		return &failure{code: "invalid_request", words: "The provider sent no code that can be used."}
+	}
+	return nil
+}
+
+// claim takes the request for this callback; of several that meet, one gets it.
+func (s *Service) claim(ctx context.Context, r request) error {
+	return s.step(ctx, r, requestExchanging, table.Equals(attrStatus, string(requestPending)), nil)
+}
+
+// fail ends the request with words for who waits.
+func (s *Service) fail(ctx context.Context, r request, f *failure, from requestStatus) error {
+	return s.step(ctx, r, requestFailed, table.Equals(attrStatus, string(from)), table.Attrs{attrCode: f.code, attrWords: f.words})
+}
+
+func (s *Service) step(ctx context.Context, r request, next requestStatus, from table.Cond, set table.Attrs) error {
+	if set == nil {
+		set = table.Attrs{}
+	}
+	set[attrStatus] = string(next)
+	err := s.table.Transact(ctx, record.Change(r.key(), s.now(), set, table.All(from, requestBefore(next))))
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return badState()
+	}
+	if err != nil {
+		return fmt.Errorf("auth request becomes %s: %w", next, err)
+	}
+	return nil
+}
+
+// exchange exchanges the code and stores the token together with the end of the request. What the provider refuses is a failure.
+func (s *Service) exchange(ctx context.Context, p Provider, r request, code string) (*failure, error) {
+	verifier, err := s.sealer.Open(ctx, r.bound(), r.Verifier)
+	if err != nil {
+		return nil, fmt.Errorf("open verifier: %w", err)
+	}
+	c, err := s.converse(ctx, p, r.Redirect, r.Scopes)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.redeem(ctx, c, code, string(verifier))
+	if f, refused := errors.AsType[*failure](err); refused {
+		s.log.WarnContext(ctx, "code was not exchanged", "auth_id", r.ID, "provider_id", p.ProviderID, "code", f.code)
+		return f, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	k := kept{
+		TokenRef: r.Token(r.Replaces), replaces: r.Replaces != "", agent: r.Agent,
+		grant: g, scopes: g.granted(r.Scopes), isDefault: r.Default, event: TokenCreated,
+		done: func(token string) table.Write {
+			return record.Change(r.key(), s.now(), table.Attrs{attrStatus: string(requestCompleted), attrToken: token}, requestBefore(requestCompleted))
+		},
+	}
+	if !k.replaces {
+		k.TokenRef = r.Token(id.New(s.now()))
+	}
+	return nil, s.insist(ctx, func() error {
+		_, err := s.keep(ctx, p, k)
+		if !errors.Is(err, errTaken) {
+			return err
+		}
+		// The answer to the write before may have been lost, and not the write.
+		if now, readErr := s.request(ctx, r.Workspace, r.ID); readErr == nil && now.status == requestCompleted {
+			return nil
+		}
+		return err
+	})
+}
+
+// insist repeats a write until it is decided, or the context ends: what a provider gave is lost if it is not stored.
+func (s *Service) insist(ctx context.Context, write func() error) error {
+	for pause := 50 * time.Millisecond; ; pause *= 2 {
+		err := write()
+		_, isFault := errors.AsType[*fault.Error](err)
+		if err == nil || isFault || errors.Is(err, errTaken) {
+			return err
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}

@@ -1,0 +1,276 @@
+package authservice
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// NewDiscovered is the request to create a provider from an MCP server.
+type NewDiscovered struct {
+	Workspace, ProviderID, Name string
+	MCPServerURL                string
+	// RedirectURI is where the provider will send users back to.
+	RedirectURI string
+}
+
+// resourceMetadata is what an MCP server says of its authorization (RFC 9728).
+type resourceMetadata struct {
+	Resource string   `json:"resource"`
+	Servers  []string `json:"authorization_servers"`
+}
+
+// serverMetadata is what an authorization server says of itself (RFC 8414).
+type serverMetadata struct {
+	Issuer       string   `json:"issuer"`
+	AuthURL      string   `json:"authorization_endpoint"`
+	TokenURL     string   `json:"token_endpoint"`
+	Registration string   `json:"registration_endpoint"`
+	Revocation   string   `json:"revocation_endpoint"`
+	Challenges   []string `json:"code_challenge_methods_supported"`
+	ClientAuths  []string `json:"token_endpoint_auth_methods_supported"`
+	NamesIssuer  bool     `json:"authorization_response_iss_parameter_supported"`
+}
+
+// Discover creates a provider from the URL of an MCP server: the server names its authorization server, that says how it is used, and the service
+// registers itself there as a client. What cannot be found, or does not keep the rules, is a fault.Invalid.
+func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, error) {
+	if err := errors.Join(s.checkURL("mcp_server_url", in.MCPServerURL), checkRedirect(in.RedirectURI)); err != nil {
+		return Provider{}, firstOf(err)
+	}
+	if _, err := s.Provider(ctx, in.Workspace, in.ProviderID); err == nil { // before a client is registered for nothing
+		return Provider{}, fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", in.ProviderID)
+	} else if !fault.Is(err, fault.NotFound) {
+		return Provider{}, err
+	}
+	calls, done := s.calls(ctx)
+	defer done()
+	resource, issuer, err := s.findIssuer(calls, in.MCPServerURL)
+	if err != nil {
+		return Provider{}, err
+	}
+	server, err := s.findServer(calls, issuer)
+	if err != nil {
+		return Provider{}, err
+	}
+	client, err := s.register(calls, server, in.RedirectURI)
+	if err != nil {
+		return Provider{}, err
+	}
+	spec := ProviderSpec{
+		Name: in.Name, ClientID: client.ID, AuthURL: server.AuthURL, TokenURL: server.TokenURL, RevocationURL: server.Revocation,
+		UsesPKCE: true, CodeChallengeMethod: S256, ClientAuth: client.Auth,
+		MCPServerURL: in.MCPServerURL, Dynamic: true, Issuer: server.Issuer, NamesIssuer: server.NamesIssuer, Resource: resource,
+	}
+	return s.CreateProvider(ctx, NewProvider{Workspace: in.Workspace, ProviderID: in.ProviderID, ProviderSpec: spec, ClientSecret: &client.Secret})
+}
+
+// checkRedirect keeps to what can be sent as redirect_uri (RFC 6749, section 3.1.2).
+func checkRedirect(raw string) error {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Fragment != "" || u.User != nil || u.Scheme != "https" && u.Scheme != "http" || len(raw) > maxURL {
+		return fault.New(fault.Invalid, "The redirect URI must be an absolute URL without a fragment.")
+	}
+	return nil
+}
+
+// findIssuer asks an MCP server for its authorization server. A server without metadata is its own, as it was before RFC 9728.
+func (s *Service) findIssuer(ctx context.Context, server string) (resource, issuer string, err error) {
+	u, err := url.Parse(server)
+	if err != nil {
+		return "", "", fault.New(fault.Invalid, "mcp_server_url must be an absolute URL.")
+	}
+	origin := u.Scheme + "://" + u.Host
+	type place struct{ url, resource string }
+	places := []place{{wellKnown(u, "oauth-protected-resource"), server}}
+	if strings.Trim(u.Path, "/") != "" {
+		places = append(places, place{origin + "/.well-known/oauth-protected-resource", origin})
+	}
+	if named := s.challenge(ctx, server); named != "" {
+		places = append([]place{{named, server}}, places...)
+	}
+	for _, at := range places {
+		var found resourceMetadata
+		ok, err := s.getJSON(ctx, "resource_metadata", at.url, &found)
+		if err != nil {
+			return "", "", err
+		}
+		if !ok {
+			continue
+		}
+		// RFC 9728, section 3.3: metadata of another resource must not be used.
+		if !same(found.Resource, at.resource) {
+			return "", "", fault.New(fault.Invalid, "The MCP server's metadata is of another resource.")
+		}
+		if len(found.Servers) == 0 {
+			return "", "", fault.New(fault.Invalid, "The MCP server's metadata names no authorization server.")
+		}
+		return found.Resource, found.Servers[0], nil
+	}
+	return "", origin, nil
+}
+
+// wellKnown puts the well-known part between host and path (RFC 8414, section 3.1; RFC 9728, section 3.1).
+func wellKnown(u *url.URL, suffix string) string {
+	at := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/" + suffix + strings.TrimSuffix(u.Path, "/"), RawQuery: u.RawQuery}
+	return at.String()
+}
+
+// same compares identifiers. A single slash at the end of an origin makes no difference.
+func same(a, b string) bool {
+	return a != "" && strings.TrimSuffix(a, "/") == strings.TrimSuffix(b, "/")
+}
+
+var resourceParam = regexp.MustCompile(`(?i)\bresource_metadata="([^"]+)"`)
+
+// challenge returns the metadata URL that a server names when it is called without a token (RFC 9728, section 5.1), "" when it does not.
+func (s *Service) challenge(ctx context.Context, server string) string {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server, nil)
+	if err != nil {
+		return ""
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return ""
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusUnauthorized {
+		return ""
+	}
+	if found := resourceParam.FindStringSubmatch(strings.Join(answer.Header.Values("WWW-Authenticate"), ", ")); found != nil {
+		return found[1]
+	}
+	return ""
+}
+
+// findServer asks an authorization server what it is, in the places of RFC 8414 and of OpenID Connect Discovery.
+func (s *Service) findServer(ctx context.Context, issuer string) (serverMetadata, error) {
+	var server serverMetadata
+	if err := s.checkURL("authorization_servers", issuer); err != nil {
+		return server, err
+	}
+	u, err := url.Parse(issuer)
+	if err != nil || u.RawQuery != "" {
+		return server, fault.New(fault.Invalid, "authorization_servers must name issuers without a query.")
+	}
+	places := []string{wellKnown(u, "oauth-authorization-server"), wellKnown(u, "openid-configuration")}
+	if strings.Trim(u.Path, "/") != "" {
+		places = append(places, strings.TrimSuffix(issuer, "/")+"/.well-known/openid-configuration")
+	}
+	for _, at := range places {
+		server = serverMetadata{}
+		ok, err := s.getJSON(ctx, "authorization_servers", at, &server)
+		if err != nil {
+			return serverMetadata{}, err
+		}
+		if ok {
+			return server, s.checkServer(server, issuer)
+		}
+	}
+	return serverMetadata{}, fault.New(fault.Invalid, "The authorization server has no metadata (RFC 8414).")
+}
+
+func (s *Service) checkServer(server serverMetadata, issuer string) error {
+	switch {
+	case !same(server.Issuer, issuer): // RFC 8414, section 3.3
+		return fault.New(fault.Invalid, "The authorization server's metadata is of another issuer.")
+	case !slices.Contains(server.Challenges, S256):
+		return fault.New(fault.Invalid, "The authorization server does not support PKCE with S256.")
+	case server.Registration == "":
+		return fault.New(fault.Invalid, "The authorization server has no dynamic client registration (RFC 7591). Create the provider with a client_id.")
+	}
+	err := errors.Join(
+		s.checkURL("authorization_endpoint", server.AuthURL), s.checkURL("token_endpoint", server.TokenURL),
+		s.checkURL("registration_endpoint", server.Registration),
+	)
+	if err != nil {
+		return firstOf(err)
+	}
+	return nil
+}
+
+// getJSON reads a document; one that is not there is none.
+func (s *Service) getJSON(ctx context.Context, field, at string, into any) (bool, error) {
+	if err := s.checkURL(field, at); err != nil {
+		return false, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at, nil)
+	if err != nil {
+		return false, fault.New(fault.Invalid, "%s must be an absolute URL.", field)
+	}
+	request.Header.Set("Accept", "application/json")
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return false, fault.New(fault.Invalid, "%s: %s", field, failed(err).words)
+	}
+	defer answer.Body.Close()
+	switch {
+	case answer.StatusCode >= 500:
+		return false, fault.New(fault.Unavailable, "%s: the server answered with status %d.", field, answer.StatusCode)
+	case answer.StatusCode != http.StatusOK:
+		return false, nil
+	}
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return false, fault.New(fault.Invalid, "%s: %s", field, failed(err).words)
+	}
+	return json.Unmarshal(body, into) == nil, nil // a page that is no JSON is what some servers answer for everything
+}
+
+// client is what a registration gave.
+type client struct {
+	ID     string     `json:"client_id"`
+	Secret string     `json:"client_secret"`
+	Auth   ClientAuth `json:"token_endpoint_auth_method"`
+}
+
+// register registers the service as a client (RFC 7591).
+func (s *Service) register(ctx context.Context, server serverMetadata, redirect string) (client, error) {
+	asked := AuthBasic // what a server supports that does not say (RFC 8414, section 2)
+	for _, method := range []ClientAuth{AuthBasic, AuthPost, AuthNone} {
+		if slices.Contains(server.ClientAuths, string(method)) {
+			asked = method
+			break
+		}
+	}
+	body := record.Encode(map[string]any{
+		"client_name": "Slipway", "redirect_uris": []string{redirect}, "response_types": []string{"code"},
+		"grant_types": []string{"authorization_code", "refresh_token"}, "token_endpoint_auth_method": asked,
+	})
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, server.Registration, bytes.NewReader(body))
+	if err != nil {
+		return client{}, fmt.Errorf("make registration: %w", err)
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Accept", "application/json")
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return client{}, fault.New(fault.Invalid, "registration_endpoint: %s", failed(err).words)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusOK {
+		return client{}, fault.New(fault.Invalid, "The authorization server refused to register a client (status %d).", answer.StatusCode)
+	}
+	registered := client{Auth: asked}
+	if err := json.NewDecoder(answer.Body).Decode(&registered); err != nil || registered.ID == "" {
+		return client{}, fault.New(fault.Invalid, "The authorization server's registration names no client_id.")
+	}
+	if registered.Secret == "" && registered.Auth != AuthNone {
+		registered.Auth = AuthNone
+	}
+	if registered.Auth == AuthNone {
+		registered.Secret = ""
+	}
+	return registered, nil
+}

@@ -1,0 +1,97 @@
+package authservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// EventType is what happened to a token.
+type EventType string
+
+// The events of a token. Each is written in the transaction of what it tells of.
+const (
+	TokenCreated      EventType = "token.created"
+	TokenImported     EventType = "token.imported"
+	TokenRefreshed    EventType = "token.refreshed"
+	TokenRefused      EventType = "token.expired"
+	TokenChanged      EventType = "token.updated"
+	TokenDeleted      EventType = "token.deleted"
+	TokenConnected    EventType = "token.connected"
+	TokenDisconnected EventType = "token.disconnected"
+)
+
+// eventTime is how long events are kept.
+const eventTime = 400 * 24 * time.Hour
+
+// Event is an entry of a user's audit log.
+type Event struct {
+	Owner
+	ID                  string
+	Type                EventType
+	TokenID, ProviderID string
+	// Agent is whom the token was made for, connected to or taken from.
+	Agent string
+	// Detail is the provider's error code, or one of ours.
+	Detail string
+	At     time.Time
+}
+
+const (
+	kindEvent  = "auth_event"
+	attrType   = "type"
+	attrDetail = "detail"
+)
+
+func (e Event) put() table.Write {
+	return table.Put{
+		Item: table.Item{
+			Key: keys.AuthEvent(e.Workspace, e.User, id.New(e.At)),
+			Attrs: record.Attrs(kindEvent, e.At, table.Attrs{
+				attrType: string(e.Type), attrToken: e.TokenID, attrProviderID: e.ProviderID, attrAgent: e.Agent, attrDetail: e.Detail,
+			}),
+			Expires: e.At.Add(eventTime),
+		},
+		If: table.Absent(),
+	}
+}
+
+// event returns an event of the token.
+func (t Token) event(what EventType, detail string, now time.Time) table.Write {
+	return Event{Owner: t.Owner, Type: what, TokenID: t.Token, ProviderID: t.ProviderID, Agent: t.Agent, Detail: detail, At: now}.put()
+}
+
+// audit returns the entry of the workspace's log for what a caller did to the token.
+func (t Token) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, t.Token, fmt.Sprintf("auth provider %s, user %s", t.ProviderID, t.User)).Write(t.Workspace, now)
+}
+
+// ListEvents returns the events of an owner's tokens, newest first; of one provider, unless providerID is "".
+func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string, window table.Window) ([]Event, error) {
+	if err := checkIdentity(owner.User, ""); err != nil {
+		return nil, err
+	}
+	query := keys.AuthEvents(owner.Workspace, owner.User)
+	query.Reverse = true
+	found, err := table.Collect(ctx, s.table, query, window, func(item *table.Item) (Event, bool, error) {
+		at, _, timesErr := record.Times(item)
+		return Event{
+			Owner: owner, ID: item.Key.SK, Type: EventType(item.Text(attrType)), TokenID: item.Text(attrToken), ProviderID: item.Text(attrProviderID),
+			Agent: item.Text(attrAgent), Detail: item.Text(attrDetail), At: at,
+		}, providerID == "" || providerID == item.Text(attrProviderID), errors.Join(timesErr, record.Check(item, kindEvent))
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list token events: %w", err)
+	}
+	return found, nil
+}
+
+var errTooOften = fault.New(fault.Unavailable, "The token is changed too often to take another change.")

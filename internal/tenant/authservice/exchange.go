@@ -1,0 +1,241 @@
+package authservice
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/base/outbound"
+)
+
+// salesforceLifetime is how long a token of Salesforce is trusted, which does not say how long it lives. An administrator there may choose 15
+// minutes or more.
+const salesforceLifetime = 15 * time.Minute
+
+// grant is what a provider has given.
+type grant struct {
+	credentials
+	// scopes is nil when the provider named none, which means: those that were asked for (RFC 6749, section 5.1).
+	scopes []string
+	// lifetime is 0 when the provider did not say.
+	lifetime time.Duration
+	label    string
+}
+
+// protocolScopes ask for something of the protocol. Providers do not repeat them among those that they granted.
+var protocolScopes = []string{"openid", "profile", "email", "offline_access", "refresh_token"}
+
+// granted returns the scopes of a grant that was asked for with some.
+func (g grant) granted(asked []string) []string {
+	if g.scopes == nil {
+		return asked
+	}
+	granted := g.scopes
+	for _, scope := range asked {
+		if slices.Contains(protocolScopes, scope) && !slices.Contains(granted, scope) {
+			granted = append(granted, scope)
+		}
+	}
+	return granted
+}
+
+// conversation is a provider as one exchange needs it, with its secret opened.
+type conversation struct {
+	*oauth2.Config
+	provider Provider
+	// consent are further parameters of the consent URL.
+	consent []oauth2.AuthCodeOption
+}
+
+func (s *Service) converse(ctx context.Context, p Provider, redirect string, scopes []string) (conversation, error) {
+	clientSecret, err := s.openSecret(ctx, p)
+	if err != nil {
+		return conversation{}, err
+	}
+	style := oauth2.AuthStyleInParams
+	if p.ClientAuth == AuthBasic {
+		style = oauth2.AuthStyleInHeader
+	}
+	asked := slices.Clone(scopes)
+	switch p.Type {
+	case Microsoft:
+		asked = with(asked, "offline_access")
+	case Salesforce:
+		asked = with(asked, "refresh_token")
+	}
+	c := conversation{provider: p, Config: &oauth2.Config{
+		ClientID: p.ClientID, ClientSecret: clientSecret, RedirectURL: redirect, Scopes: asked,
+		Endpoint: oauth2.Endpoint{AuthURL: p.AuthURL, TokenURL: p.TokenURL, AuthStyle: style},
+	}}
+	if p.Type == Slack {
+		c.slackScopes()
+	}
+	return c, nil
+}
+
+func with(scopes []string, scope string) []string {
+	if slices.Contains(scopes, scope) {
+		return scopes
+	}
+	return append(scopes, scope)
+}
+
+// consentURL is where the user's browser goes.
+func (c conversation) consentURL(state, verifier string) string {
+	options := slices.Clone(c.consent)
+	if c.provider.UsesPKCE {
+		options = append(options, oauth2.S256ChallengeOption(verifier))
+	}
+	if c.provider.Resource != "" {
+		options = append(options, oauth2.SetAuthURLParam("resource", c.provider.Resource))
+	}
+	return c.AuthCodeURL(state, options...)
+}
+
+// redeem exchanges a code for a token. Any error is a *failure.
+func (s *Service) redeem(ctx context.Context, c conversation, code, verifier string) (grant, error) {
+	var options []oauth2.AuthCodeOption
+	if c.provider.UsesPKCE {
+		options = append(options, oauth2.VerifierOption(verifier))
+	}
+	if c.provider.Resource != "" {
+		options = append(options, oauth2.SetAuthURLParam("resource", c.provider.Resource))
+	}
+	token, err := c.Exchange(s.withClient(ctx, c.provider), code, options...)
+	if err != nil {
+		return grant{}, failed(err, code, verifier, c.ClientSecret)
+	}
+	return c.grant(token)
+}
+
+// renew exchanges a refresh token for a new token, which keeps the refresh token when the answer has no other (RFC 6749, section 6; package oauth2
+// sees to it). Any error is a *failure.
+func (s *Service) renew(ctx context.Context, c conversation, refresh string) (grant, error) {
+	token, err := c.TokenSource(s.withClient(ctx, c.provider), &oauth2.Token{RefreshToken: refresh}).Token()
+	if err != nil {
+		return grant{}, failed(err, refresh, c.ClientSecret)
+	}
+	return c.grant(token)
+}
+
+func (s *Service) withClient(ctx context.Context, p Provider) context.Context {
+	client := *s.client
+	if p.Type == Slack {
+		client.Transport = slackAnswers{client.Transport}
+	}
+	return context.WithValue(ctx, oauth2.HTTPClient, &client)
+}
+
+// grant reads a provider's answer.
+func (c conversation) grant(token *oauth2.Token) (grant, error) {
+	g := grant{credentials: credentials{token.AccessToken, token.RefreshToken}, label: label(token)}
+	bearer := token.TokenType == "" || strings.EqualFold(token.TokenType, "bearer") || c.provider.Type == Slack // which calls it user or bot
+	switch {
+	case !bearer: // RFC 6749, section 7.1: a token of an unknown type must not be used
+		return grant{}, &failure{code: codeUnusable, words: "The provider gave a token of another type than Bearer."}
+	case !usable(g.Access) || g.Refresh != "" && !usable(g.Refresh):
+		return grant{}, &failure{code: codeUnusable, words: "The provider gave a token that cannot be sent."}
+	}
+	if named, _ := token.Extra("scope").(string); named != "" {
+		g.scopes = strings.FieldsFunc(named, func(r rune) bool { return r == ' ' || r == ',' })
+	}
+	switch {
+	case token.ExpiresIn > 0:
+		g.lifetime = time.Duration(token.ExpiresIn) * time.Second
+	case !token.Expiry.IsZero(): // an answer in form encoding
+		g.lifetime = time.Until(token.Expiry).Round(time.Second)
+	case c.provider.Type == Salesforce:
+		g.lifetime = salesforceLifetime
+	}
+	return g, nil
+}
+
+// usable tells whether a token can stand in a header (RFC 6749, appendix A.12: visible ASCII).
+func usable(token string) bool {
+	return token != "" && len(token) <= maxCredentials*4 && !strings.ContainsFunc(token, func(r rune) bool { return r <= 0x20 || r > 0x7e })
+}
+
+// label names the account of a token after what an ID token says of it. It came from the token endpoint itself, so that its signature needs no
+// check (OpenID Connect Core, section 3.1.3.7), and nothing is decided by it.
+func label(token *oauth2.Token) string {
+	idToken, _ := token.Extra("id_token").(string)
+	parts := strings.Split(idToken, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	payload, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		Email    string `json:"email"`
+		Username string `json:"preferred_username"`
+		Subject  string `json:"sub"`
+	}
+	if json.Unmarshal(payload, &claims) != nil {
+		return ""
+	}
+	for _, name := range []string{claims.Email, claims.Username, claims.Subject} {
+		if name != "" && len(name) <= maxName {
+			return name
+		}
+	}
+	return ""
+}
+
+// revoke revokes a token at its provider (RFC 7009). A provider that cannot revoke, or does not know the token any more, is no error; any error is
+// a *failure.
+func (s *Service) revoke(ctx context.Context, p Provider, held credentials) error {
+	if p.RevocationURL == "" {
+		return nil
+	}
+	c, err := s.converse(ctx, p, "", nil)
+	if err != nil {
+		return err
+	}
+	// Revoking the refresh token revokes what was made from it (section 2.1).
+	token, hint := held.Refresh, "refresh_token"
+	if token == "" {
+		token, hint = held.Access, "access_token"
+	}
+	form := url.Values{"token": {token}, "token_type_hint": {hint}}
+	if p.ClientAuth != AuthBasic {
+		form.Set("client_id", p.ClientID)
+		if c.ClientSecret != "" {
+			form.Set("client_secret", c.ClientSecret)
+		}
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, p.RevocationURL, strings.NewReader(form.Encode()))
+	if err != nil {
+		return &failure{code: codeUnreachable, words: "The provider's revocation URL cannot be used."}
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	request.Header.Set("Accept", "application/json")
+	if p.ClientAuth == AuthBasic {
+		request.SetBasicAuth(url.QueryEscape(p.ClientID), url.QueryEscape(c.ClientSecret))
+	}
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return failed(err, token, c.ClientSecret)
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
+		return nil
+	}
+	var refusal struct {
+		Error       string `json:"error"`
+		Description string `json:"error_description"`
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&refusal); errors.Is(err, outbound.ErrTooLarge) {
+		return failed(err)
+	}
+	return answered(answer.StatusCode, refusal.Error, refusal.Description, []string{token, c.ClientSecret})
+}

@@ -1,0 +1,150 @@
+package authservice
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// storeTime is how long it is tried to store what a provider gave: it cannot be asked for again.
+const storeTime = 15 * time.Second
+
+// kept is a grant to store.
+type kept struct {
+	TokenRef
+	// replaces says that the token exists, and is to hold this grant from now on.
+	replaces  bool
+	agent     string
+	grant     grant
+	scopes    []string
+	isDefault bool
+	metadata  json.RawMessage
+	event     EventType
+	// done returns a write that belongs into the same transaction; nil when there is none.
+	done func(token string) table.Write
+}
+
+// keep stores a grant, with its event, and returns its token.
+func (s *Service) keep(ctx context.Context, p Provider, k kept) (Token, error) {
+	for range contention {
+		var old Token
+		if k.replaces {
+			var err error
+			if old, err = s.token(ctx, k.TokenRef); fault.Is(err, fault.NotFound) {
+				k.replaces, k.Token = false, id.New(s.now()) // deleted meanwhile; the user has consented all the same
+			} else if err != nil {
+				return Token{}, err
+			}
+		}
+		write, err := s.write(ctx, p, k, old)
+		if err != nil {
+			return Token{}, err
+		}
+		now := s.now()
+		writes := []table.Write{p.present(), write, k.put(now, p.ProviderID)}
+		if k.isDefault {
+			writes = append(writes, k.becomesDefault(p.ID, k.agent, now))
+		}
+		if k.done != nil {
+			writes = append(writes, k.done(k.Token))
+		}
+		err = s.table.Transact(ctx, writes...)
+		lost, failed := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			t, err := s.token(ctx, k.TokenRef)
+			t.IsDefault = k.isDefault
+			return t, err
+		case !failed:
+			return Token{}, fmt.Errorf("store token: %w", err)
+		case lost.Write == 0:
+			return Token{}, providerNotFound(p.ProviderID)
+		case lost.Write != 1 || !k.replaces:
+			return Token{}, errTaken
+		}
+	}
+	return Token{}, fault.New(fault.Unavailable, "Token ID %s is changed too often to take another change.", k.Token)
+}
+
+// errTaken says that what the grant was for has been settled otherwise.
+var errTaken = errors.New("the request for the token is settled already")
+
+// write returns the write of a grant into a new token, or into an old one.
+func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (table.Write, error) {
+	now := s.now()
+	if k.replaces && k.grant.Refresh == "" && old.refreshable && (k.grant.label == "" || k.grant.label == old.Label) {
+		// Some providers give a refresh token with the first consent only; that one goes on being good.
+		held, err := s.open(ctx, old)
+		if err != nil {
+			return nil, err
+		}
+		k.grant.Refresh = held.Refresh
+	}
+	sealed, err := s.seal(ctx, k.TokenRef, k.grant.credentials)
+	if err != nil {
+		return nil, err
+	}
+	attrs := k.grant.attrs(now)
+	attrs[attrGeneration], attrs[attrGrantedBy] = old.generation+1, ""
+	if k.grant.label != "" {
+		attrs[attrLabel] = k.grant.label
+	}
+	if len(k.metadata) > 0 {
+		attrs[attrMetadata] = string(k.metadata)
+	}
+	body := record.Encode(tokenBody{k.scopes, sealed})
+	if k.replaces {
+		change := record.Change(k.Key(), now, attrs, table.All(table.Equals(attrGeneration, old.generation), tokenBefore(Valid)))
+		change.Body = body
+		return change, nil
+	}
+	attrs[attrProvider], attrs[attrProviderID], attrs[attrEndpoints] = p.ID, p.ProviderID, p.endpoints
+	attrs[attrUser], attrs[attrAgent] = k.User, k.agent
+	return table.Put{
+		Item: table.Item{
+			Key: k.Key(), Attrs: record.Attrs(kindToken, now, attrs), Body: body,
+			Index: map[table.Index]table.Key{table.ByList: keys.AuthTokenListEntry(k.Workspace, p.ID, k.User, k.Token)},
+		},
+		If: table.Absent(),
+	}, nil
+}
+
+func (k kept) put(now time.Time, providerID string) table.Write {
+	return Event{Owner: k.Owner, Type: k.event, TokenID: k.Token, ProviderID: providerID, Agent: k.agent, At: now}.put()
+}
+
+// becomesDefault notes that the token is the one that is taken.
+func (r TokenRef) becomesDefault(provider, agent string, now time.Time) table.Write {
+	return table.Put{Item: table.Item{
+		Key:   keys.AuthDefault(r.Workspace, r.User, provider, agent),
+		Attrs: record.Attrs("auth_default", now, table.Attrs{attrToken: r.Token}),
+	}}
+}
+
+func (s *Service) seal(ctx context.Context, ref TokenRef, plain credentials) ([]byte, error) {
+	sealed, err := s.sealer.Seal(ctx, ref.bound(), record.Encode(plain))
+	if err != nil {
+		return nil, fmt.Errorf("seal token: %w", err)
+	}
+	return sealed, nil
+}
+
+func (s *Service) open(ctx context.Context, t Token) (credentials, error) {
+	var held credentials
+	plain, err := s.sealer.Open(ctx, t.bound(), t.sealed)
+	if err != nil {
+		return held, fmt.Errorf("open token %s: %w", t.Token, err)
+	}
+	if json.Unmarshal(plain, &held) != nil {
+		return held, fmt.Errorf("token %s is not what was sealed", t.Token) // the decoder's own words could hold a part of it
+	}
+	return held, nil
+}

@@ -1,0 +1,109 @@
+package authservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/slipway-run/slipway/internal/base/outbound"
+)
+
+// Limits of what a provider may make the service do.
+const (
+	defaultTimeout = 15 * time.Second
+	// maxAnswer is how large the body of a provider's answer may be. A token endpoint's has a few thousand bytes.
+	maxAnswer = 256 << 10
+	// maxWords is how much of a provider's own words is kept.
+	maxWords = 300
+)
+
+// newClient returns the client that all calls to providers go through.
+func newClient(allowPrivate bool, timeout time.Duration) *http.Client {
+	return outbound.NewClient(outbound.Limits{AllowPrivate: allowPrivate, Timeout: timeout, MaxAnswer: maxAnswer})
+}
+
+// calls returns a context for what a request asks of providers: all its calls together take no longer than one of them may.
+func (s *Service) calls(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, s.timeout)
+}
+
+// failure says why a provider gave no token, in words that hold nothing it was told or has answered in confidence. It is all that is kept of
+// an error of the protocol: those of the libraries quote URLs and bodies.
+type failure struct {
+	// code is the error code of RFC 6749, or one of ours.
+	code string
+	// words explain it to a person.
+	words string
+	// temporary says that the same request may succeed later.
+	temporary bool
+}
+
+func (f *failure) Error() string { return f.code + ": " + f.words }
+
+// Codes of failures that are not the provider's own.
+const (
+	codeUnreachable = "provider_unreachable"
+	codeUnusable    = "provider_answer_unusable"
+)
+
+// failed makes a failure of an error of a request to a provider. secrets are what the words must not repeat.
+func failed(err error, secrets ...string) *failure {
+	if f, ok := errors.AsType[*failure](err); ok {
+		return f
+	}
+	if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok {
+		return answered(refused.Response.StatusCode, refused.ErrorCode, refused.ErrorDescription, secrets)
+	}
+	netError, isNet := errors.AsType[net.Error](err)
+	_, isDial := errors.AsType[*net.OpError](err)
+	switch {
+	case errors.Is(err, outbound.ErrAddress):
+		return &failure{code: codeUnreachable, words: "The provider's address is not a public one."}
+	case errors.Is(err, context.DeadlineExceeded) || isNet && netError.Timeout():
+		return &failure{code: codeUnreachable, words: "The provider did not answer in time.", temporary: true}
+	case errors.Is(err, outbound.ErrTooLarge), strings.Contains(err.Error(), outbound.ErrTooLarge.Error()): // package oauth2 keeps an error's words only
+		return &failure{code: codeUnusable, words: "The provider's answer is too large.", temporary: true}
+	case isDial, errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, context.Canceled):
+		return &failure{code: codeUnreachable, words: "The provider cannot be reached.", temporary: true}
+	default:
+		return &failure{code: codeUnusable, words: "The provider's answer is not what OAuth asks for.", temporary: true}
+	}
+}
+
+// answered makes a failure of an error answer.
+func answered(status int, code, description string, secrets []string) *failure {
+	code = plain(code, secrets)
+	switch {
+	case code == "" && (status >= http.StatusInternalServerError || status == http.StatusTooManyRequests):
+		return &failure{code: codeUnreachable, words: fmt.Sprintf("The provider answered with status %d.", status), temporary: true}
+	case code == "":
+		return &failure{code: codeUnusable, words: fmt.Sprintf("The provider answered with status %d and no OAuth error.", status), temporary: true}
+	}
+	temporary := status >= http.StatusInternalServerError || status == http.StatusTooManyRequests ||
+		code == "temporarily_unavailable" || code == "server_error"
+	return &failure{code: code, words: plain(description, secrets), temporary: temporary}
+}
+
+// plain returns a provider's words as they may be shown: cut, with the characters that RFC 6749 allows in them, and none at all when they
+// repeat a secret.
+func plain(words string, secrets []string) string {
+	for _, secret := range secrets {
+		if secret != "" && strings.Contains(words, secret) {
+			return ""
+		}
+	}
+	words = strings.Map(func(r rune) rune {
+		if r < 0x20 || r == '"' || r == '\\' || r > 0x7e {
+			return ' '
+		}
+		return r
+	}, words)
+	return strings.TrimSpace(words[:min(len(words), maxWords)])
+}

@@ -1,0 +1,183 @@
+package authservice
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// ClientAuth is how the service names itself at a provider's token endpoint (RFC 7591, section 2).
+type ClientAuth string
+
+const (
+	// AuthNone: a public client, which has no secret.
+	AuthNone ClientAuth = "none"
+	// AuthBasic: the secret in the Authorization header.
+	AuthBasic ClientAuth = "client_secret_basic"
+	// AuthPost: the secret in the form, the default.
+	AuthPost ClientAuth = "client_secret_post"
+)
+
+// ProviderType names a provider with manners of its own; "" has none.
+type ProviderType string
+
+const (
+	// Microsoft gives a refresh token only when asked for offline_access.
+	Microsoft ProviderType = "microsoft"
+	// Salesforce gives a refresh token only when asked for refresh_token, and does not say how long its tokens live.
+	Salesforce ProviderType = "salesforce"
+	// Slack separates scopes by commas.
+	Slack ProviderType = "slack"
+)
+
+// S256 is the one code challenge method.
+const S256 = "S256"
+
+// ProviderSpec is what a provider was asked to be.
+type ProviderSpec struct {
+	Name                string       `json:"name"`
+	ClientID            string       `json:"client_id"`
+	AuthURL             string       `json:"auth_url"`
+	TokenURL            string       `json:"token_url"`
+	RevocationURL       string       `json:"revocation_url,omitempty"`
+	UsesPKCE            bool         `json:"uses_pkce"`
+	CodeChallengeMethod string       `json:"code_challenge_method"`
+	Type                ProviderType `json:"provider_type,omitempty"`
+	ClientAuth          ClientAuth   `json:"token_endpoint_auth_method"`
+	// MCPServerURL and Dynamic are set when the provider was found behind an MCP server, and registered itself there.
+	MCPServerURL string `json:"mcp_server_url,omitempty"`
+	Dynamic      bool   `json:"is_dynamic_client"`
+	// Issuer is who must be named by a callback that names one; NamesIssuer says that each must (RFC 9207). Resource is what tokens are asked
+	// for (RFC 8707).
+	Issuer      string `json:"issuer,omitempty"`
+	NamesIssuer bool   `json:"names_issuer,omitempty"`
+	Resource    string `json:"resource,omitempty"`
+}
+
+// Provider is an OAuth authorization server and the client that a workspace has there. Its secret is never shown.
+type Provider struct {
+	Workspace string
+	// ID is the resource's id, ProviderID the name that it is addressed by, unique in the workspace.
+	ID, ProviderID string
+	ProviderSpec
+	HasSecret        bool
+	Created, Updated time.Time
+
+	secret []byte
+	// endpoints counts the changes of its URLs. What was made at former ones is never sent to those that took their place.
+	endpoints int64
+	version   int64
+}
+
+// holds tells whether a token was made at the provider as it is now: not by another one of its name, nor at URLs that it had before.
+func (p Provider) holds(t Token) bool { return p.ID == t.provider && p.endpoints == t.endpoints }
+
+// OrganizationID is the workspace: there are no organisations above it.
+func (p Provider) OrganizationID() string { return p.Workspace }
+
+// Version counts the changes of a provider.
+func (p Provider) Version() int64 { return p.version }
+
+// expected refuses a provider that is of another version than a change was made for.
+func (p Provider) expected(versions record.Versions) error {
+	if versions.Allow(p.version) {
+		return nil
+	}
+	return fault.New(fault.Stale, "Auth provider ID %s was changed since it was read. Read it again.", p.ProviderID)
+}
+
+func (p Provider) bound() secret.Bound { return secret.Bound{Workspace: p.Workspace, Resource: p.ID} }
+
+func (p Provider) key() table.Key { return keys.AuthProvider(p.Workspace, p.ProviderID) }
+
+// body is what is stored of a provider beyond its attributes.
+type providerBody struct {
+	ProviderSpec
+	Secret []byte `json:"secret,omitempty"`
+}
+
+const (
+	kindProvider   = "auth_provider"
+	attrResource   = "resource"
+	attrIsLeaving  = "leaving"
+	attrEndpoints  = "endpoints"
+	maxName        = 256
+	maxCredentials = 8 << 10
+)
+
+func decodeProvider(workspace string, item *table.Item) (Provider, error) {
+	if err := record.Check(item, kindProvider); err != nil {
+		return Provider{}, err
+	}
+	var body providerBody
+	p := Provider{Workspace: workspace, ProviderID: item.Key.SK, ID: item.Text(attrResource), endpoints: item.Int(attrEndpoints), version: item.Int(record.Version)}
+	var timesErr error
+	p.Created, p.Updated, timesErr = record.Times(item)
+	err := errors.Join(timesErr, record.Decode(item, &body))
+	p.ProviderSpec, p.secret, p.HasSecret = body.ProviderSpec, body.Secret, len(body.Secret) > 0
+	return p, err
+}
+
+var providerIDs = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`)
+
+// defaults fills in what may be left out.
+func (p *ProviderSpec) defaults() {
+	if p.ClientAuth == "" {
+		p.ClientAuth = AuthPost
+	}
+	if p.CodeChallengeMethod == "" {
+		p.CodeChallengeMethod = S256
+	}
+}
+
+// check returns a fault.Invalid unless a provider keeps the rules. hasSecret says whether it has a client secret.
+func (s *Service) check(p ProviderSpec, hasSecret bool) error {
+	switch {
+	case p.Name == "" || len(p.Name) > maxName:
+		return fault.New(fault.Invalid, "name must have 1 to %d bytes.", maxName)
+	case p.ClientID == "" || len(p.ClientID) > maxURL:
+		return fault.New(fault.Invalid, "client_id must have 1 to %d bytes.", maxURL)
+	case p.CodeChallengeMethod != S256:
+		return fault.New(fault.Invalid, "code_challenge_method must be %s.", S256)
+	case !slices.Contains([]ProviderType{"", Microsoft, Salesforce, Slack}, p.Type):
+		return fault.New(fault.Invalid, "provider_type must be %s, %s, %s or null.", Microsoft, Salesforce, Slack)
+	}
+	if err := p.checkClient(hasSecret); err != nil {
+		return err
+	}
+	if err := errors.Join(s.checkURL("auth_url", p.AuthURL), s.checkURL("token_url", p.TokenURL)); err != nil {
+		return firstOf(err)
+	}
+	if p.RevocationURL != "" {
+		return s.checkURL("revocation_url", p.RevocationURL)
+	}
+	return nil
+}
+
+// checkClient keeps together how the client names itself and what it has to do so.
+func (p ProviderSpec) checkClient(hasSecret bool) error {
+	switch {
+	case p.ClientAuth != AuthNone && p.ClientAuth != AuthBasic && p.ClientAuth != AuthPost:
+		return fault.New(fault.Invalid, "token_endpoint_auth_method must be %s, %s or %s.", AuthNone, AuthBasic, AuthPost)
+	case p.ClientAuth == AuthNone && hasSecret:
+		return fault.New(fault.Invalid, "token_endpoint_auth_method none is for clients without a client_secret.")
+	case p.ClientAuth == AuthBasic && !hasSecret:
+		return fault.New(fault.Invalid, "token_endpoint_auth_method %s needs a client_secret.", AuthBasic)
+	case !hasSecret && !p.UsesPKCE:
+		return fault.New(fault.Invalid, "A client without a client_secret must use PKCE (uses_pkce).") // RFC 9700, section 2.1.1
+	}
+	return nil
+}
+
+// firstOf returns the first of joined errors: a fault has one message.
+func firstOf(err error) error {
+	f, _ := errors.AsType[*fault.Error](err)
+	return f
+}

@@ -1,0 +1,298 @@
+package authservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// NewProvider is the request to create one.
+type NewProvider struct {
+	Workspace, ProviderID string
+	ProviderSpec
+	// ClientSecret is nil for a public client.
+	ClientSecret *string
+}
+
+// CreateProvider creates a provider. One that breaks a rule is a fault.Invalid, a provider_id that is taken a fault.Conflict.
+func (s *Service) CreateProvider(ctx context.Context, request NewProvider) (Provider, error) {
+	request.defaults()
+	hasSecret := request.ClientSecret != nil && *request.ClientSecret != ""
+	if !providerIDs.MatchString(request.ProviderID) {
+		return Provider{}, fault.New(fault.Invalid, "provider_id must have 1 to 128 letters, digits, '.', '_' or '-', and begin with a letter or digit.")
+	}
+	if err := s.check(request.ProviderSpec, hasSecret); err != nil {
+		return Provider{}, err
+	}
+	now := s.now()
+	p := Provider{
+		Workspace: request.Workspace, ID: id.New(now), ProviderID: request.ProviderID, ProviderSpec: request.ProviderSpec,
+		Created: now, Updated: now, version: 1,
+	}
+	if err := s.sealSecret(ctx, &p, request.ClientSecret); err != nil {
+		return Provider{}, err
+	}
+	err := s.table.Transact(ctx, table.Put{
+		Item: table.Item{
+			Key:   p.key(),
+			Attrs: record.Attrs(kindProvider, now, table.Attrs{attrResource: p.ID, attrIsLeaving: false, attrEndpoints: p.endpoints}),
+			Body:  record.Encode(providerBody{p.ProviderSpec, p.secret}),
+		},
+		If: table.Absent(),
+	}, p.audit(ctx, audit.CreateAuthProvider, now))
+	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
+		return Provider{}, fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)
+	}
+	if err != nil {
+		return Provider{}, fmt.Errorf("create auth provider: %w", err)
+	}
+	return p, nil
+}
+
+// sealSecret replaces the client secret; "" removes it.
+func (s *Service) sealSecret(ctx context.Context, p *Provider, clientSecret *string) error {
+	if clientSecret == nil {
+		return nil
+	}
+	if len(*clientSecret) > maxCredentials {
+		return fault.New(fault.Invalid, "client_secret must have at most %d bytes.", maxCredentials)
+	}
+	p.secret, p.HasSecret = nil, *clientSecret != ""
+	if !p.HasSecret {
+		return nil
+	}
+	sealed, err := s.sealer.Seal(ctx, p.bound(), []byte(*clientSecret))
+	if err != nil {
+		return fmt.Errorf("seal client secret: %w", err)
+	}
+	p.secret = sealed
+	return nil
+}
+
+// openSecret returns the client secret, "" when there is none.
+func (s *Service) openSecret(ctx context.Context, p Provider) (string, error) {
+	if len(p.secret) == 0 {
+		return "", nil
+	}
+	plain, err := s.sealer.Open(ctx, p.bound(), p.secret)
+	if err != nil {
+		return "", fmt.Errorf("open secret of auth provider %s: %w", p.ID, err)
+	}
+	return string(plain), nil
+}
+
+// Provider returns a provider; an unknown one, or one that is being deleted, is a fault.NotFound.
+func (s *Service) Provider(ctx context.Context, workspace, providerID string) (Provider, error) {
+	p, leaving, err := s.provider(ctx, workspace, providerID)
+	if err == nil && leaving {
+		err = providerNotFound(providerID)
+	}
+	return p, err
+}
+
+func (s *Service) provider(ctx context.Context, workspace, providerID string) (p Provider, leaving bool, err error) {
+	if !providerIDs.MatchString(providerID) {
+		return Provider{}, false, providerNotFound(providerID)
+	}
+	item, err := s.table.Get(ctx, keys.AuthProvider(workspace, providerID))
+	if errors.Is(err, table.ErrNotFound) {
+		return Provider{}, false, providerNotFound(providerID)
+	}
+	if err != nil {
+		return Provider{}, false, fmt.Errorf("get auth provider: %w", err)
+	}
+	p, err = decodeProvider(workspace, item)
+	return p, item.Bool(attrIsLeaving), err
+}
+
+func providerNotFound(providerID string) error {
+	return fault.New(fault.NotFound, "Auth provider ID %s not found.", plain(providerID, nil))
+}
+
+// ListProviders returns a workspace's providers by name.
+func (s *Service) ListProviders(ctx context.Context, workspace string) ([]Provider, error) {
+	items, err := table.AllItems(ctx, s.table, keys.AuthProviders(workspace))
+	if err != nil {
+		return nil, fmt.Errorf("list auth providers: %w", err)
+	}
+	found := make([]Provider, 0, len(items))
+	for _, item := range items {
+		if item.Bool(attrIsLeaving) {
+			continue
+		}
+		p, err := decodeProvider(workspace, item)
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, p)
+	}
+	return found, nil
+}
+
+// ProviderPatch is a request to change a provider. A nil member changes nothing.
+type ProviderPatch struct {
+	Name, ClientID, AuthURL, TokenURL, RevocationURL, CodeChallengeMethod *string
+	// ClientSecret replaces the secret; "" removes it.
+	ClientSecret *string
+	UsesPKCE     *bool
+	Type         *ProviderType
+	ClientAuth   *ClientAuth
+	// Expect are the versions that the patch was made for.
+	Expect record.Versions
+}
+
+func (patch ProviderPatch) apply(spec *ProviderSpec) {
+	replace(&spec.Name, patch.Name)
+	replace(&spec.ClientID, patch.ClientID)
+	replace(&spec.AuthURL, patch.AuthURL)
+	replace(&spec.TokenURL, patch.TokenURL)
+	replace(&spec.RevocationURL, patch.RevocationURL)
+	replace(&spec.CodeChallengeMethod, patch.CodeChallengeMethod)
+	replace(&spec.UsesPKCE, patch.UsesPKCE)
+	replace(&spec.Type, patch.Type)
+	replace(&spec.ClientAuth, patch.ClientAuth)
+}
+
+func replace[T any](field, value *T) {
+	if value != nil {
+		*field = *value
+	}
+}
+
+// moves tells whether a patch has the provider's secrets sent elsewhere than before.
+func (patch ProviderPatch) moves(spec ProviderSpec) bool {
+	differs := func(url string, next *string) bool { return next != nil && *next != "" && *next != url }
+	return differs(spec.AuthURL, patch.AuthURL) || differs(spec.TokenURL, patch.TokenURL) || differs(spec.RevocationURL, patch.RevocationURL)
+}
+
+// move has the provider begin anew at other URLs. The stored secret stays behind: who sends it elsewhere must know it.
+func (p *Provider) move(clientSecret *string) error {
+	if p.HasSecret && clientSecret == nil {
+		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the one that is stored is never sent to another address.")
+	}
+	p.endpoints++
+	return nil
+}
+
+// PatchProvider changes a provider. The result is checked as a whole; a broken rule is a fault.Invalid and changes nothing. Tokens that were made at former URLs
+// are given up; if it does not get to the end of that, the same request goes on with it.
+func (s *Service) PatchProvider(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
+	for range contention {
+		p, err := s.Provider(ctx, workspace, providerID)
+		if err != nil {
+			return Provider{}, err
+		}
+		if err := p.expected(patch.Expect); err != nil {
+			return Provider{}, err
+		}
+		if patch.moves(p.ProviderSpec) {
+			if err := p.move(patch.ClientSecret); err != nil {
+				return Provider{}, err
+			}
+		}
+		patch.apply(&p.ProviderSpec)
+		if err := s.sealSecret(ctx, &p, patch.ClientSecret); err != nil {
+			return Provider{}, err
+		}
+		if err := s.check(p.ProviderSpec, p.HasSecret); err != nil {
+			return Provider{}, err
+		}
+		now := s.now()
+		change := record.Change(p.key(), now, table.Attrs{attrEndpoints: p.endpoints},
+			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version), table.Equals(attrIsLeaving, false)))
+		change.Body = record.Encode(providerBody{p.ProviderSpec, p.secret})
+		err = s.table.Transact(ctx, change, p.audit(ctx, audit.UpdateAuthProvider, now))
+		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+			continue
+		}
+		if err != nil {
+			return Provider{}, fmt.Errorf("patch auth provider: %w", err)
+		}
+		p.Updated, p.version = now, p.version+1
+		if patch.AuthURL != nil || patch.TokenURL != nil || patch.RevocationURL != nil {
+			err = s.eraseTokens(ctx, p, func(t Token) bool { return !p.holds(t) })
+		}
+		return p, err
+	}
+	return Provider{}, tooBusy(providerID)
+}
+
+// audit returns the entry of a change of the provider.
+func (p Provider) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, p.ID, p.ProviderID).Write(p.Workspace, now)
+}
+
+// DeleteProvider deletes a provider and the tokens that were made there. From its first write on nobody can use it, and no token can join it; if
+// it does not get to the end, the same request goes on with it. The tokens are erased here, not revoked one by one at the provider.
+func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID string, expect record.Versions) error {
+	p, err := s.leave(ctx, workspace, providerID, expect)
+	if err != nil {
+		return err
+	}
+	if err := s.eraseTokens(ctx, p, func(Token) bool { return true }); err != nil {
+		return err
+	}
+	err = s.table.Transact(ctx, table.Delete{Key: p.key(), If: table.Equals(attrResource, p.ID)})
+	if _, gone := errors.AsType[*table.ConditionFailed](err); err != nil && !gone {
+		return fmt.Errorf("delete auth provider: %w", err)
+	}
+	return nil
+}
+
+// eraseTokens erases those of a provider's tokens that are to go.
+func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) bool) error {
+	tokens, err := s.tokensOf(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, t := range tokens {
+		if !goes(t) {
+			continue
+		}
+		if err := s.erase(ctx, t); err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+	}
+	return nil
+}
+
+// leave keeps everybody from using a provider from now on, if it is of a version that is expected. One that leaves already is none the less found.
+func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
+	for range contention {
+		p, leaving, err := s.provider(ctx, workspace, providerID)
+		if err != nil || leaving {
+			return p, err
+		}
+		if err := p.expected(expect); err != nil {
+			return Provider{}, err
+		}
+		now := s.now()
+		err = s.table.Transact(ctx, record.Change(p.key(), now, table.Attrs{attrIsLeaving: true},
+			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version))), p.audit(ctx, audit.DeleteAuthProvider, now))
+		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+			continue
+		}
+		if err != nil {
+			return Provider{}, fmt.Errorf("delete auth provider: %w", err)
+		}
+		return p, nil
+	}
+	return Provider{}, tooBusy(providerID)
+}
+
+func tooBusy(providerID string) error {
+	return fault.New(fault.Unavailable, "Auth provider ID %s is changed too often to take another change.", providerID)
+}
+
+// present is a check that a provider is there and stays, for the transaction that stores what belongs to it.
+func (p Provider) present() table.Write {
+	return table.Check{Key: p.key(), If: table.All(table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false))}
+}

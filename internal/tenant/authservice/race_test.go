@@ -1,0 +1,302 @@
+package authservice_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+)
+
+// TestACallerThatGoesLosesNoToken cancels it while the provider has answered but nothing is stored.
+func TestACallerThatGoesLosesNoToken(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.move(nearEnd)
+	ctx, cancel := context.WithCancel(t.Context())
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				cancel()
+			}
+			return false
+		}
+	})
+	f.Authenticate(ctx, asking("read")) // it may get an answer or not
+	if got := f.ask(t, asking("read"), authservice.Completed); !f.oauth.accepts(got.Token) || f.oauth.granted("refresh_token") != 1 {
+		t.Errorf("%d refreshes", f.oauth.granted("refresh_token"))
+	}
+}
+
+// TestAWaiterThatGoesIsLetGo holds the refresh up.
+func TestAWaiterThatGoesIsLetGo(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.move(nearEnd)
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				close(arrived)
+				<-proceed
+			}
+			return false
+		}
+	})
+	done := make(chan error, 1)
+	go func() {
+		_, err := f.Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		done <- err
+	}()
+	<-arrived
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	config, counting := f.config, &countingTable{Table: f.table}
+	config.Table = counting
+	if got, err := authservice.New(config).Authenticate(ctx, asking("read")); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("got %s (%v)", got.Status, err)
+	}
+	if n := counting.gets.Load(); n > 5 {
+		t.Errorf("it read %d times in place of waiting", n)
+	}
+	close(proceed)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// TestALateAnswerIsKept is a holder that is slower than its lease: another one tries in its place and is refused, as the refresh token is used up.
+// When the first answer comes, it is the only good token there is.
+func TestALateAnswerIsKept(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.move(nearEnd)
+	slow := &slowTable{Table: f.table, hold: make(chan struct{}), held: make(chan struct{})}
+	config := f.config
+	config.Table = slow
+	done := make(chan authservice.Answer, 1)
+	go func() {
+		answer, err := authservice.New(config).Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		if err != nil {
+			t.Error(err)
+		}
+		done <- answer
+	}()
+	<-slow.held             // it has the provider's answer, and is about to write
+	f.clock.move(time.Hour) // its lease is over
+	f.ask(t, asking("read"), authservice.Pending)
+	if got := f.tokens(t)[0].Status; got != authservice.Expired {
+		t.Errorf("the second holder left it %s", got)
+	}
+	close(slow.hold)
+	if answer := <-done; answer.Status != authservice.Completed || !f.oauth.accepts(answer.Token) {
+		t.Errorf("the late answer was lost: %s", answer.Status)
+	}
+	f.ask(t, asking("read"), authservice.Completed)
+}
+
+// countingTable counts what is read.
+type countingTable struct {
+	table.Table
+	gets atomic.Int64
+}
+
+func (c *countingTable) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	c.gets.Add(1)
+	return c.Table.Get(ctx, key)
+}
+
+// TestALateRefusalCostsNoToken is the other order: the first answer is stored while the second holder still waits for its refusal.
+func TestALateRefusalCostsNoToken(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.move(nearEnd)
+	slow := &slowTable{Table: f.table, hold: make(chan struct{}), held: make(chan struct{})}
+	config := f.config
+	config.Table = slow
+	answers := make(chan authservice.Answer, 2)
+	ask := func(config authservice.Config) {
+		answer, err := authservice.New(config).Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		if err != nil {
+			t.Error(err)
+		}
+		answers <- answer
+	}
+	go ask(config)
+	<-slow.held
+	arrived, proceed := make(chan struct{}), make(chan struct{})
+	f.oauth.set(func() {
+		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {
+			if r.URL.Path == "/token" {
+				close(arrived)
+				<-proceed
+			}
+			return false
+		}
+	})
+	f.clock.move(5 * time.Minute) // the lease is over
+	go ask(f.config)
+	<-arrived
+	close(slow.hold)
+	first := <-answers
+	close(proceed)
+	second := <-answers
+	if first.Status != authservice.Completed || second.Token != first.Token || !f.oauth.accepts(first.Token) {
+		t.Errorf("got %s and %s", first.Status, second.Status)
+	}
+	if got := f.tokens(t)[0].Status; got != authservice.Valid {
+		t.Errorf("it is %s", got)
+	}
+}
+
+// slowTable holds up the write that stores a refreshed token.
+type slowTable struct {
+	table.Table
+	hold, held chan struct{}
+}
+
+func (s *slowTable) Transact(ctx context.Context, writes ...table.Write) error {
+	if isRefreshed(writes) {
+		close(s.held)
+		<-s.hold
+	}
+	return s.Table.Transact(ctx, writes...)
+}
+
+// isRefreshed tells the write that stores a refreshed token from all others.
+func isRefreshed(writes []table.Write) bool {
+	update, ok := writes[0].(table.Update)
+	return ok && update.Set["granted_by"] != nil && update.Set["granted_by"] != ""
+}
+
+// TestALeaseThatIsOverIsTaken is a holder that died before it asked.
+func TestALeaseThatIsOverIsTaken(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.move(nearEnd)
+	config := f.config
+	config.Table = &dyingTable{Table: f.table}
+	if _, err := authservice.New(config).Authenticate(t.Context(), asking("read")); err == nil {
+		t.Fatal("it did not die")
+	}
+	if got := f.tokens(t)[0].Status; got != authservice.Refreshing {
+		t.Fatalf("got status %s", got)
+	}
+	f.clock.move(time.Minute)
+	if got := f.ask(t, asking("read"), authservice.Completed); !f.oauth.accepts(got.Token) || f.oauth.granted("refresh_token") != 1 {
+		t.Errorf("%d refreshes", f.oauth.granted("refresh_token"))
+	}
+}
+
+var errDead = errors.New("dead")
+
+// dyingTable answers nothing more once a lease was taken.
+type dyingTable struct {
+	table.Table
+	dead atomic.Bool
+}
+
+func (d *dyingTable) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	if d.dead.Load() {
+		return nil, errDead
+	}
+	return d.Table.Get(ctx, key)
+}
+
+func (d *dyingTable) Transact(ctx context.Context, writes ...table.Write) error {
+	if d.dead.Load() {
+		return errDead
+	}
+	if update, ok := writes[0].(table.Update); ok && update.Set["status"] == "refreshing" {
+		defer d.dead.Store(true)
+	}
+	return d.Table.Transact(ctx, writes...)
+}
+
+// TestALostAnswerOfTheTableLosesNoToken has the table fail at the write of what the provider gave: before the write, or after it.
+func TestALostAnswerOfTheTableLosesNoToken(t *testing.T) {
+	t.Parallel()
+	for _, written := range []bool{false, true} {
+		f := setUp(t)
+		f.config.Table = &flakyTable{Table: f.table, written: written}
+		f.Service = authservice.New(f.config)
+		f.createProvider(t)
+		first := f.connect(t, asking("read"))
+		f.clock.move(nearEnd)
+		second := f.ask(t, asking("read"), authservice.Completed)
+		if second.Token == first.Token || !f.oauth.accepts(second.Token) || f.oauth.granted("refresh_token") != 1 {
+			t.Errorf("written %v: %d refreshes", written, f.oauth.granted("refresh_token"))
+		}
+		if tokens, events := f.tokens(t), f.events(t); len(tokens) != 1 || len(events) != 2 {
+			t.Errorf("written %v: %d tokens, events %v", written, len(tokens), events)
+		}
+	}
+}
+
+// flakyTable loses the first answer to the write that stores a new token, and to the one that stores a refreshed one.
+type flakyTable struct {
+	table.Table
+	written        bool
+	made, replaced atomic.Bool
+}
+
+func (f *flakyTable) Transact(ctx context.Context, writes ...table.Write) error {
+	made := false
+	if len(writes) > 1 {
+		put, ok := writes[1].(table.Put)
+		made = ok && put.Item.Attrs["kind"] == "auth_token"
+	}
+	if made && f.made.CompareAndSwap(false, true) || isRefreshed(writes) && f.replaced.CompareAndSwap(false, true) {
+		if f.written {
+			if err := f.Table.Transact(ctx, writes...); err != nil {
+				return err
+			}
+		}
+		return errDead
+	}
+	return f.Table.Transact(ctx, writes...)
+}
+
+func TestATokenThatIsDeletedWhileItIsRefreshedIsRevoked(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.createProvider(t)
+	f.connect(t, asking("read"))
+	f.clock.move(nearEnd)
+	slow := &slowTable{Table: f.table, hold: make(chan struct{}), held: make(chan struct{})}
+	config := f.config
+	config.Table = slow
+	done := make(chan error, 1)
+	go func() {
+		_, err := authservice.New(config).Authenticate(context.WithoutCancel(t.Context()), asking("read"))
+		done <- err
+	}()
+	<-slow.held
+	if err := f.DeleteToken(t.Context(), f.tokens(t)[0].TokenRef); err != nil {
+		t.Fatal(err)
+	}
+	close(slow.hold)
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	f.oauth.mu.Lock()
+	last := f.oauth.issued[len(f.oauth.issued)-2]
+	f.oauth.mu.Unlock()
+	if len(f.tokens(t)) != 0 || f.oauth.accepts(last) {
+		t.Error("a token that nobody has is good at the provider")
+	}
+}

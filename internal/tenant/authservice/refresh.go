@@ -1,0 +1,231 @@
+package authservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// retryTime is how long a provider that could not refresh a token is left alone. Meanwhile the token is used as long as it lives.
+const retryTime = 15 * time.Second
+
+// errExpired says that a token is of no more use, and cannot be refreshed.
+var errExpired = errors.New("the token has expired")
+
+// leaseTime is longer than a refresh can take, as each is bounded. The lease decides when somebody else tries; who may write is decided by the
+// generation, so that clocks that differ cost a request and never a token.
+func (s *Service) leaseTime() time.Duration { return s.timeout + 2*storeTime }
+
+// use returns a token with its value, refreshed when it is near its end: of all that need it at a time, in whatever process, one asks the provider,
+// and the others wait for what it stores. A token that is of no more use is errExpired.
+func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, error) {
+	var watcher table.Watcher
+	refreshed := false
+	for {
+		t, err := s.token(ctx, ref)
+		if err != nil {
+			return Token{}, credentials{}, err
+		}
+		now := s.now()
+		switch t.next(now, refreshed) {
+		case isOver:
+			return Token{}, credentials{}, errExpired
+		case handOut:
+			held, err := s.open(ctx, t)
+			return t, held, err
+		case refuse:
+			return Token{}, credentials{}, fault.New(fault.Unavailable, "Auth provider ID %s does not refresh the token at present. Try again later.", t.ProviderID)
+		case await:
+			if watcher == nil {
+				watcher = s.table.Watch(ref.Key())
+				defer watcher.Stop()
+				continue // and read again, so that no change is missed
+			}
+			err = wait(ctx, watcher, t.leaseUntil.Sub(now))
+		case giveUp:
+			err = s.expire(ctx, t, "no_refresh_token")
+		case lead:
+			refreshed, err = s.lead(ctx, t)
+		}
+		if err != nil {
+			return Token{}, credentials{}, err
+		}
+	}
+}
+
+// move is what is to be done with a token that somebody needs.
+type move int
+
+const (
+	isOver  move = iota // it is known to be of no use
+	handOut             // it is good
+	refuse              // it is not, and the provider is left alone for now
+	await               // somebody else refreshes it
+	giveUp              // its time is over, and there is nothing to refresh it with
+	lead                // it must be refreshed
+)
+
+// next decides. justRefreshed says that this caller has got the token anew, so that it is as good as it gets.
+func (t Token) next(now time.Time, justRefreshed bool) move {
+	resting := now.Before(t.retryAt)
+	switch {
+	case t.Status == Expired:
+		return isOver
+	case t.Status == Refreshing && now.Before(t.leaseUntil):
+		return await
+	case t.fresh(now) || justRefreshed:
+		return handOut
+	case t.alive(now) && (resting || !t.refreshable):
+		return handOut
+	case !t.refreshable:
+		return giveUp
+	case resting:
+		return refuse
+	default:
+		return lead
+	}
+}
+
+// wait waits for a change, at most for a time.
+func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error {
+	timer := time.NewTimer(most)
+	defer timer.Stop()
+	select {
+	case <-watcher.C():
+		return nil
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// lead takes the token's lease and refreshes it. It reports whether it got a new grant; when not, the token says what is next.
+func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
+	now := s.now()
+	t.lease = id.New(now)
+	err := s.table.Transact(ctx, record.Change(t.Key(), now, table.Attrs{
+		attrStatus: string(Refreshing), attrLease: t.lease, attrLeaseUntil: clock.FormatOptional(now.Add(s.leaseTime())),
+	}, table.All(table.Equals(record.Version, t.version), tokenBefore(Refreshing))))
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("lease token: %w", err)
+	}
+	// From here on the old refresh token may be used up with the first byte that is sent: whoever waits for the answer, it must be stored.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
+	defer cancel()
+	return s.refresh(ctx, t)
+}
+
+func (s *Service) refresh(ctx context.Context, t Token) (bool, error) {
+	p, held, c, err := s.prepare(ctx, t)
+	if err != nil {
+		return false, errors.Join(err, s.release(ctx, t, time.Time{}))
+	}
+	g, err := s.renew(ctx, c, held.Refresh)
+	if f, refused := errors.AsType[*failure](err); refused {
+		s.log.WarnContext(ctx, "token was not refreshed", "token_id", t.Token, "provider_id", t.ProviderID, "code", f.code)
+		if f.code == "invalid_grant" {
+			return false, s.expire(ctx, t, f.code)
+		}
+		return false, s.release(ctx, t, s.now().Add(retryTime))
+	}
+	if err != nil {
+		return false, errors.Join(err, s.release(ctx, t, time.Time{}))
+	}
+	stored := false
+	err = s.insist(ctx, func() error {
+		var err error
+		stored, err = s.advance(ctx, t, g)
+		return err
+	})
+	if errors.Is(err, errTaken) {
+		// The token was deleted meanwhile: what was just made is revoked as well as can be.
+		if f := s.revoke(ctx, p, g.credentials); f != nil {
+			s.log.WarnContext(ctx, "token of a deleted connection was not revoked", "token_id", t.Token, "error", f)
+		}
+		return false, nil
+	}
+	if err != nil {
+		s.log.ErrorContext(ctx, "refreshed token was not stored", "token_id", t.Token, "error", err)
+	}
+	return stored, err
+}
+
+// prepare reads what a refresh needs.
+func (s *Service) prepare(ctx context.Context, t Token) (p Provider, held credentials, c conversation, err error) {
+	if p, err = s.Provider(ctx, t.Workspace, t.ProviderID); err == nil && !p.holds(t) {
+		err = providerNotFound(t.ProviderID)
+	}
+	if err == nil {
+		held, err = s.open(ctx, t)
+	}
+	if err == nil {
+		c, err = s.converse(ctx, p, "", t.Scopes)
+	}
+	return p, held, c, err
+}
+
+// advance stores a new grant in place of the one that it follows. Whether the lease still holds does not matter: while the generation is the same,
+// nobody has a newer one. It is errTaken when the token is gone.
+func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
+	sealed, err := s.seal(ctx, t.TokenRef, g.credentials)
+	if err != nil {
+		return false, err
+	}
+	now := s.now()
+	attrs := g.attrs(now)
+	attrs[attrGeneration], attrs[attrGrantedBy] = t.generation+1, t.lease
+	change := record.Change(t.Key(), now, attrs, table.All(table.Equals(attrGeneration, t.generation), tokenBefore(Valid)))
+	change.Body = record.Encode(tokenBody{g.granted(t.Scopes), sealed})
+	err = s.table.Transact(ctx, change, t.event(TokenRefreshed, "", now))
+	lost, failed := errors.AsType[*table.ConditionFailed](err)
+	switch {
+	case err == nil:
+		return true, nil
+	case !failed:
+		return false, fmt.Errorf("store refreshed token: %w", err)
+	case lost.Write != 0:
+		return false, errors.New("store refreshed token: its event has an id that exists")
+	case lost.Item == nil:
+		return false, errTaken
+	}
+	// It was this very write that changed it, when the answer to an attempt before was lost.
+	return lost.Item.Text(attrGrantedBy) == t.lease, nil
+}
+
+// release gives the lease back; the provider is not asked again before a time.
+func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error {
+	return s.end(ctx, record.Change(t.Key(), s.now(), table.Attrs{
+		attrStatus: string(Valid), attrLease: "", attrLeaseUntil: "", attrRetryAt: clock.FormatOptional(retryAt),
+	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Valid))))
+}
+
+// expire notes that the token is of no more use, unless it has got a new grant meanwhile, or somebody else refreshes it.
+func (s *Service) expire(ctx context.Context, t Token, detail string) error {
+	now := s.now()
+	return s.end(ctx, record.Change(t.Key(), now, table.Attrs{
+		attrStatus: string(Expired), attrLease: "", attrLeaseUntil: "",
+	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Expired))), t.event(TokenRefused, detail, now))
+}
+
+// end ends a lease. When it is not ours any more, the token says what is next.
+func (s *Service) end(ctx context.Context, writes ...table.Write) error {
+	err := s.table.Transact(ctx, writes...)
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("end lease of token: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,145 @@
+package authservice
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/oauthstate"
+)
+
+// requestStatus is how far a request for a user's consent is.
+type requestStatus string
+
+const (
+	// requestPending: the user has been sent to the provider.
+	requestPending requestStatus = "pending"
+	// requestExchanging: a callback has claimed the request, and exchanges its code. If it does not get to the end, the request ends with its time.
+	requestExchanging requestStatus = "exchanging"
+	// requestCompleted: there is a token.
+	requestCompleted requestStatus = "completed"
+	// requestFailed: the user or the provider refused, or the exchange failed. A code can be used once, so there is no way back.
+	requestFailed requestStatus = "failed"
+)
+
+// requestTransitions lists what may follow each status. That nothing leads back to pending is what makes a state usable once.
+var requestTransitions = map[requestStatus][]requestStatus{
+	requestPending:    {requestExchanging, requestFailed},
+	requestExchanging: {requestCompleted, requestFailed},
+	requestCompleted:  {},
+	requestFailed:     {},
+}
+
+func requestBefore(next requestStatus) table.Cond {
+	return before(attrStatus, requestTransitions, next)
+}
+
+const (
+	// consentTime is how long a user may take to consent.
+	consentTime = 10 * time.Minute
+	// resultTime is how long the outcome can be read afterwards.
+	resultTime = 24 * time.Hour
+)
+
+// request is a request for a user's consent.
+type request struct {
+	Owner
+	ID      string
+	expires time.Time
+	status  requestStatus
+	// state is the hash of the oauthstate.State, token what came of the request, code and words why nothing did.
+	state, token, code, words string
+	requestBody
+}
+
+// requestBody is what never changes of a request.
+type requestBody struct {
+	ProviderID string   `json:"provider_id"`
+	Provider   string   `json:"provider"`
+	Endpoints  int64    `json:"endpoints,omitempty"`
+	Agent      string   `json:"agent,omitempty"`
+	Scopes     []string `json:"scopes"`
+	Redirect   string   `json:"redirect_uri"`
+	// Replaces is the token whose grant the new one takes the place of, "" for a new token.
+	Replaces string `json:"replaces,omitempty"`
+	Default  bool   `json:"default"`
+	Verifier []byte `json:"verifier"` // sealed
+}
+
+const (
+	kindRequest = "auth_request"
+	attrState   = "state"
+	attrToken   = "token"
+	attrCode    = "error"
+	attrWords   = "error_description"
+)
+
+func (r request) key() table.Key { return keys.AuthRequest(r.Workspace, r.ID) }
+
+func (r request) bound() secret.Bound { return secret.Bound{Workspace: r.Workspace, Resource: r.ID} }
+
+// over tells whether nothing can come of the request any more.
+func (r request) over(now time.Time) bool {
+	return r.status == requestFailed || r.status != requestCompleted && !now.Before(r.expires)
+}
+
+// begin stores a request and returns it with its state and the verifier of its code challenge.
+func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body requestBody, verifier string) (request, string, error) {
+	now := s.now()
+	r := request{Owner: owner, ID: id.New(now), expires: now.Add(consentTime), status: requestPending, requestBody: body}
+	state := oauthstate.New(owner.Workspace, r.ID)
+	r.ProviderID, r.Provider, r.Endpoints, r.state = p.ProviderID, p.ID, p.endpoints, state.Hash()
+	var err error
+	if r.Verifier, err = s.sealer.Seal(ctx, r.bound(), []byte(verifier)); err != nil {
+		return request{}, "", fmt.Errorf("seal verifier: %w", err)
+	}
+	err = s.table.Transact(ctx, p.present(), table.Put{
+		Item: table.Item{
+			Key: r.key(),
+			Attrs: record.Attrs(kindRequest, now, table.Attrs{
+				attrStatus: string(r.status), attrUser: owner.User, attrState: r.state, attrExpires: clock.FormatOptional(r.expires),
+			}),
+			Body:    record.Encode(r.requestBody),
+			Expires: r.expires.Add(resultTime),
+		},
+		If: table.Absent(),
+	})
+	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
+		return request{}, "", providerNotFound(p.ProviderID)
+	}
+	if err != nil {
+		return request{}, "", fmt.Errorf("create auth request: %w", err)
+	}
+	return r, state.String(), nil
+}
+
+// request returns a request; an unknown one is table.ErrNotFound.
+func (s *Service) request(ctx context.Context, workspace, requestID string) (request, error) {
+	if !id.Valid(requestID) {
+		return request{}, table.ErrNotFound
+	}
+	item, err := s.table.Get(ctx, keys.AuthRequest(workspace, requestID))
+	if err != nil {
+		return request{}, fmt.Errorf("get auth request: %w", err)
+	}
+	r := request{
+		Owner: Owner{workspace, item.Text(attrUser)}, ID: requestID, status: requestStatus(item.Text(attrStatus)),
+		state: item.Text(attrState), token: item.Text(attrToken), code: item.Text(attrCode), words: item.Text(attrWords),
+	}
+	var timeErr error
+	r.expires, timeErr = record.Time(item, attrExpires)
+	return r, errors.Join(record.Check(item, kindRequest), record.Decode(item, &r.requestBody), timeErr)
+}
+
+// badState is the fault of every state that is not good, whatever the reason: who guesses learns nothing.
+func badState() error {
+	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Start the authorization again.")
+}

@@ -1,0 +1,100 @@
+package authservice_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/tenant/authservice"
+)
+
+// TestSlackGivesTheTokenThatIsAskedFor has Slack's answers as it gives them: a bot's token on top, the user's own below authed_user.
+func TestSlackGivesTheTokenThatIsAskedFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		parameter string // what the provider's auth_url has
+		answer    string
+		asked     url.Values
+		token     string
+		lives     time.Duration
+	}{
+		"the bot's": {
+			answer: `{"ok":true,"access_token":"xoxb-bot","token_type":"bot","scope":"chat:write,users:read","authed_user":{"id":"U1"}}`,
+			asked:  url.Values{"scope": {"chat:write,users:read"}}, token: "xoxb-bot",
+		},
+		"the user's": {
+			parameter: "?user_scope=",
+			answer: `{"ok":true,"authed_user":{"id":"U1","access_token":"xoxp-user","token_type":"user","scope":"chat:write,users:read",` +
+				`"refresh_token":"xoxe-1","expires_in":43200},"team":{"id":"T1","name":"team"}}`,
+			asked: url.Values{"user_scope": {"chat:write,users:read"}}, token: "xoxp-user", lives: 12 * time.Hour,
+		},
+		"the user's, with scopes of the provider's": {
+			parameter: "?team=T1&user_scope=users:read",
+			answer:    `{"ok":true,"authed_user":{"access_token":"xoxp-user","token_type":"user","scope":"users:read,chat:write"}}`,
+			asked:     url.Values{"user_scope": {"users:read,chat:write"}, "team": {"T1"}}, token: "xoxp-user",
+		},
+		"both, of which the bot's was asked for": {
+			answer: `{"ok":true,"access_token":"xoxb-bot","token_type":"bot","scope":"chat:write,users:read","authed_user":{"access_token":"xoxp-user","scope":"admin"}}`,
+			asked:  url.Values{"scope": {"chat:write,users:read"}}, token: "xoxb-bot",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := setUp(t)
+			f.createProvider(t, func(p *authservice.NewProvider) { p.Type = authservice.Slack; p.AuthURL += c.parameter })
+			request := asking("chat:write", "users:read")
+			pending := f.ask(t, request, authservice.Pending)
+			visited, err := url.Parse(pending.URL)
+			if err != nil {
+				t.Fatal(err)
+			}
+			query := visited.Query()
+			for _, parameter := range []string{"scope", "user_scope", "team"} {
+				if !slices.Equal(query[parameter], c.asked[parameter]) {
+					t.Errorf("%s is %q, want %q", parameter, query[parameter], c.asked[parameter])
+				}
+			}
+			callback := back(f.oauth.visit(t, pending.URL))
+			f.oauth.atToken(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				fmt.Fprint(w, c.answer)
+			})
+			if outcome, err := f.Complete(t.Context(), callback); err != nil || outcome.Error != "" {
+				t.Fatalf("got %+v (%v)", outcome, err)
+			}
+			held := f.tokens(t)[0]
+			if c.lives == 0 != held.Expires.IsZero() || c.lives != 0 && held.Expires.Sub(held.Created).Round(time.Second) != c.lives {
+				t.Errorf("it lives from %v to %v", held.Created, held.Expires)
+			}
+			if got := f.ask(t, request, authservice.Completed); got.Token != c.token {
+				t.Errorf("the token is %s, want %s", got.Token, c.token)
+			}
+		})
+	}
+}
+
+// TestSlackRefuses has it say so with status 200, as it does.
+func TestSlackRefuses(t *testing.T) {
+	t.Parallel()
+	for answer, want := range map[string]string{
+		`{"ok":false,"error":"invalid_code"}`:     "invalid_code",
+		`{"ok":true,"authed_user":{"id":"U1"}}`:   "provider_answer_unusable",
+		`{"ok":true,"authed_user":"U1"}`:          "provider_answer_unusable",
+		`{"ok":true,"authed_user":{"id":"U1"},"a`: "provider_answer_unusable",
+	} {
+		f := setUp(t)
+		f.createProvider(t, func(p *authservice.NewProvider) { p.Type = authservice.Slack; p.AuthURL += "?user_scope=" })
+		callback := back(f.oauth.visit(t, f.ask(t, asking("chat:write"), authservice.Pending).URL))
+		f.oauth.atToken(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			fmt.Fprint(w, answer)
+		})
+		outcome, err := f.Complete(t.Context(), callback)
+		if err != nil || outcome.Error != want || len(f.tokens(t)) > 0 {
+			t.Errorf("%s: got %+v (%v), want %s", answer, outcome, err, want)
+		}
+	}
+}

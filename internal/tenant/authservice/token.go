@@ -1,0 +1,196 @@
+package authservice
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// TokenStatus is what can be done with a token.
+type TokenStatus string
+
+const (
+	// Valid: it can be used, or refreshed by who needs it.
+	Valid TokenStatus = "valid"
+	// Refreshing: somebody holds its lease and asks the provider for another. All others wait.
+	Refreshing TokenStatus = "refreshing"
+	// Expired: it is of no more use, and neither is its refresh token. The user must connect again.
+	Expired TokenStatus = "expired"
+)
+
+// tokenTransitions lists what may follow each status. Refreshing may follow itself: that is a new holder after a lease that is over. Every status may
+// become valid: the user has connected again, or an answer of the provider has come late, which is better than none.
+var tokenTransitions = map[TokenStatus][]TokenStatus{
+	Valid:      {Valid, Refreshing, Expired},
+	Refreshing: {Refreshing, Valid, Expired},
+	Expired:    {Valid},
+}
+
+// tokenBefore is the condition that a token may become what is next.
+func tokenBefore(next TokenStatus) table.Cond { return before(attrStatus, tokenTransitions, next) }
+
+// before is the condition that an item's status is one that next may follow.
+func before[S ~string](attr string, transitions map[S][]S, next S) table.Cond {
+	var from []any
+	for status, following := range transitions {
+		if slices.Contains(following, next) {
+			from = append(from, string(status))
+		}
+	}
+	return table.In(attr, from...)
+}
+
+// Owner is whose tokens are meant.
+type Owner struct{ Workspace, User string }
+
+// Token names one of the owner's tokens.
+func (o Owner) Token(id string) TokenRef { return TokenRef{Owner: o, Token: id} }
+
+// TokenRef names a token. Whoever is not its owner cannot name it.
+type TokenRef struct {
+	Owner
+	Token string
+}
+
+// Key is the token's storage key.
+func (r TokenRef) Key() table.Key { return keys.AuthToken(r.Workspace, r.User, r.Token) }
+
+func (r TokenRef) bound() secret.Bound {
+	return secret.Bound{Workspace: r.Workspace, Resource: r.Token}
+}
+
+// Token is what is shown of a token: never its value.
+type Token struct {
+	TokenRef
+	// ProviderID is the name of the provider, Agent the agent that it was made for, "" when for the user's own use.
+	ProviderID, Agent string
+	// Label says which account at the provider it is, for a person.
+	Label  string
+	Scopes []string
+	Status TokenStatus
+	// Expires is zero when the provider did not say.
+	Expires   time.Time
+	IsDefault bool
+	// Metadata is a JSON object of the owner's, nil when there is none.
+	Metadata         json.RawMessage
+	Created, Updated time.Time
+
+	// provider is the resource id: a provider made anew under the same name is another one.
+	provider string
+	// endpoints are those of the provider that the token was made at.
+	endpoints int64
+	sealed    []byte
+	// generation counts the grants that the token has held. It is the fence of refreshes: an answer is stored only in place of the grant that it follows.
+	generation int64
+	// lease is who refreshes, leaseUntil when others may try in its place, retryAt when to ask again a provider that failed.
+	lease               string
+	leaseUntil, retryAt time.Time
+	refreshable         bool
+	refreshAt           time.Time
+	version             int64
+}
+
+// tokenBody is what is replaced whole by each grant.
+type tokenBody struct {
+	Scopes []string `json:"scopes"`
+	Sealed []byte   `json:"sealed"`
+}
+
+// credentials are what is sealed.
+type credentials struct {
+	Access  string `json:"access_token"`
+	Refresh string `json:"refresh_token,omitempty"`
+}
+
+const kindToken = "auth_token"
+
+const (
+	attrStatus      = "status"
+	attrProvider    = "provider"
+	attrProviderID  = "provider_id"
+	attrUser        = "user"
+	attrAgent       = "agent"
+	attrLabel       = "label"
+	attrMetadata    = "metadata"
+	attrExpires     = "expires_at"
+	attrRefreshAt   = "refresh_at"
+	attrRefreshable = "refreshable"
+	attrGeneration  = "generation"
+	attrLease       = "lease"
+	attrLeaseUntil  = "lease_until"
+	attrRetryAt     = "retry_at"
+	attrGrantedBy   = "granted_by"
+)
+
+// decodeToken reads a token, but not whether it is the default.
+func decodeToken(workspace string, item *table.Item) (Token, error) {
+	if err := record.Check(item, kindToken); err != nil {
+		return Token{}, err
+	}
+	t := Token{
+		TokenRef:   Owner{workspace, item.Text(attrUser)}.Token(keys.AuthTokenID(item.Key)),
+		ProviderID: item.Text(attrProviderID), Agent: item.Text(attrAgent), Label: item.Text(attrLabel), Status: TokenStatus(item.Text(attrStatus)),
+		provider: item.Text(attrProvider), endpoints: item.Int(attrEndpoints), generation: item.Int(attrGeneration), lease: item.Text(attrLease),
+		refreshable: item.Bool(attrRefreshable), version: item.Int(record.Version),
+	}
+	if metadata := item.Text(attrMetadata); metadata != "" {
+		t.Metadata = json.RawMessage(metadata)
+	}
+	var body tokenBody
+	errs := []error{record.Decode(item, &body), nil, nil, nil, nil, nil}
+	t.Scopes, t.sealed = append([]string{}, body.Scopes...), body.Sealed
+	t.Created, t.Updated, errs[1] = record.Times(item)
+	t.Expires, errs[2] = record.Time(item, attrExpires)
+	t.refreshAt, errs[3] = record.Time(item, attrRefreshAt)
+	t.leaseUntil, errs[4] = record.Time(item, attrLeaseUntil)
+	t.retryAt, errs[5] = record.Time(item, attrRetryAt)
+	return t, errors.Join(errs...)
+}
+
+// covers tells whether the token may do all that is asked for.
+func (t Token) covers(scopes []string) bool {
+	for _, scope := range scopes {
+		if !slices.Contains(t.Scopes, scope) {
+			return false
+		}
+	}
+	return true
+}
+
+// refreshMargin is how long before its end a token is refreshed, so that whoever gets it can use it for a while.
+const refreshMargin = 5 * time.Minute
+
+// ends returns when a grant of now ends and when to refresh it: some minutes before, but of a short life the second half.
+func ends(now time.Time, lifetime time.Duration) (expires, refreshAt time.Time) {
+	if lifetime <= 0 {
+		return time.Time{}, time.Time{}
+	}
+	return clock.Cut(now.Add(lifetime)), clock.Cut(now.Add(max(lifetime-refreshMargin, lifetime/2)))
+}
+
+// fresh tells whether the token can be handed out without a thought of its end.
+func (t Token) fresh(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.refreshAt) }
+
+// alive tells whether the token is good for at least a moment.
+func (t Token) alive(now time.Time) bool { return t.Expires.IsZero() || now.Before(t.Expires) }
+
+// attrs are the attributes that a grant sets.
+func (g grant) attrs(now time.Time) table.Attrs {
+	expires, refreshAt := ends(now, g.lifetime)
+	return table.Attrs{
+		attrStatus: string(Valid), attrExpires: clock.FormatOptional(expires), attrRefreshAt: clock.FormatOptional(refreshAt),
+		attrRefreshable: g.Refresh != "", attrLease: "", attrLeaseUntil: "", attrRetryAt: "",
+	}
+}
+
+func tokenNotFound(id string) error {
+	return fault.New(fault.NotFound, "Token ID %s not found.", plain(id, nil))
+}

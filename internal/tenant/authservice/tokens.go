@@ -1,0 +1,309 @@
+package authservice
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// TokenFilter says which of an owner's tokens are meant; "" is any.
+type TokenFilter struct {
+	ProviderID, Agent string
+}
+
+func (f TokenFilter) matches(t Token) bool {
+	return (f.ProviderID == "" || f.ProviderID == t.ProviderID) && (f.Agent == "" || f.Agent == t.Agent)
+}
+
+// ListTokens returns an owner's tokens, oldest first, without their values.
+func (s *Service) ListTokens(ctx context.Context, owner Owner, filter TokenFilter) ([]Token, error) {
+	if err := checkIdentity(owner.User, ""); err != nil {
+		return nil, err
+	}
+	all, err := s.tokens(ctx, owner)
+	if err != nil {
+		return nil, err
+	}
+	found := []Token{}
+	for _, t := range all {
+		if filter.matches(t) {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}
+
+// TokenExists tells whether an owner has a token that can be used.
+func (s *Service) TokenExists(ctx context.Context, owner Owner, filter TokenFilter) (bool, error) {
+	found, err := s.ListTokens(ctx, owner, filter)
+	return s.anyUsable(found), err
+}
+
+// anyUsable tells whether one of the tokens can be used.
+func (s *Service) anyUsable(tokens []Token) bool {
+	now := s.now()
+	return slices.ContainsFunc(tokens, func(t Token) bool { return t.Status != Expired && (t.refreshable || t.alive(now)) })
+}
+
+// DeleteToken revokes a token at its provider, deletes it, and takes it from all agents. A provider that cannot be asked at present is a
+// fault.Unavailable and the token stays, so that nobody takes it for revoked; one that refuses for good hinders nothing.
+func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
+	calls, done := s.calls(ctx)
+	defer done()
+	return s.deleteToken(ctx, calls, ref)
+}
+
+// deleteToken is DeleteToken with a context of its own for what is asked of the provider.
+func (s *Service) deleteToken(ctx, calls context.Context, ref TokenRef) error {
+	t, err := s.token(ctx, ref)
+	if err != nil {
+		return err
+	}
+	p, err := s.Provider(ctx, t.Workspace, t.ProviderID)
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return err
+	}
+	if err == nil && p.holds(t) && t.Status != Expired {
+		held, err := s.open(ctx, t)
+		if err != nil {
+			return err
+		}
+		err = s.revoke(calls, p, held)
+		if f, refused := errors.AsType[*failure](err); refused {
+			if f.temporary {
+				return fault.New(fault.Unavailable, "Auth provider ID %s cannot revoke the token at present. %s", p.ProviderID, f.words)
+			}
+			s.log.WarnContext(ctx, "token was not revoked", "token_id", t.Token, "provider_id", p.ProviderID, "code", f.code)
+		} else if err != nil {
+			return err
+		}
+	}
+	return s.erase(ctx, t)
+}
+
+// DeleteTokens deletes each of an owner's tokens of a provider, as DeleteToken does, and returns how many there were.
+func (s *Service) DeleteTokens(ctx context.Context, owner Owner, providerID string) (int, error) {
+	found, err := s.ListTokens(ctx, owner, TokenFilter{ProviderID: providerID})
+	if err != nil {
+		return 0, err
+	}
+	return s.deleteAll(ctx, found)
+}
+
+// revocations is how many tokens are revoked at a time.
+const revocations = 8
+
+// deleteAll deletes each of the tokens, some at a time, and returns how many there were. When the time for calls is over, the rest stays.
+func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
+	calls, done := s.calls(ctx)
+	defer done()
+	var deleted atomic.Int64
+	var group errgroup.Group
+	group.SetLimit(revocations)
+	for _, t := range tokens {
+		group.Go(func() error {
+			err := s.deleteToken(ctx, calls, t.TokenRef)
+			if fault.Is(err, fault.NotFound) {
+				return nil // by somebody else
+			}
+			if err == nil {
+				deleted.Add(1)
+			}
+			return err
+		})
+	}
+	err := group.Wait()
+	return int(deleted.Load()), err
+}
+
+// erase deletes a token with what refers to it. Only the default needs care, as it may be another token by the time of the write.
+func (s *Service) erase(ctx context.Context, t Token) error {
+	if err := s.disconnectAll(ctx, t); err != nil {
+		return err
+	}
+	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
+	for range contention {
+		item, err := s.table.Get(ctx, note)
+		if err != nil && !errors.Is(err, table.ErrNotFound) {
+			return fmt.Errorf("get default token: %w", err)
+		}
+		now := s.now()
+		writes := []table.Write{table.Delete{Key: t.Key(), If: table.Present()}, t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now)}
+		if err == nil && item.Text(attrToken) == t.Token {
+			writes = append(writes, table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
+		}
+		err = s.table.Transact(ctx, writes...)
+		lost, failed := errors.AsType[*table.ConditionFailed](err)
+		switch {
+		case err == nil:
+			return nil
+		case !failed:
+			return fmt.Errorf("delete token: %w", err)
+		case lost.Write == 0:
+			return tokenNotFound(t.Token)
+		}
+	}
+	return errTooOften
+}
+
+// TokenPatch is a request to change what is noted of a token. A nil member changes nothing.
+type TokenPatch struct {
+	Label *string
+	// Metadata replaces the object as a whole.
+	Metadata json.RawMessage
+	// Default true makes it the token that is taken; false takes that from it.
+	Default *bool
+}
+
+const maxMetadata = 4 << 10
+
+func checkMetadata(metadata json.RawMessage) error {
+	if metadata == nil {
+		return nil
+	}
+	var object map[string]json.RawMessage
+	if len(metadata) > maxMetadata || json.Unmarshal(metadata, &object) != nil || object == nil {
+		return fault.New(fault.Invalid, "metadata must be an object of at most %d bytes.", maxMetadata)
+	}
+	return nil
+}
+
+func checkLabel(label string) error {
+	if len(label) > maxName {
+		return fault.New(fault.Invalid, "provider_account_label must have at most %d bytes.", maxName)
+	}
+	return nil
+}
+
+// PatchToken changes what is noted of a token.
+func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch) (Token, error) {
+	set := table.Attrs{}
+	if patch.Label != nil {
+		set[attrLabel] = *patch.Label
+		if err := checkLabel(*patch.Label); err != nil {
+			return Token{}, err
+		}
+	}
+	if patch.Metadata != nil {
+		var compact bytes.Buffer
+		if err := errors.Join(checkMetadata(patch.Metadata), json.Compact(&compact, patch.Metadata)); err != nil {
+			return Token{}, firstOf(err)
+		}
+		set[attrMetadata] = compact.String()
+	}
+	t, err := s.token(ctx, ref)
+	if err != nil {
+		return Token{}, err
+	}
+	now := s.now()
+	writes := []table.Write{record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now)}
+	switch {
+	case patch.Default == nil:
+	case *patch.Default:
+		writes = append(writes, t.becomesDefault(t.provider, t.Agent, now))
+	default:
+		if err := s.leaveDefault(ctx, t); err != nil {
+			return Token{}, err
+		}
+	}
+	err = s.table.Transact(ctx, writes...)
+	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
+		return Token{}, tokenNotFound(ref.Token)
+	}
+	if err != nil {
+		return Token{}, fmt.Errorf("patch token: %w", err)
+	}
+	return s.Token(ctx, ref)
+}
+
+// leaveDefault takes from a token that it is the default; when it is not, there is nothing to take.
+func (s *Service) leaveDefault(ctx context.Context, t Token) error {
+	err := s.table.Transact(ctx, table.Delete{
+		Key: keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent), If: table.Equals(attrToken, t.Token),
+	})
+	if _, not := errors.AsType[*table.ConditionFailed](err); err != nil && !not {
+		return fmt.Errorf("patch token: %w", err)
+	}
+	return nil
+}
+
+// Token returns one of the owner's tokens, without its value; an unknown one, or one of somebody else, is a fault.NotFound.
+func (s *Service) Token(ctx context.Context, ref TokenRef) (Token, error) {
+	t, err := s.token(ctx, ref)
+	if err != nil {
+		return Token{}, err
+	}
+	note, err := s.table.Get(ctx, keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent))
+	if errors.Is(err, table.ErrNotFound) {
+		return t, nil
+	}
+	if err != nil {
+		return Token{}, fmt.Errorf("get default token: %w", err)
+	}
+	t.IsDefault = note.Text(attrToken) == t.Token
+	return t, nil
+}
+
+// ImportedToken is a token that was obtained elsewhere.
+type ImportedToken struct {
+	Owner
+	ProviderID, Agent string
+	// AccessToken and RefreshToken are sealed at once; RefreshToken may be "".
+	AccessToken, RefreshToken string
+	// Expires is zero when it is not known.
+	Expires  time.Time
+	Scopes   []string
+	Label    string
+	Metadata json.RawMessage
+	Default  bool
+}
+
+// ImportToken stores a token that was obtained elsewhere. Its value is never shown again but to who authenticates.
+func (s *Service) ImportToken(ctx context.Context, in ImportedToken) (Token, error) {
+	err := errors.Join(checkIdentity(in.User, ""), checkIdentity(in.User, in.Agent), checkScopes(in.Scopes), checkLabel(in.Label), checkMetadata(in.Metadata))
+	if err != nil {
+		return Token{}, firstOf(err)
+	}
+	if !usable(in.AccessToken) || in.RefreshToken != "" && !usable(in.RefreshToken) {
+		return Token{}, fault.New(fault.Invalid, "access_token and refresh_token must be visible ASCII characters.")
+	}
+	p, err := s.Provider(ctx, in.Workspace, in.ProviderID)
+	if err != nil {
+		return Token{}, err
+	}
+	now := s.now()
+	g := grant{credentials: credentials{in.AccessToken, in.RefreshToken}, label: in.Label}
+	if !in.Expires.IsZero() {
+		g.lifetime = max(in.Expires.Sub(now), time.Microsecond)
+	}
+	if len(in.Metadata) > 0 {
+		var compact bytes.Buffer
+		if err := json.Compact(&compact, in.Metadata); err != nil {
+			return Token{}, fault.New(fault.Invalid, "metadata must be an object.")
+		}
+		in.Metadata = compact.Bytes()
+	}
+	scopes := in.Scopes
+	if scopes == nil {
+		scopes = []string{}
+	}
+	imported := Token{TokenRef: in.Token(id.New(now)), ProviderID: p.ProviderID}
+	return s.keep(ctx, p, kept{
+		TokenRef: imported.TokenRef, agent: in.Agent, grant: g, scopes: scopes, isDefault: in.Default, metadata: in.Metadata, event: TokenImported,
+		done: func(string) table.Write { return imported.audit(ctx, audit.ImportAuthToken, now) },
+	})
+}

@@ -1,0 +1,72 @@
+package authservice
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// codeExpired is the error of a request whose time is over.
+const codeExpired = "authorization_expired"
+
+// Wait says what came of a request for consent, and waits for it up to a time; with none it looks once. It has an answer for every id.
+func (s *Service) Wait(ctx context.Context, workspace, authID string, timeout time.Duration) (Answer, error) {
+	r, err := s.request(ctx, workspace, authID)
+	if errors.Is(err, table.ErrNotFound) {
+		return Answer{Status: NotFound}, nil
+	}
+	if err != nil || r.status == requestCompleted || r.over(s.now()) {
+		return s.outcome(ctx, r, err)
+	}
+	if timeout <= 0 {
+		return Answer{Status: Pending, AuthID: r.ID, User: r.User}, nil
+	}
+	watcher := s.table.Watch(r.key())
+	defer watcher.Stop()
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
+	for {
+		// Read after the watch began, so that no change is missed.
+		r, err := s.request(ctx, workspace, authID)
+		if err != nil || r.status == requestCompleted || r.over(s.now()) {
+			return s.outcome(ctx, r, err)
+		}
+		end := time.NewTimer(r.expires.Sub(s.now()))
+		select {
+		case <-watcher.C():
+		case <-end.C:
+		case <-timer.C:
+			end.Stop()
+			return Answer{Status: Timeout, AuthID: r.ID, User: r.User}, nil
+		case <-ctx.Done():
+			end.Stop()
+			return Answer{}, ctx.Err()
+		}
+		end.Stop()
+	}
+}
+
+// outcome is the answer to a request of which nothing more will come.
+func (s *Service) outcome(ctx context.Context, r request, err error) (Answer, error) {
+	switch {
+	case errors.Is(err, table.ErrNotFound):
+		return Answer{Status: NotFound}, nil
+	case err != nil:
+		return Answer{}, err
+	case r.status == requestFailed:
+		return Answer{Status: NotFound, User: r.User, Error: r.code, ErrorDescription: r.words}, nil
+	case r.status != requestCompleted:
+		return Answer{Status: NotFound, User: r.User, Error: codeExpired, ErrorDescription: "The user did not consent in time."}, nil
+	}
+	t, plain, err := s.use(ctx, r.Token(r.token))
+	if errors.Is(err, errExpired) || fault.Is(err, fault.NotFound) {
+		return Answer{Status: NotFound, User: r.User}, nil // deleted or revoked since
+	}
+	if err != nil {
+		return Answer{}, err
+	}
+	return completed(t, plain), nil
+}

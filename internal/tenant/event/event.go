@@ -1,0 +1,154 @@
+package event
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Type is what happened.
+type Type string
+
+// The events of deployments, of the agents that serve, and of listeners. Those of revisions are OfStatus, but for RevisionCanary.
+const (
+	DeploymentCreated Type = "deployment.created"
+	DeploymentUpdated Type = "deployment.updated"
+	// DeploymentDeleted is the last event of a deployment, unless it is DeploymentUndeleted.
+	DeploymentDeleted   Type = "deployment.deleted"
+	DeploymentUndeleted Type = "deployment.undeleted"
+	// DeploymentRestarted: all of its agents were started anew, without a revision. DeploymentRestartFailed: that came to nothing, and those before serve on.
+	DeploymentRestarted     Type = "deployment.restarted"
+	DeploymentRestartFailed Type = "deployment.restart_failed"
+	// RevisionCanary: a revision that is DEPLOYING begins to serve a share of the threads.
+	RevisionCanary Type = "revision.canary"
+	// AgentCrashed: it was healthy and has ended. It is started again; further ends are not told until it has recovered.
+	AgentCrashed Type = "agent.crashed"
+	// AgentRecovered: it has not ended for a while.
+	AgentRecovered Type = "agent.recovered"
+	// ListenerOffline: it has called, and is not heard of any more. ListenerOnline follows.
+	ListenerOffline Type = "listener.offline"
+	// ListenerOnline: one that was told to be offline calls again.
+	ListenerOnline Type = "listener.online"
+	// WebhookTest is no event, but what a webhook is tested with.
+	WebhookTest Type = "webhook.test"
+)
+
+const ofRevision = "revision."
+
+// OfStatus is the type of the event that a revision came to a status: revision.build_failed of BUILD_FAILED.
+func OfStatus(status string) Type { return Type(ofRevision + strings.ToLower(status)) }
+
+// Event is one thing that happened.
+type Event struct {
+	Workspace string    `json:"-"`
+	ID        string    `json:"-"`
+	At        time.Time `json:"-"`
+	// Previous is the event of the deployment or listener before this one, "" when this is the first.
+	Previous string `json:"previous,omitempty"`
+
+	Type Type `json:"type"`
+	// Deployment is "" for events of a listener, and Listener, with its compute_id, for all others.
+	Deployment string `json:"deployment_id,omitempty"`
+	Name       string `json:"deployment_name,omitempty"`
+	Listener   string `json:"listener_id,omitempty"`
+	ComputeID  string `json:"compute_id,omitempty"`
+	// Revision, Status, Reason and Message are those of a revision, or "".
+	Revision string `json:"revision_id,omitempty"`
+	Status   string `json:"status,omitempty"`
+	Reason   string `json:"reason,omitempty"`
+	Message  string `json:"message,omitempty"`
+}
+
+const (
+	kind = "event"
+	// retention is how long events are kept.
+	retention = 90 * 24 * time.Hour
+)
+
+// subject is the id of what the event happened to.
+func (e Event) subject() string { return cmp.Or(e.Listener, e.Deployment) }
+
+func (e Event) key() table.Key {
+	if e.Listener != "" {
+		return keys.ListenerEvent(e.Workspace, e.Listener, e.ID)
+	}
+	return keys.DeploymentEvent(e.Workspace, e.Deployment, e.ID)
+}
+
+// Chain gives the events of one deployment or listener, which are about to be written together, their ids and times: behind the event that is its newest, "" when it
+// has none.
+func Chain(newest string, now time.Time, events []Event) []Event {
+	events = slices.Clone(events)
+	for i := range events {
+		if after := id.Time(newest).Add(time.Microsecond); newest != "" && after.After(now) {
+			now = after
+		}
+		events[i].ID, events[i].At, events[i].Previous = id.New(now), now, newest
+		newest = events[i].ID
+	}
+	return events
+}
+
+// Write returns the write that adds the event to the logs.
+func (e Event) Write() table.Write {
+	return table.Put{If: table.Absent(), Item: table.Item{
+		Key:   e.key(),
+		Attrs: record.Attrs(kind, e.At, nil), Body: record.Encode(e), Expires: e.At.Add(retention),
+		Index: map[table.Index]table.Key{table.ByList: keys.EventEntry(e.Workspace, e.subject(), e.ID)},
+	}}
+}
+
+func decode(workspace string, item *table.Item) (Event, error) {
+	e := Event{Workspace: workspace, ID: keys.EventID(item.Key)}
+	if err := record.Check(item, kind); err != nil {
+		return Event{}, err
+	}
+	if err := record.Decode(item, &e); err != nil {
+		return Event{}, err
+	}
+	var err error
+	e.At, _, err = record.Times(item)
+	return e, err
+}
+
+// Payload is the event as readers and webhooks see it.
+type Payload struct {
+	ID        string `json:"id"`
+	Type      Type   `json:"type"`
+	Timestamp string `json:"timestamp"`
+	Data      Data   `json:"data"`
+}
+
+// Data says what the event is about. What does not apply is null.
+type Data struct {
+	ComputeID      *string `json:"compute_id"`
+	DeploymentID   *string `json:"deployment_id"`
+	DeploymentName *string `json:"deployment_name"`
+	ListenerID     *string `json:"listener_id"`
+	RevisionID     *string `json:"revision_id"`
+	Status         *string `json:"status"`
+	StatusMessage  *string `json:"status_message"`
+	StatusReason   *string `json:"status_reason"`
+}
+
+// Payload shows the event.
+func (e Event) Payload() Payload {
+	return Payload{e.ID, e.Type, clock.Format(e.At), Data{
+		nullable(e.ComputeID), nullable(e.Deployment), nullable(e.Name), nullable(e.Listener),
+		nullable(e.Revision), nullable(e.Status), nullable(e.Message), nullable(e.Reason),
+	}}
+}
+
+func nullable(text string) *string {
+	if text == "" {
+		return nil
+	}
+	return &text
+}

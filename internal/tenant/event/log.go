@@ -1,0 +1,164 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// lookAgain is how often a workspace's log is looked at for what other processes write.
+const lookAgain = time.Second
+
+// Log reads the events of all workspaces.
+type Log struct {
+	table table.Table
+	now   clock.Clock
+	// subscribers are sent what is published; nil when nobody is.
+	subscribers Subscribers
+	// written wakes those in this process who read a workspace's log.
+	written *table.Watchers
+}
+
+// NewLog returns a log over a table. What is published through it is sent to the subscribers, nil for none.
+func NewLog(t table.Table, now clock.Clock, subscribers Subscribers) *Log {
+	return &Log{table: t, now: now, subscribers: subscribers, written: table.NewWatchers(nil)}
+}
+
+// Subscribers are sent events.
+type Subscribers interface {
+	// Notify returns the writes that make sure that events, which are about to be written, are sent to those who want them, and what begins the
+	// sending once they were. If that is never called, it begins later.
+	Notify(ctx context.Context, workspace string, events []Event) (writes []table.Write, begin func(context.Context), err error)
+}
+
+// Publish applies, in one transaction, writes and the events of a workspace that tell of them, which Chain has numbered.
+func (l *Log) Publish(ctx context.Context, workspace string, events []Event, writes ...table.Write) error {
+	for _, e := range events {
+		writes = append(writes, e.Write())
+	}
+	begin := func(context.Context) {}
+	if l.subscribers != nil {
+		further, start, err := l.subscribers.Notify(ctx, workspace, events)
+		if err != nil {
+			return err
+		}
+		writes, begin = append(writes, further...), start
+	}
+	if err := l.table.Transact(ctx, writes...); err != nil {
+		return err
+	}
+	l.written.Wake(keys.Workspace(workspace))
+	begin(context.WithoutCancel(ctx))
+	return nil
+}
+
+// Placed is an event with the position after it, from which a reader goes on.
+type Placed struct {
+	Event
+
+	Position string
+}
+
+// Reader reads one log, of a deployment or of a workspace.
+type Reader interface {
+	// Read returns up to limit events after a position, oldest first; "" is the beginning. A position that is none of this log's is a fault.Invalid.
+	Read(ctx context.Context, after string, limit int) ([]Placed, error)
+	// Now is the position of what happens from now on.
+	Now() string
+	// watch wakes a reader when there may be more.
+	watch() watcher
+	// ends tells that the log is over when no event follows this one.
+	ends(e Event) bool
+}
+
+type watcher struct {
+	table.Watcher
+
+	// every is how often to look besides; 0 is never.
+	every time.Duration
+}
+
+// Deployment reads the log of a deployment.
+func (l *Log) Deployment(workspace, deployment string) Reader {
+	return deploymentLog{l, workspace, deployment}
+}
+
+type deploymentLog struct {
+	*Log
+
+	workspace, deployment string
+}
+
+func (l deploymentLog) Now() string { return id.New(l.now()) }
+
+func (l deploymentLog) watch() watcher {
+	return watcher{Watcher: l.table.Watch(keys.Deployment(l.workspace, l.deployment))}
+}
+
+func (l deploymentLog) ends(e Event) bool { return e.Type == DeploymentDeleted }
+
+func (l deploymentLog) Read(ctx context.Context, after string, limit int) ([]Placed, error) {
+	if after != "" && !id.Valid(after) {
+		return nil, errPosition
+	}
+	query := keys.DeploymentEvents(l.workspace, l.deployment, after)
+	query.Limit = limit
+	page, err := l.table.Query(ctx, query)
+	if err != nil {
+		return nil, fmt.Errorf("query events: %w", err)
+	}
+	found := make([]Placed, len(page.Items))
+	for i, item := range page.Items {
+		if found[i].Event, err = decode(l.workspace, item); err != nil {
+			return nil, err
+		}
+		found[i].Position = found[i].ID
+	}
+	return found, nil
+}
+
+var errPosition = fault.New(fault.Invalid, "The position is not one that this log gave.")
+
+// batch is how many events are read at a time.
+const batch = 100
+
+// Follow hands on the events after a position, as they happen, until ctx ends or the log does.
+func Follow(ctx context.Context, log Reader, after string, emit func([]Placed) error) error {
+	woken := log.watch()
+	defer woken.Stop()
+	var again <-chan time.Time
+	if woken.every > 0 {
+		ticker := time.NewTicker(woken.every)
+		defer ticker.Stop()
+		again = ticker.C
+	}
+	for over := false; ; {
+		found, err := log.Read(ctx, after, batch)
+		if err != nil {
+			return err
+		}
+		if len(found) > 0 {
+			if err := emit(found); err != nil {
+				return err
+			}
+			last := found[len(found)-1]
+			after, over = last.Position, log.ends(last.Event)
+			continue
+		}
+		if over {
+			return nil
+		}
+		select {
+		case <-woken.C():
+		case <-again:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}

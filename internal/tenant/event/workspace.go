@@ -1,0 +1,94 @@
+package event
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Workspace reads the log of a workspace.
+func (l *Log) Workspace(workspace string) Reader { return workspaceLog{l, workspace} }
+
+type workspaceLog struct {
+	*Log
+
+	workspace string
+}
+
+func (l workspaceLog) Now() string { return (&position{floor: l.now()}).String() }
+
+func (l workspaceLog) watch() watcher {
+	return watcher{Watcher: l.written.Add(keys.Workspace(l.workspace)), every: lookAgain}
+}
+
+func (workspaceLog) ends(Event) bool { return false }
+
+func (l workspaceLog) Read(ctx context.Context, after string, limit int) ([]Placed, error) {
+	at, err := parsePosition(after)
+	if err != nil {
+		return nil, err
+	}
+	from := ""
+	if after != "" {
+		from = id.First(at.floor)
+	}
+	var events []Event
+	for _, query := range keys.WorkspaceEvents(l.workspace, from) {
+		unread, err := l.unread(ctx, query, at, limit)
+		if err != nil {
+			return nil, err
+		}
+		events = append(events, unread...)
+	}
+	slices.SortFunc(events, func(a, b Event) int { return strings.Compare(a.ID, b.ID) })
+	var found []Placed
+	behind := map[string]bool{}
+	for _, e := range events {
+		if behind[e.subject()] || l.gap(at, e) {
+			behind[e.subject()] = true // of an index that lags, a later read shows what is missing
+			continue
+		}
+		at.read(e)
+		if found = append(found, Placed{e, at.String()}); len(found) == limit {
+			break
+		}
+	}
+	return found, nil
+}
+
+// unread returns the first events of a shard that were not read, up to limit.
+func (l workspaceLog) unread(ctx context.Context, query table.Query, at *position, limit int) ([]Event, error) {
+	query.Limit = limit
+	var events []Event
+	for {
+		page, err := l.table.Query(ctx, query)
+		if err != nil {
+			return nil, fmt.Errorf("query events: %w", err)
+		}
+		for _, item := range page.Items {
+			e, err := decode(l.workspace, item)
+			if err != nil {
+				return nil, err
+			}
+			if at.has(e) {
+				continue
+			}
+			if events = append(events, e); len(events) == limit {
+				return events, nil
+			}
+		}
+		if query.Cursor = page.Cursor; query.Cursor == "" {
+			return events, nil
+		}
+	}
+}
+
+// gap tells that the event before is still to become visible. One that does not for long has expired.
+func (l workspaceLog) gap(at *position, e Event) bool {
+	return e.Previous != "" && !at.follows(e.subject(), id.Time(e.Previous)) && l.now().Sub(e.At) < window
+}

@@ -1,0 +1,64 @@
+package idempotency_test
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+)
+
+// overtaken is a table in which something happens after the first read of an item.
+type overtaken struct {
+	table.Table
+
+	happen func()
+}
+
+func (o *overtaken) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	item, err := o.Table.Get(ctx, key)
+	if happen := o.happen; happen != nil {
+		o.happen = nil
+		happen()
+	}
+	return item, err
+}
+
+// TestATakeOverIsOvertaken lets others settle a claim that is over, between the read that finds it so and the write that takes it over.
+func TestATakeOverIsOvertaken(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &stopped{at: setUp(t).clock.now()}
+	f := &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
+	between := &overtaken{Table: tb}
+	late := &fixture{idempotency.NewStore(between, key, c.now), tb, c}
+
+	f.claim(t, request("claimed", "b"))
+	slow := f.claim(t, request("answered", "b"))
+	c.pass(idempotency.Lease)
+	between.happen = func() { f.claim(t, request("claimed", "b")) }
+	late.refuses(t, request("claimed", "b"), fault.Conflict)
+	between.happen = func() {
+		if err := slow.Keep(t.Context(), answer); err != nil {
+			t.Error(err)
+		}
+	}
+	late.replays(t, request("answered", "b"), answer)
+}

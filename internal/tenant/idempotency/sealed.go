@@ -1,0 +1,15 @@
+package idempotency
+
+import (
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Sealed says what the sealed texts in items of this package's kinds are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kind: func(item *table.Item) (secret.Bound, error) {
+		workspace, err := keys.WorkspaceOf(item.Key)
+		return boundTo(workspace, item.Key), err
+	},
+}

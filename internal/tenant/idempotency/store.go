@@ -1,0 +1,243 @@
+package idempotency
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	// Kept is how long an answer stays, from the first request on.
+	Kept = 24 * time.Hour
+	// Lease is how long a request may take. Then it is taken for lost, and may be executed again.
+	Lease = time.Minute
+	// pause is how long a client should wait for a request that is being executed; most take less than that.
+	pause = time.Second
+	// contention is how often a claim is tried that others overtake.
+	contention = 5
+)
+
+// Request is what a client may repeat.
+type Request struct {
+	Workspace string
+	// Key is the client's.
+	Key string
+	// Fingerprint is the same for repetitions, and for nothing else.
+	Fingerprint [sha256.Size]byte
+}
+
+// Answer is the response to a request.
+type Answer struct {
+	Status int                 `json:"status"`
+	Header map[string][]string `json:"header,omitempty"`
+	Body   []byte              `json:"body,omitempty"`
+}
+
+const kind = "answer"
+
+const (
+	attrOwner = "owner"
+	attrState = "state"
+	attrUntil = "until"
+
+	stateClaimed  = "claimed"
+	stateAnswered = "answered"
+)
+
+// content is the sealed body.
+type content struct {
+	Fingerprint []byte  `json:"fingerprint"`
+	Answer      *Answer `json:"answer,omitempty"`
+}
+
+// Store keeps answers.
+type Store struct {
+	table  table.Table
+	sealer secret.Sealer
+	now    clock.Clock
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, sealer secret.Sealer, now clock.Clock) *Store {
+	return &Store{table: t, sealer: sealer, now: now}
+}
+
+// Attempt is one execution of a request.
+type Attempt struct {
+	store   *Store
+	request Request
+	// owner is nobody else's.
+	owner string
+}
+
+// Claim returns the answer to the request, or else claims its key: then the Attempt is not nil, and the caller executes the request. A key of
+// another request is a fault.Unprocessable, one whose request is being executed a fault.Conflict.
+func (s *Store) Claim(ctx context.Context, request Request) (*Answer, *Attempt, error) {
+	attempt := &Attempt{store: s, request: request, owner: rand.Text()}
+	claim := table.Absent()
+	for range contention {
+		err := s.put(ctx, attempt, claim)
+		if err == nil {
+			return nil, attempt, nil
+		}
+		if _, held := errors.AsType[*table.ConditionFailed](err); !held {
+			return nil, nil, fmt.Errorf("claim idempotency key: %w", err)
+		}
+		item, err := s.table.Get(ctx, request.key())
+		if errors.Is(err, table.ErrNotFound) {
+			claim = table.Absent()
+			continue
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("read idempotency key: %w", err)
+		}
+		answer, lost, err := s.read(ctx, request, item)
+		if err != nil || !lost {
+			return answer, nil, err
+		}
+		claim = table.All(table.Equals(attrOwner, item.Text(attrOwner)), table.Equals(attrState, item.Text(attrState)))
+	}
+	return nil, nil, inFlight()
+}
+
+// inFlight is the error of a request that is being executed.
+func inFlight() error {
+	busy := fault.New(fault.Conflict, "A request with this Idempotency-Key is being executed. Repeat it to see the answer.")
+	busy.RetryAfter = pause
+	return busy
+}
+
+func (r Request) key() table.Key { return keys.Answer(r.Workspace, r.Key) }
+
+// bound is what the content of an item is sealed for.
+func (r Request) bound() secret.Bound {
+	return boundTo(r.Workspace, r.key())
+}
+
+func boundTo(workspace string, key table.Key) secret.Bound {
+	return secret.Bound{Workspace: workspace, Resource: key.PK}
+}
+
+func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) error {
+	body, err := s.seal(ctx, a.request, nil)
+	if err != nil {
+		return err
+	}
+	now := s.now()
+	return s.table.Transact(ctx, table.Put{
+		Item: table.Item{
+			Key: a.request.key(), Body: body, Expires: now.Add(Kept),
+			Attrs: record.Attrs(kind, now, table.Attrs{attrOwner: a.owner, attrState: stateClaimed, attrUntil: clock.Format(now.Add(Lease))}),
+		},
+		If: condition,
+	})
+}
+
+// read says what is known under a request's key: the answer, or that who held the key has lost it.
+func (s *Store) read(ctx context.Context, request Request, item *table.Item) (answer *Answer, lost bool, err error) {
+	if err := record.Check(item, kind); err != nil {
+		return nil, false, err
+	}
+	created, _, err := record.Times(item)
+	if err != nil {
+		return nil, false, err
+	}
+	until, err := clock.Parse(item.Text(attrUntil))
+	if err != nil {
+		return nil, false, fmt.Errorf("item %v: %w", item.Key, err)
+	}
+	now := s.now()
+	if !now.Before(created.Add(Kept)) {
+		return nil, true, nil // the table has not erased it yet
+	}
+	found, err := s.open(ctx, request, item.Body)
+	if err != nil {
+		return nil, false, err
+	}
+	switch {
+	case string(found.Fingerprint) != string(request.Fingerprint[:]):
+		return nil, false, fault.Shape(fault.Detail{
+			Loc: []any{"header", "Idempotency-Key"}, Type: "value_error", Msg: "The key belongs to another request; each request has a key of its own",
+		})
+	case found.Answer != nil:
+		return found.Answer, false, nil
+	case now.Before(until):
+		return nil, false, inFlight()
+	}
+	return nil, true, nil
+}
+
+// Limit is how long the execution may take.
+func (*Attempt) Limit() time.Duration { return Lease }
+
+// Settle returns the write by which a transaction that executes the request says at once what its repetitions are told. It fails, and the transaction
+// with it, when another attempt has taken the key over: so the request is executed once, whatever becomes of this process. Keep and Release have
+// nothing more to say then.
+func (a *Attempt) Settle(ctx context.Context, answer Answer) (table.Write, error) {
+	s := a.store
+	body, err := s.seal(ctx, a.request, &answer)
+	if err != nil {
+		return nil, err
+	}
+	change := record.Change(a.request.key(), s.now(), table.Attrs{attrState: stateAnswered}, a.held())
+	change.Body = body
+	return change, nil
+}
+
+// held is the condition that the key is still this attempt's to answer.
+func (a *Attempt) held() table.Cond {
+	return table.All(table.Equals(attrOwner, a.owner), table.Equals(attrState, stateClaimed))
+}
+
+// Keep stores the answer. An attempt that took too long may have been overtaken by another: then its own answer is nobody's.
+func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
+	change, err := a.Settle(ctx, answer)
+	if err != nil {
+		return err
+	}
+	return unlessLost("keep answer", a.store.table.Transact(ctx, change))
+}
+
+// Release gives the key back unused.
+func (a *Attempt) Release(ctx context.Context) error {
+	return unlessLost("release idempotency key", a.store.table.Transact(ctx, table.Delete{Key: a.request.key(), If: a.held()}))
+}
+
+// unlessLost returns the error of a write, unless the key has another owner or an answer by now.
+func unlessLost(what string, err error) error {
+	if _, lost := errors.AsType[*table.ConditionFailed](err); err == nil || lost {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+func (s *Store) seal(ctx context.Context, request Request, answer *Answer) ([]byte, error) {
+	sealed, err := s.sealer.Seal(ctx, request.bound(), record.Encode(content{Fingerprint: request.Fingerprint[:], Answer: answer}))
+	if err != nil {
+		return nil, fmt.Errorf("seal answer: %w", err)
+	}
+	return sealed, nil
+}
+
+func (s *Store) open(ctx context.Context, request Request, sealed []byte) (content, error) {
+	plain, err := s.sealer.Open(ctx, request.bound(), sealed)
+	if err != nil {
+		return content{}, fmt.Errorf("open answer: %w", err)
+	}
+	var c content
+	if err := json.Unmarshal(plain, &c); err != nil {
+		return content{}, fmt.Errorf("decode answer: %w", err)
+	}
+	return c, nil
+}

@@ -1,0 +1,327 @@
+package idempotency_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+)
+
+const workspace = "0197a000-0000-7000-8000-000000000001"
+
+// stopped is a clock that a test moves.
+type stopped struct {
+	mu sync.Mutex
+	at time.Time
+}
+
+func (c *stopped) now() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.at
+}
+
+func (c *stopped) pass(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at = c.at.Add(d)
+}
+
+type fixture struct {
+	*idempotency.Store
+	table *sqlite.Table
+	clock *stopped
+}
+
+// setUp opens a table whose own clock is the wall's, so that nothing but the store itself notices time pass.
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	c := &stopped{at: time.Now().UTC()}
+	return &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
+}
+
+func request(key, body string) idempotency.Request {
+	return idempotency.Request{Workspace: workspace, Key: key, Fingerprint: sha256.Sum256([]byte(body))}
+}
+
+var answer = idempotency.Answer{Status: 201, Header: map[string][]string{"Content-Type": {"application/json"}}, Body: []byte(`{"secret":"hunter2"}`)}
+
+// claim claims a key that must be free.
+func (f *fixture) claim(t *testing.T, r idempotency.Request) *idempotency.Attempt {
+	t.Helper()
+	found, attempt, err := f.Claim(t.Context(), r)
+	if err != nil || attempt == nil || found != nil {
+		t.Fatalf("claim: got %v, %v (%v), want an attempt", found, attempt, err)
+	}
+	return attempt
+}
+
+// replays checks that a repetition gets the answer.
+func (f *fixture) replays(t *testing.T, r idempotency.Request, want idempotency.Answer) {
+	t.Helper()
+	found, attempt, err := f.Claim(t.Context(), r)
+	if err != nil || attempt != nil || found == nil {
+		t.Fatalf("repetition: got %v, %v (%v), want the answer", found, attempt, err)
+	}
+	if diff := cmp.Diff(want, *found); diff != "" {
+		t.Errorf("answer (-want +got):\n%s", diff)
+	}
+}
+
+func (f *fixture) refuses(t *testing.T, r idempotency.Request, kind fault.Kind) *fault.Error {
+	t.Helper()
+	_, attempt, err := f.Claim(t.Context(), r)
+	known, ok := errors.AsType[*fault.Error](err)
+	if !ok || known.Kind != kind || attempt != nil {
+		t.Fatalf("got %v (%v), want a fault of kind %s", attempt, err, kind)
+	}
+	return known
+}
+
+func TestAnAnswerIsGivenAgain(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	for name, want := range map[string]idempotency.Answer{"with all": answer, "empty": {Status: 204}} {
+		if err := f.claim(t, request(name, "b")).Keep(t.Context(), want); err != nil {
+			t.Fatal(err)
+		}
+		f.replays(t, request(name, "b"), want)
+		f.clock.pass(idempotency.Lease + time.Second) // an answer has no lease
+		f.replays(t, request(name, "b"), want)
+	}
+}
+
+func TestAKeyBelongsToOneRequest(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	attempt := f.claim(t, request("k", "b"))
+	refusal := f.refuses(t, request("k", "other"), fault.Unprocessable)
+	if diff := cmp.Diff([]any{"header", "Idempotency-Key"}, refusal.Details[0].Loc); diff != "" {
+		t.Errorf("place (-want +got):\n%s", diff)
+	}
+	if err := attempt.Keep(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	f.refuses(t, request("k", "other"), fault.Unprocessable)
+	f.claim(t, request("k2", "b"))
+	stranger := request("k", "b")
+	stranger.Workspace = "0197a000-0000-7000-8000-000000000002"
+	f.claim(t, stranger)
+}
+
+func TestARequestInFlightIsToBeWaitedFor(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.claim(t, request("k", "b"))
+	f.clock.pass(idempotency.Lease - time.Millisecond)
+	if refusal := f.refuses(t, request("k", "b"), fault.Conflict); refusal.RetryAfter <= 0 {
+		t.Error("the refusal does not say when to come back")
+	}
+}
+
+// TestAProcessThatDies leaves a claim behind, which the next one takes over. When the first was only slow, its answer is nobody's.
+func TestAProcessThatDies(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	slow := f.claim(t, request("k", "b"))
+	f.clock.pass(idempotency.Lease)
+	f.refuses(t, request("k", "other"), fault.Unprocessable)
+	next := f.claim(t, request("k", "b"))
+	f.refuses(t, request("k", "b"), fault.Conflict)
+	if err := slow.Keep(t.Context(), answer); err != nil {
+		t.Errorf("the answer of the slow one: %v", err)
+	}
+	if err := slow.Release(t.Context()); err != nil {
+		t.Errorf("release of the slow one: %v", err)
+	}
+	f.refuses(t, request("k", "b"), fault.Conflict)
+	if err := next.Keep(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	f.replays(t, request("k", "b"), answer)
+}
+
+func TestAnAnswerThatComesLateCounts(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	slow := f.claim(t, request("k", "b"))
+	f.clock.pass(2 * idempotency.Lease)
+	if err := slow.Keep(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	f.replays(t, request("k", "b"), answer)
+}
+
+// TestATransactionSettlesItsKey stores with the work what repetitions are told, which nothing changes afterwards.
+func TestATransactionSettlesItsKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	work := func(name string, attempt *idempotency.Attempt) error {
+		t.Helper()
+		settled, err := attempt.Settle(t.Context(), answer)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f.table.Transact(t.Context(), settled, table.Put{Item: table.Item{Key: keys.Workspace(name)}})
+	}
+	attempt := f.claim(t, request("k", "b"))
+	if err := work("done", attempt); err != nil {
+		t.Fatal(err)
+	}
+	if err := attempt.Release(t.Context()); err != nil {
+		t.Error(err)
+	}
+	f.replays(t, request("k", "b"), answer)
+	if err := attempt.Keep(t.Context(), idempotency.Answer{Status: 204}); err != nil {
+		t.Error(err)
+	}
+	f.clock.pass(idempotency.Lease) // as when the process has died since
+	f.replays(t, request("k", "b"), answer)
+
+	slow := f.claim(t, request("k2", "b"))
+	f.clock.pass(idempotency.Lease)
+	f.claim(t, request("k2", "b"))
+	if err := work("done twice", slow); err == nil {
+		t.Error("the work is done by who was overtaken")
+	}
+	if _, err := f.table.Get(t.Context(), keys.Workspace("done twice")); !errors.Is(err, table.ErrNotFound) {
+		t.Errorf("got %v, want nothing", err)
+	}
+}
+
+func TestAReleasedKeyIsFree(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	if err := f.claim(t, request("k", "b")).Release(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f.claim(t, request("k", "other"))
+}
+
+func TestAnAnswerIsForgotten(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	if err := f.claim(t, request("k", "b")).Keep(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := item.Expires, f.clock.now().Add(idempotency.Kept).Truncate(time.Second); !got.Equal(want) {
+		t.Errorf("the table erases it at %s, want %s", got, want)
+	}
+	f.clock.pass(idempotency.Kept - time.Millisecond)
+	f.replays(t, request("k", "b"), answer)
+	f.clock.pass(time.Millisecond)
+	f.claim(t, request("k", "other"))
+}
+
+// TestNothingIsStoredInClear looks at what the table has.
+func TestNothingIsStoredInClear(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	r := request("k", "b")
+	attempt := f.claim(t, r)
+	for _, moment := range []string{"claimed", "answered"} {
+		item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bytes.Contains(item.Body, []byte("hunter2")) || bytes.Contains(item.Body, r.Fingerprint[:]) || bytes.Contains(item.Body, []byte("fingerprint")) {
+			t.Errorf("%s: the body is in clear", moment)
+		}
+		for name, value := range item.Attrs {
+			if text, ok := value.(string); ok && len(text) == sha256.Size*2 {
+				t.Errorf("%s: the attribute %s looks like a digest", moment, name)
+			}
+		}
+		if moment == "claimed" {
+			if err := attempt.Keep(t.Context(), answer); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	// What is sealed for one workspace and key opens for no other.
+	item, err := f.table.Get(t.Context(), keys.Answer(workspace, "k"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	item.Key = keys.Answer(workspace, "copy")
+	if err := f.table.Transact(t.Context(), table.Put{Item: *item}); err != nil {
+		t.Fatal(err)
+	}
+	if found, attempt, err := f.Claim(t.Context(), request("copy", "b")); err == nil {
+		t.Errorf("a copied answer: got %v, %v", found, attempt)
+	}
+}
+
+// TestOneOfManyIsExecuted races claims of one key, at two stores over one table, at first and when a lease is over.
+func TestOneOfManyIsExecuted(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	for _, moment := range []string{"a new key", "a lease that is over"} {
+		var wg sync.WaitGroup
+		attempts := make(chan *idempotency.Attempt, 50)
+		for range 50 {
+			wg.Go(func() {
+				_, attempt, err := f.Claim(context.WithoutCancel(t.Context()), request("k", "b"))
+				switch {
+				case attempt != nil:
+					attempts <- attempt
+				case !fault.Is(err, fault.Conflict):
+					t.Errorf("%s: %v", moment, err)
+				}
+			})
+		}
+		wg.Wait()
+		if len(attempts) != 1 {
+			t.Errorf("%s: %d of 50 execute the request", moment, len(attempts))
+		}
+		f.clock.pass(idempotency.Lease)
+	}
+}
+
+func TestWhatTheTableSaysIsAnError(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, attempt, err := f.Claim(ctx, request("k", "b")); err == nil || attempt != nil {
+		t.Errorf("claim: got %v (%v)", attempt, err)
+	}
+	attempt := f.claim(t, request("k", "b"))
+	if err := attempt.Keep(ctx, answer); err == nil {
+		t.Error("keep: got no error")
+	}
+	if err := attempt.Release(ctx); err == nil {
+		t.Error("release: got no error")
+	}
+}

@@ -1,0 +1,121 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+const kind = "trust_rule"
+
+// Store reads and writes rules.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+// Create adds a rule to a workspace. Its ID and Created are chosen here.
+func (s *Store) Create(ctx context.Context, workspaceID string, r Rule) (Rule, error) {
+	if err := r.check(); err != nil {
+		return Rule{}, err
+	}
+	now := s.now()
+	r.ID, r.Created = id.New(now), now
+	err := s.table.Transact(ctx,
+		table.Check{Key: keys.Workspace(workspaceID), If: table.Present()},
+		table.Put{If: table.Absent(), Item: table.Item{
+			Key: keys.TrustRule(workspaceID, r.ID), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(r),
+		}},
+		audit.New(ctx, audit.CreateTrustRule, r.ID, r.String()).Write(workspaceID, now),
+	)
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
+		return Rule{}, workspace.NotFound(workspaceID)
+	}
+	if err != nil {
+		return Rule{}, fmt.Errorf("create trust rule: %w", err)
+	}
+	return r, nil
+}
+
+// List returns a workspace's rules, the oldest first.
+func (s *Store) List(ctx context.Context, workspaceID string) ([]Rule, error) {
+	items, err := table.AllItems(ctx, s.table, keys.TrustRules(workspaceID))
+	if err != nil {
+		return nil, fmt.Errorf("list trust rules: %w", err)
+	}
+	list := make([]Rule, len(items))
+	for i, item := range items {
+		list[i].ID = item.Key.SK
+		if err := errors.Join(record.Check(item, kind), record.Decode(item, &list[i])); err != nil {
+			return nil, err
+		}
+		if list[i].Created, _, err = record.Times(item); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+// Delete takes a rule from a workspace; an unknown one is a fault.NotFound. From then on, no token is admitted by it.
+func (s *Store) Delete(ctx context.Context, workspaceID, ruleID string) error {
+	unknown := fault.New(fault.NotFound, "Trust rule ID %s not found.", ruleID)
+	if !id.Valid(ruleID) {
+		return unknown
+	}
+	err := s.table.Transact(ctx,
+		table.Delete{Key: keys.TrustRule(workspaceID, strings.ToLower(ruleID)), If: table.Present()},
+		audit.New(ctx, audit.DeleteTrustRule, ruleID, "").Write(workspaceID, s.now()),
+	)
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
+		return unknown
+	}
+	if err != nil {
+		return fmt.Errorf("delete trust rule: %w", err)
+	}
+	return nil
+}
+
+// Admit returns the rule of a workspace that admits a token with these claims, whose signature was checked: of several, one with the strongest role.
+// When there is none, the fault.Forbidden names the claims that are in the way, if the token is one of a repository that a rule names.
+func (s *Store) Admit(ctx context.Context, workspaceID, issuer string, claims map[string]any) (Rule, error) {
+	rules, err := s.List(ctx, workspaceID)
+	if err != nil {
+		return Rule{}, err
+	}
+	var admits Rule
+	var nearest []string
+	for _, r := range rules {
+		if r.Issuer != issuer {
+			continue
+		}
+		missing := r.mismatch(claims)
+		if len(missing) == 0 && (admits.ID == "" || r.Role.Over(admits.Role)) {
+			admits = r
+		}
+		if _, stranger := idClaims[strings.Join(missing, "")]; !stranger && (nearest == nil || len(missing) < len(nearest)) {
+			nearest = slices.Clone(missing)
+		}
+	}
+	switch {
+	case admits.ID != "":
+		return admits, nil
+	case len(nearest) > 0:
+		return Rule{}, fault.New(fault.Forbidden, "No trust rule of the workspace admits this token: it differs from a rule in %s.", strings.Join(nearest, ", "))
+	default:
+		return Rule{}, fault.New(fault.Forbidden, "No trust rule of the workspace admits this token.")
+	}
+}

@@ -1,0 +1,253 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// Status is how far a delivery is.
+type Status string
+
+const (
+	// Pending: it is to be sent at its Due time. An attempt ends it, or moves that time.
+	Pending Status = "pending"
+	// Succeeded: an attempt was answered with 2xx. Terminal, until it is replayed.
+	Succeeded Status = "succeeded"
+	// Failed: it was given up. Terminal, until it is replayed.
+	Failed Status = "failed"
+)
+
+// transitions lists what may follow each status.
+var transitions = map[Status][]Status{
+	Pending:   {Pending, Succeeded, Failed},
+	Succeeded: {Pending},
+	Failed:    {Pending},
+}
+
+// MayBecome reports whether next may follow s.
+func (s Status) MayBecome(next Status) bool { return slices.Contains(transitions[s], next) }
+
+// DeliveryRef names a delivery.
+type DeliveryRef struct {
+	Workspace string
+	// Log is the webhook's id, or what the sender of a Message has named.
+	Log      string
+	Delivery string
+}
+
+func (r DeliveryRef) key() table.Key { return keys.WebhookDelivery(r.Workspace, r.Log, r.Delivery) }
+
+// Delivery is a message on its way to one address, or what became of it.
+type Delivery struct {
+	DeliveryRef
+	Created, Updated time.Time
+	Status           Status
+	// Message is what is sent.
+	Message Sent
+	// Attempts is how often it was sent since it was made or replayed last, Response the status of the last answer, 0 when there was none, and Failure why it
+	// was no success.
+	Attempts, Response int
+	Failure            string
+	// Due is when the next attempt is, zero when there is none.
+	Due time.Time
+	// round counts the workflows that it was given.
+	round   int64
+	version int64
+}
+
+// Sent is what a delivery sends.
+type Sent struct {
+	// ID is the webhook-id: the same in every attempt, for receivers that take no message twice.
+	ID   string `json:"id"`
+	Type string `json:"type"`
+	Body []byte `json:"body"`
+	// URL is where to, when that is no webhook's to say.
+	URL string `json:"url,omitempty"`
+}
+
+const (
+	kindDelivery = "webhook_delivery"
+	attrStatus   = "status"
+	attrAttempts = "attempts"
+	attrResponse = "response"
+	attrFailure  = "failure"
+	attrDue      = "due"
+	attrRound    = "round"
+
+	// retention is how long a delivery is in its log.
+	retention = 30 * 24 * time.Hour
+	// lease is how long after its time an attempt is missed.
+	lease = 2 * time.Minute
+)
+
+// put is the write of a new delivery, which is due at once.
+func (d Delivery) put() table.Write {
+	return table.Put{If: table.Absent(), Item: table.Item{
+		Key: d.key(), Body: record.Encode(d.Message), Expires: d.Created.Add(retention),
+		Attrs: record.Attrs(kindDelivery, d.Created, table.Attrs{
+			attrStatus: string(Pending), attrAttempts: int64(0), attrResponse: int64(0), attrFailure: "", attrDue: clock.Format(d.Created), attrRound: int64(0),
+		}),
+		Index: d.dueAt(d.Created),
+	}}
+}
+
+func (d Delivery) dueAt(at time.Time) map[table.Index]table.Key {
+	return map[table.Index]table.Key{table.ByDue: keys.DueDeliveryEntry(d.Delivery, at.Add(lease))}
+}
+
+// change returns the write of the delivery's next state, under the condition that nobody changed it since it was read.
+func (d Delivery) change(now time.Time, next Delivery) table.Update {
+	if !d.Status.MayBecome(next.Status) {
+		panic(fmt.Sprintf("webhook: a delivery that is %s may not become %s", d.Status, next.Status))
+	}
+	change := record.Change(d.key(), now, table.Attrs{
+		attrStatus: string(next.Status), attrAttempts: int64(next.Attempts), attrResponse: int64(next.Response), attrFailure: next.Failure,
+		attrDue: "", attrRound: next.round,
+	}, table.Equals(record.Version, d.version))
+	change.Index = map[table.Index]table.Key{table.ByDue: {}}
+	switch {
+	case next.Status == Pending:
+		change.Set[attrDue], change.Index = clock.Format(next.Due), d.dueAt(next.Due)
+	case d.Message.URL != "": // nobody can replay it, and what it tells of may go before it does
+		change.Body = record.Encode(Sent{ID: d.Message.ID, Type: d.Message.Type})
+	}
+	return change
+}
+
+func decodeDelivery(ref DeliveryRef, item *table.Item) (Delivery, error) {
+	if err := record.Check(item, kindDelivery); err != nil {
+		return Delivery{}, err
+	}
+	d := Delivery{
+		DeliveryRef: ref, Status: Status(item.Text(attrStatus)), Attempts: int(item.Int(attrAttempts)), Response: int(item.Int(attrResponse)),
+		Failure: item.Text(attrFailure), round: item.Int(attrRound), version: item.Int(record.Version),
+	}
+	if err := record.Decode(item, &d.Message); err != nil {
+		return Delivery{}, err
+	}
+	var err error
+	if d.Due, err = record.Time(item, attrDue); err != nil {
+		return Delivery{}, err
+	}
+	d.Created, d.Updated, err = record.Times(item)
+	return d, err
+}
+
+// GetDelivery returns a delivery; an unknown one is a fault.NotFound.
+func (s *Store) GetDelivery(ctx context.Context, ref DeliveryRef) (Delivery, error) {
+	item, err := s.table.Get(ctx, ref.key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Delivery{}, fault.New(fault.NotFound, "Delivery ID %s not found.", ref.Delivery)
+	}
+	if err != nil {
+		return Delivery{}, fmt.Errorf("get delivery: %w", err)
+	}
+	return decodeDelivery(ref, item)
+}
+
+// Page says which part of a log to return.
+type Page struct {
+	// Limit is how many deliveries there are at most.
+	Limit int
+	// Cursor continues after the page that returned it.
+	Cursor string
+}
+
+// Deliveries returns a page of a webhook's deliveries, the newest first, and the cursor of the next page, "" when there is none.
+func (s *Store) Deliveries(ctx context.Context, ref Ref, page Page) (found []Delivery, next string, err error) {
+	if _, err := s.Get(ctx, ref); err != nil {
+		return nil, "", err
+	}
+	query := keys.WebhookDeliveries(ref.Workspace, ref.Webhook)
+	query.Reverse, query.Limit, query.Cursor = true, page.Limit, page.Cursor
+	if _, err := query.Place(); err != nil {
+		return nil, "", fault.New(fault.Invalid, "The cursor was not made by this list.")
+	}
+	read, err := s.table.Query(ctx, query)
+	if err != nil {
+		return nil, "", fmt.Errorf("query deliveries: %w", err)
+	}
+	found = make([]Delivery, len(read.Items))
+	for i, item := range read.Items {
+		if found[i], err = decodeDelivery(ref.Delivery(item.Key.SK), item); err != nil {
+			return nil, "", err
+		}
+	}
+	return found, read.Cursor, nil
+}
+
+// Replay sends the message of a delivery that has ended once more, under its webhook-id. One that is still on its way is a fault.Conflict.
+func (s *Store) Replay(ctx context.Context, ref Ref, deliveryID string) (Delivery, error) {
+	for range contention {
+		w, err := s.Get(ctx, ref)
+		if err != nil {
+			return Delivery{}, err
+		}
+		if err := w.mustBeEnabled(); err != nil {
+			return Delivery{}, err
+		}
+		d, err := s.GetDelivery(ctx, ref.Delivery(deliveryID))
+		if err != nil {
+			return Delivery{}, err
+		}
+		if d.Status == Pending {
+			return Delivery{}, fault.New(fault.Conflict, "Delivery ID %s is still on its way.", deliveryID)
+		}
+		now := s.now()
+		next := Delivery{Status: Pending, Due: now, round: d.round + 1}
+		err = s.table.Transact(ctx, d.change(now, next))
+		if isChanged(err) {
+			continue
+		}
+		if err != nil {
+			return Delivery{}, fmt.Errorf("replay delivery: %w", err)
+		}
+		d.Status, d.Attempts, d.Response, d.Failure, d.Due, d.Updated, d.round = Pending, 0, 0, "", now, now, next.round
+		s.begin(context.WithoutCancel(ctx), d)
+		return d, nil
+	}
+	return Delivery{}, errTooOften
+}
+
+func (w Webhook) mustBeEnabled() error {
+	if w.Enabled {
+		return nil
+	}
+	return fault.New(fault.Conflict, "Webhook ID %s is disabled. Enable it first.", w.Webhook)
+}
+
+// execution is the name of the workflow that carries the delivery.
+func (d Delivery) execution() string { return fmt.Sprintf("%s-%d", d.Delivery, d.round) }
+
+// task is the input of the workflow: ids only.
+type task struct {
+	Workspace string `json:"workspace_id"`
+	Log       string `json:"log_id"`
+	Delivery  string `json:"delivery_id"`
+}
+
+// start starts the workflow of the delivery. It is idempotent.
+func (s *Store) start(ctx context.Context, d Delivery) error {
+	err := s.workflow.Start(ctx, workflow.Webhook, d.execution(), record.Encode(task(d.DeliveryRef)))
+	if err != nil {
+		return fmt.Errorf("start delivery %s: %w", d.Delivery, err)
+	}
+	return nil
+}
+
+// begin starts the workflow of what was stored. An engine that refuses fails nothing: Rescue starts what was not started.
+func (s *Store) begin(ctx context.Context, d Delivery) {
+	if err := s.start(ctx, d); err != nil {
+		s.log.ErrorContext(ctx, "delivery was not started, reconcile will", "delivery", d.Delivery, "error", err)
+	}
+}

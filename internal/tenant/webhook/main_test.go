@@ -1,0 +1,251 @@
+package webhook_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/webhook"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const workspace = "0197a000-0000-7000-8000-000000000001"
+
+// fixture is a store on a SQLite file, an engine that remembers what is started, a receiver, and a clock that the test moves.
+type fixture struct {
+	*testing.T
+	*webhook.Store
+
+	config   webhook.Config
+	table    table.Table
+	engine   *engine
+	receiver *receiver
+	mu       sync.Mutex
+	now      time.Time
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb := testtable.Open(t, clock.System)
+	f := &fixture{T: t, table: tb, engine: &engine{known: map[string]workflow.Status{}}, receiver: newReceiver(t), now: clock.System()}
+	f.config = webhook.Config{
+		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock, Log: slog.New(slog.DiscardHandler), AllowPrivate: true,
+	}
+	f.Store = webhook.NewStore(f.config)
+	return f
+}
+
+// clock goes on by a microsecond each time it is read, so that what happens later has a later time.
+func (f *fixture) clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(time.Microsecond)
+	return clock.Cut(f.now)
+}
+
+// moveTo moves the clock, never back.
+func (f *fixture) moveTo(at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if at.After(f.now) {
+		f.now = at
+	}
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+// create creates a webhook at the receiver.
+func (f *fixture) create(types ...event.Type) (webhook.Webhook, string) {
+	f.Helper()
+	w, secret, err := f.Create(f.Context(), webhook.NewWebhook{Workspace: workspace, URL: f.receiver.URL, Types: types})
+	f.must(err)
+	return w, secret
+}
+
+// tell writes an event as package deployment does, and begins to send it.
+func (f *fixture) tell(status string) event.Event {
+	f.Helper()
+	events := event.Chain("", f.clock(), []event.Event{{
+		Workspace: workspace, Deployment: "0197a000-0000-7000-8000-0000000000d1", Name: "weather", Type: event.OfStatus(status), Status: status,
+		Revision: "0197a000-0000-7000-8000-0000000000e1",
+	}})
+	writes, begin, err := f.Notify(f.Context(), workspace, events)
+	f.must(err)
+	f.must(f.table.Transact(f.Context(), append(writes, events[0].Write())...))
+	begin(f.Context())
+	return events[0]
+}
+
+// deliveries are a webhook's, newest first.
+func (f *fixture) deliveries(ref webhook.Ref) []webhook.Delivery {
+	f.Helper()
+	found, _, err := f.Deliveries(f.Context(), ref, webhook.Page{Limit: 100})
+	f.must(err)
+	return found
+}
+
+// attempt calls the task with the input of an execution, and returns until when the machine waits; zero when it is done.
+func (f *fixture) attempt(input json.RawMessage) time.Time {
+	f.Helper()
+	output, err := f.Task(f.Context(), input)
+	f.must(err)
+	var answer struct{ Next, Due string }
+	f.must(json.Unmarshal(output, &answer))
+	if answer.Next == "Done" {
+		return time.Time{}
+	}
+	due, err := clock.Parse(answer.Due)
+	f.must(err)
+	return due
+}
+
+// drive performs an execution as its machine does, and returns how long it waited before each attempt but the first.
+func (f *fixture) drive(input json.RawMessage) (pauses []time.Duration) {
+	f.Helper()
+	for due := f.attempt(input); !due.IsZero(); due = f.attempt(input) {
+		pauses = append(pauses, due.Sub(f.clock()))
+		f.moveTo(due)
+	}
+	return pauses
+}
+
+// engine is a workflow.Engine that starts nothing and remembers what it was asked for.
+type engine struct {
+	mu      sync.Mutex
+	names   []string
+	inputs  []json.RawMessage
+	known   map[string]workflow.Status
+	refuses error
+}
+
+func (e *engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err := cmp.Or(e.refuses, ctx.Err()); err != nil {
+		return err
+	}
+	if _, known := e.known[name]; !known && machine == workflow.Webhook {
+		e.names, e.inputs, e.known[name] = append(e.names, name), append(e.inputs, input), workflow.Running
+	}
+	return nil
+}
+
+func (e *engine) Stop(context.Context, workflow.Machine, string, string) error {
+	return workflow.ErrNotFound
+}
+
+func (e *engine) Describe(_ context.Context, _ workflow.Machine, name string) (workflow.Execution, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	status, known := e.known[name]
+	if !known {
+		return workflow.Execution{}, workflow.ErrNotFound
+	}
+	return workflow.Execution{Status: status}, nil
+}
+
+// take returns the inputs of what was started since the last call.
+func (e *engine) take() []json.RawMessage {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	inputs := e.inputs
+	e.inputs = nil
+	return inputs
+}
+
+// received is a request that a receiver got.
+type received struct {
+	header http.Header
+	body   []byte
+	path   string
+}
+
+// receiver is somebody who is told: it answers as the test says, 204 unless it does, and keeps what it got.
+type receiver struct {
+	*httptest.Server
+
+	mu      sync.Mutex
+	answers []int
+	got     []received
+}
+
+func newReceiver(t *testing.T) *receiver {
+	t.Helper()
+	r := &receiver{}
+	r.Server = httptest.NewServer(r)
+	t.Cleanup(r.Close)
+	return r
+}
+
+func (r *receiver) ServeHTTP(w http.ResponseWriter, request *http.Request) {
+	body, err := io.ReadAll(request.Body)
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.got = append(r.got, received{request.Header, body, request.URL.Path})
+	status := http.StatusNoContent
+	if len(r.answers) > 0 {
+		status, r.answers = r.answers[0], r.answers[1:]
+	}
+	if status == http.StatusFound {
+		w.Header().Set("Location", "/elsewhere")
+	}
+	w.WriteHeader(status)
+}
+
+// answer says what the next requests are answered with.
+func (r *receiver) answer(statuses ...int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.answers = statuses
+}
+
+// all returns what came since the last call.
+func (r *receiver) all() []received {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	got := r.got
+	r.got = nil
+	return got
+}
+
+// verify checks a request's signature with the library of Standard Webhooks, as receivers do.
+func verify(t *testing.T, secret string, r received) error {
+	t.Helper()
+	key, err := standardwebhooks.NewWebhook(secret)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key.VerifyIgnoringTimestamp(r.body, r.header) // the clock is the test's
+}

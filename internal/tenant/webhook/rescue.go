@@ -1,0 +1,73 @@
+package webhook
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// rescuePage is how many deliveries are in memory at a time.
+const rescuePage = 100
+
+// Rescue gives the deliveries that are overdue a workflow: one that was never started is started, one whose workflow has ended without ending it gets
+// another. What is left when ctx ends is for the next Rescue, and no error.
+func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
+	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.table, s.rescueItem)
+}
+
+func (s *Store) rescueItem(ctx context.Context, item *table.Item) error {
+	parts, err := keys.ParseWebhookDelivery(item.Key)
+	if err != nil {
+		return err
+	}
+	d, err := s.GetDelivery(ctx, DeliveryRef(parts))
+	if fault.Is(err, fault.NotFound) || err == nil && d.Status != Pending {
+		return nil // an index may lag behind
+	}
+	if err == nil {
+		err = s.rescue(ctx, d)
+	}
+	if err != nil {
+		return fmt.Errorf("rescue delivery %s: %w", parts.Delivery, err)
+	}
+	return nil
+}
+
+func (s *Store) rescue(ctx context.Context, d Delivery) error {
+	execution, err := s.workflow.Describe(ctx, workflow.Webhook, d.execution())
+	lost := err == nil && execution.Status != workflow.Running
+	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
+		return fmt.Errorf("describe workflow: %w", err)
+	}
+	now, after := s.now(), d
+	if lost {
+		after.round++
+	}
+	// It is looked at again when this lease is over.
+	change := d.change(now, after)
+	change.Index = d.dueAt(later(d.Due, now))
+	err = s.table.Transact(ctx, change)
+	switch {
+	case isChanged(err):
+		return nil // it takes care of itself
+	case err != nil:
+		return fmt.Errorf("renew delivery: %w", err)
+	}
+	if execution.Status == workflow.Running {
+		return nil
+	}
+	return s.start(ctx, after)
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}

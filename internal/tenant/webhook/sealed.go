@@ -1,0 +1,15 @@
+package webhook
+
+import (
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Sealed says what the sealed texts in items of this package's kinds are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kindWebhook: func(item *table.Item) (secret.Bound, error) {
+		workspace, err := keys.WorkspaceOf(item.Key)
+		return Ref{workspace, keys.WebhookID(item.Key)}.bound(), err
+	},
+}

@@ -1,0 +1,55 @@
+package workspace
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Attributes of the records of API keys by which KeepAdmin knows an admin's key.
+const (
+	AttrRole    = "role"
+	AttrExpires = "expires_at"
+)
+
+// KeepAdmin guards a transaction in which a workspace loses the admin whose item is under the key, a member or an API key. It returns the write that the
+// transaction needs: of two that take away each other's only other admin, one fails on it. When there is no other admin, it is a fault.Conflict. A key that
+// expires is none, as nobody might notice.
+func (s *Store) KeepAdmin(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error) {
+	// The version is read before the admins, so that whoever is taken away meanwhile is noticed.
+	item, err := s.get(ctx, workspaceID)
+	if err != nil {
+		return nil, err
+	}
+	others := 0
+	members, err := table.AllItems(ctx, s.table, keys.Members(workspaceID))
+	if err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
+	}
+	for _, item := range members {
+		m, err := decodeMember(item)
+		if err != nil {
+			return nil, err
+		}
+		if m.Role == Admin && item.Key != leaving {
+			others++
+		}
+	}
+	apiKeys, err := table.AllItems(ctx, s.table, keys.APIKeyRecords(workspaceID))
+	if err != nil {
+		return nil, fmt.Errorf("list keys: %w", err)
+	}
+	for _, item := range apiKeys {
+		if item.Text(AttrRole) == string(Admin) && item.Text(AttrExpires) == "" && item.Key != leaving {
+			others++
+		}
+	}
+	if others == 0 {
+		return nil, fault.New(fault.Conflict, "This is the workspace's last admin. Make another one first, a member or an API key that does not expire.")
+	}
+	return record.Change(item.Key, s.now(), nil, table.Equals(record.Version, item.Int(record.Version))), nil
+}

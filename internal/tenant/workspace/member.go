@@ -1,0 +1,226 @@
+package workspace
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/mail"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Member is a person in a workspace.
+type Member struct {
+	// ID stands for the user, so that nobody is a member twice.
+	ID string `json:"-"`
+	// User is an email address in small letters, or the subject that the person's tokens have.
+	User string `json:"user"`
+	// Issuer is whose subject it is: another issuer may call another person so. It is "" with an email address, which any issuer may vouch for.
+	Issuer string `json:"issuer,omitempty"`
+	Role   Role   `json:"role"`
+	// Created is when the person became a member, Updated when the role was last set.
+	Created time.Time `json:"-"`
+	Updated time.Time `json:"-"`
+
+	version int64
+}
+
+// Version counts the changes of a member.
+func (m Member) Version() int64 { return m.version }
+
+const (
+	kindMember = "member"
+	// longestUser is that of an email address and more, longestIssuer that of an address on the web.
+	longestUser   = 320
+	longestIssuer = 500
+)
+
+// MemberID is the id of the member that a user is, or would be. Nobody tells email addresses apart by capitals.
+func MemberID(user, issuer string) string { return id.Of(issuer, userOf(user)) }
+
+// userOf returns how a user is stored.
+func userOf(user string) string {
+	if strings.Contains(user, "@") {
+		return strings.ToLower(user)
+	}
+	return user
+}
+
+func checkUser(user, issuer string) error {
+	if user == "" || len(user) > longestUser || !utf8.ValidString(user) || strings.ContainsFunc(user, unicode.IsControl) || strings.TrimSpace(user) != user {
+		return fault.New(fault.Invalid, "user: %q is neither an email address nor a subject.", user)
+	}
+	if strings.Contains(user, "@") {
+		if address, err := mail.ParseAddress(user); err != nil || address.Address != user {
+			return fault.New(fault.Invalid, "user: %q is not an email address, and a subject with @ is of no use.", user)
+		}
+		if issuer != "" {
+			return fault.New(fault.Invalid, "issuer: an email address is good from every issuer of people; an issuer belongs to a subject.")
+		}
+		return nil
+	}
+	if at, err := url.Parse(issuer); err != nil || at.Scheme == "" || at.Host == "" || len(issuer) > longestIssuer {
+		return fault.New(fault.Invalid, "issuer: a subject needs the address of its issuer, and %q is none.", issuer)
+	}
+	return nil
+}
+
+// AddMember makes a user a member of a workspace. One who is a member already is a fault.Conflict.
+func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string, role Role) (Member, error) {
+	if _, err := ParseRole(string(role)); err != nil {
+		return Member{}, err
+	}
+	if err := checkUser(user, issuer); err != nil {
+		return Member{}, err
+	}
+	now := s.now()
+	m := Member{ID: MemberID(user, issuer), User: userOf(user), Issuer: issuer, Role: role, Created: now, Updated: now, version: 1}
+	err := s.table.Transact(ctx,
+		table.Check{Key: keys.Workspace(workspaceID), If: table.Present()},
+		table.Put{If: table.Absent(), Item: table.Item{
+			Key: keys.Member(workspaceID, m.ID), Attrs: record.Attrs(kindMember, now, nil), Body: record.Encode(m),
+		}},
+		m.audit(ctx, audit.AddMember).Write(workspaceID, now),
+	)
+	failed, lost := errors.AsType[*table.ConditionFailed](err)
+	switch {
+	case lost && failed.Write == 0:
+		return Member{}, NotFound(workspaceID)
+	case lost:
+		return Member{}, fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)
+	case err != nil:
+		return Member{}, fmt.Errorf("add member: %w", err)
+	}
+	return m, nil
+}
+
+// audit is the entry of a change of the member.
+func (m Member) audit(ctx context.Context, action audit.Action) audit.Entry {
+	return audit.New(ctx, action, m.ID, strings.TrimSpace(strings.Join([]string{string(m.Role), m.User, m.Issuer}, " ")))
+}
+
+// SetRole gives a member another role. The last admin of a workspace stays one: anything else is a fault.Conflict.
+func (s *Store) SetRole(ctx context.Context, workspaceID, memberID string, role Role, expect record.Versions) (Member, error) {
+	if _, err := ParseRole(string(role)); err != nil {
+		return Member{}, err
+	}
+	return s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write, error) {
+		if m.Role == role {
+			return m, nil, nil
+		}
+		now := s.now()
+		change := record.Change(keys.Member(workspaceID, m.ID), now, nil, table.Equals(record.Version, m.version))
+		var guard []table.Write
+		if m.Role == Admin {
+			write, err := s.KeepAdmin(ctx, workspaceID, change.Key)
+			if err != nil {
+				return Member{}, nil, err
+			}
+			guard = append(guard, write)
+		}
+		m.Role, m.Updated, m.version = role, now, m.version+1
+		change.Body = record.Encode(m)
+		return m, append(guard, change, m.audit(ctx, audit.UpdateMember).Write(workspaceID, now)), nil
+	})
+}
+
+// RemoveMember takes a member out of a workspace; an unknown one is a fault.NotFound, the last admin a fault.Conflict.
+func (s *Store) RemoveMember(ctx context.Context, workspaceID, memberID string, expect record.Versions) error {
+	_, err := s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write, error) {
+		key := keys.Member(workspaceID, m.ID)
+		writes := []table.Write{
+			table.Delete{Key: key, If: table.Equals(record.Version, m.version)}, m.audit(ctx, audit.RemoveMember).Write(workspaceID, s.now()),
+		}
+		if m.Role == Admin {
+			guard, err := s.KeepAdmin(ctx, workspaceID, key)
+			if err != nil {
+				return Member{}, nil, err
+			}
+			writes = append(writes, guard)
+		}
+		return m, writes, nil
+	})
+	return err
+}
+
+// changeMember reads a member, lets change decide, and writes; who is overtaken reads again. No writes are no change.
+func (s *Store) changeMember(
+	ctx context.Context, workspaceID, memberID string, expect record.Versions, change func(Member) (Member, []table.Write, error),
+) (Member, error) {
+	for range attempts {
+		m, err := s.Member(ctx, workspaceID, memberID)
+		if err != nil {
+			return Member{}, err
+		}
+		if !expect.Allow(m.version) {
+			return Member{}, fault.New(fault.Stale, "Member ID %s was changed since it was read. Read it again.", memberID)
+		}
+		m, writes, err := change(m)
+		if err != nil || len(writes) == 0 {
+			return m, err
+		}
+		err = s.table.Transact(ctx, writes...)
+		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+			continue
+		}
+		if err != nil {
+			return Member{}, fmt.Errorf("change member: %w", err)
+		}
+		return m, nil
+	}
+	return Member{}, fault.New(fault.Conflict, "The members are being changed by others. Try again.")
+}
+
+// Member returns a member; an unknown one is a fault.NotFound.
+func (s *Store) Member(ctx context.Context, workspaceID, memberID string) (Member, error) {
+	notFound := fault.New(fault.NotFound, "Member ID %s not found.", memberID)
+	if !id.Valid(memberID) {
+		return Member{}, notFound
+	}
+	item, err := s.table.Get(ctx, keys.Member(workspaceID, strings.ToLower(memberID)))
+	if errors.Is(err, table.ErrNotFound) {
+		return Member{}, notFound
+	}
+	if err != nil {
+		return Member{}, fmt.Errorf("get member: %w", err)
+	}
+	return decodeMember(item)
+}
+
+// Members returns a workspace's members, by user.
+func (s *Store) Members(ctx context.Context, workspaceID string) ([]Member, error) {
+	items, err := table.AllItems(ctx, s.table, keys.Members(workspaceID))
+	if err != nil {
+		return nil, fmt.Errorf("list members: %w", err)
+	}
+	list := make([]Member, len(items))
+	for i, item := range items {
+		if list[i], err = decodeMember(item); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(list, func(a, b Member) int { return cmp.Or(cmp.Compare(a.User, b.User), cmp.Compare(a.Issuer, b.Issuer)) })
+	return list, nil
+}
+
+func decodeMember(item *table.Item) (Member, error) {
+	m := Member{ID: item.Key.SK, version: item.Int(record.Version)}
+	if err := errors.Join(record.Check(item, kindMember), record.Decode(item, &m)); err != nil {
+		return Member{}, err
+	}
+	var err error
+	m.Created, m.Updated, err = record.Times(item)
+	return m, err
+}

@@ -1,0 +1,230 @@
+// Package workspace holds the tenants. Everything that Slipway stores belongs to one workspace, whose id clients send as X-Tenant-Id. It also says
+// who may do what in one: its members, and the roles that they, keys and tokens have.
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Workspace is a tenant.
+type Workspace struct {
+	ID string `json:"-"`
+	// Name is no other workspace's.
+	Name    string    `json:"name"`
+	Created time.Time `json:"-"`
+}
+
+const (
+	kind     = "workspace"
+	kindName = "workspace_name"
+	// attrWorkspace is whose the name is.
+	attrWorkspace = "workspace"
+)
+
+// attempts is how often a change is tried that another one overtakes.
+const attempts = 5
+
+// Store reads and writes workspaces.
+type Store struct {
+	table table.Table
+	now   clock.Clock
+}
+
+// NewStore returns a store over a table.
+func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+func checkName(name string) error {
+	if !validName.MatchString(name) || id.Valid(name) {
+		return fault.New(fault.Invalid,
+			"%q is not a workspace's name: 1 to 63 letters, digits, -, _ and ., beginning with a letter or digit, and not an id.", name)
+	}
+	return nil
+}
+
+// Create makes a workspace. A name that is taken is a fault.Conflict.
+func (s *Store) Create(ctx context.Context, name string) (Workspace, error) {
+	if err := checkName(name); err != nil {
+		return Workspace{}, err
+	}
+	now := s.now()
+	w := Workspace{ID: id.New(now), Name: name, Created: now}
+	err := s.table.Transact(ctx,
+		reserve(w, now),
+		table.Put{If: table.Absent(), Item: table.Item{Key: keys.Workspace(w.ID), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(w)}},
+		audit.New(ctx, audit.CreateWorkspace, w.ID, name).Write(w.ID, now),
+	)
+	if err != nil {
+		return Workspace{}, taken(err, name, "create workspace")
+	}
+	return w, nil
+}
+
+// reserve is the first write of the transactions that give a workspace its name.
+func reserve(w Workspace, now time.Time) table.Write {
+	return table.Put{If: table.Absent(), Item: table.Item{
+		Key: keys.WorkspaceName(w.Name), Attrs: record.Attrs(kindName, now, table.Attrs{attrWorkspace: w.ID, record.Created: clock.Format(w.Created)}),
+	}}
+}
+
+// taken tells the name's conflict from other errors.
+func taken(err error, name, doing string) error {
+	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
+		return fault.New(fault.Conflict, "There is a workspace named %s already.", name)
+	}
+	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// Get returns a workspace; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, workspaceID string) (Workspace, error) {
+	item, err := s.get(ctx, workspaceID)
+	if err != nil {
+		return Workspace{}, err
+	}
+	return decode(item, workspaceID)
+}
+
+func (s *Store) get(ctx context.Context, workspaceID string) (*table.Item, error) {
+	item, err := s.table.Get(ctx, keys.Workspace(workspaceID))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, NotFound(workspaceID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("get workspace: %w", err)
+	}
+	return item, nil
+}
+
+func decode(item *table.Item, workspaceID string) (Workspace, error) {
+	w := Workspace{ID: workspaceID}
+	if err := errors.Join(record.Check(item, kind), record.Decode(item, &w)); err != nil {
+		return Workspace{}, err
+	}
+	created, _, err := record.Times(item)
+	w.Created = created
+	return w, err
+}
+
+// NotFound is the fault of an unknown workspace.
+func NotFound(workspaceID string) error {
+	return fault.New(fault.NotFound, "Workspace ID %s not found.", workspaceID)
+}
+
+// Find returns the workspace of an id or a name; an unknown one is a fault.NotFound.
+func (s *Store) Find(ctx context.Context, idOrName string) (Workspace, error) {
+	if id.Valid(idOrName) {
+		return s.Get(ctx, idOrName)
+	}
+	if checkName(idOrName) != nil {
+		return Workspace{}, NotFound(idOrName)
+	}
+	item, err := s.table.Get(ctx, keys.WorkspaceName(idOrName))
+	if errors.Is(err, table.ErrNotFound) {
+		return Workspace{}, fault.New(fault.NotFound, "There is no workspace named %s.", idOrName)
+	}
+	if err != nil {
+		return Workspace{}, fmt.Errorf("find workspace: %w", err)
+	}
+	return s.Get(ctx, item.Text(attrWorkspace))
+}
+
+// List returns all workspaces, by name.
+func (s *Store) List(ctx context.Context) ([]Workspace, error) {
+	items, err := table.AllItems(ctx, s.table, keys.WorkspaceNames())
+	if err != nil {
+		return nil, fmt.Errorf("list workspaces: %w", err)
+	}
+	list := make([]Workspace, len(items))
+	for i, item := range items {
+		if err := record.Check(item, kindName); err != nil {
+			return nil, err
+		}
+		created, _, err := record.Times(item)
+		if err != nil {
+			return nil, err
+		}
+		list[i] = Workspace{ID: item.Text(attrWorkspace), Name: item.Key.SK, Created: created}
+	}
+	return list, nil
+}
+
+// Rename gives a workspace another name.
+func (s *Store) Rename(ctx context.Context, workspaceID, name string) (Workspace, error) {
+	if err := checkName(name); err != nil {
+		return Workspace{}, err
+	}
+	for range attempts {
+		item, err := s.get(ctx, workspaceID)
+		if err != nil {
+			return Workspace{}, err
+		}
+		before, err := decode(item, workspaceID)
+		if err != nil || before.Name == name {
+			return before, err
+		}
+		w, now := Workspace{ID: workspaceID, Name: name, Created: before.Created}, s.now()
+		err = s.table.Transact(ctx,
+			reserve(w, now),
+			table.Delete{Key: keys.WorkspaceName(before.Name), If: table.Equals(attrWorkspace, w.ID)},
+			body(item, w, now),
+			audit.New(ctx, audit.RenameWorkspace, w.ID, before.Name+" -> "+name).Write(w.ID, now),
+		)
+		if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write > 0 {
+			continue // another one renames it, too
+		}
+		if err != nil {
+			return Workspace{}, taken(err, name, "rename workspace")
+		}
+		return w, nil
+	}
+	return Workspace{}, fault.New(fault.Conflict, "The workspace is being changed by others. Try again.")
+}
+
+// body replaces a workspace's body, unless it has changed since it was read.
+func body(item *table.Item, w Workspace, now time.Time) table.Write {
+	change := record.Change(item.Key, now, nil, table.Equals(record.Version, item.Int(record.Version)))
+	change.Body = record.Encode(w)
+	return change
+}
+
+// Adopt reserves the name of a workspace that was made before names were. Where another workspace has the name meanwhile, it gets part of its id
+// added to it.
+func (s *Store) Adopt(ctx context.Context, workspaceID string) error {
+	item, err := s.get(ctx, workspaceID)
+	if err != nil {
+		return err
+	}
+	w, err := decode(item, workspaceID)
+	if err != nil {
+		return err
+	}
+	for _, name := range []string{w.Name, "workspace-" + workspaceID[max(0, len(workspaceID)-12):]} {
+		now := s.now()
+		w.Name = name
+		err = s.table.Transact(ctx, reserve(w, now), body(item, w, now))
+		failed, lost := errors.AsType[*table.ConditionFailed](err)
+		if !lost || failed.Write > 0 {
+			break
+		}
+		if failed.Item.Text(attrWorkspace) == workspaceID {
+			return nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("adopt workspace: %w", err)
+	}
+	return nil
+}

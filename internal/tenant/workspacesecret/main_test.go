@@ -1,0 +1,145 @@
+package workspacesecret_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const workspace = "0197a000-0000-7000-8000-000000000001"
+
+// fixture is a store whose deployments are items that say which keys of which secret they refer to.
+type fixture struct {
+	*testing.T
+	*workspacesecret.Store
+
+	table table.Table
+	key   *keyfile.Key
+	mu    sync.Mutex
+	now   time.Time
+}
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{T: t, table: testtable.Open(t, clock.System), key: key, now: clock.System()}
+	f.Store = f.over(f.table)
+	return f
+}
+
+// over is a store on another table.
+func (f *fixture) over(tb table.Table) *workspacesecret.Store {
+	return workspacesecret.NewStore(workspacesecret.Config{Table: tb, Sealer: f.key, Now: f.clock, Referred: f.referred})
+}
+
+// clock goes on by a microsecond each time it is read, so that what happens later has a later time.
+func (f *fixture) clock() time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.now = f.now.Add(time.Microsecond)
+	return clock.Cut(f.now)
+}
+
+func (f *fixture) referred(ctx context.Context, workspace, deployment, name string) ([]string, error) {
+	item, err := f.table.Get(ctx, keys.Deployment(workspace, deployment))
+	if errors.Is(err, table.ErrNotFound) {
+		return nil, fault.New(fault.NotFound, "no deployment")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return strings.Fields(item.Text(name)), nil
+}
+
+// refer has a deployment refer to keys of a secret from now on, as it was read before.
+func (f *fixture) refer(of workspacesecret.Secret, deployment string, keysOf ...string) error {
+	f.Helper()
+	put := table.Put{Item: table.Item{Key: keys.Deployment(workspace, deployment), Attrs: table.Attrs{of.Name: strings.Join(keysOf, " ")}}}
+	return f.table.Transact(f.Context(), append(of.Use(deployment, f.clock()), put)...)
+}
+
+func (f *fixture) must(err error) {
+	f.Helper()
+	if err != nil {
+		f.Fatal(err)
+	}
+}
+
+func ref(name string) workspacesecret.Ref {
+	return workspacesecret.Ref{Workspace: workspace, Name: name}
+}
+
+func (f *fixture) create(name string, data map[string]string) workspacesecret.Secret {
+	f.Helper()
+	created, err := f.Create(f.Context(), ref(name), data)
+	f.must(err)
+	return created
+}
+
+func (f *fixture) get(name string) workspacesecret.Secret {
+	f.Helper()
+	found, err := f.Get(f.Context(), ref(name))
+	f.must(err)
+	return found
+}
+
+// patch sets values; "" takes a key away.
+func (f *fixture) patch(name string, data map[string]string) (workspacesecret.Secret, []string) {
+	f.Helper()
+	after, changed, err := f.Patch(f.Context(), ref(name), patched(data))
+	f.must(err)
+	return after, changed
+}
+
+func patched(data map[string]string) workspacesecret.Patch {
+	patch := workspacesecret.Patch{Data: map[string]*string{}}
+	for key, value := range data {
+		if patch.Data[key] = &value; value == "" {
+			patch.Data[key] = nil
+		}
+	}
+	return patch
+}
+
+func (f *fixture) content(name string) workspacesecret.Content {
+	f.Helper()
+	contents, err := f.Contents(f.Context(), workspace, name)
+	f.must(err)
+	return contents[name]
+}
+
+func (f *fixture) wantFault(err error, kind fault.Kind, parts ...string) {
+	f.Helper()
+	if !fault.Is(err, kind) || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(err.Error(), part) }) {
+		f.Errorf("got %v, want %s with %q", err, kind, parts)
+	}
+}
+
+// all runs calls at once.
+func all(calls ...func()) {
+	var running sync.WaitGroup
+	for _, call := range calls {
+		running.Go(call)
+	}
+	running.Wait()
+}

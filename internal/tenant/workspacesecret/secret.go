@@ -1,0 +1,164 @@
+package workspacesecret
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Ref names a secret of a workspace.
+type Ref struct{ Workspace, Name string }
+
+// Key is the secret's storage key.
+func (r Ref) Key() table.Key { return keys.WorkspaceSecret(r.Workspace, r.Name) }
+
+// bound is what the values are sealed for. The names of secrets are chosen by users, so they are kept apart from ids.
+func (r Ref) bound() secret.Bound {
+	return secret.Bound{Workspace: r.Workspace, Resource: "secrets/" + r.Name}
+}
+
+// Sealed says what the sealed texts in items of this package's kinds are bound to.
+var Sealed = map[string]func(*table.Item) (secret.Bound, error){
+	kind: func(item *table.Item) (secret.Bound, error) {
+		workspace, name, err := keys.ParseWorkspaceSecret(item.Key)
+		return Ref{workspace, name}.bound(), err
+	},
+}
+
+// Secret is what everybody may see of a secret.
+type Secret struct {
+	Ref
+	// Keys are those of its values, sorted.
+	Keys             []string
+	Created, Updated time.Time
+
+	sealed []byte
+	// gone says that it was deleted: what is left of it hides its values.
+	gone    bool
+	version int64
+}
+
+// Version counts the changes of the secret, and the references that were made to it.
+func (s Secret) Version() int64 { return s.version }
+
+// Has tells whether the secret has a value under the key.
+func (s Secret) Has(key string) bool {
+	_, found := slices.BinarySearch(s.Keys, key)
+	return found
+}
+
+// expected refuses a change that was asked for another version of the secret than there is.
+func (s Secret) expected(versions []int64) error {
+	if record.Versions(versions).Allow(s.version) {
+		return nil
+	}
+	return fault.New(fault.Stale, "Secret %q was changed since it was read. Read it again.", s.Name)
+}
+
+// unchanged is the condition that nobody changed the secret since it was read, nor referred to it anew, nor made another one of its name.
+func (s Secret) unchanged() table.Cond {
+	return table.All(table.Equals(record.Version, s.version), table.Equals(record.Created, clock.Format(s.Created)))
+}
+
+// Content is what a secret hides.
+type Content struct {
+	// Data are the values by their keys.
+	Data map[string]string `json:"data"`
+	// Former are values that it had, the newest last.
+	Former []string `json:"former,omitempty"`
+}
+
+const (
+	// MaxSize is how large the values of a secret may be with their keys, as JSON: no larger than what an agent can be given.
+	MaxSize = 60 << 10
+	// maxFormer and maxFormerSize are how many values that were replaced are kept, and how large they may be together.
+	maxFormer, maxFormerSize = 20, 60 << 10
+	// maxName is how long a name or a key may be.
+	maxName = 253
+)
+
+// replaced returns the content with other values, which keeps what went.
+func (c Content) replaced(data map[string]string) Content {
+	next := Content{Data: data, Former: slices.Clone(c.Former)}
+	for _, key := range slices.Sorted(maps.Keys(c.Data)) {
+		before := c.Data[key]
+		if after, stays := data[key]; before == "" || stays && after == before {
+			continue
+		}
+		next.Former = append(slices.DeleteFunc(next.Former, func(former string) bool { return former == before }), before)
+	}
+	size := 0
+	for i, former := range slices.Backward(next.Former) {
+		if size += len(former); size > maxFormerSize || len(next.Former)-i > maxFormer {
+			next.Former = next.Former[i+1:]
+			break
+		}
+	}
+	return next
+}
+
+// namePattern and keyPattern are those of Kubernetes's Secrets: a DNS subdomain, and a key of its data.
+var (
+	namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	keyPattern  = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
+)
+
+func isName(name string) bool { return len(name) <= maxName && namePattern.MatchString(name) }
+
+// check applies the rules to the values of a secret; a broken one is a fault.Invalid. No word of it holds a value.
+func check(name string, data map[string]string) error {
+	var broken []string
+	if !isName(name) {
+		broken = append(broken, "name must be a DNS subdomain, as the names of Kubernetes Secrets are: letters a to z, digits, - and ., 253 at most.")
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		if len(key) > maxName || !keyPattern.MatchString(key) {
+			broken = append(broken, fmt.Sprintf("data: %q is no key: letters, digits, -, _ and ., 253 at most.", key))
+		} else if strings.ContainsRune(data[key], 0) {
+			broken = append(broken, fmt.Sprintf("data.%s holds a NUL character, which an environment variable cannot.", key))
+		}
+	}
+	if size := len(record.Encode(data)); size > MaxSize {
+		broken = append(broken, fmt.Sprintf("data may take %d bytes, keys and values as JSON; these take %d.", MaxSize, size))
+	}
+	if len(broken) == 0 {
+		return nil
+	}
+	return fault.New(fault.Invalid, "%s", strings.Join(broken, " "))
+}
+
+const (
+	kind     = "workspace_secret"
+	kindUse  = "secret_use"
+	attrGone = "gone"
+)
+
+// body is how a secret is stored.
+type body struct {
+	Keys   []string `json:"keys"`
+	Sealed []byte   `json:"sealed"`
+}
+
+func decode(ref Ref, item *table.Item) (Secret, error) {
+	if err := record.Check(item, kind); err != nil {
+		return Secret{}, err
+	}
+	var b body
+	if err := record.Decode(item, &b); err != nil {
+		return Secret{}, err
+	}
+	created, updated, err := record.Times(item)
+	return Secret{
+		Ref: ref, Keys: b.Keys, Created: created, Updated: updated, sealed: b.Sealed, gone: item.Bool(attrGone), version: item.Int(record.Version),
+	}, err
+}

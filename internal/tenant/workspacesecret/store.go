@@ -1,0 +1,211 @@
+package workspacesecret
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/audit"
+)
+
+// Config is what a Store works with.
+type Config struct {
+	Table  table.Table
+	Sealer secret.Sealer
+	Now    clock.Clock
+	// Referred returns the keys of a secret that a deployment refers to, by what it is to be or by what it runs or may run again; none of a deployment that is not there,
+	// which is a fault.NotFound.
+	Referred func(ctx context.Context, workspace, deployment, name string) ([]string, error)
+}
+
+// Store reads and writes secrets.
+type Store struct {
+	table    table.Table
+	sealer   secret.Sealer
+	now      clock.Clock
+	referred func(ctx context.Context, workspace, deployment, name string) ([]string, error)
+}
+
+// NewStore returns a store.
+func NewStore(c Config) *Store {
+	return &Store{table: c.Table, sealer: c.Sealer, now: c.Now, referred: c.Referred}
+}
+
+// contention is how often a decision is made anew because another call changed the secret meanwhile; each failure means that another one succeeded.
+const contention = 100
+
+func busy(ref Ref) error {
+	return fault.New(fault.Unavailable, "Secret %q is changed too often to take another change.", ref.Name)
+}
+
+// Create creates a secret. A broken rule is a fault.Invalid, a name that is taken a fault.Conflict.
+func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string) (Secret, error) {
+	if err := check(ref.Name, data); err != nil {
+		return Secret{}, err
+	}
+	for range contention {
+		before, err := s.read(ctx, ref)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return Secret{}, err
+		}
+		there := err == nil
+		if there && !before.gone {
+			return Secret{}, fault.New(fault.Conflict, "A secret with the name %q already exists.", ref.Name)
+		}
+		condition, content := table.Absent(), Content{}
+		if there { // what is left of one that was deleted
+			condition = before.unchanged()
+			if content, err = s.open(ctx, before); err != nil {
+				return Secret{}, err
+			}
+		}
+		now := s.now()
+		next, encoded, err := s.seal(ctx, ref, content.replaced(data))
+		if err != nil {
+			return Secret{}, err
+		}
+		next.Created, next.Updated, next.version = now, now, before.version+1
+		err = s.table.Transact(ctx, table.Put{If: condition, Item: table.Item{
+			Key: ref.Key(), Body: encoded, Attrs: record.Attrs(kind, now, table.Attrs{attrGone: false, record.Version: next.version}),
+		}}, ref.audit(ctx, audit.CreateSecret, now))
+		if done, err := settled(err); done {
+			return next, err
+		}
+	}
+	return Secret{}, busy(ref)
+}
+
+// settled tells whether a transaction was decided, with its error; one that lost a race is to be decided anew.
+func settled(err error) (bool, error) {
+	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+		return false, nil
+	}
+	if err != nil {
+		return true, fmt.Errorf("write secret: %w", err)
+	}
+	return true, nil
+}
+
+func (r Ref) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {
+	return audit.New(ctx, action, r.Name, "").Write(r.Workspace, now)
+}
+
+// seal returns a secret with a content, and how it is stored.
+func (s *Store) seal(ctx context.Context, ref Ref, content Content) (Secret, []byte, error) {
+	sealed, err := s.sealer.Seal(ctx, ref.bound(), record.Encode(content))
+	if err != nil {
+		return Secret{}, nil, fmt.Errorf("seal secret: %w", err)
+	}
+	names := slices.AppendSeq(make([]string, 0, len(content.Data)), maps.Keys(content.Data))
+	slices.Sort(names)
+	return Secret{Ref: ref, Keys: names, sealed: sealed}, record.Encode(body{names, sealed}), nil
+}
+
+func (s *Store) open(ctx context.Context, of Secret) (Content, error) {
+	plain, err := s.sealer.Open(ctx, of.bound(), of.sealed)
+	if err != nil {
+		return Content{}, fmt.Errorf("open secret %s: %w", of.Name, err)
+	}
+	var content Content
+	if err := json.Unmarshal(plain, &content); err != nil {
+		return Content{}, errors.New("decode secret: it is not what was sealed") // the decoder's own words could hold a part of it
+	}
+	return content, nil
+}
+
+// Get returns a secret; an unknown one is a fault.NotFound.
+func (s *Store) Get(ctx context.Context, ref Ref) (Secret, error) {
+	found, err := s.read(ctx, ref)
+	if err == nil && found.gone {
+		err = notFound(ref)
+	}
+	if err != nil {
+		return Secret{}, err
+	}
+	return found, nil
+}
+
+// read returns also what is left of a secret that was deleted.
+func (s *Store) read(ctx context.Context, ref Ref) (Secret, error) {
+	if !isName(ref.Name) {
+		return Secret{}, notFound(ref)
+	}
+	item, err := s.table.Get(ctx, ref.Key())
+	if errors.Is(err, table.ErrNotFound) {
+		return Secret{}, notFound(ref)
+	}
+	if err != nil {
+		return Secret{}, fmt.Errorf("get secret: %w", err)
+	}
+	return decode(ref, item)
+}
+
+func notFound(ref Ref) error { return fault.New(fault.NotFound, "Secret %q not found.", ref.Name) }
+
+// Named returns those of some secrets that there are, by their names.
+func (s *Store) Named(ctx context.Context, workspace string, names ...string) (map[string]Secret, error) {
+	found, err := s.named(ctx, workspace, names)
+	maps.DeleteFunc(found, func(_ string, one Secret) bool { return one.gone })
+	return found, err
+}
+
+func (s *Store) named(ctx context.Context, workspace string, names []string) (map[string]Secret, error) {
+	names = slices.Compact(slices.Sorted(slices.Values(names)))
+	found := make(map[string]Secret, len(names))
+	for some := range slices.Chunk(names, table.MaxWrites) {
+		wanted := make([]table.Key, len(some))
+		for i, name := range some {
+			wanted[i] = keys.WorkspaceSecret(workspace, name)
+		}
+		items, err := s.table.GetBatch(ctx, wanted...)
+		if err != nil {
+			return nil, fmt.Errorf("get secrets: %w", err)
+		}
+		for i, item := range items {
+			if item == nil {
+				continue
+			}
+			if found[some[i]], err = decode(Ref{workspace, some[i]}, item); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return found, nil
+}
+
+// Contents opens secrets. One that was deleted has no Data, one that was never there is left out.
+func (s *Store) Contents(ctx context.Context, workspace string, names ...string) (map[string]Content, error) {
+	found, err := s.named(ctx, workspace, names)
+	if err != nil {
+		return nil, err
+	}
+	contents := make(map[string]Content, len(found))
+	for name, one := range found {
+		if contents[name], err = s.open(ctx, one); err != nil {
+			return nil, err
+		}
+	}
+	return contents, nil
+}
+
+// List returns a page of a workspace's secrets, by name.
+func (s *Store) List(ctx context.Context, workspace string, window record.Window) (record.Page[Secret], error) {
+	page, err := record.List(ctx, s.table, keys.WorkspaceSecrets(workspace), window, func(item *table.Item) (Secret, bool, error) {
+		one, err := decode(Ref{Workspace: workspace, Name: item.Key.SK}, item)
+		return one, !one.gone, err
+	}, Secret.Key)
+	if err != nil {
+		return record.Page[Secret]{}, fmt.Errorf("list secrets: %w", err)
+	}
+	return page, nil
+}

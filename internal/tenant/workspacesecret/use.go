@@ -1,0 +1,146 @@
+package workspacesecret
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Use returns the writes that note a deployment with the secret, for the transaction that makes a reference to it. When one of their conditions fails, the secret was
+// changed since it was read, which is to be read again.
+func (s Secret) Use(deployment string, now time.Time) []table.Write {
+	return []table.Write{
+		// Counting the version up is what makes a Patch or a Delete that looked for references before this one look again.
+		table.Update{Key: s.Key(), Add: map[string]int64{record.Version: 1}, If: s.unchanged()},
+		table.Put{Item: table.Item{
+			Key: keys.SecretUse(s.Workspace, s.Name, deployment), Attrs: record.Attrs(kindUse, now, nil),
+			Index: map[table.Index]table.Key{table.ByList: keys.SecretUseEntry(s.Workspace, deployment, s.Name)},
+		}},
+	}
+}
+
+// User is a deployment that refers to a secret.
+type User struct {
+	Deployment string
+	// Keys are those that it refers to.
+	Keys []string
+}
+
+// Users returns the deployments that refer to a secret, oldest first.
+func (s *Store) Users(ctx context.Context, ref Ref) ([]User, error) {
+	found, err := s.uses(ctx, ref)
+	return found.users, err
+}
+
+// EachNoted hands every deployment to take that has ever referred to a secret and is not erased, oldest first.
+func (s *Store) EachNoted(ctx context.Context, ref Ref, take func(deployment string) error) error {
+	return table.Each(ctx, s.table, func(item *table.Item) error { return take(keys.SecretUseDeployment(item.Key)) }, keys.SecretUses(ref.Workspace, ref.Name))
+}
+
+// uses are what is noted about a secret.
+type uses struct {
+	users []User
+	// ever says that a deployment which is there has referred to the secret.
+	ever bool
+	// stray are notes of deployments that are not there: their list is an index, which may lag behind when they are erased.
+	stray []table.Write
+}
+
+// asksAtOnce is how many deployments are asked side by side what they refer to.
+const asksAtOnce = 16
+
+func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
+	var noted []string
+	err := s.EachNoted(ctx, ref, func(deployment string) error {
+		noted = append(noted, deployment)
+		return nil
+	})
+	if err != nil {
+		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
+	}
+	referred, there := make([][]string, len(noted)), make([]bool, len(noted))
+	asks, ctx := errgroup.WithContext(ctx)
+	asks.SetLimit(asksAtOnce)
+	for i, deployment := range noted {
+		asks.Go(func() (err error) {
+			if referred[i], err = s.referred(ctx, ref.Workspace, deployment, ref.Name); fault.Is(err, fault.NotFound) {
+				return nil
+			}
+			there[i] = true
+			return err
+		})
+	}
+	if err := asks.Wait(); err != nil {
+		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
+	}
+	found := uses{users: []User{}}
+	for i, deployment := range noted {
+		switch {
+		case !there[i]:
+			found.stray = append(found.stray, table.Delete{Key: keys.SecretUse(ref.Workspace, ref.Name, deployment)})
+		case len(referred[i]) > 0:
+			found.users = append(found.users, User{deployment, referred[i]})
+		}
+		found.ever = found.ever || there[i]
+	}
+	return found, nil
+}
+
+// shownUsers is how many deployments a message names.
+const shownUsers = 10
+
+// names is a list of deployments for a message.
+func names(users []User) string {
+	var ids []string
+	for _, user := range users[:min(len(users), shownUsers)] {
+		ids = append(ids, user.Deployment)
+	}
+	list := strings.Join(ids, ", ")
+	if more := len(users) - len(ids); more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	return list
+}
+
+// Release takes the notes of a deployment away that is being erased, and what is left of deleted secrets with the last note of each.
+func (s *Store) Release(ctx context.Context, workspace, deployment string) error {
+	return table.Each(ctx, s.table, func(item *table.Item) error {
+		return s.release(ctx, Ref{workspace, keys.SecretUseName(item.Key)}, item.Key)
+	}, keys.SecretUsesOf(workspace, deployment))
+}
+
+func (s *Store) release(ctx context.Context, ref Ref, note table.Key) error {
+	for range contention {
+		of, err := s.read(ctx, ref)
+		if fault.Is(err, fault.NotFound) {
+			return s.table.Transact(ctx, table.Delete{Key: note})
+		}
+		if err != nil {
+			return err
+		}
+		query := keys.SecretUses(ref.Workspace, ref.Name)
+		query.Limit = 2
+		page, err := s.table.Query(ctx, query)
+		if err != nil {
+			return fmt.Errorf("query uses of secret: %w", err)
+		}
+		var write table.Write = table.Update{Key: ref.Key(), Add: map[string]int64{record.Version: 1}, If: of.unchanged()}
+		others := slices.ContainsFunc(page.Items, func(item *table.Item) bool { return item.Key != note })
+		if of.gone && !others {
+			write = table.Delete{Key: ref.Key(), If: of.unchanged()}
+		}
+		if done, err := settled(s.table.Transact(ctx, table.Delete{Key: note}, write)); done {
+			return err
+		}
+	}
+	return busy(ref)
+}

@@ -1,0 +1,368 @@
+package archtest_test
+
+import (
+	"encoding/json"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
+	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
+	"github.com/slipway-run/slipway/internal/seam/registry/ecr"
+	"github.com/slipway-run/slipway/internal/seam/revisionlog/cloudwatch"
+	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+	"github.com/slipway-run/slipway/internal/test/template"
+)
+
+// grants are what each function may do, machine by machine for Step Functions.
+var grants = map[string][]string{
+	"Authorizer": {
+		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:ConditionCheckItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "kms:Decrypt",
+	},
+	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution restart", "states:StartExecution teardown", "states:StartExecution webhook", "states:StopExecution teardown"}, ecr.PushActions, s3.GrantActions),
+	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
+	"Authservice": slices.Concat(dynamo.Actions, useKey),
+	// What the operator keeps of the GitHub App: its key for one function, the secret of its webhook for another.
+	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),
+	"Githubhook":   slices.Concat(dynamo.Actions, useKey, readSecret, []string{"states:StartExecution rollout", "states:StartExecution webhook"}),
+	"Workspaces":   slices.Concat(dynamo.Actions, useKey),
+	"Threads":      slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService", "states:StartExecution webhook"}),
+	"Runs":         slices.Concat(dynamo.Actions, useKey, endRuns),
+	"Runstream":    slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, endRuns),
+	"Assistants":   slices.Concat(dynamo.Actions, useKey, []string{"ecs:DescribeExpressGatewayService"}),
+	"Webhook":      slices.Concat(dynamo.Actions, useKey),
+	"Runner":       slices.Concat(dynamo.Actions, useKey, endRuns, []string{"ecs:DescribeExpressGatewayService"}),
+	"Rollout": slices.Concat(dynamo.Actions, useKey, readSecret, ecs.Actions, codebuild.Actions, ecr.RemoveActions, s3.RemoveActions, scalingAlarms, []string{
+		"states:StartExecution rollout", "states:StartExecution webhook", "states:StopExecution rollout", "iam:CreateServiceLinkedRole",
+	}),
+	"Reconcile": slices.Concat(dynamo.Actions, useKey, removal, s3.RemoveActions, looking, []string{
+		"states:StartExecution rollout", "states:StartExecution teardown", "states:StartExecution run", "states:StopExecution rollout",
+		"states:DescribeExecution rollout", "states:DescribeExecution teardown", "states:DescribeExecution run",
+		"states:StartExecution webhook", "states:DescribeExecution webhook", "states:StopExecution run",
+	}),
+}
+
+var (
+	useKey = []string{"kms:GenerateDataKey", "kms:Decrypt"}
+	// endRuns is for those who start runs and end them, which may be told to a webhook.
+	endRuns    = []string{"states:StartExecution run", "states:StopExecution run", "states:StartExecution webhook"}
+	readSecret = []string{"secretsmanager:GetSecretValue"}
+	// scalingAlarms are what Application Auto Scaling does in its caller's name.
+	scalingAlarms = []string{"cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"}
+	// looking is the part of ecs.Actions that only Await needs.
+	looking = []string{"ecs:DescribeTasks", "ecs:ListServiceDeployments", "ecs:ListTasks", "elasticloadbalancing:DescribeTargetHealth"}
+	// removal is the part of ecs.Actions and codebuild.Actions that looks and takes away, but for what only Await looks at.
+	removal = []string{
+		"application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms", "codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage",
+		"ecr:DeleteRepository", "ecr:DescribeImages",
+		"ecs:DeleteExpressGatewayService", "ecs:DeleteService", "ecs:DeleteTaskDefinitions", "ecs:DeregisterTaskDefinition",
+		"ecs:DescribeExpressGatewayService", "ecs:DescribeServices", "ecs:ListTaskDefinitions", "elasticloadbalancing:AddTags",
+		"elasticloadbalancing:DeleteRule", "elasticloadbalancing:DeleteTargetGroup", "elasticloadbalancing:DescribeRules",
+		"elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups", "secretsmanager:DeleteSecret",
+	}
+)
+
+// unscoped are the actions for which IAM knows no resource, so that "*" is all that can be said.
+var unscoped = []string{
+	"ecr:GetAuthorizationToken", "ecs:DeregisterTaskDefinition", "ecs:DescribeTaskDefinition", "ecs:ListTaskDefinitions", "ecs:ListTasks",
+	"elasticloadbalancing:DescribeRules", "elasticloadbalancing:DescribeTags", "elasticloadbalancing:DescribeTargetGroups",
+	"elasticloadbalancing:DescribeTargetHealth", "logs:CreateLogDelivery", "logs:DeleteLogDelivery", "logs:DescribeLogGroups",
+	"logs:DescribeResourcePolicies", "logs:GetLogDelivery", "logs:ListLogDeliveries", "logs:PutResourcePolicy", "logs:UpdateLogDelivery",
+}
+
+func TestFunctionsMayDoWhatTheyDoAndNoMore(t *testing.T) {
+	t.Parallel()
+	s := stack(t, variants["with agents"])
+	for _, f := range s.Functions {
+		may := map[string]bool{}
+		for _, statement := range f.Statements {
+			for _, action := range statement.Actions {
+				if !strings.HasPrefix(action, "states:") {
+					may[action] = true
+					continue
+				}
+				for _, resource := range statement.Resources {
+					_, machine, _ := strings.Cut(resource, ":"+stackName+"-")
+					may[action+" "+strings.TrimSuffix(machine, ":*")] = true
+				}
+			}
+		}
+		want := map[string]bool{}
+		for _, action := range grants[f.Name] {
+			want[action] = true
+		}
+		if diff := cmp.Diff(want, may); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", f.Name, diff)
+		}
+	}
+}
+
+func TestTheBuildMayDoWhatItsScriptDoes(t *testing.T) {
+	t.Parallel()
+	var may []string
+	for _, statement := range stack(t, nil).Roles["BuildRole"].Statements {
+		may = append(may, statement.Actions...)
+	}
+	want := append(slices.Clone(codebuild.ProjectActions), "logs:CreateLogStream", "logs:PutLogEvents")
+	if diff := cmp.Diff(want, may, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestWhoPushesMayDoWhatItTakes compares the role that tokens come from with what its sessions are narrowed to.
+func TestWhoPushesMayDoWhatItTakes(t *testing.T) {
+	t.Parallel()
+	var may []string
+	for _, statement := range stack(t, nil).Roles["PushRole"].Statements {
+		may = append(may, statement.Actions...)
+	}
+	want := append(slices.Clone(ecr.HolderActions), "ecr:GetAuthorizationToken")
+	if diff := cmp.Diff(want, may, cmpopts.SortSlices(strings.Compare)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// TestNoPolicyIsWide looks at every statement of the template, wherever it stands.
+func TestNoPolicyIsWide(t *testing.T) {
+	t.Parallel()
+	eachStack(t, func(t *testing.T, s *template.Stack) {
+		for _, resource := range s.Resources {
+			eachMap(resource.Properties, func(m map[string]any) {
+				if m["Effect"] == nil {
+					return
+				}
+				statement := statementOf(t, m)
+				if m["Principal"] != nil {
+					checkPrincipal(t, resource.Name, m)
+					return
+				}
+				checkStatement(t, resource.Name, statement)
+			})
+		}
+		for _, f := range s.Functions {
+			if len(f.Managed) > 0 {
+				t.Errorf("%s has %v: what a function may do is written in the template", f.Name, f.Managed)
+			}
+		}
+		if role := s.Roles["AgentTaskRole"]; len(role.Statements)+len(role.Managed) > 0 {
+			t.Error("agents may do something in the account")
+		}
+	})
+}
+
+type statement struct {
+	Effect           string
+	Action, Resource texts
+	Condition        map[string]map[string]any
+}
+
+type texts []string
+
+func (l *texts) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*l = texts{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(l))
+}
+
+func statementOf(t *testing.T, m map[string]any) statement {
+	t.Helper()
+	text, err := json.Marshal(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var s statement
+	if err := json.Unmarshal(text, &s); err != nil {
+		t.Fatalf("%s: %v", text, err)
+	}
+	return s
+}
+
+func checkStatement(t *testing.T, name string, s statement) {
+	t.Helper()
+	if s.Effect != "Allow" || len(s.Action) == 0 || len(s.Resource) == 0 {
+		t.Errorf("%s: %+v says nothing", name, s)
+	}
+	for _, action := range s.Action {
+		if strings.Contains(action, "*") || strings.HasSuffix(action, ":Scan") || strings.HasPrefix(action, "dynamodb:PartiQL") {
+			t.Errorf("%s may %s", name, action)
+		}
+		if action == "iam:PassRole" && s.Condition["StringEquals"]["iam:PassedToService"] == nil {
+			t.Errorf("%s may pass a role to any service", name)
+		}
+	}
+	for _, resource := range s.Resource {
+		switch {
+		case resource == "*":
+			wide := slices.DeleteFunc(slices.Clone(s.Action), func(action string) bool { return slices.Contains(unscoped, action) })
+			if len(wide) > 0 || len(s.Condition) == 0 {
+				t.Errorf("%s may %v with everything", name, wide)
+			}
+		case strings.HasSuffix(resource, ":scalable-target/*"):
+			// A target's id says nothing of the service that it scales.
+			if s.Condition["StringEquals"]["application-autoscaling:service-namespace"] != "ecs" {
+				t.Errorf("%s may scale everything", name)
+			}
+		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName) && !ownARN.MatchString(resource):
+			t.Errorf("%s may %v with %s, which is not of this stack alone", name, s.Action, resource)
+		}
+	}
+}
+
+// ownARN begins with that of a resource of the template, whose name is CloudFormation's choice.
+var ownARN = regexp.MustCompile(`^[A-Za-z]+\.Arn/`)
+
+// checkPrincipal is about who is let in by a resource or a role: a service, the account, or everybody under a condition.
+func checkPrincipal(t *testing.T, name string, m map[string]any) {
+	t.Helper()
+	principal, _ := m["Principal"].(map[string]any)
+	s := statementOf(t, m)
+	if principal == nil || (principal["AWS"] == "*" && s.Condition["StringEquals"]["kms:CallerAccount"] != "000000000000") {
+		t.Errorf("%s lets everybody in: %v", name, m)
+	}
+	for _, service := range []string{"ecs-tasks.amazonaws.com", "ecs.amazonaws.com", "codebuild.amazonaws.com", "events.amazonaws.com"} {
+		if principal["Service"] == service && s.Condition["StringEquals"]["aws:SourceAccount"] == nil {
+			t.Errorf("%s lets %s in for other accounts", name, service)
+		}
+	}
+}
+
+var substitution = regexp.MustCompile(`\$\{([A-Za-z]+)\}`)
+
+func TestMachinesCanDoWhatTheyAreToldTo(t *testing.T) {
+	t.Parallel()
+	s := stack(t, nil)
+	entries, err := statemachines.Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(entries) != len(s.Machines) {
+		t.Errorf("there are %d definitions and %d machines", len(entries), len(s.Machines))
+	}
+	for _, m := range s.Machines {
+		file := path.Base(m.Definition)
+		name := strings.TrimSuffix(file, ".asl.json")
+		text, err := statemachines.Files.ReadFile(file)
+		if err != nil || m.Definition != "infra/statemachines/"+file {
+			t.Errorf("%s: got definition %s (%v)", m.Name, m.Definition, err)
+			continue
+		}
+		prefix := s.Functions["Runs"].Environment["SLIPWAY_STATE_MACHINES"]
+		if want := "arn:aws:states:us-east-1:000000000000:stateMachine:" + m.MachineName; prefix+name != want {
+			t.Errorf("functions start %s, the machine is %s", prefix+name, want)
+		}
+		if m.Kind != "STANDARD" || m.LogLevel != "ERROR" || m.LogsData || !m.Tracing {
+			t.Errorf("%s: got %+v", m.Name, m)
+		}
+		used := map[string]bool{}
+		for _, match := range substitution.FindAllSubmatch(text, -1) {
+			used[string(match[1])] = true
+			if m.Substitutions[string(match[1])] == "" {
+				t.Errorf("%s: nothing stands for %s", m.Name, match[0])
+			}
+		}
+		var want []template.Statement
+		for supplied, arn := range m.Substitutions {
+			if !used[supplied] {
+				t.Errorf("%s: %s is not in the definition", m.Name, supplied)
+			}
+			want = append(want, template.Statement{Effect: "Allow", Actions: []string{"lambda:InvokeFunction"}, Resources: []string{arn}})
+		}
+		for _, state := range tasks(t, text) {
+			if state.Resource != "arn:aws:states:::lambda:invoke" || !substitution.MatchString(state.Parameters.FunctionName) {
+				t.Errorf("%s calls %s of %s, which its role does not allow", m.Name, state.Resource, state.Parameters.FunctionName)
+			}
+		}
+		calls := slices.DeleteFunc(slices.Clone(m.Statements), func(s template.Statement) bool { return strings.HasPrefix(s.Actions[0], "logs:") })
+		if diff := cmp.Diff(want, calls); diff != "" {
+			t.Errorf("%s may call (-want +got):\n%s", m.Name, diff)
+		}
+	}
+}
+
+// task is a Task state.
+type task struct {
+	Type, Resource string
+	Parameters     struct {
+		FunctionName string
+		Payload      map[string]string
+	}
+}
+
+// tasks are the Task states of a definition, by name.
+func tasks(t *testing.T, text []byte) map[string]task {
+	t.Helper()
+	var definition struct{ States map[string]json.RawMessage }
+	if err := json.Unmarshal(text, &definition); err != nil {
+		t.Fatal(err)
+	}
+	found := map[string]task{}
+	for name, state := range definition.States {
+		var kind struct{ Type string }
+		if err := json.Unmarshal(state, &kind); err != nil {
+			t.Fatal(err)
+		}
+		if kind.Type != "Task" {
+			continue
+		}
+		var read task
+		if err := json.Unmarshal(state, &read); err != nil {
+			t.Fatal(err)
+		}
+		found[name] = read
+	}
+	return found
+}
+
+func TestTheTableIsThatOfTheAdapter(t *testing.T) {
+	t.Parallel()
+	s := stack(t, nil)
+	schema := dynamo.Schema("Table")
+	want := template.Table{
+		Name: "Table", BillingMode: string(schema.BillingMode), Attributes: map[string]string{}, TTL: dynamo.TTLAttribute,
+		Stream: "NEW_AND_OLD_IMAGES", PointInTime: true, DeletionProtection: true, Encrypted: true, DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain",
+	}
+	for _, attribute := range schema.AttributeDefinitions {
+		want.Attributes[*attribute.AttributeName] = string(attribute.AttributeType)
+	}
+	for _, element := range schema.KeySchema {
+		want.Key = append(want.Key, template.KeyElement{Name: *element.AttributeName, Kind: string(element.KeyType)})
+	}
+	for _, index := range schema.GlobalSecondaryIndexes {
+		i := template.Index{Name: *index.IndexName, Projection: string(index.Projection.ProjectionType)}
+		for _, element := range index.KeySchema {
+			i.Key = append(i.Key, template.KeyElement{Name: *element.AttributeName, Kind: string(element.KeyType)})
+		}
+		want.Indexes = append(want.Indexes, i)
+	}
+	if diff := cmp.Diff(map[string]template.Table{"Table": want}, s.Tables); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	key := s.Resources["Key"]
+	if key.DeletionPolicy != "Retain" || key.UpdateReplacePolicy != "Retain" || key.Properties["EnableKeyRotation"] != true {
+		t.Errorf("without its key the table is lost; got %+v", key)
+	}
+}
+
+func TestReconcileIsCalledEachMinute(t *testing.T) {
+	t.Parallel()
+	s := stack(t, nil)
+	if len(s.Schedules) != 1 || s.Schedules[0].Function != "Reconcile" || s.Schedules[0].Expression != "rate(1 minute)" {
+		t.Errorf("got %+v", s.Schedules)
+	}
+	if s.Functions["Reconcile"].Timeout >= s.Schedules[0].Every {
+		t.Error("a call may still work when the next one begins")
+	}
+	if letters, _ := s.Resources["Reconcile"].Properties["DeadLetterQueue"].(map[string]any); letters["TargetArn"] == nil {
+		t.Error("calls that fail are lost")
+	}
+}

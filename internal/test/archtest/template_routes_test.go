@@ -1,0 +1,322 @@
+package archtest_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/test/template"
+)
+
+// operation is an operation of an OpenAPI document, as far as the template cares.
+type operation struct {
+	OperationID string `yaml:"operationId"`
+	Tags        []string
+	// Security is nil unless the operation says something of its own.
+	Security  *[]any
+	Responses map[string]struct {
+		Ref     string `yaml:"$ref"`
+		Headers map[string]any
+	}
+}
+
+// isOpen tells whether everybody may call it.
+func (o operation) isOpen() bool { return o.Security != nil && len(*o.Security) == 0 }
+
+// place is a path of the API, with what it should be.
+type place struct {
+	function, authorizer string
+	streaming            bool
+	// operations are the document's, by method.
+	operations map[string]string
+}
+
+// interfaces are the documents, where each of them is served, and by whom.
+var interfaces = []struct {
+	document   []byte
+	bases      []string
+	authorizer string
+	function   func(o operation, streaming bool) string
+}{
+	{openapi.ControlPlane, []string{"", "/api-host"}, "Credentials", func(o operation, streaming bool) string {
+		if streaming {
+			return "Runstream"
+		}
+		if slices.Contains(o.Tags, "AuthService") {
+			return "Authservice"
+		}
+		if slices.Contains(o.Tags, "Listeners") {
+			return "Listeners"
+		}
+		if slices.Contains(o.Tags, "Integrations") {
+			return "Integrations"
+		}
+		if slices.Contains(o.Tags, "PushHooks") {
+			return "Githubhook"
+		}
+		if slices.Contains(o.Tags, "Workspaces") {
+			return "Workspaces"
+		}
+		return "Deployments"
+	}},
+	{openapi.AgentServer, []string{"/d/{deployment_id}"}, "Key", func(o operation, streaming bool) string {
+		switch {
+		case streaming:
+			return "Runstream"
+		case slices.Contains(o.Tags, "Assistants"), slices.Contains(o.Tags, "Store"), slices.Contains(o.Tags, "Crons"):
+			return "Assistants"
+		case slices.Contains(o.Tags, "Runs"):
+			return "Runs"
+		default:
+			return "Threads"
+		}
+	}},
+}
+
+// placeOf returns the place of a request.
+func placeOf(all map[string]place, method, path string) place {
+	if alone, there := all[method+" "+path]; there {
+		return alone
+	}
+	return all[path]
+}
+
+// places are all paths that the documents name, and the documents themselves. An operation that is open to everybody, on a path where others are not,
+// has a place by its method and path.
+func places(t *testing.T) map[string]place {
+	t.Helper()
+	all := map[string]place{}
+	for _, i := range interfaces {
+		var document struct {
+			Paths      map[string]map[string]yaml.Node
+			Components struct {
+				Responses map[string]struct{ Headers map[string]any }
+			}
+		}
+		if err := yaml.Unmarshal(i.document, &document); err != nil {
+			t.Fatal(err)
+		}
+		for _, base := range i.bases {
+			for _, document := range []string{"/openapi.json", "/docs"} {
+				all[base+document] = place{function: i.function(operation{}, false), operations: map[string]string{http.MethodGet: ""}}
+			}
+			for path, members := range document.Paths {
+				operations, open := map[string]operation{}, 0
+				for method, node := range members {
+					if method == "parameters" {
+						continue
+					}
+					var o operation
+					if err := node.Decode(&o); err != nil {
+						t.Fatal(err)
+					}
+					if operations[method] = o; o.isOpen() {
+						open++
+					}
+				}
+				for method, o := range operations {
+					good := o.Responses["200"]
+					headers := good.Headers
+					if name, ok := strings.CutPrefix(good.Ref, "#/components/responses/"); ok {
+						headers = document.Components.Responses[name].Headers
+					}
+					// What streams or waits says where its answer can be taken up again.
+					_, streaming := headers["Location"]
+					wanted := place{function: i.function(o, streaming), authorizer: i.authorizer, streaming: streaming, operations: map[string]string{}}
+					at := base + path
+					if slices.Contains(o.Tags, "Store") {
+						wanted.authorizer = "Credentials" // agents have no key
+					}
+					if o.isOpen() {
+						wanted.authorizer = ""
+						if open < len(operations) {
+							at = strings.ToUpper(method) + " " + at
+						}
+					}
+					if before, there := all[at]; there {
+						if before.function != wanted.function || before.authorizer != wanted.authorizer {
+							t.Errorf("%s: its methods are not of one kind, which a route for all of them needs", at)
+						}
+						wanted.operations = before.operations
+					}
+					wanted.operations[strings.ToUpper(method)] = o.OperationID
+					all[at] = wanted
+				}
+			}
+		}
+	}
+	return all
+}
+
+func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
+	t.Parallel()
+	eachStack(t, func(t *testing.T, s *template.Stack) {
+		wanted := places(t)
+		for _, route := range s.Routes {
+			// A route is for all methods, so that those that there are not are answered 405.
+			at := route.Path
+			if route.Method != "ANY" {
+				at = route.Method + " " + route.Path
+			}
+			want, there := wanted[at]
+			if !there {
+				t.Errorf("%s %s is in no document, or twice in the template", route.Method, route.Path)
+				continue
+			}
+			delete(wanted, at)
+			if route.Function != want.function || route.Authorizer != want.authorizer || route.Streaming != want.streaming {
+				t.Errorf("got %+v, want function %s, authorizer %q, streaming %t", route, want.function, want.authorizer, want.streaming)
+			}
+			timeout := 29 * time.Second
+			if want.streaming {
+				timeout = 15 * time.Minute
+			}
+			if route.Timeout != timeout || s.Functions[route.Function].Timeout < timeout {
+				t.Errorf("%s: API Gateway waits for %s, want %s; the function has %s", route.Path, route.Timeout, timeout, s.Functions[route.Function].Timeout)
+			}
+		}
+		for path := range wanted {
+			t.Errorf("%s has no route", path)
+		}
+	})
+}
+
+// TestRoutesDoNotExcludeEachOther checks what API Gateway refuses: two variables in the same place.
+func TestRoutesDoNotExcludeEachOther(t *testing.T) {
+	t.Parallel()
+	variables := map[string]string{}
+	for _, route := range stack(t, nil).Routes {
+		for i, part := range strings.Split(route.Path, "/") {
+			parent := strings.Join(strings.Split(route.Path, "/")[:i], "/")
+			if !strings.HasPrefix(part, "{") {
+				continue
+			}
+			if before := variables[parent]; (before != "" && before != part) || strings.Contains(part, "+") {
+				t.Errorf("%s: %s and %s are in the same place", route.Path, part, before)
+			}
+			variables[parent] = part
+		}
+	}
+}
+
+func TestAuthorizers(t *testing.T) {
+	t.Parallel()
+	eachStack(t, func(t *testing.T, s *template.Stack) {
+		const function = "arn:aws:lambda:us-east-1:000000000000:function:Authorizer"
+		key, credentials := s.API.Authorizers["Key"], s.API.Authorizers["Credentials"]
+		if s.API.DefaultAuthorizer != "Credentials" || len(s.API.Authorizers) != 2 || key.Function != function || credentials.Function != function {
+			t.Errorf("got %+v", s.API)
+		}
+		if !slices.Equal(key.Headers, []string{auth.HeaderKey}) || len(key.QueryStrings)+len(key.Context) > 0 || key.TTL != time.Minute {
+			t.Errorf("answers for the agent server are kept by the key alone, for a minute; got %+v", key)
+		}
+		if len(credentials.Headers)+len(credentials.QueryStrings)+len(credentials.Context) > 0 || credentials.TTL != 0 {
+			t.Errorf("the control plane takes a key or a token, so neither can be asked for, nor an answer be kept; got %+v", credentials)
+		}
+	})
+}
+
+// stranger is a key of one workspace.
+type stranger struct{}
+
+func (stranger) Key(*http.Request) (apikey.Principal, error) {
+	return apikey.Principal{Workspace: "a"}, nil
+}
+
+// gatewayStatus are the types of gateway responses and their status; 0 keeps what API Gateway found.
+var gatewayStatus = map[string]int{
+	"DEFAULT_4XX": 0, "DEFAULT_5XX": 500, "BAD_REQUEST_BODY": 400, "BAD_REQUEST_PARAMETERS": 400, "UNAUTHORIZED": 401, "ACCESS_DENIED": 403,
+	"WAF_FILTERED": 403, "MISSING_AUTHENTICATION_TOKEN": 404, "INVALID_SIGNATURE": 404, "EXPIRED_TOKEN": 404, "RESOURCE_NOT_FOUND": 404,
+	"REQUEST_TOO_LARGE": 413, "UNSUPPORTED_MEDIA_TYPE": 415, "THROTTLED": 429, "QUOTA_EXCEEDED": 429, "AUTHORIZER_FAILURE": 500,
+	"AUTHORIZER_CONFIGURATION_ERROR": 500, "API_CONFIGURATION_ERROR": 500, "INTEGRATION_FAILURE": 503, "INTEGRATION_TIMEOUT": 504,
+}
+
+var contextVariable = regexp.MustCompile(`\$context\.[A-Za-z.]+`)
+
+func TestGatewayAnswersAsTheMuxDoes(t *testing.T) {
+	t.Parallel()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set(auth.HeaderTenant, "b")
+	_, forbidden := auth.Tenant(stranger{}, r)
+	details := map[string]string{
+		"ACCESS_DENIED": forbidden.Error(), "MISSING_AUTHENTICATION_TOKEN": "Not Found", "DEFAULT_5XX": "Internal server error (request VALUE).",
+	}
+	retry := map[string]bool{"THROTTLED": true, "QUOTA_EXCEEDED": true, "INTEGRATION_FAILURE": true}
+
+	responses := stack(t, nil).API.Responses
+	if len(responses) != len(gatewayStatus) {
+		t.Errorf("there are %d gateway responses, want %d", len(responses), len(gatewayStatus))
+	}
+	for kind, response := range responses {
+		if want, known := gatewayStatus[kind]; !known || response.Status != want {
+			t.Errorf("%s has status %d, want %d", kind, response.Status, want)
+		}
+		// A messageString has quotes around it already.
+		text := strings.ReplaceAll(response.Templates["application/json"], "$context.error.messageString", `"VALUE"`)
+		text = contextVariable.ReplaceAllString(text, "VALUE")
+		var body map[string]string
+		if err := json.Unmarshal([]byte(text), &body); err != nil || len(body) != 1 || body["detail"] == "" || len(response.Templates) != 1 {
+			t.Errorf("%s is answered %s, which is no error of ours (%v)", kind, text, err)
+		}
+		if want := details[kind]; want != "" && body["detail"] != want {
+			t.Errorf("%s is answered %q, want %q", kind, body["detail"], want)
+		}
+		if response.Headers["X-Request-Id"] != "context.requestId" {
+			t.Errorf("%s says no request id", kind)
+		}
+		if (response.Headers["WWW-Authenticate"] == "'Bearer'") != (kind == "UNAUTHORIZED") || (response.Headers["Retry-After"] != "") != retry[kind] {
+			t.Errorf("%s has headers %v", kind, response.Headers)
+		}
+		if seconds := strings.Trim(response.Headers["Retry-After"], "'"); seconds != "" {
+			if _, err := strconv.Atoi(seconds); err != nil {
+				t.Errorf("%s: %v", kind, err)
+			}
+		}
+	}
+}
+
+func TestBodiesPassUnharmed(t *testing.T) {
+	t.Parallel()
+	types := stack(t, nil).API.BinaryMediaTypes
+	if !slices.Contains(types, "application/octet-stream") {
+		t.Error("bytes would be taken for text")
+	}
+	for _, mediaType := range types {
+		if strings.Contains(mediaType, "*") || strings.Contains(mediaType, "json") || strings.HasPrefix(mediaType, "text/") {
+			t.Errorf("%s: JSON and event streams are text", mediaType)
+		}
+	}
+}
+
+// TestTheAccessLogHoldsNoSecrets checks what is written about each request: JSON, and nothing that a client chose freely.
+func TestTheAccessLogHoldsNoSecrets(t *testing.T) {
+	t.Parallel()
+	format := ""
+	eachMap(stack(t, nil).Resources["Api"].Properties["AccessLogSetting"], func(m map[string]any) { format, _ = m["Format"].(string) })
+	var line map[string]any
+	if err := json.Unmarshal([]byte(contextVariable.ReplaceAllString(format, "1")), &line); err != nil {
+		t.Errorf("%s: %v", format, err)
+	}
+	allowed := []string{
+		"requestTime", "requestId", "identity.sourceIp", "httpMethod", "resourcePath", "status", "responseLength", "responseLatency", "integrationLatency",
+		"authorizer.workspace", "error.responseType",
+	}
+	for _, name := range contextVariable.FindAllString(format, -1) {
+		if !slices.Contains(allowed, strings.TrimPrefix(name, "$context.")) {
+			t.Errorf("the access log has %s", name)
+		}
+	}
+}

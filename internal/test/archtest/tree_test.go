@@ -1,0 +1,110 @@
+package archtest_test
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const (
+	maxLines     = 500
+	maxMainLines = 60
+)
+
+// topLevel is all that may lie at the top, beside names with a dot.
+var topLevel = []string{
+	"functions", "internal", "infra", "events", "template.yaml", "samconfig.toml", "go.mod", "go.sum", "Makefile", "README.md", "LICENSE",
+}
+
+// vague are names that say nothing about what is inside.
+var vague = []string{"util", "utils", "common", "helper", "helpers", "manager", "managers", "models"}
+
+func TestTopLevel(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if first, _, _ := strings.Cut(f.name, "/"); !strings.HasPrefix(first, ".") && !slices.Contains(topLevel, first) {
+			t.Errorf("%s: the top level is fixed", f.name)
+		}
+	}
+}
+
+func TestNames(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		for part := range strings.SplitSeq(strings.TrimSuffix(f.name, path.Ext(f.name)), "/") {
+			if slices.Contains(vague, strings.TrimSuffix(part, "_test")) && !isExample(f.name) {
+				t.Errorf("%s: name it by what is inside", f.name)
+			}
+		}
+	}
+}
+
+// isExample tells whether the file is of an example, which is a repository of its own with its own words.
+func isExample(name string) bool { return strings.HasPrefix(name, "infra/examples/") }
+
+func TestLength(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		lines := strings.Count(f.text, "\n")
+		switch {
+		case f.syntax == nil || f.isGenerated():
+		case lines > maxLines:
+			t.Errorf("%s has %d lines: is there a second file in it?", f.name, lines)
+		case strings.HasPrefix(f.name, "functions/") && path.Base(f.name) == "main.go" && lines > maxMainLines:
+			t.Errorf("%s has %d lines: a main puts parts together and no more", f.name, lines)
+		}
+	}
+}
+
+const brand = "the public service's brand"
+
+// namesPackages are where the framework's packages are used, which are called what they are called: programs that drive a server through the client packages, the
+// runtimes, agents, what builds and tests those or compares them with the framework's own servers, and the list of complaints, which names the trackers that they stand in.
+var namesPackages = regexp.MustCompile(`^(internal/test/e2e/testdata/(sdk|devserver|cli)/|infra/runtimes/(python|node)/|infra/examples/(python|node)-|internal/seam/build/(local/runtime|docker/images)_test\.go$|internal/test/e2e/(agents|devserver)_test\.go$|internal/api/agentserver/COMPLAINTS\.md$)`)
+
+// forbidden are texts, in lower case, that no file may contain. They are written in two parts here, so that this file does not.
+var forbidden = map[string][]string{
+	"a path of one machine":          {"/wo" + "rk/", "/ro" + "ot/", "/fa" + "rm/"},
+	"the host of a package registry": {"proxy.gol" + "ang.org", "sum.gol" + "ang.org", "registry.npm" + "js.org", "files.python" + "hosted.org", "repo.ma" + "ven", "repo1.ma" + "ven"},
+	brand:                            {"lang" + "graph", "lang" + "chain", "lang" + "smith"},
+}
+
+// within is what may stand before a path of one machine, which is a part of another path then.
+var within = regexp.MustCompile(`[\w.$}]$`)
+
+func TestForbiddenTexts(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.name == "go.mod" || f.name == "go.sum" {
+			continue // modules that tests use are called what they are called
+		}
+		text := strings.ToLower(f.text)
+		for what, words := range forbidden {
+			if what == brand && namesPackages.MatchString(f.name) {
+				continue
+			}
+			for _, word := range words {
+				if at := find(text, word); at >= 0 {
+					t.Errorf("%s:%d contains %s: %q", f.name, 1+strings.Count(text[:at], "\n"), what, word)
+				}
+			}
+		}
+	}
+}
+
+// find returns where a word first stands in a text, -1 if nowhere. A path counts only where it begins.
+func find(text, word string) int {
+	for from := 0; ; {
+		at := strings.Index(text[from:], word)
+		if at < 0 {
+			return -1
+		}
+		at += from
+		if word[0] != '/' || at == 0 || !within.MatchString(text[at-1:at]) {
+			return at
+		}
+		from = at + 1
+	}
+}

@@ -1,0 +1,118 @@
+//go:build browser
+
+package e2e_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
+)
+
+// visited is what testdata/browser/consent.cjs saw.
+type visited struct {
+	Asks, Address, Title, Text, HTML, Border string
+
+	Status     int
+	Ran        bool
+	Complaints []string
+	Waited     struct {
+		Status, Token, Error string
+		ErrorDescription     string `json:"error_description"`
+	}
+}
+
+// decide lets a user decide in a browser. testdata/browser/setup.sh installs what it needs.
+func (s *server) decide(t *testing.T, user, decision string) visited {
+	t.Helper()
+	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	picture := os.Getenv("SLIPWAY_E2E_PICTURES") // a directory for pictures of the pages
+	if picture != "" {
+		picture = filepath.Join(picture, decision+".png")
+	}
+	cmd := exec.CommandContext(ctx, "node", "consent.cjs", s.BaseURL, s.APIKey, user, decision, picture)
+	cmd.Dir = filepath.Join("testdata", "browser")
+	cmd.Env = append(os.Environ(), "NODE_PATH="+installed)
+	var complaints strings.Builder
+	cmd.Stderr = &complaints
+	output, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v\n%s%s", err, output, complaints.String())
+	}
+	var saw visited
+	if err := json.Unmarshal(output, &saw); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return saw
+}
+
+// TestBrowserConsent has users decide in a real browser, with a real authorization server behind the buttons. It has a private address, which only the
+// one-machine server calls.
+func TestBrowserConsent(t *testing.T) {
+	s := newServer(t, "--private-addresses")
+	oauth := oauthtest.New(t, s.BaseURL)
+	s.call(t, http.StatusOK, "POST", "/v2/auth/providers", map[string]any{
+		"provider_id": "calendar", "name": "Calendar", "client_id": oauthtest.ClientID, "client_secret": oauthtest.ClientSecret,
+		"auth_url": oauth.URL + "/authorize", "token_url": oauth.URL + "/token", "uses_pkce": true,
+	}, nil)
+
+	t.Run("Allow", func(t *testing.T) {
+		saw := s.decide(t, "ada", "Allow")
+		s.wantCallback(t, saw, "Connected")
+		if saw.Waited.Status != "completed" || !oauth.Accepts(saw.Waited.Token) {
+			t.Errorf("the wait ended %+v", saw.Waited)
+		}
+		for _, secret := range oauth.Issued() {
+			if strings.Contains(saw.HTML, secret) || strings.Contains(s.log(), secret) {
+				t.Error("a token is in the page or in the log")
+			}
+		}
+	})
+	t.Run("Deny", func(t *testing.T) {
+		saw := s.decide(t, "bob", "Deny")
+		s.wantCallback(t, saw, "Not connected")
+		if !strings.Contains(saw.Text, "access_denied: The user said <no>.") {
+			t.Errorf("the page does not say why: %s", saw.Text)
+		}
+		if saw.Waited.Status != "not_found" || saw.Waited.Error != "access_denied" || saw.Waited.Token != "" {
+			t.Errorf("the wait ended %+v", saw.Waited)
+		}
+	})
+}
+
+// wantCallback checks the page that the browser came back to.
+func (s *server) wantCallback(t *testing.T, saw visited, title string) {
+	t.Helper()
+	if saw.Status != http.StatusOK || saw.Title != title || !strings.Contains(saw.Asks, "read") {
+		t.Errorf("got %+v", saw)
+	}
+	if saw.Border != "solid" || saw.Ran {
+		t.Errorf("the page's policy lets in the wrong things: border %s, a script ran: %t", saw.Border, saw.Ran)
+	}
+	for _, complaint := range saw.Complaints {
+		if !strings.Contains(complaint, "script") { // that of the test, which must not run
+			t.Errorf("the browser complains: %s", complaint)
+		}
+	}
+	address, err := url.Parse(saw.Address)
+	if err != nil || !strings.HasPrefix(saw.Address, s.BaseURL+"/v2/auth/callback/calendar?") {
+		t.Fatalf("the browser is at %s (%v)", saw.Address, err)
+	}
+	for name, values := range address.Query() {
+		if (name == "code" || name == "state") && (strings.Contains(saw.HTML, values[0]) || strings.Contains(s.log(), values[0])) {
+			t.Errorf("the page or the log repeats the %s", name)
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package e2e_test
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+var (
+	chaosSeed = flag.Uint64("chaos-seed", 0, "what everybody does in TestNothingIsLostAndNothingTwice; 0 picks one, which is printed")
+	chaosTime = flag.Duration("chaos-time", 12*time.Second, "how long clients are at it in TestNothingIsLostAndNothingTwice")
+)
+
+const (
+	chaosThreads = 4
+	chaosClients = 8
+)
+
+// chaos is a server that is killed again and again, and what its clients know of it.
+type chaos struct {
+	t *testing.T
+	// client speaks to the server at the address and with the key that it keeps over its restarts.
+	client  *server
+	agent   *deployment
+	threads []*thread
+	over    chan struct{}
+
+	mu sync.Mutex
+	// asked are the inputs that were accepted, by the run that they became; refused those that certainly were not.
+	asked   map[string]accepted
+	refused map[string]bool
+	undone  []undoing
+	// deleted are the runs that somebody wanted deleted, true where the server said that they are.
+	deleted map[string]bool
+	// halfway are those whose deletion lost its connection: some of their events may be gone.
+	halfway map[string]bool
+	// ended are the final statuses that somebody has seen.
+	ended map[string]string
+	reads []*reading
+	// counts tells what was done how often.
+	counts map[string]int
+
+	wrongMu sync.Mutex
+	// wrong is what was found wrong.
+	wrong []string
+}
+
+// accepted is a run that a client was told of.
+type accepted struct {
+	thread *thread
+	text   string
+}
+
+// undoing is a request that may have removed a run, or with "" all that had not ended on the thread.
+type undoing struct {
+	thread *thread
+	run    string
+}
+
+// TestNothingIsLostAndNothingTwice has many clients create, delay, interrupt, queue, reject, roll back, cancel, delete, join and stream runs on a few threads while the
+// server and its agents are killed and started again. What each of them does is decided by a seed:
+//
+//	go test ./internal/test/e2e -run TestNothingIsLostAndNothingTwice -chaos-seed 7 -chaos-time 5m
+func TestNothingIsLostAndNothingTwice(t *testing.T) {
+	t.Parallel()
+	seed := *chaosSeed
+	for seed == 0 {
+		seed = rand.Uint64() >> 1
+	}
+	t.Logf("replay this with -chaos-seed %d", seed)
+	c := &chaos{
+		t: t, over: make(chan struct{}),
+		asked: map[string]accepted{}, refused: map[string]bool{}, deleted: map[string]bool{}, halfway: map[string]bool{}, ended: map[string]string{}, counts: map[string]int{},
+	}
+	t.Cleanup(c.conclude)
+	s := newServer(t)
+	agent := s.deploy(t, agentRepository(t), "main")
+	revision := value(agent.get(t).ActiveRevision)
+	c.client = &server{credentials: s.credentials}
+	c.agent = &deployment{server: c.client, path: agent.path, ID: agent.ID, url: agent.url}
+	for i := range chaosThreads {
+		c.threads = append(c.threads, c.agent.thread(t))
+		if i%2 == 0 { // so long that the agent is sent only what is new
+			said := map[string]any{"type": "ai", "id": "long", "content": strings.Repeat("word ", 10_000)}
+			s.call(t, http.StatusOK, "POST", c.threads[i].url+"/state", map[string]any{"values": map[string]any{"messages": []any{said}}}, nil)
+		}
+	}
+
+	var clients, readers sync.WaitGroup
+	for i := range chaosClients {
+		one := &chaosClient{chaos: c, readers: &readers, rng: rand.New(rand.NewPCG(seed, uint64(i))), name: fmt.Sprint("client ", i)}
+		clients.Go(one.run)
+	}
+	for _, thread := range c.threads {
+		readers.Go(func() { c.watch(thread) })
+		readers.Go(func() { c.listen(thread) })
+	}
+	c.kill(s, revision, rand.New(rand.NewPCG(seed, 1000)))
+	close(c.over)
+	clients.Wait()
+	for _, thread := range c.threads {
+		eventually(t, "the thread has nothing left to do", func() (bool, any) {
+			status := thread.status(t)
+			return status != "busy", status
+		})
+	}
+	readers.Wait()
+	if t.Failed() {
+		return
+	}
+	for _, thread := range c.threads {
+		c.check(thread)
+	}
+	if c.counts["run success"] == 0 || c.counts["run interrupted"] == 0 || c.counts["server killed"] == 0 {
+		c.errorf("nothing was tested: %v", c.counts)
+	}
+}
+
+// longer is how often the time begins anew when too little has happened in it, as on a machine that is busy with other things.
+const longer = 10
+
+// kill ends the server or its agents at random moments until the time is up and enough has happened: the server first, so that it is ended at least once.
+func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
+	over := time.NewTimer(*chaosTime)
+	defer over.Stop()
+	for again := 0; ; {
+		next := time.NewTimer(time.Duration(300+rng.IntN(2500)) * time.Millisecond)
+		select {
+		case <-over.C:
+			next.Stop()
+			if again++; again > longer || c.enough() {
+				return
+			}
+			over.Reset(*chaosTime)
+			continue
+		case <-next.C:
+		}
+		if rng.IntN(3) == 0 && c.counted("server killed") > 0 {
+			// They may be about to start again after the last time.
+			if pids, err := s.agents(revision); err != nil || end(pids) != nil {
+				c.errorf("kill agents: %v", errors.Join(err, end(pids)))
+			}
+			c.count("agent killed")
+			continue
+		}
+		s.kill9(c.t)
+		s.restart(c.t)
+		c.count("server killed")
+	}
+}
+
+// enough tells whether clients have seen what the test is about.
+func (c *chaos) enough() bool {
+	seen := slices.Collect(maps.Values(c.known()))
+	return c.counted("server killed") > 0 && slices.Contains(seen, "success") && slices.Contains(seen, "interrupted")
+}
+
+func (c *chaos) errorf(format string, args ...any) {
+	c.t.Helper()
+	what := fmt.Sprintf(format, args...)
+	c.wrongMu.Lock()
+	c.wrong = append(c.wrong, what)
+	c.wrongMu.Unlock()
+	c.t.Error(what)
+}
+
+// conclude says again what was found wrong, behind the server's log: who is shown the end of the output only, sees it.
+func (c *chaos) conclude() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.t.Logf("done: %v", c.counts)
+	c.wrongMu.Lock()
+	defer c.wrongMu.Unlock()
+	for _, what := range c.wrong[:min(len(c.wrong), 3)] {
+		c.t.Logf("wrong: %.1000s", what)
+	}
+}
+
+func (c *chaos) count(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.counts[what]++
+}
+
+func (c *chaos) counted(what string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.counts[what]
+}
+
+// finished reports whether the time is up.
+func (c *chaos) finished() bool {
+	select {
+	case <-c.over:
+		return true
+	default:
+		return false
+	}
+}
+
+// final notes a status that somebody was shown: one that is final stays. Known are those that had ended before the question.
+func (c *chaos) final(run, status string, known map[string]string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if status == "pending" || status == "running" {
+		if known[run] != "" {
+			c.errorf("run %s was %s and is %s", run, known[run], status)
+		}
+		return
+	}
+	if before := c.ended[run]; before != "" && status != before {
+		c.errorf("run %s was %s and is %s", run, before, status)
+	}
+	c.ended[run] = status
+}
+
+// known are the runs that have ended.
+func (c *chaos) known() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return maps.Clone(c.ended)
+}
+
+// mayBeGone reports whether somebody asked for the removal of a run while it may have been there.
+func (c *chaos) mayBeGone(run string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, asked := c.deleted[run]; asked {
+		return true
+	}
+	a := c.asked[run]
+	for _, u := range c.undone {
+		if u.run == run || (u.run == "" && u.thread == a.thread && c.ended[run] == "") {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,132 @@
+//go:build agents && devserver
+
+package e2e_test
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// otherwise are the stories that the framework's own development servers end otherwise, and what the SDK then says of it. Neither keeps what was shown of an
+// interrupted answer. That of JavaScript calls an interrupted run an error, refuses a second run with another status, keeps the input of a run that was rolled back,
+// tells no interrupts beside those of tasks, and cannot stream a graph within a graph.
+var otherwise = map[string]string{
+	"python/Python/shown":         "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
+	"python/JavaScript/shown":     "Object.shown",
+	"node/Python/shown":           "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
+	"node/JavaScript/shown":       "Object.shown",
+	"node/Python/interrupted":     "the runs: ['error', 'success']",
+	"node/JavaScript/interrupted": "actual: 'error'",
+	"node/Python/rejected":        "422",
+	"node/JavaScript/rejected":    "status: 422",
+	"node/Python/rolled_back":     "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
+	"node/JavaScript/rolled_back": "Object.rolled_back",
+	"node/Python/approval":        "KeyError: 'interrupts'",
+	"node/Python/edited":          "KeyError: 'interrupts'",
+	"node/Python/subgraph":        "Cannot read properties of undefined",
+	"node/JavaScript/subgraph":    "Cannot read properties of undefined",
+}
+
+// TestFrameworksServer has the SDKs live through the stories of TestAgents with the framework's own development server: what they expect is what it does, too.
+func TestFrameworksServer(t *testing.T) {
+	for _, language := range languages {
+		t.Run(language, func(t *testing.T) {
+			d := frameworksServer(t, language)
+			for example, stories := range agentStories {
+				for _, story := range stories {
+					if language == "node" && story == "described" {
+						continue // its schemas are the work of a compiler that is given half a minute, which a busy machine does not have
+					}
+					for sdk := range sdks {
+						t.Run(sdk+"/"+story, func(t *testing.T) {
+							client := d.client(t, sdk, "agents")
+							client.Env = append(client.Env, "AGENT="+example)
+							_, err := tell(client, language, story)
+							words, known := otherwise[language+"/"+sdk+"/"+story]
+							switch {
+							case !known && err != nil:
+								t.Error(err)
+							case known && err == nil:
+								t.Error("the story is not ended otherwise any more")
+							case known && !strings.Contains(err.Error(), words):
+								t.Errorf("the story is ended otherwise than it was: %v", err)
+							}
+						})
+					}
+				}
+			}
+		})
+	}
+}
+
+// frameworksServer starts the framework's development server with all examples of a language, each as a graph of its own name. testdata/devserver/setup.sh
+// installs it. It knows no keys.
+func frameworksServer(t *testing.T, language string) *deployment {
+	t.Helper()
+	dir, installed := t.TempDir(), filepath.Join(built.root, ".tools", "devserver", language)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	graphs := map[string]string{}
+	for example := range agentStories {
+		must(os.CopyFS(filepath.Join(dir, example), os.DirFS(filepath.Join(built.root, "infra", "examples", language+"-"+example))))
+		graphs[example] = "./" + example + "/" + counting[language].file + ":graph"
+	}
+	config := map[string]any{"graphs": graphs}
+	args := []string{filepath.Join(installed, "bin", "langgraph"), "dev", "--no-reload"}
+	if language == "python" {
+		config["dependencies"] = []string{"."}
+	} else {
+		config["node_version"] = "20"
+		must(os.Symlink(filepath.Join(installed, "node_modules"), filepath.Join(dir, "node_modules")))
+		args = []string{"node", filepath.Join(installed, "node_modules", ".bin", "langgraphjs"), "dev"}
+	}
+	text, err := json.Marshal(config)
+	must(err)
+	must(os.WriteFile(filepath.Join(dir, "langgraph.json"), text, 0o600))
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	must(err)
+	address := listener.Addr().String()
+	must(listener.Close())
+	_, port, err := net.SplitHostPort(address)
+	must(err)
+
+	output, err := os.Create(filepath.Join(t.TempDir(), "output"))
+	must(err)
+	registry, err := child.Open(filepath.Join(t.TempDir(), "processes"))
+	must(err)
+	process, err := registry.Start(child.Command{
+		Args: append(args, "--no-browser", "--host", "127.0.0.1", "--port", port, "--config", "langgraph.json"), Dir: dir, Stdout: output,
+		Env: append(os.Environ(), "LANGGRAPH_CLI_NO_ANALYTICS=1", "LANGSMITH_TRACING=false", "PYTHONDONTWRITEBYTECODE=1"),
+	})
+	must(err)
+	t.Cleanup(func() {
+		must(process.Kill())
+		must(registry.Close())
+		text, err := os.ReadFile(output.Name())
+		must(err)
+		must(output.Close())
+		if t.Failed() {
+			lines := strings.Split(string(text), "\n")
+			t.Logf("the server's log:\n%s", strings.Join(lines[max(0, len(lines)-logTail):], "\n"))
+		}
+	})
+	eventually(t, "the framework's server answers", func() (bool, any) {
+		response, err := http.Get("http://" + address + "/ok")
+		if err != nil {
+			return false, err
+		}
+		return response.StatusCode == http.StatusOK, response.Body.Close()
+	})
+	return &deployment{server: &server{credentials: credentials{APIKey: "none"}}, url: "http://" + address}
+}

@@ -1,0 +1,264 @@
+package e2e_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
+)
+
+const (
+	// patience bounds every wait. It is generous, because other tests may take all of the machine; nothing takes so long that works.
+	patience = 6 * time.Minute
+	// interval is how often a condition is looked at.
+	interval = 20 * time.Millisecond
+	// atOnce is how many tests run at a time: they wait for the most part.
+	atOnce = "4"
+)
+
+// built is what all tests share.
+var built struct {
+	// slipway is the server's program.
+	slipway string
+	// weather is the example's source, agent the directory of both versions of it as programs.
+	weather, agent string
+	// root is the project's directory. The others are there for the AWS stack only: the program that serves it, the directory of its functions
+	// and the database that all stacks share.
+	root, slipwayLocal, functions string
+	dynamodb                      *dynamodb.Server
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	flag.Parse()
+	if err := flag.Set("test.parallel", atOnce); err != nil {
+		panic(err)
+	}
+	dir, err := os.MkdirTemp("", "slipway-e2e-")
+	if err != nil {
+		panic(err)
+	}
+	defer os.RemoveAll(dir)
+	if err := buildAll(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	registry, err := child.Open(filepath.Join(dir, "services"))
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	if err := startServices(registry); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	code := m.Run()
+	if err := errors.Join(common.close(), stopServices(), registry.Close()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return code
+}
+
+// startServices starts what the servers of the AWS stack share.
+func startServices(registry *child.Registry) error {
+	if kinds[*kind] == nil {
+		return fmt.Errorf("there is no kind of server %q", *kind)
+	}
+	if *kind == "standalone" {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	var err error
+	built.dynamodb, err = dynamodb.Start(ctx, dynamodb.Config{Root: built.root, Registry: registry, Output: io.Discard})
+	return err
+}
+
+func stopServices() error {
+	if built.dynamodb == nil {
+		return nil
+	}
+	return built.dynamodb.Stop(context.Background())
+}
+
+func buildAll(dir string) error {
+	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
+	if err != nil {
+		return err
+	}
+	built.root, built.weather, built.agent = root, filepath.Join(root, "infra", "examples", "weather"), filepath.Join(dir, "agent")
+	if err := buildServer(dir); err != nil {
+		return err
+	}
+	return buildAgents(dir)
+}
+
+func buildServer(dir string) error {
+	program := func(name string) (string, error) {
+		file := filepath.Join(dir, name)
+		args := []string{"-o", file}
+		if raceDetector() {
+			args = append(args, "-race")
+		}
+		return file, build(filepath.Join(built.root, "internal", "cmd", name), args...)
+	}
+	var err error
+	if *kind == "standalone" {
+		built.slipway, err = program("slipway")
+		return err
+	}
+	if built.slipwayLocal, err = program("slipway-local"); err != nil {
+		return err
+	}
+	// The functions are those of `make functions`: the files that would be deployed.
+	built.functions = filepath.Join(built.root, "build")
+	return nil
+}
+
+func buildAgents(dir string) error {
+	for _, version := range []string{"v1", "v2"} {
+		tree := filepath.Join(dir, "source-"+version)
+		if err := os.CopyFS(tree, os.DirFS(built.weather)); err != nil {
+			return err
+		}
+		if version == "v2" {
+			if err := secondVersion(tree); err != nil {
+				return err
+			}
+		}
+		if err := build(tree, "-ldflags", "-s -w", "-o", filepath.Join(built.agent, version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// raceDetector reports whether the tests were built with it.
+func raceDetector() bool {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return false
+	}
+	for _, setting := range info.Settings {
+		if setting.Key == "-race" {
+			return setting.Value == "true"
+		}
+	}
+	return false
+}
+
+func build(dir string, args ...string) error {
+	cmd := exec.Command("go", append([]string{"build"}, args...)...)
+	cmd.Dir = dir
+	if output, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("build %s: %w\n%s", dir, err, output)
+	}
+	return nil
+}
+
+// What the two versions of the agent begin their answers with.
+const (
+	firstWords  = "I have looked it up for you."
+	secondWords = "Here is what the second version found."
+)
+
+// secondVersion changes what the agent in the directory answers.
+func secondVersion(dir string) error {
+	file := filepath.Join(dir, "model.go")
+	source, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if strings.Count(string(source), firstWords) != 1 {
+		return fmt.Errorf("%s does not say %q", file, firstWords)
+	}
+	return os.WriteFile(file, []byte(strings.Replace(string(source), firstWords, secondWords, 1)), 0o600)
+}
+
+// step is one sentence of a story.
+type step struct {
+	name string
+	do   func(t *testing.T)
+}
+
+// story runs the steps in order, until one fails: the next ones begin where it ends.
+func story(t *testing.T, steps ...step) {
+	t.Helper()
+	for _, step := range steps {
+		if !t.Run(step.name, step.do) {
+			t.FailNow()
+		}
+	}
+}
+
+// eventually waits until look reports true; what look saw last explains a failure.
+func eventually(t *testing.T, what string, look func() (reached bool, saw any)) {
+	t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		reached, saw := look()
+		if reached {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-deadline.C:
+			t.Fatalf("%s: not within %s; seen last: %+v", what, patience, saw)
+		}
+	}
+}
+
+// common is the server with one deployment that tests share which change neither.
+var common sharedServer
+
+type sharedServer struct {
+	mu     sync.Mutex
+	server *server
+	agent  *deployment
+}
+
+// shared returns the shared deployment of the first version of the agent.
+func shared(t *testing.T) *deployment {
+	t.Helper()
+	common.mu.Lock()
+	defer common.mu.Unlock()
+	if common.agent == nil {
+		if common.server != nil {
+			t.Fatal("the shared server could not be used")
+		}
+		dir, err := os.MkdirTemp(filepath.Dir(built.agent), "shared-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		common.server = &server{target: newLocal(dir)}
+		common.server.start(t)
+		repo := agentRepository(t)
+		common.agent = common.server.deploy(t, repo, "main")
+	}
+	common.server.explain(t)
+	return common.agent
+}
+
+func (c *sharedServer) close() error {
+	if c.server == nil {
+		return nil
+	}
+	return c.server.end()
+}

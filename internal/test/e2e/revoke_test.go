@@ -1,0 +1,91 @@
+//go:build lambda
+
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+)
+
+// keyMemory is how long the answer about a key is kept.
+const keyMemory = time.Minute
+
+// keys are those of the server, as an operator has them: the environment of its functions tells where they are.
+func (s *server) keys(t *testing.T) *apikey.Store {
+	t.Helper()
+	pids := s.functions(t, "Authorizer")
+	if len(pids) == 0 {
+		t.Fatal("nobody has been authenticated yet")
+	}
+	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pids[0]), "environ"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	environment := map[string]string{}
+	for variable := range bytes.SplitSeq(text, []byte{0}) {
+		name, value, _ := bytes.Cut(variable, []byte("="))
+		environment[string(name)] = string(value)
+	}
+	opened, err := stack.Open(func(name string) string { return environment[name] }, slog.New(slog.DiscardHandler), stack.NeedTable, stack.NeedKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := opened.Key(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := opened.Table().Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return apikey.NewStore(opened.Table(), key, clock.System)
+}
+
+func TestRevokedKeyIsRefusedWithinAMinute(t *testing.T) {
+	t.Parallel()
+	s := newStack(t)
+	thread := s.deploy(t, agentRepository(t), "main").thread(t)
+	store := s.keys(t)
+	known, text, err := store.Issue(t.Context(), apikey.NewKey{Workspace: s.TenantID, Role: workspace.Admin, Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	addresses := []string{thread.url, "/v2/deployments"}
+	status := func(address string) (int, error) {
+		got, err := s.do(context.WithoutCancel(t.Context()), "GET", address, nil, "X-Api-Key", text)
+		return got.status, err
+	}
+	for _, address := range addresses {
+		if got, err := status(address); err != nil || got != http.StatusOK {
+			t.Fatalf("%s: a new key gets status %d (%v)", address, got, err)
+		}
+	}
+	if err := store.Revoke(t.Context(), s.TenantID, known.ID); err != nil {
+		t.Fatal(err)
+	}
+	revoked := time.Now()
+	for _, address := range addresses {
+		eventually(t, address+" refuses the key", func() (bool, any) {
+			got, err := status(address)
+			return err == nil && got == http.StatusUnauthorized, fmt.Sprint(got, err)
+		})
+		if took := time.Since(revoked); took > keyMemory+slack {
+			t.Errorf("%s: the key was good for another %s", address, took)
+		}
+	}
+	thread.expectRuns(t) // the other key is as good as before
+}

@@ -1,0 +1,11 @@
+#!/bin/sh
+# Installs what the tests with the build tag browser drive a browser with, into .tools/browser: playwright-core, which brings no browser of its own.
+# Needs Node, and Debian's Chromium, which root gets here; others say in CHROMIUM where theirs is.
+set -eu
+cd "$(dirname "$0")/../../../../.."
+if ! command -v "${CHROMIUM:-chromium}" >/dev/null; then
+	apt-get update -qq
+	apt-get install -y -qq --no-install-recommends chromium
+fi
+mkdir -p .tools/browser
+npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact 'playwright-core@1.64.1'

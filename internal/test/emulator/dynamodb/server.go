@@ -1,0 +1,131 @@
+package dynamodb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// version is that of DynamoDB Local; setup.sh fetches it.
+const version = "3.1.0"
+
+// stopGrace is how long DynamoDB Local may take to end.
+const stopGrace = 5 * time.Second
+
+// Config says what to run.
+type Config struct {
+	// Root is the repository's root; DynamoDB Local is below its .tools.
+	Root string
+	// Dir is where the data is kept; "" keeps it in memory.
+	Dir string
+	// Registry starts the process, which ends with this one at the latest.
+	Registry *child.Registry
+	// Output gets what it prints.
+	Output io.Writer
+}
+
+// Server is a running DynamoDB Local.
+type Server struct {
+	// Port is where it listens, on all interfaces.
+	Port    int
+	process *child.Process
+}
+
+// Start fetches DynamoDB Local if it is not there, starts it and returns when it answers.
+func Start(ctx context.Context, config Config) (*Server, error) {
+	s, err := launch(ctx, config)
+	if err != nil {
+		return nil, fmt.Errorf("start DynamoDB Local: %w", err)
+	}
+	if err := s.await(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("start DynamoDB Local: %w", err), s.Stop(ctx))
+	}
+	return s, nil
+}
+
+func launch(ctx context.Context, config Config) (*Server, error) {
+	java, err := exec.LookPath("java")
+	if err != nil {
+		return nil, errors.New("java is not installed (17 or newer)")
+	}
+	setup := exec.CommandContext(ctx, filepath.Join(config.Root, "internal", "emulator", "dynamodb", "setup.sh"))
+	setup.Stdout, setup.Stderr = config.Output, config.Output
+	if err := setup.Run(); err != nil {
+		return nil, fmt.Errorf("fetch it: %w", err)
+	}
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	libs := filepath.Join(config.Root, ".tools", "dynamodb-local", version)
+	args := []string{
+		java, "-Djava.library.path=" + libs, "-cp", filepath.Join(libs, "*"), "software.amazon.dynamodb.services.local.main.ServerRunner",
+		"-sharedDb", "-disableTelemetry", "-port", strconv.Itoa(port),
+	}
+	if config.Dir == "" {
+		args = append(args, "-inMemory")
+	} else {
+		if err := os.MkdirAll(config.Dir, 0o700); err != nil {
+			return nil, err
+		}
+		args = append(args, "-dbPath", config.Dir)
+	}
+	process, err := config.Registry.Start(child.Command{
+		Args: args, Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME")}, Stdout: config.Output,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Server{Port: port, process: process}, nil
+}
+
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	return listener.Addr().(*net.TCPAddr).Port, listener.Close()
+}
+
+// Endpoint is its URL for clients on this machine.
+func (s *Server) Endpoint() string { return "http://127.0.0.1:" + strconv.Itoa(s.Port) }
+
+// Done is closed when it has ended.
+func (s *Server) Done() <-chan struct{} { return s.process.Done() }
+
+// Stop ends it.
+func (s *Server) Stop(ctx context.Context) error { return s.process.Stop(ctx, stopGrace) }
+
+// await waits until it answers anything; it has no health check.
+func (s *Server) await(ctx context.Context) error {
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	for {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Endpoint(), nil)
+		if err != nil {
+			return err
+		}
+		if response, err := client.Do(request); err == nil {
+			return response.Body.Close()
+		}
+		select {
+		case <-again.C:
+		case <-s.process.Done():
+			exit, err := s.process.Exit()
+			return errors.Join(fmt.Errorf("it %s before it was ready", exit), err)
+		case <-ctx.Done():
+			return errors.Join(errors.New("it does not become ready"), ctx.Err())
+		}
+	}
+}

@@ -1,0 +1,79 @@
+//go:build dynamo
+
+package dynamodb_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsdynamodb "github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
+	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
+	"github.com/slipway-run/slipway/internal/test/template"
+)
+
+// TestWhatIsKeptOutlivesTheServer also checks that the table which the template declares is one that the adapter can use.
+func TestWhatIsKeptOutlivesTheServer(t *testing.T) {
+	t.Parallel()
+	root := filepath.Join("..", "..", "..", "..")
+	read, err := template.Load(filepath.Join(root, "template.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stack, err := read.Resolve(template.Values{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	registry, err := child.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := dynamodb.Config{Root: root, Dir: t.TempDir(), Registry: registry, Output: os.Stderr}
+	key := table.Key{PK: "one", SK: "two"}
+
+	with := func(use func(*dynamo.Table) error) {
+		t.Helper()
+		server, err := dynamodb.Start(t.Context(), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg := aws.Config{Region: "us-east-1", BaseEndpoint: aws.String(server.Endpoint()), Credentials: aws.CredentialsProviderFunc(
+			func(context.Context) (aws.Credentials, error) {
+				return aws.Credentials{AccessKeyID: "local", SecretAccessKey: "local"}, nil
+			})}
+		for range 2 {
+			if err := dynamodb.CreateTable(t.Context(), awsdynamodb.NewFromConfig(cfg), "slipway", stack.Tables["Table"]); err != nil {
+				t.Fatal(err)
+			}
+		}
+		tb := dynamo.Open(cfg, "slipway")
+		if err := use(tb); err != nil {
+			t.Error(err)
+		}
+		if err := tb.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := server.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	with(func(tb *dynamo.Table) error {
+		return tb.Transact(t.Context(), table.Put{Item: table.Item{Key: key, Body: []byte("kept")}, If: table.Absent()})
+	})
+	with(func(tb *dynamo.Table) error {
+		item, err := tb.Get(t.Context(), key)
+		if err == nil && string(item.Body) != "kept" {
+			t.Errorf("got %q", item.Body)
+		}
+		return err
+	})
+	if err := registry.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,191 @@
+package lambda
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+// Config is what a platform is made of.
+type Config struct {
+	Functions []Function
+	// Processes is where the records of the processes are kept: those of a platform that was killed are ended by the next one.
+	Processes string
+	// Temp is the directory that functions may write to, their TMPDIR; /tmp when empty.
+	Temp string
+	// Region and Account are part of the functions' ARNs; there are defaults.
+	Region, Account string
+	// Output gets what the functions write, line by line, each with the function's name before it; nothing is kept when nil.
+	Output io.Writer
+	// Log is told of starts and ends of processes; the default is slog's.
+	Log *slog.Logger
+	// InitLimit is how long a process may take to ask for its first call, IdleLimit how long it is kept without one. There are defaults.
+	InitLimit, IdleLimit time.Duration
+}
+
+// Function is a function as a template declares it.
+type Function struct {
+	Name string
+	// Bootstrap is the program's file.
+	Bootstrap string
+	// Env is what the template declares; the platform adds its own.
+	Env map[string]string
+	// Timeout bounds one call; 3 s when it is 0, as on the platform.
+	Timeout time.Duration
+	// MemoryMB is told to the function.
+	MemoryMB int
+	// Reserved is the reserved concurrency: calls beyond it are throttled. 0 is none.
+	Reserved int
+	// MaxProcesses is what this machine starts at most: calls beyond it wait. There is a default.
+	MaxProcesses int
+}
+
+const (
+	defaultTimeout      = 3 * time.Second
+	defaultMemory       = 128
+	defaultMaxProcesses = 64
+	defaultInitLimit    = 10 * time.Second
+	defaultIdleLimit    = 5 * time.Minute
+	// stopGrace is how long a process without a call may take to end.
+	stopGrace = 500 * time.Millisecond
+)
+
+// Platform runs functions.
+type Platform struct {
+	config   Config
+	registry *child.Registry
+	pools    map[string]*pool
+	output   sync.Mutex
+	// ctx ends when Close has given up waiting.
+	ctx context.Context
+	end context.CancelFunc
+	// free lets go of the registry, once.
+	free func() error
+}
+
+// New makes a platform. Processes are started by calls.
+func New(config Config) (*Platform, error) {
+	config.Region = cmp.Or(config.Region, "us-east-1")
+	config.Account = cmp.Or(config.Account, "000000000000")
+	config.Temp = cmp.Or(config.Temp, "/tmp")
+	config.InitLimit = cmp.Or(config.InitLimit, defaultInitLimit)
+	config.IdleLimit = cmp.Or(config.IdleLimit, defaultIdleLimit)
+	config.Log = cmp.Or(config.Log, slog.Default())
+	config.Output = cmp.Or[io.Writer](config.Output, io.Discard)
+	registry, err := child.Open(config.Processes)
+	if err != nil {
+		return nil, fmt.Errorf("new lambda platform: %w", err)
+	}
+	p := &Platform{config: config, registry: registry, pools: map[string]*pool{}, free: sync.OnceValue(registry.Close)}
+	p.ctx, p.end = context.WithCancel(context.Background())
+	for _, f := range config.Functions {
+		f.Timeout = cmp.Or(f.Timeout, defaultTimeout)
+		f.MemoryMB = cmp.Or(f.MemoryMB, defaultMemory)
+		f.MaxProcesses = cmp.Or(f.MaxProcesses, defaultMaxProcesses)
+		p.pools[f.Name] = newPool(p, f)
+	}
+	return p, nil
+}
+
+// ARN is the name of a function in the whole world.
+func (p *Platform) ARN(function string) string {
+	return "arn:aws:lambda:" + p.config.Region + ":" + p.config.Account + ":function:" + function
+}
+
+// pool finds a function by its name or its ARN, with or without a qualifier.
+func (p *Platform) pool(function string) (*pool, error) {
+	name := function
+	if _, after, isARN := strings.Cut(function, ":function:"); isARN {
+		name = after
+	}
+	name, _, _ = strings.Cut(name, ":")
+	if pool := p.pools[name]; pool != nil {
+		return pool, nil
+	}
+	return nil, fmt.Errorf("%w: %s", ErrUnknownFunction, function)
+}
+
+// Invoke calls a function, named by its name or ARN, and returns what it answers. When ctx ends, nobody waits any longer, and the function goes on. A
+// *FunctionError is the function's, any other error comes before it.
+func (p *Platform) Invoke(ctx context.Context, function string, payload []byte) ([]byte, error) {
+	a, err := p.call(ctx, function, payload, false)
+	if err != nil {
+		return nil, fmt.Errorf("invoke %s: %w", function, err)
+	}
+	return a.payload, nil
+}
+
+// InvokeStream is like Invoke for a function that streams its answer, and returns as soon as it has begun. The stream ends with ctx.
+func (p *Platform) InvokeStream(ctx context.Context, function string, payload []byte) (*Stream, error) {
+	a, err := p.call(ctx, function, payload, true)
+	if err != nil {
+		return nil, fmt.Errorf("invoke %s: %w", function, err)
+	}
+	stream, err := newStream(ctx, a)
+	if err != nil {
+		return nil, fmt.Errorf("invoke %s: %w", function, err)
+	}
+	return stream, nil
+}
+
+func (p *Platform) call(ctx context.Context, function string, payload []byte, streaming bool) (answer, error) {
+	if len(payload) > MaxRequest {
+		return answer{}, ErrTooLarge
+	}
+	pool, err := p.pool(function)
+	if err != nil {
+		return answer{}, err
+	}
+	call := newInvocation(id.New(time.Now()), payload, streaming)
+	if err := pool.submit(call); err != nil {
+		return answer{}, err
+	}
+	select {
+	case a := <-call.answers:
+		return a, a.err
+	case <-ctx.Done():
+		pool.leave(call)
+		return answer{}, context.Cause(ctx)
+	}
+}
+
+// Workers returns the ids of a function's processes.
+func (p *Platform) Workers(function string) []int {
+	pool, err := p.pool(function)
+	if err != nil {
+		return nil
+	}
+	return pool.pids()
+}
+
+// Close refuses new calls, lets running ones go on until ctx ends, and ends all processes.
+func (p *Platform) Close(ctx context.Context) error {
+	for _, pool := range p.pools {
+		pool.close()
+	}
+	stop := context.AfterFunc(ctx, p.end)
+	defer stop()
+	for _, pool := range p.pools {
+		pool.running.Wait()
+	}
+	p.end()
+	return p.free()
+}
+
+// write hands a line of a function on, whole.
+func (p *Platform) write(function string, line []byte) error {
+	p.output.Lock()
+	defer p.output.Unlock()
+	_, err := p.config.Output.Write(slices.Concat([]byte(function+": "), line, []byte("\n")))
+	return err
+}
