@@ -1,6 +1,6 @@
-# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
+# `make help` lists the targets. All need nothing but Go and git, except lint (Node, Python), verify (Python), test-sdk (Node, Python, curl, jq), test-dynamo, test-domain and
 # lambda-local with their tests, test-cost and bench-lambda (Java, Maven), sam-local (Docker too), test-referee and test-moto (Python, jq),
-# test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
+# test-race (a C compiler), test-attack as another user (setpriv), test-docker (Docker, Python, Node), test-schema (Python), test-runtimes, test-agents and test-devserver (Python, Node), test-browser (Node, Chromium) and deploy (SAM).
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
@@ -18,7 +18,7 @@ OPENAPI := npx --yes --package @seriousme/openapi-schema-validator@2.11.0 valida
 FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
-.PHONY: help build functions start demo lambda-local sam-local test test-sdk test-dynamo test-domain test-lambda test-sam test-docker test-agents test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser
+.PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser
 .PHONY: bench bench-lambda lint generate verify deploy clean
 
 help: ## list the targets
@@ -52,17 +52,48 @@ sam-local: functions ## serve the AWS stack here under `sam local`, at LISTEN wi
 	$(BUILD_LOCAL)
 	exec bin/slipway-local sam --listen $(LISTEN) --data $(or $(DATA),.slipway-sam)
 
-# The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. It watches what is written in Go; SQLite, which is translated from C, would take
-# two fifths of the time to be watched. Vet gets the same flags, so that both share what is compiled.
-RACE := -race '-gcflags=modernc.org/...=-race=false -d=checkptr=0'
+E2E = ./internal/test/e2e
+REST = $$(go list ./... | grep -v '/internal/test/e2e$$')
 
-test: ## vet and test everything, with the race detector where there is a C compiler
-	@race=($(RACE)); \
+# The stories run beside the other tests, since they wait most of the time. They build the server that
+# they start, which the cache of test results does not notice: -count=1.
+test: ## vet and test everything, with the end-to-end stories that show the product
+	@go build ./...; \
+	stories=$$(mktemp); trap 'rm -f "$$stories"' EXIT; \
+	go test -short -count=1 -vet=all -timeout 10m $(E2E) >"$$stories" 2>&1 & \
+	failed=0; \
+	go test -vet=all -timeout 10m $(REST) || failed=1; \
+	(cd $(EXAMPLE) && go test -vet=all ./...) || failed=1; \
+	wait $$! || failed=1; \
+	cat "$$stories"; exit $$failed
+
+# The race detector needs a C compiler: CGO_ENABLED is 1 where Go has found one. It watches what is
+# written in Go; SQLite, which is translated from C, would take two fifths of the time to be watched.
+# On a developer's machine without a C compiler the tests run without it, in CI they fail.
+RACE := -race '-gcflags=modernc.org/...=-race=false -d=checkptr=0'
+IF_RACE = race=($(RACE)); \
 	if [ "$$(go env CGO_ENABLED)" != 1 ]; then \
-		if [ "$${CI:-}" = true ]; then echo 'make test: the race detector needs a C compiler, and there is none' >&2; exit 1; fi; \
-		echo 'make test: there is no C compiler, so this goes without the race detector'; race=(); \
-	fi; \
-	for module in . $(EXAMPLE); do (cd "$$module"; set -x; go vet "$${race[@]}" ./...; go test -timeout 20m "$${race[@]}" ./...); done
+		if [ "$${CI:-}" = true ]; then echo 'make $@: the race detector needs a C compiler, and there is none' >&2; exit 1; fi; \
+		echo 'make $@: there is no C compiler, so this goes without the race detector'; race=(); \
+	fi;
+
+test-race: ## test everything but the end-to-end stories with the race detector; needs a C compiler
+	@$(IF_RACE) set -x; go test -vet=off -timeout 20m "$${race[@]}" $(REST); \
+	cd $(EXAMPLE); go test -vet=off "$${race[@]}" ./...
+
+test-e2e: ## run all end-to-end stories, on a server with the race detector where there is a C compiler
+	@$(IF_RACE) set -x; go test -count=1 -vet=off -timeout 20m "$${race[@]}" $(E2E)
+
+# The wrapper runs test programs as the user nobody, who keeps no files: the tests' go command writes
+# to a folder that is removed.
+test-attack: ## run the tests that attack the server, as this user and, if that is root, as nobody too
+	go test -count=1 -timeout 15m -run '^TestAttack' ./...
+	@[ "$$(id -u)" = 0 ] || exit 0; \
+	home=$$(mktemp -d); trap 'chmod -R u+w "$$home"; rm -rf "$$home"' EXIT; chmod 777 "$$home"; \
+	packages=$$(grep -rl --include='*_test.go' '^func TestAttack' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|'); \
+	printf '#!/bin/sh\nset -e\nprogram=$$(mktemp %s/XXXXXX)\ncp "$$1" "$$program"\nchmod 755 "$$program"\nshift\nexec setpriv --reuid=65534 --regid=65534 --clear-groups env HOME=%s TMPDIR=%s GOCACHE=%s/cache GOFLAGS=-buildvcs=false "$$program" "$$@"\n' \
+		"$$home" "$$home" "$$home" "$$home" >"$$home/as-nobody"; chmod 755 "$$home/as-nobody"; \
+	set -x; go test -count=1 -timeout 15m -run '^TestAttack' -exec "$$home/as-nobody" $$packages
 
 test-sdk: ## drive a server with the client SDKs that applications use; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
@@ -77,7 +108,7 @@ test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and M
 	go test -tags dynamo -run 'TestStack|TestServer' ./internal/cmd/slipway ./internal/cmd/slipway-local
 
 test-domain: ## run the tests of the domain on DynamoDB Local; needs Java 17 and Maven
-	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/{thread,run,revision,event,assistant,workspace,webhook,workspacesecret}
+	go run ./internal/test/emulator/dynamodb/with go test -timeout 20m -tags dynamo ./internal/agent/{thread,run,assistant} ./internal/control/revision ./internal/tenant/{event,workspace,webhook,workspacesecret}
 
 test-lambda: functions ## run the end-to-end tests against the functions as they will be deployed; needs Java 17, Maven, Python 3 and Node
 	sh internal/test/emulator/dynamodb/setup.sh
@@ -103,6 +134,9 @@ test-docker: ## build agents as images and run them in containers; needs Docker,
 test-agents: ## deploy the examples and drive them with the client SDKs; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
 	go test -timeout 20m -tags agents -run '^TestAgents' ./internal/test/e2e
+
+test-shapes: ## interrupt graphs of all shapes with several releases of the framework; needs Python 3 and Node
+	go test -timeout 30m -tags agents -run '^TestShapesOfReleases' ./internal/test/e2e
 
 test-devserver: ## compare the examples with the framework's own development servers; needs Python 3 and Node
 	sh internal/test/e2e/testdata/sdk/setup.sh
@@ -150,11 +184,14 @@ generate: ## write the generated code
 	go generate ./...
 
 # Files are compared with themselves, not with the last commit, so that this holds before a commit too.
-verify: ## check that the generated code and go.mod are current
+verify: ## check that the generated code and go.mod are current, and that the stack is within AWS's quotas; needs Python 3
 	@sums() { find . \( -name '*.go' -o -name '*.gen.html.gz' \) -exec cksum {} + | sort -k 3; }; \
 	before=$$(sums); go generate ./...; \
 	diff <(echo "$$before") <(sums) || { echo 'make verify: the generated code was not current; it is now' >&2; exit 1; }
 	go mod tidy -diff
+	sh infra/sam/setup.sh
+	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
+	.tools/sam/bin/python infra/sam/check.py template.yaml
 
 # CONFIG names an environment of samconfig.toml. The functions are built for the architecture that the template declares.
 deploy: ARCH := arm64

@@ -1,5 +1,5 @@
-// Command authservice serves the part of the control plane that obtains, keeps and hands out tokens of users. API Gateway invokes it, at the root
-// and under /api-host.
+// Command authservice serves the part of the control plane that obtains, keeps and hands out tokens
+// of users. API Gateway invokes it, at the root and under /api-host.
 package main
 
 import (
@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack"
 )
 
-// waitLimit is how long a request waits for a user's consent: API Gateway gives an answer up after 29 s.
+// waitLimit is how long a request waits for a user's consent: API Gateway gives an answer up after
+// 29 s.
 const waitLimit = 25 * time.Second
 
 func main() { lambdahost.Start(open) }

@@ -1,4 +1,5 @@
-// Command deployments serves the control plane: deployments and their revisions. API Gateway invokes it, at the root and under /api-host.
+// Command deployments serves the control plane: deployments and their revisions. API Gateway
+// invokes it, at the root and under /api-host.
 package main
 
 import (

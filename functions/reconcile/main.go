@@ -1,5 +1,7 @@
-// Command reconcile finds rollouts and runs that were lost, sees to it that they end, tells of agents and listeners that are gone, and erases what dead processes and removed
-// releases left. A schedule of EventBridge invokes it each minute, and a rule of it when a task of an agent has ended.
+// Command reconcile finds rollouts and runs that were lost, sees to it that they end, tells of
+// agents and listeners that are gone, and erases what dead processes and removed releases left. A
+// schedule of EventBridge invokes it each minute, and a rule of it when a task of an agent has
+// ended.
 package main
 
 import (
@@ -28,6 +30,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Patient = true
 	of := rollouts.Of(s)
 	return lambdahost.Schedule(func(ctx context.Context) error {
 		work, err := of.Rollout(ctx)

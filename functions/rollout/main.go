@@ -1,4 +1,5 @@
-// Command rollout performs the steps of rollouts, restarts and teardowns. The state machines rollout, restart and teardown invoke it.
+// Command rollout performs the steps of rollouts, restarts and teardowns. The state machines
+// rollout, restart and teardown invoke it.
 package main
 
 import (
@@ -19,6 +20,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Patient = true
 	of := rollouts.Of(s)
 	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		work, err := of.Rollout(ctx)

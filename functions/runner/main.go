@@ -1,4 +1,5 @@
-// Command runner works on runs: it invokes the agent and writes its answer. The state machine run invokes it.
+// Command runner works on runs: it invokes the agent and writes its answer. The state machine run
+// invokes it.
 package main
 
 import (
@@ -26,6 +27,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Patient = true
 	invoked, client := agents.Of(s), graph.NewClient(nil)
 	return lambdahost.Task(func(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 		target, err := invoked.Target(ctx)
@@ -40,7 +42,8 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	}, log), nil
 }
 
-// serverURL says where agent servers are, when the API has an address of its own: a function cannot find it out.
+// serverURL says where agent servers are, when the API has an address of its own: a function cannot
+// find it out.
 func serverURL(base string) func(string) string {
 	if base == "" {
 		return nil

@@ -1,5 +1,6 @@
-// Command runstream serves the runs of each deployment's agent server, where the answer is a stream or is waited for, and the events of the control plane. API
-// Gateway invokes it, and passes its response on as it comes.
+// Command runstream serves the runs of each deployment's agent server, where the answer is a stream
+// or is waited for, and the events of the control plane. API Gateway invokes it, and passes its
+// response on as it comes.
 package main
 
 import (

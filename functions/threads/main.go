@@ -1,5 +1,5 @@
-// Command threads serves the threads of each deployment's agent server, and its /ok, /info and /openapi.json. API Gateway invokes it. It asks agents only when a
-// thread's state is changed.
+// Command threads serves the threads of each deployment's agent server, and its /ok, /info and
+// /openapi.json. API Gateway invokes it. It asks agents only when a thread's state is changed.
 package main
 
 import (

@@ -1,4 +1,5 @@
-// Command webhook makes the attempts to send messages to webhooks. The state machine webhook invokes it.
+// Command webhook makes the attempts to send messages to webhooks. The state machine webhook
+// invokes it.
 package main
 
 import (
@@ -16,5 +17,6 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.Patient = true
 	return lambdahost.Task(s.Webhooks().Task, log), nil
 }

@@ -1,5 +1,6 @@
-// Command workspaces serves the part of the control plane that says who may do what, and who did: members, trust rules, API keys, the audit log. API
-// Gateway invokes it, at the root and under /api-host.
+// Command workspaces serves the part of the control plane that says who may do what, and who did:
+// members, trust rules, API keys, the audit log. API Gateway invokes it, at the root and under
+// /api-host.
 package main
 
 import (
@@ -11,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -27,7 +29,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	err = controlplane.Register(mux, controlplane.Config{
 		Tenancy: controlplane.Tenancy{
 			Workspaces: workspace.NewStore(s.Table(), clock.System), Rules: trust.NewStore(s.Table(), clock.System),
-			Keys: s.KeyStore, Audit: s.Audit(),
+			Keys: s.KeyStore, Audit: s.Audit(), Quotas: &quota.Usage{Table: s.Table(), Limits: s.Quotas},
 		},
 		Answers: s.Answers(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})

@@ -1,6 +1,7 @@
 //go:build ignore
 
-// Generate writes an OpenAPI document in YAML as a Go constant in JSON. Its arguments are the document and the constant's name.
+// Generate writes an OpenAPI document in YAML as a Go constant in JSON. Its arguments are the
+// document and the constant's name.
 package main
 
 import (
@@ -16,7 +17,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// lineDepth is how deep members stand on lines of their own, so that a difference shows which paths and components it is in.
+// lineDepth is how deep members stand on lines of their own, so that a difference shows which paths
+// and components it is in.
 const lineDepth = 3
 
 func main() {
@@ -47,7 +49,8 @@ func generate(document, constant string) error {
 	return os.WriteFile(strings.TrimSuffix(document, ".yaml")+".gen.go", []byte(source), 0o644)
 }
 
-// write writes the value as JSON, with the members of objects sorted and, down to the depth, each on a line of its own.
+// write writes the value as JSON, with the members of objects sorted and, down to the depth, each
+// on a line of its own.
 func write(out *bytes.Buffer, value any, depth int) error {
 	members, isObject := value.(map[string]any)
 	if !isObject || len(members) == 0 || depth == 0 {

@@ -2,12 +2,8 @@ package openapi_test
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"os"
-	"regexp"
 	"strings"
 	"testing"
 
@@ -53,91 +49,8 @@ func decoded(t *testing.T, text []byte) map[string]any {
 	return members
 }
 
-// TestPagesAreCurrent compares what a page was made from with what is there now.
-func TestPagesAreCurrent(t *testing.T) {
-	t.Parallel()
-	for name, page := range map[string][]byte{"controlplane.yaml": openapi.ControlPlaneDocs(), "agentserver.yaml": openapi.AgentServerDocs()} {
-		document, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := fmt.Sprintf(`<meta name="document" content="%x">`, sha256.Sum256(document)); !bytes.Contains(page, []byte(want)) {
-			t.Errorf("%s: run make generate, the page is of another document", name)
-		}
-		for tag, file := range map[string]string{"style": "docs/page.css", "script": "docs/page.js"} {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			// A browser compares the digest of the element's text with the policy.
-			_, rest, _ := bytes.Cut(page, []byte("<"+tag+">"))
-			inside, _, _ := bytes.Cut(rest, []byte("</"+tag+">"))
-			digest := sha256.Sum256(inside)
-			allowed := "'sha256-" + base64.StdEncoding.EncodeToString(digest[:]) + "'"
-			if policy := openapi.DocsPolicy; !bytes.Equal(inside, text) || !strings.Contains(policy, allowed) {
-				t.Errorf("%s: run make generate, the page has another %s than %s, or the policy does not allow it", name, tag, file)
-			}
-		}
-	}
-}
-
-// TestPagesNeedNothingElse looks for what a browser would load.
-func TestPagesNeedNothingElse(t *testing.T) {
-	t.Parallel()
-	loads := regexp.MustCompile(`(?i)<(link|img|iframe|object|embed|base|form)\b|\b(src|action)=|\b(url|import)\(|@import|\bon[a-z]+="|<[a-z]+ [^>]*style=`)
-	for name, page := range map[string][]byte{"controlplane": openapi.ControlPlaneDocs(), "agentserver": openapi.AgentServerDocs()} {
-		for _, found := range loads.FindAll(page, -1) {
-			t.Errorf("%s: %s", name, found)
-		}
-	}
-}
-
-// TestPagesShowEverything looks for an anchor of each operation and each schema, and for links that lead nowhere.
-func TestPagesShowEverything(t *testing.T) {
-	t.Parallel()
-	anchors := regexp.MustCompile(`id="([^"]+)"`)
-	links := regexp.MustCompile(`href="#([^"]+)"`)
-	for document, page := range map[*[]byte][]byte{&openapi.ControlPlane: openapi.ControlPlaneDocs(), &openapi.AgentServer: openapi.AgentServerDocs()} {
-		var d struct {
-			Info       struct{ Title string }
-			Paths      map[string]map[string]json.RawMessage
-			Components struct{ Schemas map[string]json.RawMessage }
-		}
-		if err := json.Unmarshal(*document, &d); err != nil {
-			t.Fatal(err)
-		}
-		there := map[string]int{}
-		for _, anchor := range anchors.FindAllSubmatch(page, -1) {
-			there[string(anchor[1])]++
-		}
-		for path, item := range d.Paths {
-			for method, text := range item {
-				var operation struct{ OperationID string }
-				if method == "parameters" {
-					continue
-				}
-				if err := json.Unmarshal(text, &operation); err != nil {
-					t.Fatal(err)
-				}
-				if there[operation.OperationID] != 1 {
-					t.Errorf("%s: %s %s is there %d times", d.Info.Title, method, path, there[operation.OperationID])
-				}
-			}
-		}
-		for name := range d.Components.Schemas {
-			if there["schema-"+name] != 1 {
-				t.Errorf("%s: schema %s is there %d times", d.Info.Title, name, there["schema-"+name])
-			}
-		}
-		for _, link := range links.FindAllSubmatch(page, -1) {
-			if there[string(link[1])] == 0 {
-				t.Errorf("%s: a link leads to #%s, which is not there", d.Info.Title, link[1])
-			}
-		}
-	}
-}
-
-// TestExamplesAreValid compiles the schema beside each example of the control plane, and looks for one in each body of JSON.
+// TestExamplesAreValid compiles the schema beside each example of the control plane, and looks for
+// one in each body of JSON.
 func TestExamplesAreValid(t *testing.T) {
 	t.Parallel()
 	document, err := jsonschema.UnmarshalJSON(bytes.NewReader(openapi.ControlPlane))
@@ -177,7 +90,8 @@ func TestExamplesAreValid(t *testing.T) {
 
 // unrepeatable operations take no Idempotency-Key.
 var unrepeatable = map[string]bool{
-	// What listeners do may be repeated anyway, and what they are told is for the session of the moment.
+	// What listeners do may be repeated anyway, and what they are told is for the session of the
+	// moment.
 	"post /v2/listeners/{listener_id}/claim": true, "post /v2/listeners/{listener_id}/heartbeat": true, "post /v2/listeners/{listener_id}/report": true,
 	"post /v2/listeners/{listener_id}/releases": true, "post /v2/listeners/{listener_id}/leave": true,
 	// Searches of logs change nothing.
@@ -185,7 +99,8 @@ var unrepeatable = map[string]bool{
 	"post /v1/projects/{deployment_id}/revisions/{revision_id}/deploy_logs": true,
 }
 
-// TestManners checks what all operations of the control plane have in common, behind the credentials.
+// TestManners checks what all operations of the control plane have in common, behind the
+// credentials.
 func TestManners(t *testing.T) {
 	t.Parallel()
 	var d struct {

@@ -1,4 +1,5 @@
-// Package runtimes holds the programs that host graphs written in Python and JavaScript, as files for a build.
+// Package runtimes holds the programs that host graphs written in Python and JavaScript, as files
+// for a build.
 package runtimes
 
 import "embed"

@@ -1,5 +1,6 @@
 """Transforms template.yaml as CloudFormation will, and checks what only shows then: whether streaming routes stream, whether every method
-asks its authorizer, and whether the result is within CloudFormation's and API Gateway's quotas. Nothing is sent anywhere.
+asks its authorizer, whether browsers can ask before they call, and, for each environment of samconfig.toml, whether the result is within
+AWS's quotas (quotas.py). Nothing is sent anywhere.
 
 Usage: check.py template.yaml
 """
@@ -7,12 +8,15 @@ Usage: check.py template.yaml
 import json
 import os
 import sys
+import tomllib
 from pathlib import Path
 
 import yaml
 from samcli.yamlhelper import yaml_parse
 from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
+
+import quotas
 
 PARAMETERS = {"AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::StackName": "slipway", "AWS::AccountId": "000000000000"}
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon-apigateway-any-method"}
@@ -36,7 +40,7 @@ def open_operations():
 
 
 def streaming_paths():
-    """Returns each path with an operation that streams or waits: its answer says where it can be taken up again."""
+    """Returns each path with an operation that streams or waits: its answer is a stream, or says where it can be taken up again."""
     found = set()
     documents = Path(__file__).parent.parent / "openapi"
     for name, bases in (("controlplane", ["", "/api-host"]), ("agentserver", ["/d/{deployment_id}"])):
@@ -45,9 +49,14 @@ def streaming_paths():
             for good in (item[m].get("responses", {}).get("200", {}) for m in METHODS if m in item):
                 if "$ref" in good:
                     good = document["components"]["responses"][good["$ref"].rpartition("/")[2]]
-                if "Location" in good.get("headers", {}):
+                if "Location" in good.get("headers", {}) or "text/event-stream" in good.get("content", {}):
                     found.update(base + path for base in bases)
     return found
+
+
+def environments():
+    with open(Path(__file__).parent.parent.parent / "samconfig.toml", "rb") as file:
+        return {name: settings for name, settings in tomllib.load(file).items() if isinstance(settings, dict)}
 
 
 def main(path):
@@ -71,8 +80,11 @@ def main(path):
     for route, operations in api["paths"].items():
         parts = route.strip("/").split("/")
         nodes.update("/".join(parts[: i + 1]) for i in range(len(parts)))
+        preflight = operations.get("options", {})
+        if preflight.get("x-amazon-apigateway-integration", {}).get("type") != "mock" or preflight.get("security"):
+            problems.append(f"{route}: browsers cannot ask before they call")
         for method, operation in operations.items():
-            if method not in METHODS:
+            if method not in METHODS or method == "options":
                 continue
             methods += 1
             integration = operation["x-amazon-apigateway-integration"]
@@ -98,11 +110,10 @@ def main(path):
         if (source, ttl) != wanted:
             problems.append(f"authorizer {name}: {source!r} for {ttl} s, wanted {wanted}")
 
-    size = len(json.dumps(translated))
-    for what, count, quota in (("resources", len(resources), 500), ("path nodes", len(nodes), 300), ("bytes", size, 1_000_000)):
-        print(f"{what}: {count} of {quota}")
-        if count > quota:
-            problems.append(f"{count} {what}, of which {quota} are allowed")
+    for environment, settings in environments().items():
+        parameters = settings["global"]["parameters"]
+        if environment != "default":
+            problems += quotas.check(translated, nodes, parameters["stack_name"], parameters["region"])
     print(f"methods: {methods}, of which {streaming} stream")
     for problem in problems:
         print(problem, file=sys.stderr)

@@ -5,13 +5,7 @@ set -eu
 cd "$(dirname "$0")/../.."
 
 tools=.tools/sam
-wanted='aws-sam-cli==1.170.0 aws-sam-translator==1.115.0 cfn-lint==1.58.0'
-if [ "$(cat "$tools/installed" 2>/dev/null)" != "$wanted" ]; then
-  python3 -m venv "$tools"
-  # shellcheck disable=SC2086 # a list of requirements
-  "$tools/bin/pip" install --quiet --disable-pip-version-check $wanted
-  echo "$wanted" >"$tools/installed"
-fi
+sh infra/sam/setup.sh
 
 regions=$(sed -n 's/^region *= *"\([a-z0-9-]*\)".*/\1/p' samconfig.toml | sort -u)
 

@@ -8,8 +8,9 @@ import (
 	"time"
 )
 
-// agent is the graph: model -> tools -> model. Where it begins depends on the messages alone, so a later attempt of a run goes on
-// where the state is, and does not look a city up again that is already there.
+// agent is the graph: model -> tools -> model. Where it begins depends on the messages alone, so a
+// later attempt of a run goes on where the state is, and does not look a city up again that is
+// already there.
 func agent(ctx context.Context, in invocation, emit emitter) error {
 	messages, err := readTurn(in.State.Values.Messages)
 	if err != nil {
@@ -57,7 +58,8 @@ type settings struct {
 	AnswerWords int `json:"answer_words"`
 	// Fail names the node that fails, to see what an error looks like.
 	Fail string `json:"fail"`
-	// CrashAttempts is in how many first attempts of a run the process exits in the middle of the answer, to see a recovery.
+	// CrashAttempts is in how many first attempts of a run the process exits in the middle of the
+	// answer, to see a recovery.
 	CrashAttempts int `json:"crash_attempts"`
 }
 

@@ -32,7 +32,8 @@ func updates(t *testing.T, events []event) []update {
 	return all
 }
 
-// outline tells what happened in one line: each node with the text of its messages, or the city it asks for.
+// outline tells what happened in one line: each node with the text of its messages, or the city it
+// asks for.
 func outline(t *testing.T, events []event) string {
 	t.Helper()
 	var parts []string

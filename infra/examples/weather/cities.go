@@ -28,7 +28,8 @@ func (w weather) String() string {
 // cities is the table by normalised name and alias.
 type cities map[string]weather
 
-// mustReadCities panics on a bad table, which is a mistake in the program: the table is compiled in.
+// mustReadCities panics on a bad table, which is a mistake in the program: the table is compiled
+// in.
 func mustReadCities(table []byte) cities {
 	rows, err := csv.NewReader(bytes.NewReader(table)).ReadAll()
 	if err != nil {
@@ -62,7 +63,8 @@ func (c cities) find(name string) (weather, bool) {
 // longestName is how many words a name in the table may have.
 const longestName = 3
 
-// lastMention returns the name of the last city that a text mentions. A longer name wins over a shorter one within it.
+// lastMention returns the name of the last city that a text mentions. A longer name wins over a
+// shorter one within it.
 func (c cities) lastMention(text string) (city string, ok bool) {
 	said := words(text)
 	for i := 0; i < len(said); i++ {

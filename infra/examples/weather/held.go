@@ -11,7 +11,8 @@ import (
 // mostHeld bounds the bytes of the messages that are held, of all threads.
 const mostHeld = 64 << 20
 
-// held are the messages of threads as their last invocations had them, so that a long thread is not sent, and read, whole each time.
+// held are the messages of threads as their last invocations had them, so that a long thread is not
+// sent, and read, whole each time.
 type held struct {
 	mu   sync.Mutex
 	of   map[string]conversation // by thread

@@ -16,7 +16,8 @@ func invocationSince(base map[string]any, patch string) map[string]any {
 	return in
 }
 
-// TestWhatIsNewIsEnough for an agent that holds the rest: it sees the messages as if all had been sent.
+// TestWhatIsNewIsEnough for an agent that holds the rest: it sees the messages as if all had been
+// sent.
 func TestWhatIsNewIsEnough(t *testing.T) {
 	t.Parallel()
 	before := []any{

@@ -1,5 +1,6 @@
-// Command weather is an example agent: a graph of a model and a tool that looks the weather up, behind the HTTP contract that a
-// deployed agent speaks. It needs no network and no key; its model is scripted.
+// Command weather is an example agent: a graph of a model and a tool that looks the weather up,
+// behind the HTTP contract that a deployed agent speaks. It needs no network and no key; its model
+// is scripted.
 //
 // Read agent.go first (the graph), then server.go (the contract).
 package main

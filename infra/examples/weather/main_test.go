@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// asAgent makes the test binary be the agent, so that tests can start, signal and crash a process of it.
+// asAgent makes the test binary be the agent, so that tests can start, signal and crash a process
+// of it.
 const asAgent = "WEATHER_TEST_AS_AGENT"
 
 func TestMain(m *testing.M) {

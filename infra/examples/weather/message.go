@@ -56,7 +56,8 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// blockText returns the text of a block, which is a string or an object of the type "text". Images and others have none.
+// blockText returns the text of a block, which is a string or an object of the type "text". Images
+// and others have none.
 func blockText(data []byte) (string, bool) {
 	var text string
 	if err := json.Unmarshal(data, &text); err == nil {
@@ -69,8 +70,9 @@ func blockText(data []byte) (string, bool) {
 	return block.Text, true
 }
 
-// readTurn returns the messages of a state that the graph acts on: those from the last one of a person on, of the three types, that were written to their end. What
-// was said before, it does not read, so an answer takes as long in a long conversation as in a short one.
+// readTurn returns the messages of a state that the graph acts on: those from the last one of a
+// person on, of the three types, that were written to their end. What was said before, it does not
+// read, so an answer takes as long in a long conversation as in a short one.
 func readTurn(messages []json.RawMessage) ([]message, error) {
 	var turn []message
 	for i := len(messages) - 1; i >= 0 && (len(turn) == 0 || turn[len(turn)-1].Type != human); i-- {
@@ -86,8 +88,8 @@ func readTurn(messages []json.RawMessage) ([]message, error) {
 	return turn, nil
 }
 
-// openCalls returns the tool calls of the last ai message that no tool message after it answers. A human message after it closes
-// them: the person has moved on.
+// openCalls returns the tool calls of the last ai message that no tool message after it answers. A
+// human message after it closes them: the person has moved on.
 func openCalls(messages []message) []toolCall {
 	answered := map[string]bool{}
 	for i := len(messages) - 1; i >= 0; i-- {

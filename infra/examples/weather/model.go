@@ -12,8 +12,9 @@ import (
 // known is what the tool looks up and the model recognises.
 var known = mustReadCities(citiesCSV)
 
-// model is the scripted model: it asks the tool about the city of the last question, and answers when the tool has. Ids are new in
-// each invocation, so that what an earlier attempt wrote of a message is never mixed with this one.
+// model is the scripted model: it asks the tool about the city of the last question, and answers
+// when the tool has. Ids are new in each invocation, so that what an earlier attempt wrote of a
+// message is never mixed with this one.
 func (r *agentRun) model(ctx context.Context, messages []message) ([]message, []any, error) {
 	id := "ai-" + rand.Text()
 	if len(messages) > 0 && messages[len(messages)-1].Type == tool {
@@ -65,7 +66,8 @@ func aiMessage(id, text string, calls []toolCall) map[string]any {
 	}
 }
 
-// answerText says what the tool messages at the end of the thread say, in as many words as were asked for.
+// answerText says what the tool messages at the end of the thread say, in as many words as were
+// asked for.
 func answerText(messages []message, count int) string {
 	var found []string
 	for i := len(messages) - 1; i >= 0 && messages[i].Type == tool; i-- {
@@ -88,13 +90,15 @@ func exactly(count int, words []string) string {
 	return strings.Join(answer, " ")
 }
 
-// place finds the words after the last preposition, up to the end of the sentence or to a word of time.
+// place finds the words after the last preposition, up to the end of the sentence or to a word of
+// time.
 var place = regexp.MustCompile(`(?i)^.*\b(?:in|at|for|of)\s+([^?!.,;]+?)\s*(?:\b(?:today|tonight|tomorrow|now|right now|please|like|this|next|on)\b.*)?(?:[?!.,;].*)?$`)
 
 // longestCity bounds what the model hands to the tool as the name of a city that it does not know.
 const longestCity = 80
 
-// cityOf returns the city that a question is about: the last one that the model knows, or what stands where a city would stand.
+// cityOf returns the city that a question is about: the last one that the model knows, or what
+// stands where a city would stand.
 func cityOf(question string) string {
 	if city, ok := known.lastMention(question); ok {
 		return city
@@ -109,7 +113,8 @@ func cityOf(question string) string {
 	return strings.Trim(question, " ?!.,;")
 }
 
-// callTools looks each city up. A city that is not in the table is an answer too, with the status "error".
+// callTools looks each city up. A city that is not in the table is an answer too, with the status
+// "error".
 func callTools(calls []toolCall) (added []message, update []any) {
 	for _, call := range calls {
 		text, status := lookUp(call)

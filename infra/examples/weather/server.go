@@ -17,7 +17,8 @@ import (
 	"time"
 )
 
-// maxBodyBytes bounds an invocation, which may carry the whole state of its thread. promisedBytes is how much room is made for one before it is there.
+// maxBodyBytes bounds an invocation, which may carry the whole state of its thread. promisedBytes
+// is how much room is made for one before it is there.
 const (
 	maxBodyBytes  = 64 << 20
 	promisedBytes = 1 << 20
@@ -47,7 +48,8 @@ type invocation struct {
 		Values struct {
 			Messages []json.RawMessage `json:"messages"`
 		} `json:"values"`
-		// Base names an invocation whose values are held, and Patch is what is new since; Values is empty then.
+		// Base names an invocation whose values are held, and Patch is what is new since; Values is
+		// empty then.
 		Base  *base `json:"base"`
 		Patch patch `json:"patch"`
 	} `json:"state"`
@@ -58,7 +60,8 @@ type invocation struct {
 // streams reports whether the caller wants events of that mode besides `updates`.
 func (in invocation) streams(mode string) bool { return slices.Contains(in.StreamMode, mode) }
 
-// server speaks the container contract. From one invocation to the next it holds messages only, which it can be without.
+// server speaks the container contract. From one invocation to the next it holds messages only,
+// which it can be without.
 type server struct {
 	mux    *http.ServeMux
 	token  string
@@ -100,7 +103,8 @@ func (s *server) invoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// authorized compares digests, so that the time it takes says nothing about the token, its length included.
+// authorized compares digests, so that the time it takes says nothing about the token, its length
+// included.
 func (s *server) authorized(r *http.Request) bool {
 	if s.token == "" {
 		return true
@@ -128,7 +132,8 @@ func readInvocation(w http.ResponseWriter, r *http.Request) (invocation, int, er
 	return in, http.StatusOK, nil
 }
 
-// run streams what the graph emits. A graph that fails ends the stream with an `error` event; the status is 200 by then.
+// run streams what the graph emits. A graph that fails ends the stream with an `error` event; the
+// status is 200 by then.
 func (s *server) run(w http.ResponseWriter, r *http.Request, in invocation) {
 	run, ok := graphs[in.Graph]
 	if !ok {
@@ -155,7 +160,8 @@ func (s *server) run(w http.ResponseWriter, r *http.Request, in invocation) {
 	}
 }
 
-// events returns an emitter that sends each event at once, so that a token is on its way when the model has it.
+// events returns an emitter that sends each event at once, so that a token is on its way when the
+// model has it.
 func events(w http.ResponseWriter) emitter {
 	flush := http.NewResponseController(w).Flush
 	return func(event string, data any) error {

@@ -7,11 +7,15 @@ import { readConfig } from "./src/config.mjs";
 import { describeAll } from "./src/describe.mjs";
 import { UserError } from "./src/errors.mjs";
 import { loadGraphs } from "./src/load.mjs";
+import { installLogger } from "./src/logger.mjs";
+import { installLoopback } from "./src/loopback.mjs";
 import { serve } from "./src/server.mjs";
 
 async function main() {
   const config = await readConfig(readArguments());
   process.chdir(config.directory);
+  installLogger();
+  installLoopback(process.env);
   const graphs = await loadGraphs(config);
   if (config.check) {
     process.stdout.write(`${JSON.stringify(await describeAll(graphs, { strict: true }))}\n`);

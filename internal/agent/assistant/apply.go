@@ -8,8 +8,9 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// Apply lays what a run brings over what the assistant has: of its configuration the tags are added and the members of configurable each replaced, everything else
-// is replaced on the first level. Each of the run's may be nil; so are the results where there is nothing.
+// Apply lays what a run brings over what the assistant has: of its configuration the tags are added
+// and the members of configurable each replaced, everything else is replaced on the first level.
+// Each of the run's may be nil; so are the results where there is nothing.
 func (a Assistant) Apply(config, runContext, metadata json.RawMessage) (_, _, _ json.RawMessage, err error) {
 	own := a.Metadata
 	if a.Assistant == DefaultID(a.Graph) && string(own) == string(systemMetadata) {

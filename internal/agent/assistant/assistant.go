@@ -35,13 +35,14 @@ type Assistant struct {
 	// Version is that of the content; versions count from 1.
 	Version          int64
 	Created, Updated time.Time
-	// newest is the highest version; stored says whether there is an item, and change how often that has changed.
+	// newest is the highest version; stored says whether there is an item, and change how often
+	// that has changed.
 	newest, change int64
 	stored         bool
 }
 
-// namespace is the UUID namespace of default assistants, which clients of the public service know (RFC 9562: that of OIDs, with a
-// version nibble that the service has always used).
+// namespace is the UUID namespace of default assistants, which clients of the public service know
+// (RFC 9562: that of OIDs, with a version nibble that the service has always used).
 var namespace = uuid.MustParse("6ba7b821-9dad-11d1-80b4-00c04fd430c8")
 
 // DefaultID is the id of a graph's default assistant.
@@ -66,7 +67,8 @@ const (
 	versionKind = "assistant-version"
 )
 
-// Names of the assistant item's attributes: the version that it shows, and the highest that there is.
+// Names of the assistant item's attributes: the version that it shows, and the highest that there
+// is.
 const (
 	attrCurrent = "current"
 	attrNewest  = "newest"
@@ -106,7 +108,8 @@ func (a Assistant) put(now time.Time, condition table.Cond) table.Put {
 	}}
 }
 
-// putVersion is the item of a version. One that a deleted assistant of the same id has left is replaced.
+// putVersion is the item of a version. One that a deleted assistant of the same id has left is
+// replaced.
 func (a Assistant) putVersion(now time.Time) table.Put {
 	return table.Put{Item: table.Item{
 		Key:   keys.AssistantVersion(a.Workspace, a.Deployment, a.Assistant, a.Version),
@@ -120,7 +123,8 @@ func NotFound(assistant string) error {
 	return fault.New(fault.NotFound, "Assistant %s not found.", assistant)
 }
 
-// maxContent is how many bytes the configuration, context and metadata of an assistant may hold together: each run carries them.
+// maxContent is how many bytes the configuration, context and metadata of an assistant may hold
+// together: each run carries them.
 const maxContent = 256 << 10
 
 // check fills in what is missing and refuses what no run could take.

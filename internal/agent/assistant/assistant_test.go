@@ -56,7 +56,8 @@ func (f *fixture) create(content assistant.Content) assistant.Assistant {
 	return a
 }
 
-// TestADeploymentHasSoManyAssistants that a search can read them, and those that were never counted count as well.
+// TestADeploymentHasSoManyAssistants that a search can read them, and those that were never counted
+// count as well.
 func TestADeploymentHasSoManyAssistants(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

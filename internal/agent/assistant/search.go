@@ -16,7 +16,8 @@ type Search struct {
 	// Graph and Name are exact and part of the name, "" for all; Metadata is contained in theirs.
 	Graph, Name string
 	Metadata    match.Filter
-	// SortBy is a field of the interface: assistant_id, graph_id, name, created_at or updated_at; created_at by default.
+	// SortBy is a field of the interface: assistant_id, graph_id, name, created_at or updated_at;
+	// created_at by default.
 	SortBy string
 	// Ascending: oldest or smallest first.
 	Ascending     bool
@@ -32,8 +33,9 @@ var orders = map[string]func(a, b Assistant) int{
 	"updated_at":   func(a, b Assistant) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the assistants of a deployment, its default ones among them, and how many there are in all: fewer than were asked for where they are large,
-// but one at least. It reads all assistants of the deployment, of which there are Most.
+// Search returns a page of the assistants of a deployment, its default ones among them, and how
+// many there are in all: fewer than were asked for where they are large, but one at least. It reads
+// all assistants of the deployment, of which there are Most.
 func (s *Store) Search(ctx context.Context, owner Owner, search Search) (found []Assistant, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {

@@ -33,9 +33,6 @@ type Store struct {
 // NewStore returns a store over a table.
 func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
 
-// contention is how often a change is tried again because another has come first.
-const contention = 50
-
 func (o Owner) ref(assistant string) Ref { return Ref{o.Workspace, o.Deployment, assistant} }
 
 // byDefault returns the default assistant with the id.
@@ -56,7 +53,8 @@ func (o Owner) checkGraph(graph string) error {
 	return fault.New(fault.NotFound, "Graph %q not found. The deployment's graphs are: %q.", graph, o.Graphs)
 }
 
-// Create makes an assistant with version 1; id may be "". One that exists already is a fault.Conflict, or is returned as it is when keep is set.
+// Create makes an assistant with version 1; id may be "". One that exists already is a
+// fault.Conflict, or is returned as it is when keep is set.
 func (s *Store) Create(ctx context.Context, owner Owner, assistant string, content Content, keep bool) (Assistant, error) {
 	if err := owner.checkGraph(content.Graph); err != nil {
 		return Assistant{}, err
@@ -82,7 +80,8 @@ func (s *Store) Create(ctx context.Context, owner Owner, assistant string, conte
 	return standing, err
 }
 
-// Most is how many assistants a deployment may have beside the default ones, as searches read them all. Some more may be created in the same moment.
+// Most is how many assistants a deployment may have beside the default ones, as searches read them
+// all. Some more may be created in the same moment.
 const Most = 1000
 
 // MostVersions is how many versions an assistant may have, as they stay for as long as it does.
@@ -94,31 +93,35 @@ func count(workspace, deployment string) record.Count {
 
 // insert stores a new assistant, or returns the one that exists under its id.
 func (s *Store) insert(ctx context.Context, owner Owner, made Assistant, now time.Time) (standing Assistant, exists bool, err error) {
-	for range contention {
-		there, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, now, 1)
+	var existing Assistant
+	errExists := errors.New("the assistant exists")
+	standing, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (Assistant, record.Outbox, error) {
+		var o record.Outbox
+		stored, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, now, 1)
 		if err != nil {
-			return Assistant{}, false, err
+			return Assistant{}, o, err
 		}
-		if there >= Most {
-			standing, err := s.Get(ctx, owner, made.Assistant)
+		if stored >= Most {
+			a, err := s.Get(ctx, owner, made.Assistant)
 			if fault.Is(err, fault.NotFound) {
 				err = fault.New(fault.Conflict, "A deployment has at most %d assistants. Delete one first.", Most)
 			}
-			return standing, true, err
+			exists = true
+			return a, o, err
 		}
-		err = s.table.Transact(ctx, made.put(now, table.Absent()), made.putVersion(now), counted)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return made, false, nil
-		case !ok:
-			return Assistant{}, false, fmt.Errorf("create assistant: %w", err)
-		case failed.Write == 0:
-			standing, err := decode(made.Ref, failed.Item)
-			return standing, true, err
-		}
+		o.AddOr(made.put(now, table.Absent()), func(item *table.Item) (err error) {
+			if existing, err = decode(made.Ref, item); err == nil {
+				err = errExists
+			}
+			return err
+		})
+		o.Add(made.putVersion(now), counted)
+		return made, o, nil
+	})
+	if errors.Is(err, errExists) {
+		return existing, true, nil
 	}
-	return Assistant{}, false, fault.New(fault.Unavailable, "The assistants of deployment %s are changed by too many requests at once.", owner.Deployment)
+	return standing, exists, err
 }
 
 // Get returns an assistant by its id. An unknown one is a fault.NotFound.
@@ -137,7 +140,8 @@ func (s *Store) Get(ctx context.Context, owner Owner, assistant string) (Assista
 	return Assistant{}, NotFound(assistant)
 }
 
-// Named returns the assistant that runs name: by its id, or the default one of a graph by the graph's name. An unknown one is a fault.NotFound.
+// Named returns the assistant that runs name: by its id, or the default one of a graph by the
+// graph's name. An unknown one is a fault.NotFound.
 func (s *Store) Named(ctx context.Context, owner Owner, name string) (Assistant, error) {
 	if slices.Contains(owner.Graphs, name) {
 		return s.Get(ctx, owner, DefaultID(name))
@@ -148,7 +152,8 @@ func (s *Store) Named(ctx context.Context, owner Owner, name string) (Assistant,
 	return s.Get(ctx, owner, name)
 }
 
-// Patch is a change of an assistant; what is nil stays as it is. Metadata is merged, everything else replaced.
+// Patch is a change of an assistant; what is nil stays as it is. Metadata is merged, everything
+// else replaced.
 type Patch struct {
 	Graph, Name, Description  *string
 	Config, Context, Metadata json.RawMessage
@@ -224,32 +229,22 @@ func (s *Store) SetLatest(ctx context.Context, owner Owner, assistant string, ve
 	})
 }
 
-// change reads an assistant, lets decide say what becomes of it, and writes that unless another change came first: then it begins anew.
+// change changes an assistant as decide says.
 func (s *Store) change(ctx context.Context, owner Owner, assistant string, decide func(Assistant, time.Time) (Assistant, []table.Write, error)) (Assistant, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Assistant, record.Outbox, error) {
 		found, err := s.Get(ctx, owner, assistant)
 		if err != nil {
-			return Assistant{}, err
+			return Assistant{}, record.Outbox{}, err
 		}
 		now := s.now()
 		next, writes, err := decide(found, now)
-		if err != nil {
-			return Assistant{}, err
-		}
 		next.Updated = now
-		err = s.table.Transact(ctx, append(writes, next.replace(now))...)
-		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			continue
-		}
-		if err != nil {
-			return Assistant{}, fmt.Errorf("change assistant: %w", err)
-		}
-		return next, nil
-	}
-	return Assistant{}, fault.New(fault.Unavailable, "Assistant %s is changed by too many requests at once.", assistant)
+		return next, record.Write(append(writes, next.replace(now))...), err
+	})
 }
 
-// replace is the write that stores a changed assistant, under the condition that it is still as it was read.
+// replace is the write that stores a changed assistant, under the condition that it is still as it
+// was read.
 func (a Assistant) replace(now time.Time) table.Put {
 	condition := table.Absent()
 	if a.stored {
@@ -261,7 +256,8 @@ func (a Assistant) replace(now time.Time) table.Put {
 	return put
 }
 
-// Versions returns the versions of an assistant, newest first, that match: fewer than were asked for where they are large, but one at least.
+// Versions returns the versions of an assistant, newest first, that match: fewer than were asked
+// for where they are large, but one at least.
 func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, search Search) ([]Assistant, error) {
 	current, err := s.Get(ctx, owner, assistant)
 	if err != nil {
@@ -292,7 +288,8 @@ func (s *Store) Versions(ctx context.Context, owner Owner, assistant string, sea
 	return found, nil
 }
 
-// Delete removes an assistant with its versions. A default assistant goes back to what it is without being asked for.
+// Delete removes an assistant with its versions. A default assistant goes back to what it is
+// without being asked for.
 func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error {
 	found, err := s.Get(ctx, owner, assistant)
 	if err != nil {
@@ -310,27 +307,17 @@ func (s *Store) Delete(ctx context.Context, owner Owner, assistant string) error
 
 // remove deletes the item of an assistant, and counts that, unless it is a default one.
 func (s *Store) remove(ctx context.Context, owner Owner, assistant string) error {
-	for range contention {
-		writes := []table.Write{table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}}
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		o.AddOr(table.Delete{Key: keys.Assistant(owner.Workspace, owner.Deployment, assistant), If: table.Present()}, record.Always(NotFound(assistant)))
 		if _, standing := owner.byDefault(assistant); !standing {
 			_, counted, err := count(owner.Workspace, owner.Deployment).Change(ctx, s.table, s.now(), -1)
 			if err != nil {
-				return err
+				return o, err
 			}
-			writes = append(writes, counted)
+			o.Add(counted)
 		}
-		err := s.table.Transact(ctx, writes...)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return nil
-		case !ok:
-			return fmt.Errorf("delete assistant: %w", err)
-		case failed.Write == 0:
-			return NotFound(assistant)
-		}
-	}
-	return fault.New(fault.Unavailable, "The assistants of deployment %s are changed by too many requests at once.", owner.Deployment)
+		return o, nil
+	})
 }
 
 // Erase removes all assistants of a deployment.

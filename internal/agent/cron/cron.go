@@ -21,7 +21,8 @@ type Content struct {
 	// Graph and AssistantID are what is run. The assistant's configuration is that of the moment.
 	Graph       string `json:"graph"`
 	AssistantID string `json:"assistant_id"`
-	// Thread is that of all runs; "" gives each one of its own, which goes with the run unless Keep is set.
+	// Thread is that of all runs; "" gives each one of its own, which goes with the run unless Keep
+	// is set.
 	Thread string `json:"thread,omitempty"`
 	Keep   bool   `json:"keep,omitempty"`
 	// Schedule is a cron expression, Timezone a name of the IANA database, "" for UTC.
@@ -42,7 +43,8 @@ type Cron struct {
 	Created, Updated time.Time
 	// Next is when it fires next, zero when it does not.
 	Next time.Time
-	// serving is the due time that is being served, zero for none; due is when a timer is to look at the cron, for either, zero for never.
+	// serving is the due time that is being served, zero for none; due is when a timer is to look
+	// at the cron, for either, zero for never.
 	serving, due time.Time
 	version      int64
 }
@@ -87,7 +89,8 @@ func decode(item *table.Item) (Cron, error) {
 
 func (r Ref) key() table.Key { return keys.Cron(r.Workspace, r.Deployment, r.Cron) }
 
-// entry is where a timer finds the cron: at its next time, or, while one is being served, when that takes too long.
+// entry is where a timer finds the cron: at its next time, or, while one is being served, when that
+// takes too long.
 func (c Cron) entry(now time.Time) map[table.Index]table.Key {
 	switch {
 	case !c.serving.IsZero():
@@ -117,7 +120,8 @@ func (c Cron) checkSize(body []byte) error {
 	return nil
 }
 
-// change is the write that stores what became of the cron, unless it has changed since it was read. The time of a change by a client is shown.
+// change is the write that stores what became of the cron, unless it has changed since it was read.
+// The time of a change by a client is shown.
 func (c Cron) change(now time.Time, body []byte) table.Update {
 	update := record.Change(c.key(), now, table.Attrs{attrNext: clock.FormatOptional(c.Next), attrServing: clock.FormatOptional(c.serving)}, table.Equals(record.Version, c.version))
 	if update.Body = body; body == nil {

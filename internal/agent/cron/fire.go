@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/assistant"
@@ -19,13 +18,15 @@ import (
 )
 
 const (
-	// firePage is how many crons of a shard are in memory at a time, fireLimit how many of a shard one pass fires.
+	// firePage is how many crons of a shard are in memory at a time, fireLimit how many of a shard
+	// one pass fires.
 	firePage, fireLimit = 20, 1000
 	// idle is how long Run sleeps when no cron is due before.
 	idle = time.Minute
 )
 
-// Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to the next pass, which is no error.
+// Fire creates the runs of all crons whose time has come. When ctx ends, it leaves the rest to the
+// next pass, which is no error.
 func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueCrons(dueBy), Page: firePage, Limit: fireLimit}.Serve(ctx, s.Table, s.fire)
 }
@@ -55,16 +56,13 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 		}
 	}
 	// The note is renewed by who looks after a run that another was to create.
-	err = s.Table.Transact(ctx, c.change(now, nil))
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return nil // another timer serves it, or somebody has changed it: the next look finds it if it is still due
-	}
-	if err != nil {
-		return fmt.Errorf("move cron on: %w", err)
+	moved, err := record.Try(ctx, s.Table, c.change(now, nil))
+	if err != nil || !moved {
+		return err // another timer serves it, or it was changed: the next look finds it if it is still due
 	}
 	due := c.serving
 	if err := s.begin(ctx, c, due, again); err != nil {
-		if _, refused := errors.AsType[*fault.Error](err); !refused || fault.Is(err, fault.Unavailable) {
+		if _, refused := errors.AsType[*fault.Error](err); !refused || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.TooMany) {
 			return err // the note stays, and the next timer tries again
 		}
 		s.Log.WarnContext(ctx, "a cron's run was not created", "cron", c.Cron, "due", clock.Format(due), "error", err)
@@ -90,8 +88,15 @@ const (
 // recent is how many runs of a thread are looked at for one that a dead timer has created.
 const recent = 50
 
-// begin creates the run of a due time, unless a timer that died has. The times of a deployment that was deleted pass; those of one that has nothing deployed are kept until it has.
+// begin creates the run of a due time, unless a timer that died has. The times of a deployment that
+// was deleted pass, and so do those at which there is no room; those of one that has nothing
+// deployed are kept until it has.
 func (s *Store) begin(ctx context.Context, c Cron, due time.Time, again bool) error {
+	if s.Room != nil {
+		if err := s.Room(); err != nil {
+			return err
+		}
+	}
 	if _, err := s.Deployments.Serving(ctx, c.Workspace, c.Deployment, ""); err != nil {
 		return err
 	}
@@ -146,7 +151,8 @@ func (s *Store) hasRun(ctx context.Context, ref thread.Ref, c Cron, due time.Tim
 	return false, nil
 }
 
-// Run fires crons when they are due until ctx ends. It sleeps until the next one, and is woken when a cron is made or changed in this process.
+// Run fires crons when they are due until ctx ends. It sleeps until the next one, and is woken when
+// a cron is made or changed in this process.
 func (s *Store) Run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := s.Fire(ctx, s.Now()); err != nil && ctx.Err() == nil {
@@ -162,7 +168,8 @@ func (s *Store) Run(ctx context.Context) {
 	}
 }
 
-// untilNext is how long nothing is due, at least a moment, so that trouble with one cron keeps no processor busy.
+// untilNext is how long nothing is due, at least a moment, so that trouble with one cron keeps no
+// processor busy.
 func (s *Store) untilNext(ctx context.Context) time.Duration {
 	const moment = 10 * time.Millisecond
 	wait, now := idle, s.Now()

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Config is what a Store works with.
@@ -29,14 +30,20 @@ type Config struct {
 	Runs       *run.Store
 	// Deployments tells whether a deployment has a release that serves.
 	Deployments Deployments
-	Now         clock.Clock
+	// Room returns a fault when there is no room for more runs; nil is for a platform that always
+	// has room.
+	Room func() error
+	Now  clock.Clock
+	// Quotas bound how many crons a workspace and a deployment may have.
+	Quotas quota.Limits
 	// Log gets what becomes of runs that cannot be created; the default is slog's.
 	Log *slog.Logger
 }
 
 // Deployments tells which release of a deployment serves; *deployment.Store is one.
 type Deployments interface {
-	// Serving returns the release that serves what belongs to no thread (""). A deployment that has none yet is a fault.Unavailable, one that was deleted any other fault.
+	// Serving returns the release that serves what belongs to no thread (""). A deployment that has
+	// none yet is a fault.Unavailable, one that was deleted any other fault.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
 }
 
@@ -72,36 +79,12 @@ func (s *Store) Create(ctx context.Context, workspace, deployment string, conten
 	if err != nil {
 		return Cron{}, err
 	}
-	for range contention {
-		there, counted, err := count(workspace, deployment).Change(ctx, s.Table, now, 1)
-		if err != nil {
-			return Cron{}, err
-		}
-		if there >= Most {
-			return Cron{}, fault.New(fault.Conflict, "A deployment has at most %d crons. Delete one first.", Most)
-		}
-		err = s.Table.Transact(ctx, put, counted)
-		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			continue
-		}
-		if err != nil {
-			return Cron{}, fmt.Errorf("create cron: %w", err)
-		}
-		s.wake()
-		return c, nil
-	}
-	return Cron{}, tooOften(deployment)
-}
-
-// Most is how many crons a deployment may have, as searches read them all. Some more may be created in the same moment.
-const Most = 1000
-
-func count(workspace, deployment string) record.Count {
-	return record.Count{Key: keys.CronCount(workspace, deployment), Items: keys.Crons(workspace, deployment)}
-}
-
-func tooOften(deployment string) error {
-	return fault.New(fault.Unavailable, "The crons of deployment %s are changed by too many requests at once.", deployment)
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Cron, record.Outbox, error) {
+		counted, err := s.counted(ctx, workspace, deployment, 1)
+		o := record.Write(append(counted, put)...)
+		o.Then(func(context.Context) { s.wake() })
+		return c, o, err
+	})
 }
 
 // Get returns a cron; an unknown one is a fault.NotFound.
@@ -116,9 +99,6 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Cron, error) {
 	return decode(item)
 }
 
-// contention is how often a change is tried again because another came first.
-const contention = 100
-
 // Update changes what a cron was asked for, and plans it anew.
 func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cron, error) {
 	return s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
@@ -129,51 +109,33 @@ func (s *Store) Update(ctx context.Context, ref Ref, change func(*Content)) (Cro
 	})
 }
 
-// update reads a cron, lets decide say what becomes of it, and writes that unless another change came first: then it begins anew.
+// update changes a cron as decide says.
 func (s *Store) update(ctx context.Context, ref Ref, decide func(c *Cron, now time.Time) (body []byte, err error)) (Cron, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.Table, func(ctx context.Context) (Cron, record.Outbox, error) {
 		c, err := s.Get(ctx, ref)
 		if err != nil {
-			return Cron{}, err
+			return Cron{}, record.Outbox{}, err
 		}
 		now := s.Now()
 		body, err := decide(&c, now)
 		if err != nil {
-			return Cron{}, err
+			return Cron{}, record.Outbox{}, err
 		}
-		err = s.Table.Transact(ctx, c.change(now, body))
-		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			continue
-		}
-		if err != nil {
-			return Cron{}, fmt.Errorf("change cron: %w", err)
-		}
+		o := record.Write(c.change(now, body))
+		o.Then(func(context.Context) { s.wake() })
 		c.version++
-		s.wake()
-		return c, nil
-	}
-	return Cron{}, fault.New(fault.Unavailable, "Cron %s is changed by too many requests at once.", ref.Cron)
+		return c, o, nil
+	})
 }
 
 // Delete removes a cron.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
-	for range contention {
-		_, counted, err := count(ref.Workspace, ref.Deployment).Change(ctx, s.Table, s.Now(), -1)
-		if err != nil {
-			return err
-		}
-		err = s.Table.Transact(ctx, table.Delete{Key: ref.key(), If: table.Present()}, counted)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return nil
-		case !ok:
-			return fmt.Errorf("delete cron: %w", err)
-		case failed.Write == 0:
-			return fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)
-		}
-	}
-	return tooOften(ref.Deployment)
+	return record.Decide(ctx, s.Table, func(ctx context.Context) (o record.Outbox, err error) {
+		counted, err := s.counted(ctx, ref.Workspace, ref.Deployment, -1)
+		o.AddOr(table.Delete{Key: ref.key(), If: table.Present()}, record.Always(fault.New(fault.NotFound, "Cron with ID %s not found.", ref.Cron)))
+		o.Add(counted...)
+		return o, err
+	})
 }
 
 // Search says which crons are wanted, and in which order.
@@ -206,8 +168,9 @@ var orders = map[string]func(a, b Cron) int{
 	"updated_at":    func(a, b Cron) int { return a.Updated.Compare(b.Updated) },
 }
 
-// Search returns a page of the crons of a deployment, and how many there are in all: fewer than were asked for where they are large, but one at least. It reads all
-// crons of the deployment, of which there are Most.
+// Search returns a page of the crons of a deployment, and how many there are in all: fewer than
+// were asked for where they are large, but one at least. It reads all crons of the deployment,
+// whose number is bounded.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search) (found []Cron, total int, err error) {
 	order := orders[cmp.Or(search.SortBy, "created_at")]
 	if order == nil {
@@ -243,8 +206,5 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) error {
 	if err := table.Erase(ctx, s.Table, keys.Crons(workspace, deployment), nil); err != nil {
 		return err
 	}
-	if err := s.Table.Transact(ctx, table.Delete{Key: keys.CronCount(workspace, deployment)}); err != nil {
-		return fmt.Errorf("erase count of crons: %w", err)
-	}
-	return nil
+	return s.uncount(ctx, workspace, deployment)
 }

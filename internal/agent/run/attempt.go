@@ -17,38 +17,43 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// MaxAttempts is how many attempts at a run may fail before it ends as Error: its workers died, or its agent did. Slices do not count.
+// MaxAttempts is how many attempts at a run may fail before it ends as Error: its workers died, or
+// its agent did. Slices do not count.
 const MaxAttempts = 3
 
-// MaxIdleSlices is how many slices in a row may pass without a step of the run before it ends as Timeout: the next one would do the same again.
+// MaxIdleSlices is how many slices in a row may pass without a step of the run before it ends as
+// Timeout: the next one would do the same again.
 const MaxIdleSlices = 3
 
-// ErrFenced is returned to a worker that no longer owns its attempt. It stops; it cannot write any more.
+// ErrFenced is returned to a worker that no longer owns the run. The worker must stop: none of its
+// later writes can succeed.
 var ErrFenced = errors.New("the run was taken from this worker")
 
-// ErrNothingToDo is returned by Claim for a run that needs no worker: it is over, was superseded, or waits for its turn.
+// ErrNothingToDo is returned by Claim for a run that needs no worker: the run has ended, was
+// superseded or removed, or is not the thread's active run.
 var ErrNothingToDo = errors.New("the run needs no worker")
 
-// ErrAttemptsExhausted is returned by Claim for a run of which MaxAttempts attempts have failed.
+// ErrAttemptsExhausted is returned by Claim for a run with MaxAttempts failed attempts.
 var ErrAttemptsExhausted = errors.New("the run has no attempt left")
 
 // ErrNoProgress is returned by Claim for a run that made no step in MaxIdleSlices slices.
 var ErrNoProgress = errors.New("the run makes no progress")
 
-// TooLargeError says that a state, or what an agent keeps of it, is larger than a table can hold. Who gets it stops at what was written before and ends the run with Fail, as
-// the attempt's own state is past that.
+// TooLargeError says that a state, or what an agent keeps of it, is larger than a table can hold.
+// The worker must end the run with Fail, which keeps only what was written before: the attempt's
+// state in memory already contains the rejected change.
 type TooLargeError struct{ Size int }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("The thread's state would hold %d bytes: the limit is %d.", e.Size, table.MaxBody)
 }
 
-// Failure is what a run says that could not be kept.
+// Failure returns the failure to store on a run whose leftovers could not be kept.
 func (e *TooLargeError) Failure() *Failure {
 	return &Failure{Name: "StateTooLarge", Message: e.Error() + " What the run had not finished is not in it."}
 }
 
-// fits returns a TooLargeError for what a table cannot hold.
+// fits returns a TooLargeError if the item's body is larger than table.MaxBody bytes.
 func fits(put table.Put) error {
 	if size := len(put.Item.Body); size > table.MaxBody {
 		return &TooLargeError{Size: size}
@@ -56,7 +61,7 @@ func fits(put table.Put) error {
 	return nil
 }
 
-// NotDueError is returned by Claim for a run that waits for its time.
+// NotDueError is returned by Claim for a delayed run whose due time has not come.
 type NotDueError struct{ Due time.Time }
 
 func (e *NotDueError) Error() string { return "the run is not due before " + clock.Format(e.Due) }
@@ -85,23 +90,28 @@ type Attempt struct {
 	events []Event
 	writes []table.Write
 	size   int
-	// opened holds the position before the first chunk of each message of this attempt that is not finished.
-	opened  map[string]int64
-	renewed time.Time
+	// tellsUnfinished says that the agent itself tells which messages are unfinished.
+	tellsUnfinished bool
+	// unfinishedChanged says that the run's unfinished messages are not written yet.
+	unfinishedChanged bool
+	renewed           time.Time
 	// lossy says that what the run has left unfinished is not kept, as the state cannot hold it.
 	lossy bool
 	// stepped says that this attempt has made a step.
 	stepped bool
 	// fence is the condition of the next write.
 	fence table.Cond
-	// unsure is the error of a write that may have been applied or not. Nothing can follow it: who goes on must read the run anew.
+	// unsure is the error of a write that may have been applied or not. Nothing can follow it: who
+	// goes on must read the run anew.
 	unsure error
 }
 
-// Claim makes the caller the owner of the next attempt at a run: whoever had it before is fenced off. It seals what came before, and the first
-// attempt folds the run's input into the state, and takes one of the seats of its deployment's runs, 0 for no bound; ErrWaits says that none is free.
+// Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
+// It first seals the thread. The first attempt also adds the run's input to the state and takes one
+// of the deployment's seats; seats is 0 if there is no limit. Claim returns ErrWaits if no seat is
+// free.
 func (s *Store) Claim(ctx context.Context, ref Ref, seats int) (*Attempt, error) {
-	for range contention {
+	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.take(ctx, ref)
 		if err != nil {
 			return nil, err
@@ -115,18 +125,24 @@ func (s *Store) Claim(ctx context.Context, ref Ref, seats int) (*Attempt, error)
 		if err == nil {
 			err = a.begin(ctx)
 		}
-		if err == nil {
-			return a, nil
-		}
-		if !errors.Is(err, ErrFenced) {
-			return nil, err
-		}
-		// Another worker, or another request, changed the run meanwhile: look again.
-	}
-	return nil, fmt.Errorf("claim run %s: others kept changing it", ref.Run)
+		return a, err
+	})
 }
 
-// count notes how the attempt before this one ended, and whether the run may have another one.
+// retake repeats work, which commits its own writes, each time it fails because another worker or
+// request changed the run.
+func retake[T any](ctx context.Context, work func(context.Context) (T, error)) (T, error) {
+	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
+		value, err := work(ctx)
+		if errors.Is(err, ErrFenced) {
+			err = record.ErrLost
+		}
+		return value, record.Outbox{}, err
+	})
+}
+
+// count counts the previous attempt as a failure unless it was handed over, and returns an error if
+// the run may not have another attempt.
 func (a *Attempt) count() error {
 	a.Run.Handed = max(a.Run.Handed, 0)
 	if a.Run.Attempt > a.Run.Handed {
@@ -141,8 +157,8 @@ func (a *Attempt) count() error {
 	return nil
 }
 
-// take reads an unfinished active run with its thread's state, everything before it sealed. The attempt that it returns is the present one; its
-// fence holds until somebody changes the run.
+// take seals the thread, and reads its active run and its state. The attempt that it returns has
+// the run's current number; its fence holds until the run changes.
 func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	t, run, err := s.read(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
@@ -174,7 +190,8 @@ func (s *Store) take(ctx context.Context, ref Ref) (*Attempt, error) {
 	return s.attempt(t, run, left), nil
 }
 
-// stateBefore is the state that a run's next attempt goes on from. The first run of a thread needs no look.
+// stateBefore returns the state from which the run's next attempt continues. The first run of a
+// thread needs no read.
 func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (*thread.State, error) {
 	if run.Attempt == 0 && t.Lock.Checkpoint < 0 {
 		return thread.Empty(), nil
@@ -182,19 +199,21 @@ func (s *Store) stateBefore(ctx context.Context, t thread.Thread, run Run) (*thr
 	return s.threads.State(ctx, t.Ref)
 }
 
-// attempt is the present attempt at a run, on what was read.
+// attempt returns the run's current attempt, built from the thread, run and state that were read.
 func (s *Store) attempt(t thread.Thread, run Run, from *thread.State) *Attempt {
-	a := &Attempt{store: s, Run: run, thread: t, State: from, opened: map[string]int64{}, fence: fence(run)}
+	a := &Attempt{store: s, Run: run, thread: t, State: from, fence: fence(run)}
 	if run.Attempt == 0 {
 		a.Run.Start, a.Run.Position, a.Run.Before = t.Lock.Position, t.Lock.Position, t.Lock.Checkpoint
 	}
-	// Of a run whose attempts have shown nothing but that they began, readers have not seen the input either.
+	// If earlier attempts emitted only their start event, readers have not seen the run's input
+	// yet.
 	a.unshown = run.Attempt > 0 && run.Position-run.Start == run.Attempt && a.State.At.Number >= 0
 	a.Run.Checkpoint = a.State.At.Number
 	return a
 }
 
-// prepare reads what the agent goes on from. The first attempt of a run that goes on from an earlier checkpoint takes the state from there.
+// prepare loads the agent's pending updates and its own checkpoint. The first attempt of a run that
+// forks from an earlier checkpoint loads the state of that checkpoint.
 func (a *Attempt) prepare(ctx context.Context) (err error) {
 	threads, own := a.store.threads, a.Run.Run
 	branch := a.Run.Attempt == 0 && a.Run.Fork != nil && a.Run.Fork.Number != a.thread.Lock.Checkpoint
@@ -218,13 +237,14 @@ func (a *Attempt) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// Checkpoints is what an agent that keeps checkpoints goes on from, nil before its first.
+// Checkpoints returns the agent's own checkpoints to continue from, nil before its first.
 func (a *Attempt) Checkpoints() *graph.Checkpoints { return a.frame.Checkpoints() }
 
-// keeps reports whether the agent's own checkpoints make the state, and not its updates.
+// keeps reports whether the state comes from the agent's own checkpoints instead of its updates.
 func (a *Attempt) keeps() bool { return a.State.At.Agent != nil }
 
-// fence is the condition that nobody has changed a run since it was read.
+// fence is the condition that the stored run still has the given status, attempt number, position
+// and last handover.
 func fence(run Run) table.Cond {
 	unchanged := table.All(
 		table.Equals(attrStatus, string(run.Status)),
@@ -237,8 +257,9 @@ func fence(run Run) table.Cond {
 	return table.All(unchanged, table.Equals(attrHanded, run.Handed))
 }
 
-// begin writes the claim. A delayed run may have given way since its thread was read, and may even have the thread back, on which others have then written. So its
-// claim counts only with the lock as it was read; any other run cannot lose the lock without a write to its own item.
+// begin writes the claim. A delayed run can lose the lock to another run, and get it back after
+// that run wrote to the thread, so its first claim also requires the lock's epoch that was read.
+// Any other run cannot lose the lock without a write to its own item, which the fence detects.
 func (a *Attempt) begin(ctx context.Context) error {
 	now := a.store.now()
 	a.Run.Attempt++
@@ -265,7 +286,8 @@ func (a *Attempt) begin(ctx context.Context) error {
 	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
 }
 
-// foldInput folds what the client wants in the state. An agent that keeps checkpoints makes the update of a command itself.
+// foldInput adds the run's input, or the update of its command, to the state. An agent that keeps
+// checkpoints applies a command's update itself.
 func (a *Attempt) foldInput() error {
 	input := a.Run.Input
 	if !state.IsObject(input) && !a.keeps() {
@@ -286,7 +308,8 @@ func (a *Attempt) foldInput() error {
 // nodeInput stands for a run's input among the nodes.
 const nodeInput = "__input__"
 
-// commandUpdate returns the update of a command as an object, which may also be a list of pairs; nil when it has none.
+// commandUpdate returns the update of a command as an object, which may also be a list of pairs;
+// nil when it has none.
 func commandUpdate(command json.RawMessage) json.RawMessage {
 	var c struct{ Update json.RawMessage }
 	if len(command) == 0 || json.Unmarshal(command, &c) != nil || state.IsObject(c.Update) {
@@ -307,7 +330,8 @@ func commandUpdate(command json.RawMessage) json.RawMessage {
 	return record.Encode(object)
 }
 
-// Update shows the updates of nodes and folds them into the state, in their order, unless the agent's own checkpoints make it.
+// Update shows the updates of nodes and folds them into the state, in their order, unless the
+// agent's own checkpoints make it.
 func (a *Attempt) Update(name string, data json.RawMessage) error {
 	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
@@ -315,6 +339,7 @@ func (a *Attempt) Update(name string, data json.RawMessage) error {
 	if err != nil {
 		return fmt.Errorf("updates are not an object by node: %.40s", data)
 	}
+	a.finishNodes(updates)
 	if a.keeps() {
 		if a.Run.Unfolded == 0 {
 			a.Run.Unfolded = position - 1
@@ -348,19 +373,16 @@ func (a *Attempt) Values(data json.RawMessage) error {
 	if err != nil {
 		return err
 	}
+	a.finishAll()
 	return a.checkpoint(patch, thread.SourceLoop, nil)
 }
 
-// Show takes any other event. Chunks of messages are remembered until their message is in the state.
+// Show takes any other event.
 func (a *Attempt) Show(name string, data json.RawMessage) {
 	a.reveal()
 	position := a.append(Event{Name: name, Data: data})
-	if name != EventMessages {
-		return
-	}
-	message := state.ChunkOf(data)
-	if _, known := a.opened[message]; !known && message != "" {
-		a.opened[message] = position - 1
+	if name == EventMessages {
+		a.beginMessage(data, position-1)
 	}
 }
 
@@ -399,8 +421,9 @@ func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []
 	return nil
 }
 
-// reveal shows the values with the run's input unless the agent does: one that keeps checkpoints says first what its graph makes of the input, be it only other ids of
-// the messages. Of one that has said nothing on this thread its first event tells which it is.
+// reveal shows the values with the run's input unless the agent does: one that keeps checkpoints
+// says first what its graph makes of the input, be it only other ids of the messages. Of one that
+// has said nothing on this thread its first event tells which it is.
 func (a *Attempt) reveal() {
 	if a.unshown && !a.keeps() {
 		a.showValues()
@@ -416,7 +439,8 @@ func (a *Attempt) passed(source thread.Source, patch state.Patch) {
 	a.closeMessages(source == thread.SourceLoop && patch.Touches(state.Messages))
 }
 
-// Ask shows the questions of a graph that pauses, an object, where clients look for them: as an update, and beside the values.
+// Ask shows the questions of a graph that pauses, an object, where clients look for them: as an
+// update, and beside the values.
 func (a *Attempt) Ask(questions json.RawMessage) {
 	a.reveal()
 	a.append(Event{Name: EventUpdates, Data: questions})
@@ -428,21 +452,9 @@ func (a *Attempt) showValues() {
 	a.shown, a.unshown = a.State.Values.Clone(), false
 }
 
-// closeMessages forgets the shown messages that the state holds now, and, once this attempt has written a message in their place, those
-// of earlier attempts.
-func (a *Attempt) closeMessages(wrote bool) {
-	for message := range a.opened {
-		if a.State.Values.Has(message) {
-			delete(a.opened, message)
-		}
-	}
-	if wrote {
-		a.Run.Open = 0
-	}
-}
-
-// WatchAttempt wakes a worker when its run may have been taken from it. Who does that changes the thread's lock too, which the worker's own flushes do not; another
-// worker at the same run is noticed with the next write.
+// WatchAttempt wakes a worker when its run may have been taken from it. Who does that changes the
+// thread's lock too, which the worker's own flushes do not; another worker at the same run is
+// noticed with the next write.
 func (s *Store) WatchAttempt(a *Attempt) table.Watcher { return s.table.Watch(a.Run.Ref.Ref.Key()) }
 
 // Owned returns ErrFenced when the attempt no longer is its worker's.

@@ -16,7 +16,8 @@ import (
 type Action string
 
 const (
-	// Keep ends a run as Interrupted: what it has shown, and its input, stay in the state.
+	// Keep ends a run as Interrupted: what it has shown, and its input, stay in the state. The
+	// input of a run that nobody took up leaves with it: the client took the input back.
 	Keep Action = "interrupt"
 	// Undo removes a run with everything that it wrote.
 	Undo Action = "rollback"
@@ -30,7 +31,8 @@ func (a Action) status() Status {
 	return Interrupted
 }
 
-// Reason says in words why a run was ended before it had come to its end. It is "" for a run that was not, and for one that was when nothing was noted of that yet.
+// Reason says in words why a run was ended before it had come to its end. It is "" for a run that
+// was not, and for one that was when nothing was noted of that yet.
 type Reason string
 
 const (
@@ -47,8 +49,9 @@ func NothingToCancel() error {
 	return fault.New(fault.NotFound, "No matching runs to cancel. Those that have ended, or were cancelled before, stay as they are.")
 }
 
-// Cancel ends a run that has not ended: the first cancel wins, and its worker can write nothing more. The next queued run begins. A run that has ended
-// is NothingToCancel, an unknown one a fault.NotFound.
+// Cancel ends a run that has not ended: the first cancel wins, and its worker can write nothing
+// more. The next queued run begins. A run that has ended is NothingToCancel, an unknown one a
+// fault.NotFound.
 func (s *Store) Cancel(ctx context.Context, ref Ref, action Action) error {
 	return s.cancel(ctx, ref, action, byRequest, Pending, Running)
 }
@@ -60,64 +63,70 @@ func (s *Store) Abandon(ctx context.Context, ref Ref) error {
 
 // cancel is Cancel for a run in one of the statuses.
 func (s *Store) cancel(ctx context.Context, ref Ref, action Action, why Reason, in ...Status) error {
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		t, run, err := s.read(ctx, ref)
-		if fault.Is(err, fault.NotFound) {
-			return notFound(ref)
-		}
 		if err != nil {
-			return err
+			return o, missing(ref, err)
 		}
 		if !slices.Contains(in, run.Status) {
-			return NothingToCancel()
+			return o, NothingToCancel()
 		}
 		if action == Undo && t.Lock.Cut != "" {
-			if _, err := s.Seal(ctx, ref.Ref); err != nil { // what is being removed goes first
-				return err
-			}
-			continue
+			return o, s.clearFirst(ctx, ref.Ref)
 		}
-		var next *Run
 		if run.Run == t.Lock.Run {
-			next, err = s.cancelActive(ctx, t, run, action, why)
-		} else {
-			err = s.cancelQueued(ctx, t, run, action, why)
+			return s.cancelActive(ctx, t, run, action, why)
 		}
-		if isChanged(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("cancel run: %w", err)
-		}
-		s.cancelled(ctx, run, next)
-		return nil
-	}
-	return fault.New(fault.Unavailable, "Thread %s is too busy to cancel a run.", ref.Thread)
+		return s.cancelQueued(t, run, action, why), nil
+	})
 }
 
-// cancelActive ends the thread's active run and hands the thread on. It returns the run that has it now.
-func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (*Run, error) {
+// clearFirst clears up what earlier runs left, after which the thread is to be read again.
+func (s *Store) clearFirst(ctx context.Context, ref thread.Ref) error {
+	if _, err := s.Seal(ctx, ref); err != nil {
+		return err
+	}
+	return record.ErrLost
+}
+
+// cancelActive ends the thread's active run and hands the thread to the next one.
+func (s *Store) cancelActive(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) (o record.Outbox, err error) {
 	q, err := s.queued(ctx, t)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	now := s.now()
 	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
-	status, asked := thread.StatusInterrupted, []byte(nil)
-	if run.Attempt == 0 {
-		status = thread.StatusIdle
-	}
 	if action == Undo {
 		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = run.Run, run.Run
-		if status, asked, err = s.before(ctx, t, run); err != nil {
-			return nil, err
-		}
 	}
-	end := s.end(run.Ref, action.status(), why, now)
-	return q.next, s.table.Transact(ctx, append([]table.Write{end}, s.passOn(t, &change, q.next, status, asked)...)...)
+	status, asked, err := s.rests(ctx, t, run, action, why)
+	if err != nil {
+		return o, err
+	}
+	o.Add(s.end(run.Ref, action.status(), why, now))
+	o.Add(s.passOn(t, &change, q.next, status, asked)...)
+	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, q.next) })
+	return o, nil
 }
 
-// before is what a thread showed before its active run: what its newest sealed checkpoint says of the graph.
+// rests is what a thread shows when its active run was cancelled and no other run follows.
+func (s *Store) rests(ctx context.Context, t thread.Thread, active Run, action Action, why Reason) (thread.Status, []byte, error) {
+	switch {
+	case action == Undo, active.takenBack(why):
+		return s.before(ctx, t, active)
+	case active.Attempt == 0:
+		return thread.StatusIdle, nil, nil
+	}
+	return thread.StatusInterrupted, nil, nil
+}
+
+// takenBack reports whether a run that ended for a reason leaves nothing in the state: its client
+// cancelled it before a worker took it up.
+func (r Run) takenBack(why Reason) bool { return r.Attempt == 0 && why == byRequest }
+
+// before is what a thread showed before its active run: what its newest sealed checkpoint says of
+// the graph.
 func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread.Status, []byte, error) {
 	if t.Lock.Checkpoint < 0 || t.Lock.Unsealed {
 		return thread.StatusIdle, nil, nil
@@ -138,26 +147,27 @@ func (s *Store) before(ctx context.Context, t thread.Thread, active Run) (thread
 	return thread.StatusInterrupted, thread.InterruptsOf(at), nil
 }
 
-// cancelQueued ends a run that waits behind the active one. What it leaves is kept when its turn would have come.
-func (s *Store) cancelQueued(ctx context.Context, t thread.Thread, run Run, action Action, why Reason) error {
+// cancelQueued ends a run that waits behind the active one. It is sealed when its turn would have
+// come.
+func (s *Store) cancelQueued(t thread.Thread, run Run, action Action, why Reason) (o record.Outbox) {
 	now, waits := s.now(), table.Equals(attrStatus, string(Pending))
-	lock := t.ChangeLock(now, table.Attrs{})
 	if action == Undo {
-		request := keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)
-		return s.table.Transact(ctx, table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: request}, lock)
+		o.Add(table.Delete{Key: run.Key(), If: waits}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
+	} else {
+		o.Add(record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits))
 	}
-	change := record.Change(run.Key(), now, table.Attrs{attrStatus: string(Interrupted), attrCancelReason: string(why)}, waits)
-	return s.table.Transact(ctx, change, lock)
+	o.Add(t.ChangeLock(now, table.Attrs{}))
+	o.Then(func(ctx context.Context) { s.cancelled(ctx, run, nil) })
+	return o
 }
 
-// cancelled does what follows from a cancel. What is left undone of it is found by Rescue.
+// cancelled does what follows from a cancel. Rescue finds what is left undone.
 func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
-	ctx = context.WithoutCancel(ctx)
 	if !run.Due.IsZero() && run.Attempt == 0 {
 		s.stop(ctx, run, "the run was cancelled")
 	}
 	if next != nil {
-		s.start(ctx, *next) // it clears up before it begins
+		s.start(ctx, *next) // it seals before it begins
 		return
 	}
 	if _, err := s.Seal(ctx, run.Ref.Ref); err != nil {
@@ -165,57 +175,43 @@ func (s *Store) cancelled(ctx context.Context, run Run, next *Run) {
 	}
 }
 
-// CancelThread ends all unfinished runs of a thread at once, however many there are, and reports whether there were any.
+// CancelThread ends all unfinished runs of a thread at once, however many there are, and reports
+// whether there were any.
 func (s *Store) CancelThread(ctx context.Context, ref thread.Ref, action Action) (bool, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ bool, o record.Outbox, err error) {
 		t, err := s.threads.Get(ctx, ref)
 		if err != nil || !t.Lock.Busy {
-			return false, err
+			return false, o, err
 		}
-		if action == Undo && t.Lock.Cut != "" {
-			if _, err := s.Seal(ctx, ref); err != nil {
-				return false, err
-			}
-			continue
+		if (action == Undo && t.Lock.Cut != "") || (action == Keep && t.Lock.Overtook()) {
+			return false, o, s.clearFirst(ctx, ref)
 		}
 		active, err := s.get(ctx, Ref{Ref: ref, Run: t.Lock.Run}, t.Lock)
 		if fault.Is(err, fault.NotFound) {
-			continue // it was rolled back meanwhile, and another run may have the thread
+			return false, o, record.ErrLost // it was rolled back meanwhile, and another run may have the thread
 		}
 		if err != nil {
-			return false, err
+			return false, o, err
 		}
 		writes, err := s.cancelAll(ctx, t, active, action)
-		if err == nil {
-			err = s.table.Transact(ctx, writes...)
-		}
-		if isChanged(err) {
-			continue
-		}
-		if err != nil {
-			return false, fmt.Errorf("cancel runs: %w", err)
-		}
-		s.cancelled(ctx, active, nil)
-		return true, nil
-	}
-	return false, fault.New(fault.Unavailable, "Thread %s is too busy to cancel its runs.", ref.Thread)
+		o.Add(writes...)
+		o.Then(func(ctx context.Context) { s.cancelled(ctx, active, nil) })
+		return true, o, err
+	})
 }
 
-// cancelAll returns the writes that end the active run and all that wait behind it. Kept ones are passed by: the last of them is where the lock is left.
+// cancelAll returns the writes that end the active run and all that wait behind it. Kept ones are
+// passed by: the last of them is where the lock is left.
 func (s *Store) cancelAll(ctx context.Context, t thread.Thread, active Run, action Action) ([]table.Write, error) {
 	now := s.now()
 	change := t.ChangeLock(now, table.Attrs{thread.AttrUnsealed: true})
 	writes := []table.Write{s.end(active.Ref, action.status(), byRequest, now)}
-	status, asked := thread.StatusInterrupted, []byte(nil)
-	if active.Attempt == 0 {
-		status = thread.StatusIdle
+	status, asked, err := s.rests(ctx, t, active, action, byRequest)
+	if err != nil {
+		return nil, err
 	}
 	if action == Undo {
 		change.Set[thread.AttrCut], change.Set[thread.AttrCutTo] = active.Run, t.Lock.Last
-		var err error
-		if status, asked, err = s.before(ctx, t, active); err != nil {
-			return nil, err
-		}
 	} else {
 		change.Set[thread.AttrRun], change.Set[thread.AttrOvertaken], change.Set[thread.AttrOvertakenWhy] = t.Lock.Last, t.Lock.Last, string(byRequest)
 	}
@@ -235,7 +231,8 @@ const (
 // cancelPage is how many runs or threads are looked at at a time.
 const cancelPage = 64
 
-// CancelDeployment ends the unfinished runs of a deployment, on all its threads, and reports whether there were any. It looks at the busy threads only.
+// CancelDeployment ends the unfinished runs of a deployment, on all its threads, and reports
+// whether there were any. It looks at the busy threads only.
 func (s *Store) CancelDeployment(ctx context.Context, workspace, deployment string, only Only, action Action) (found bool, err error) {
 	for _, query := range keys.BusyThreads(workspace, deployment) {
 		query.Limit = cancelPage

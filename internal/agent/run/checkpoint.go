@@ -12,8 +12,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Checkpoint takes a checkpoint of an agent that keeps its own. From its first of the graph itself on they are the truth about the state; what the agent says once more
-// of its newest tells what became of the tasks.
+// Checkpoint adds a checkpoint of an agent that keeps its own. From the root graph's first
+// checkpoint on, these checkpoints are the state. If the agent sends its newest checkpoint again,
+// that updates the results of the checkpoint's tasks.
 func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	if err := thread.CheckTasks(c.Tasks); err != nil {
 		return err
@@ -59,7 +60,8 @@ func (a *Attempt) Checkpoint(c graph.Checkpoint) error {
 	return nil
 }
 
-// keepOriginal keeps an earlier run's checkpoint as it is before this one says anew what became of its tasks, in case that is rolled back.
+// keepOriginal copies an earlier run's checkpoint before this run changes the checkpoint's tasks,
+// so that a rollback of this run can restore it.
 func (a *Attempt) keepOriginal(c graph.Checkpoint) error {
 	at := a.State.At
 	if a.Run.Amended || at.Number > a.Run.Before || !at.Own() || at.ID != c.ID || a.State.Forks() {
@@ -69,13 +71,14 @@ func (a *Attempt) keepOriginal(c graph.Checkpoint) error {
 	return a.keep(a.State.Original(a.Run.Ref.Ref, amended(a.Run.Ref)))
 }
 
-// Writes takes what a task of such an agent has returned.
+// Writes adds the results of a task of an agent that keeps checkpoints.
 func (a *Attempt) Writes(w graph.Writes) error {
 	write, err := a.frame.Writes(a.store.now(), w)
 	return errors.Join(err, a.keep(write))
 }
 
-// keep takes a write, in place of one that waits for the same key: an agent may say a name twice. Nil is none.
+// keep adds a write to the next flush and replaces a waiting write with the same key, because an
+// agent may send a name twice. It ignores nil.
 func (a *Attempt) keep(write table.Write) error {
 	put, ok := write.(table.Put)
 	if !ok {
@@ -89,7 +92,7 @@ func (a *Attempt) keep(write table.Write) error {
 	return nil
 }
 
-// sourceOf is what the agent says made its checkpoint.
+// sourceOf returns the source in the checkpoint's metadata, SourceLoop if there is none.
 func sourceOf(c graph.Checkpoint) thread.Source {
 	var said struct{ Source thread.Source }
 	if len(c.Metadata) > 0 && json.Unmarshal(c.Metadata, &said) == nil && said.Source != "" {
@@ -98,8 +101,9 @@ func sourceOf(c graph.Checkpoint) thread.Source {
 	return thread.SourceLoop
 }
 
-// showChanged shows the values to readers if they have not seen the same before, or if a node has written what they are again. The first checkpoint of a run, which has
-// its input only beside the values, would show them as they were without.
+// showChanged shows the values to readers if they have not seen the same before, or if a node has
+// written what they are again. The first checkpoint of a run, which has its input only beside the
+// values, would show them as they were without.
 func (a *Attempt) showChanged(source thread.Source) {
 	if source == thread.SourceInput {
 		return
@@ -119,8 +123,8 @@ func (a *Attempt) isOfValues(update json.RawMessage) bool {
 	return err == nil && slices.ContainsFunc(members, func(m state.Member) bool { return a.State.Values.Holds(m.Name) })
 }
 
-// asked are the questions of a graph that paused, by task where the agent's checkpoint says which task asks them. A graph that has ended before nodes that
-// it would run next has paused too.
+// asked are the questions of a graph that paused, by task where the agent's checkpoint says which
+// task asks them. A graph that has ended before nodes that it would run next has paused too.
 func (a *Attempt) asked(outcome Outcome) json.RawMessage {
 	at := a.State.At
 	if outcome.Status != Success || !at.Own() || len(at.Next) == 0 {

@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// TestConcurrentHistories keeps the same promises as TestRandomHistories with clients and workers that really are concurrent, so that
-// the race detector sees them. Workers die and come back as zombies.
+// TestConcurrentHistories keeps the same promises as TestRandomHistories with clients and workers
+// that really are concurrent, so that the race detector sees them. Workers die and come back as
+// zombies.
 func TestConcurrentHistories(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(4) {
@@ -61,7 +62,8 @@ func TestConcurrentHistories(t *testing.T) {
 	}
 }
 
-// chat is one client: it makes requests one after the other and follows the streams of the runs that it gets.
+// chat is one client: it makes requests one after the other and follows the streams of the runs
+// that it gets.
 func (m *model) chat(rng *rand.Rand, name string) (runs []run.Run, readers []*follower) {
 	for i := range 10 {
 		strategy := []run.Strategy{run.Enqueue, run.Enqueue, run.Interrupt, run.Reject}[rng.IntN(4)]

@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"maps"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
@@ -32,7 +33,8 @@ type Config struct {
 	Webhooks *webhook.Store
 	// Lease is how long a worker may be silent before another one is sent; default 30 s.
 	Lease time.Duration
-	// Linger is how long the thread of a temporary run can be read after it has ended; default 2 min.
+	// Linger is how long the thread of a temporary run can be read after it has ended; default 2
+	// min.
 	Linger time.Duration
 }
 
@@ -61,12 +63,10 @@ func NewStore(c Config) *Store {
 	}
 }
 
-// contention is how often a decision is made anew because another request changed the lock meanwhile. Each failure means that another request
-// succeeded, so the bound is met only under a load that no thread has.
-const contention = 1000
-
-// Create creates a run on a thread according to its strategy, and starts its workflow if it is the active one now. A busy thread with Reject is
-// a fault.Conflict, an unknown thread a fault.NotFound. Input that cannot be folded into a state is a fault.Invalid: once accepted, it must be.
+// Create creates a run on a thread according to its strategy, and starts its workflow if it is the
+// active one now. A busy thread with Reject is a fault.Conflict, an unknown thread a
+// fault.NotFound. Input that cannot be folded into a state is a fault.Invalid: once accepted, it
+// must be.
 func (s *Store) Create(ctx context.Context, ref thread.Ref, request Request) (Run, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -87,138 +87,127 @@ func (s *Store) CreateOn(ctx context.Context, t thread.Thread, request Request) 
 		}
 		request.Fork.Number = number
 	}
-	for range contention {
-		var err error
-		if s.clearsFirst(t, request) {
-			if t, _, err = s.seal(ctx, t); err != nil {
-				return Run{}, err
+	stale, place := false, s.threads.RunPlace(t)
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ Run, o record.Outbox, err error) {
+		if stale {
+			if t, err = s.threads.Get(ctx, t.Ref); err != nil {
+				return Run{}, o, err
 			}
 		}
-		p, err := s.plan(ctx, t, request)
-		if err != nil {
-			return Run{}, err
+		stale = true
+		if s.clearsFirst(t, request) {
+			if t, _, err = s.seal(ctx, t); err != nil {
+				return Run{}, o, err
+			}
 		}
-		err = s.table.Transact(ctx, p.writes...)
-		if err == nil {
-			s.begin(ctx, p)
-			return p.run, nil
-		}
-		if !isChanged(err) {
-			return Run{}, fmt.Errorf("create run: %w", err)
-		}
-		// Another request changed the lock first: decide again.
-		if t, err = s.threads.Get(ctx, t.Ref); err != nil {
-			return Run{}, err
-		}
-	}
-	return Run{}, fault.New(fault.Unavailable, "Thread %s is too busy to take another run.", t.Thread)
+		return s.plan(ctx, t, request, place)
+	})
 }
 
-// clearsFirst reports whether what earlier runs left behind must be cleared up before a new run is decided on: a rollback and a fork need to know what is
-// there, and a run that goes before the active one must not go before those that this has overtaken.
+// clearsFirst reports whether what earlier runs left behind must be cleared up before a new run is
+// decided on: a rollback and a fork need to know what is there, a run that goes before the active
+// one must not go before those that this has overtaken, and the lock says of one overtaking only
+// why it happened.
 func (s *Store) clearsFirst(t thread.Thread, request Request) bool {
 	if t.Lock.Cut != "" && (request.Strategy == Rollback || request.Fork != nil) {
+		return true
+	}
+	if request.Strategy == Interrupt && t.Lock.Busy && t.Lock.Overtook() && Reason(t.Lock.OvertakenWhy) == byRequest {
 		return true
 	}
 	return t.Lock.Due.After(s.now()) && (t.Lock.Unsealed || t.Lock.Cut != "")
 }
 
-// begin starts the workflow of a run that is active now. The run is there: to report a failure would make the client ask twice. Rescue starts what was not
-// started.
-func (s *Store) begin(ctx context.Context, p plan) {
-	if p.displaced != nil {
-		s.stop(ctx, *p.displaced, "another run goes first")
-	}
-	if p.active {
-		s.start(ctx, p.run)
-	}
-}
-
-// start dispatches a run that is active now, in any case in the end.
+// start dispatches a run that is active now. A failure is only logged, as the run exists and the
+// client must not ask twice: Rescue dispatches the run later.
 func (s *Store) start(ctx context.Context, run Run) {
 	if err := s.Dispatch(ctx, run); err != nil {
 		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "run", run.Run, "error", err)
 	}
 }
 
-// stop ends the workflow of a run that waits for its time in vain. One that is not stopped finds nothing to do when the time has come.
+// stop cancels the workflow of a delayed run that no longer needs it. A workflow that survives
+// finds nothing to do.
 func (s *Store) stop(ctx context.Context, run Run, why string) {
-	err := s.workflow.Stop(context.WithoutCancel(ctx), workflow.Run, execution(run), why)
+	err := s.workflow.Stop(ctx, workflow.Run, execution(run), why)
 	if err != nil && !errors.Is(err, workflow.ErrNotFound) {
 		s.log.WarnContext(ctx, "workflow was not stopped", "run", run.Run, "error", err)
 	}
 }
 
-// plan is what a new run does to its thread.
-type plan struct {
-	run Run
-	// active says that the run has the lock.
-	active bool
-	// displaced is the run that had it and waits for its time, nil for none.
-	displaced *Run
-	writes    []table.Write
-}
-
-// plan decides what a new run does to the thread as it was read, and returns the transaction that does it.
-func (s *Store) plan(ctx context.Context, t thread.Thread, request Request) (plan, error) {
+// plan decides what a new run does to the thread as it was read.
+func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, place *quota.Place) (run Run, o record.Outbox, err error) {
 	if t.Lock.Busy && request.Strategy == Reject {
-		return plan{}, thread.BusyFault(t.Ref)
+		return run, o, thread.BusyFault(t.Ref)
 	}
 	waiting, err := s.waiting(ctx, t)
 	if err != nil {
-		return plan{}, err
+		return run, o, err
 	}
-	now := s.now()
+	now, notes := s.now(), request.Notes
+	request.Notes = nil
 	takes := t.Lock.Busy && request.Strategy.takesOver()
-	made, err := s.draft(t, request, waiting != nil, takes)
-	if err != nil {
-		return plan{}, err
+	if run, err = s.draft(t, request, waiting != nil, takes); err != nil {
+		return run, o, err
 	}
-	p := plan{run: made}
-	set := table.Attrs{thread.AttrLast: max(t.Lock.Last, p.run.Run), thread.AttrTail: t.Lock.Tail}
-	if p.run.Due.IsZero() {
-		set[thread.AttrTail], set[thread.AttrTailAt] = p.run.Run, clock.Format(p.run.Created)
+	set := table.Attrs{thread.AttrLast: max(t.Lock.Last, run.Run), thread.AttrTail: t.Lock.Tail}
+	if run.Due.IsZero() {
+		set[thread.AttrTail], set[thread.AttrTailAt] = run.Run, clock.Format(run.Created)
 	}
-	change := t.ChangeLock(now, set)
+	active := !t.Lock.Busy || takes
 	switch {
 	case takes:
-		end, err := s.takeOver(t, p.run, set, now)
+		end, lock, err := s.takeOver(t, run, now)
 		if err != nil {
-			return plan{}, err
+			return run, o, err
 		}
-		p.writes = append(p.writes, end)
-	case waiting != nil && p.run.Run < waiting.Run:
-		p.displaced = waiting
-		p.writes = append(p.writes, s.displace(*waiting, now))
+		maps.Copy(set, lock)
+		o.Add(end)
+	case waiting != nil && run.Run < waiting.Run:
+		active = true
+		o.Add(s.displace(*waiting, now))
+		o.Then(func(ctx context.Context) { s.stop(ctx, *waiting, "another run goes first") })
 	}
-	if p.active = !t.Lock.Busy || takes || p.displaced != nil; p.active {
-		t.Occupy(&change, p.run.Run, p.run.Due)
-		t.Ask(&change, nil) // what the thread waited for is answered, or passed over
+	change := t.ChangeLock(now, set)
+	if active {
+		t.Occupy(&change, run.Run, run.Due)
+		t.Ask(&change, nil) // the new run answers or passes over the questions
+		o.Then(func(ctx context.Context) { s.start(ctx, run) })
 	}
-	t.Belong(&change, p.run.AssistantID, p.run.Graph)
-	p.writes = append(p.writes, change)
-	p.writes = append(p.writes, s.put(p.run, p.active)...)
-	return p, nil
+	t.Belong(&change, run.AssistantID, run.Graph)
+	var counted record.Outbox
+	if !t.Lock.Busy {
+		err = t.Count(ctx, &counted, &change, place, request.Temporary)
+	}
+	o.Add(change)
+	o.Add(s.put(run, active)...)
+	if err == nil {
+		err = record.AddNotes(ctx, &o, run, notes...)
+	}
+	o.Join(counted) // last: another reason to refuse the run comes first
+	return run, o, err
 }
 
-// takeOver returns the write that ends the thread's active run for a new one, and sets in the lock what becomes of it and of those behind it.
-func (s *Store) takeOver(t thread.Thread, by Run, set table.Attrs, now time.Time) (table.Write, error) {
+// takeOver returns the write that ends the thread's active run for a new one, and what the lock
+// says from then on of that run and of those behind it.
+func (s *Store) takeOver(t thread.Thread, by Run, now time.Time) (table.Write, table.Attrs, error) {
 	active := Ref{Ref: t.Ref, Run: t.Lock.Run}
-	set[thread.AttrUnsealed], set[thread.AttrOvertaken] = true, t.Lock.Last
+	lock := table.Attrs{thread.AttrUnsealed: true, thread.AttrOvertaken: t.Lock.Last}
 	if by.Strategy != Rollback {
 		why := supersededBy(by.Run)
-		set[thread.AttrOvertakenWhy] = string(why)
-		return s.end(active, Interrupted, why, now), nil
+		lock[thread.AttrOvertakenWhy] = string(why)
+		return s.end(active, Interrupted, why, now), lock, nil
 	}
 	if by.Fork != nil && by.Fork.Number > t.Lock.Checkpoint && !t.Lock.Unsealed {
-		return nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", by.Fork.ID)
+		return nil, nil, fault.New(fault.NotFound, "Checkpoint with ID %s not found: the rollback removes it.", by.Fork.ID)
 	}
-	set[thread.AttrCut], set[thread.AttrCutTo] = t.Lock.Run, t.Lock.Last
-	return s.end(active, Removed, "", now), nil
+	lock[thread.AttrCut], lock[thread.AttrCutTo] = t.Lock.Run, t.Lock.Last
+	return s.end(active, Removed, "", now), lock, nil
 }
 
-// waiting returns the thread's active run if that waits for its time, nil if it does not. What the lock says of it ends with the time; the run itself tells
-// whether a worker whose clock is ahead has taken it up.
+// waiting returns the thread's active run if that waits for its time, nil if it does not. What the
+// lock says of it ends with the time; the run itself tells whether a worker whose clock is ahead
+// has taken it up.
 func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
 	if !t.Lock.Busy || !t.Lock.Due.After(s.now()) {
 		return nil, nil
@@ -233,8 +222,8 @@ func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
 	return &run, nil
 }
 
-// draft makes a run whose id is behind those of the runs that it follows: a delayed one waits behind what is created before its time has come, and one that
-// takes over is behind all others.
+// draft makes a run whose id is behind those of the runs that it follows: a delayed one waits
+// behind what is created before its time has come, and one that takes over is behind all others.
 func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (made Run, err error) {
 	last := max(t.Lock.Tail, t.Lock.Sealed, t.Lock.Overtaken, t.Lock.CutTo)
 	if !waiting {
@@ -258,8 +247,8 @@ func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (ma
 	}, nil
 }
 
-// after returns the present time, moved behind the thread's newest run if need be: a run's id and time of creation follow those of the
-// runs before it even when the clocks of two hosts differ.
+// after returns the present time, moved behind the thread's newest run if need be: a run's id and
+// time of creation follow those of the runs before it even when the clocks of two hosts differ.
 func (s *Store) after(last string) time.Time {
 	now := s.now()
 	if last == "" {
@@ -310,8 +299,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// end is the write that stops a run. From then on its worker is fenced off. It keeps its lease until what it leaves behind is cleared up, so that
-// this is done in any case.
+// end is the write that stops a run. From then on its worker is fenced off. It keeps its lease
+// until what it leaves behind is cleared up, so that this is done in any case.
 func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, table.Attrs{attrStatus: string(status)}, table.In(attrStatus, status.sources()...))
 	if why != "" {
@@ -321,7 +310,8 @@ func (s *Store) end(ref Ref, status Status, why Reason, now time.Time) table.Upd
 	return change
 }
 
-// displace is the write that makes an active run that waits for its time one that waits behind another. It will need another workflow.
+// displace is the write that makes an active run that waits for its time one that waits behind
+// another. It will need another workflow.
 func (s *Store) displace(run Run, now time.Time) table.Update {
 	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1}, fence(run))
 	change.Index = noLease

@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestCreateFollowsItsStrategy creates a run "new" on an idle thread, on one with a run "active", and on one where "queued" waits too.
+// TestCreateFollowsItsStrategy creates a run "new" on an idle thread, on one with a run "active",
+// and on one where "queued" waits too.
 func TestCreateFollowsItsStrategy(t *testing.T) {
 	t.Parallel()
 	type situation struct {
@@ -125,7 +126,8 @@ func TestCreateRefuses(t *testing.T) {
 	}
 }
 
-// TestCreateDecidesAgain lets another request change the thread between a creation's reading and its writing.
+// TestCreateDecidesAgain lets another request change the thread between a creation's reading and
+// its writing.
 func TestCreateDecidesAgain(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -175,7 +177,8 @@ func TestRejectOnAThreadThatBecameBusy(t *testing.T) {
 	}
 }
 
-// TestRunIDsFollowTheOrderOfCreation also when the clock of the host is behind that of the one before.
+// TestRunIDsFollowTheOrderOfCreation also when the clock of the host is behind that of the one
+// before.
 func TestRunIDsFollowTheOrderOfCreation(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// TestTheWorkerOfADeletedThreadWritesNothing from the moment on that the thread is gone, however long the erasure takes.
+// TestTheWorkerOfADeletedThreadWritesNothing from the moment on that the thread is gone, however
+// long the erasure takes.
 func TestTheWorkerOfADeletedThreadWritesNothing(t *testing.T) {
 	t.Parallel()
 	for name, erase := range map[string]func(*fixture) error{
@@ -37,7 +38,8 @@ func TestTheWorkerOfADeletedThreadWritesNothing(t *testing.T) {
 	}
 }
 
-// TestARunOnTheThreadOfATemporaryOne that comes while that thread goes with its run, or shortly before, stays.
+// TestARunOnTheThreadOfATemporaryOne that comes while that thread goes with its run, or shortly
+// before, stays.
 func TestARunOnTheThreadOfATemporaryOne(t *testing.T) {
 	t.Parallel()
 	for name, come := range map[string]func(f *fixture) run.Run{

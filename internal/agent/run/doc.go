@@ -1,53 +1,101 @@
-// Package run holds the run protocol: how runs are created on a thread, worked on, superseded and read.
+// Package run is the run protocol: how a run is created on a thread, worked on, interrupted, ended
+// and read.
 //
-// # One at a time
+// Read these files in this order: create.go (what a new run does to the active run), attempt.go and
+// flush.go (a worker's writes, and the fence), seal.go (what an interrupted run leaves in the
+// thread). Package thread has the lock and the log of checkpoints.
 //
-// A thread has at most one active run; its lock (package thread) names it. Create decides in one transaction what a new run does to the
-// one in flight: refuse the new one (reject), queue it (enqueue) or supersede what is there (interrupt). Run ids sort by creation on
-// their thread, so the queue is the pending runs behind the active one, and a pending run before it was superseded: interrupting a
-// thousand queued runs writes none of them.
+// # One active run
 //
-// Rollback and a cancel that undoes remove runs: the lock names them (Cut, CutTo), from that commit on nobody is shown them, and what they wrote is erased in
-// batches before anything else is written on the thread. A cancelled run that waits keeps its place in the order, where its input comes into the state.
+// A thread has at most one active run. The thread's lock names it. The lock is part of the thread's
+// item and carries an epoch, which each change of the lock increases; every change has the
+// condition that the epoch is the epoch that was read. A writer that loses this race reads and
+// decides again (record.Decide).
 //
-// A delayed run (Request.After) has an id of the time when it is due, so what is created before then goes before it. While it has the lock, that says until when it
-// waits; its workflow sleeps.
+// Create reads the lock and commits one transaction:
+//
+//   - reject: the new run is refused (409), nothing is written;
+//   - enqueue: the new run is written as pending, behind the active run;
+//   - interrupt: the active run becomes interrupted, the new run is written, and the lock moves to
+//     the new run;
+//   - rollback: like interrupt, but the active run and the runs behind it become removed.
+//
+// Run ids sort by creation on their thread. The queue is the pending runs behind the active run. A
+// pending run up to the lock's mark (Overtaken) was superseded, so an interrupt of a thousand
+// queued runs writes none of them.
+//
+// A delayed run (Request.After) has an id of the time when it is due, so every run that is created
+// earlier goes before it. Its workflow sleeps until then.
 //
 // # The fence
 //
-// A worker owns one attempt at a run. Each of its writes (Attempt.Flush, Attempt.Finish) carries events, checkpoints and the run's new
-// position in one transaction, under the condition that the run is still running and the attempt still its own. A worker that was
-// superseded, or given up for dead, fails at its next write with ErrFenced and can never write again. Leases only decide when another
-// worker tries; no clocks of two hosts are compared for correctness.
+// A worker owns one attempt at a run. Claim gives the worker the next attempt number. Each write of
+// the worker (Attempt.Flush, Finish, HandOver) is one transaction of events, checkpoints and the
+// run's new position, and its condition is the fence: the run's stored status, attempt and position
+// are still those that the worker wrote or read last. An interrupt changes the status, and another
+// worker's Claim changes the attempt. In both cases the next write of the old worker fails with
+// ErrFenced, and so does every later write: the old worker stops. Readers trust events up to the
+// run's position only, so they never see an event that the fence refused.
 //
-// # Slices
+// Leases decide only when another worker tries. No clocks of two hosts are compared for
+// correctness.
 //
-// A worker whose own time is limited (a Lambda function's is 15 minutes) ends its attempt with HandOver, and the next attempt goes on from the
-// last checkpoint. So a run takes as many slices as it needs. A slice is an attempt like any other, with its own number, but no failure:
-// MaxAttempts bounds the attempts that ended without a handover, over the whole run. What bounds the slices is progress: a run of which MaxIdleSlices
-// slices in a row made no step, that is no checkpoint of the agent's, would begin at the same place again, and ends as Timeout.
+// # Seal: what was shown is kept
 //
-// # Seats
+// Events have positions that increase along the thread, and they are durable before a reader sees
+// them. Before the next run starts, Seal goes through the superseded runs in the order of their
+// ids, and puts into the thread's state:
 //
-// A deployment may bound how many of its runs work at a time, wherever their workers are: each then has a seat, from its first claim to its end, which a row of items
-// in the table stands for. A seat is taken with the claim and left with the transaction that ends the run or clears up after it, so it is held by the run and not by a
-// worker: one that dies is followed by the next attempt. A run that finds none free, or others waiting, waits behind them by its id and its workflow ends; who leaves a
-// seat gives it to the first who waits and starts that one's next workflow. Nobody polls: only after ten leases a worker looks at a run that waits, in case that was lost.
+//   - what an interrupted run's finished steps returned, where the state does not have it yet;
+//   - the shown text of the interrupted run's steps under way, marked incomplete;
+//   - the inputs of queued runs that were interrupted before they started.
 //
-// It costs a run with a bound one read of its row and one write to take its seat, the same to leave it; one that waits two transactions and a workflow more. Without a
-// bound it costs nothing. What limits is the write rate of a row's partition, at 1,000 units a second some 250 runs: a row has 64 seats, and a deployment of more than
-// that has several, up to 32, over which its threads are spread. So the order is kept in each row, and a run may wait while another row has a seat free.
+// A run that its client cancelled before it started leaves nothing: the client took it back.
 //
-// # Nothing shown is lost
+// What the state cannot hold stays with its run, which ends with the failure StateTooLarge. Seal is
+// idempotent. The first caller that needs the state seals: the next run's Claim, or a reader.
 //
-// Events have positions that increase along the thread and are durable before any reader sees them. Seal folds what an interrupted
-// run had shown but not finished into the state, and the inputs of runs that never started, in order, before the successor begins. It is idempotent and
-// done by whoever needs it first. For an agent that keeps checkpoints the same is noted as updates that it has to make itself (package thread); updates of
-// nodes that it has shown since its newest checkpoint are kept, too, unless it has kept the node's result with the checkpoint, and so is an input that it has taken
-// without a step that has it in the values.
+// The text of a step counts only if it belongs to the graph's own channel "messages", or if a
+// subgraph hands it to that channel of its parent. Only the runtime of the agent knows the graph,
+// so the agent lists these messages in "unfinished" events (Attempt.Unfinished); the newest list
+// counts. For an agent that sends no list, the messages of a node count from their first chunk to
+// the node's next update or the next "values", and only while the state has messages. After an
+// agent's own error no unfinished text is kept; the run's input is, if no step had taken it.
+//
+// An agent with checkpoints of its own gets the same changes as updates that it makes itself
+// (thread.State, pending), because its checkpoint does not have them.
+//
+// # Rollback and removal
+//
+// Rollback, and a cancel with the action rollback, remove runs. The lock names the removed range
+// (Cut, CutTo). From that commit on, readers skip the range. Its items are erased in batches before
+// anything else is written on the thread.
+//
+// # Slices and attempts
+//
+// A worker whose time is limited (a Lambda function has 15 minutes) ends its attempt with HandOver,
+// and the next attempt goes on from the last checkpoint. Such a slice has its own attempt number
+// but is no failure. MaxAttempts bounds the attempts that ended without a handover. MaxIdleSlices
+// bounds the slices in a row without a checkpoint: the run then ends as Timeout, because the next
+// slice would start at the same place again.
+//
+// # Seats: concurrency permits
+//
+// A deployment may bound its working runs. Each working run then holds a seat, from its first claim
+// to the transaction that ends the run. The run holds the seat, not its worker. A run without a
+// free seat waits in the order of ids, and its workflow ends; the run that leaves a seat gives it
+// to the first waiting run and starts that run's workflow. Nobody polls; a worker looks at a
+// waiting run again after ten leases, in case the start was lost.
+//
+// A seat costs one read and one write when it is taken and when it is left. A row of items holds 64
+// seats and takes some 250 runs a second, because a partition takes 1,000 write units a second. A
+// deployment with more seats has up to 32 rows, and its threads are spread over them: the order of
+// waiting runs holds within a row.
 //
 // # Checkpoints of agents
 //
-// From an agent's first checkpoint on, what it says there is the state, and its updates are shown only. A run may begin at any checkpoint of its thread (Request.Fork): its first
-// claim takes the state from there and begins a branch. Run.Before is the number of the checkpoint that was the thread's newest before the run.
+// From an agent's first checkpoint on, the agent's checkpoints are the state, and its updates are
+// only shown. A run may start at any checkpoint of its thread (Request.Fork): its first claim takes
+// the state from there and begins a branch. Run.Before is the number of the thread's newest
+// checkpoint before the run.
 package run

@@ -14,17 +14,19 @@ import (
 type Event struct {
 	// Position increases along the thread.
 	Position int64 `json:"p"`
-	// Name is the kind of event: "metadata", "values", "updates", "messages", "custom", "error", ...
+	// Name is the kind of event: "metadata", "values", "updates", "messages", "custom", "error",
+	// ...
 	Name string          `json:"e"`
 	Data json.RawMessage `json:"d,omitempty"`
-	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state itself is not stored again. Data are members that clients see
-	// beside it.
+	// Checkpoint is, for "values", the number of the checkpoint whose state is meant: the state
+	// itself is not stored again. Data are members that clients see beside it.
 	Checkpoint int64 `json:"c,omitempty"`
 	// At is when it was written, as text; of events that were read.
 	At string `json:"-"`
 }
 
-// Names of the events that readers of a run see; an agent may stream others, which are passed on as they are.
+// Names of the events that readers of a run see; an agent may stream others, which are passed on as
+// they are.
 const (
 	EventMetadata = "metadata" // {run_id, attempt}: a worker took the run up
 	EventValues   = "values"   // the state after a step

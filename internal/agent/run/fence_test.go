@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 )
 
-// TestAWorkerThatLostItsRunWritesNothing compares everything that is stored before and after its late writes.
+// TestAWorkerThatLostItsRunWritesNothing compares everything that is stored before and after its
+// late writes.
 func TestAWorkerThatLostItsRunWritesNothing(t *testing.T) {
 	t.Parallel()
 	losses := map[string]func(f *fixture, r run.Run, a *run.Attempt){
@@ -164,7 +165,8 @@ func TestFinishAndEnqueue(t *testing.T) {
 	}
 }
 
-// TestFailAndFinish forces a worker's end between the reading and the writing of those who give the run up.
+// TestFailAndFinish forces a worker's end between the reading and the writing of those who give the
+// run up.
 func TestFailAndFinish(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -209,7 +211,8 @@ func TestTwoWorkersClaimARun(t *testing.T) {
 	}
 }
 
-// TestManyWorkersClaimARun has each attempt's number given out once, and all but one of the workers fenced off.
+// TestManyWorkersClaimARun has each attempt's number given out once, and all but one of the workers
+// fenced off.
 func TestManyWorkersClaimARun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -249,7 +252,8 @@ func TestManyWorkersClaimARun(t *testing.T) {
 	}
 }
 
-// TestALateFlushBeforeATakeover comes between the next worker's reading and writing: the next worker goes on from it.
+// TestALateFlushBeforeATakeover comes between the next worker's reading and writing: the next
+// worker goes on from it.
 func TestALateFlushBeforeATakeover(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -289,7 +293,8 @@ func TestARunHasThreeAttempts(t *testing.T) {
 	}
 }
 
-// TestAFullAttemptFitsIntoATransaction adds the most that one event may, when the attempt was nearly full.
+// TestAFullAttemptFitsIntoATransaction adds the most that one event may, when the attempt was
+// nearly full.
 func TestAFullAttemptFitsIntoATransaction(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -21,17 +21,24 @@ type Outcome struct {
 	Status Status
 	// Failure says why a run did not succeed.
 	Failure *Failure
-	// Interrupts are the questions of a graph that paused: a JSON object by task id, nil when it did not.
+	// ByAgent says that the failure is the agent's own: nothing is kept of what it has shown in the
+	// steps that failed.
+	ByAgent bool
+	// Interrupts are the questions of a graph that paused: a JSON object by task id, nil when it
+	// did not.
 	Interrupts json.RawMessage
 }
 
-// Finish ends the run, makes everything since the last flush durable, and hands the thread to the next queued run, which it dispatches.
-// ErrFenced means that the run was taken from this attempt.
+// Finish ends the run, makes everything since the last flush durable, and hands the thread to the
+// next queued run, which it dispatches. ErrFenced means that the run was taken from this attempt.
 func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if a.unsure != nil {
 		return a.unsure
 	}
-	if a.unfinished(outcome) && !a.lossy {
+	if outcome.ByAgent {
+		a.forget(func(Unfinished) bool { return true })
+	}
+	if a.leavesSomething(outcome) && !a.lossy {
 		if err := a.keepLeftovers(ctx); err != nil {
 			return err
 		}
@@ -51,25 +58,30 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 	if outcome.Interrupts != nil {
 		set[attrInterrupts] = string(outcome.Interrupts)
 	}
-	clear(a.opened)
-	a.Run.Open, a.Run.Unfolded = 0, 0
+	a.forget(func(Unfinished) bool { return true })
+	a.Run.Unfolded = 0
 	events := a.events
-	own := append([]table.Write{a.change(now, set, a.store.over(a.Run, now))}, a.waiting(now)...)
+	writes := a.waiting(now)
 	if a.Run.Amended {
-		own = a.dropOriginal(own)
+		writes = a.dropOriginal(writes)
 	}
-	own = append(own, leave(a.Run)...)
+	var own record.Outbox
+	own.AddOr(a.change(now, set, a.store.over(a.Run, now)), record.Always(ErrFenced))
+	for _, write := range writes {
+		own.AddOr(write, a.gaveWay)
+	}
 	ended := a.Run
 	ended.Status, ended.Failure, ended.Interrupts, ended.Updated = outcome.Status, outcome.Failure, outcome.Interrupts, now
-	tell, told := a.store.tell(ended, a.State.Values, now)
-	next, err := a.release(ctx, now, append(own, tell...), outcome)
+	own.Join(a.store.tell(ended, a.State.Values, now))
+	own.Then(func(context.Context) {
+		a.store.tail.keep(a.Run.Ref, events, now)
+		a.store.threads.Remember(a.Run.Ref.Ref, a.State)
+	})
+	own.Join(a.store.leave(a.Run))
+	next, err := a.release(ctx, now, own, outcome)
 	if err != nil {
 		return err
 	}
-	told(ctx)
-	a.store.tail.keep(a.Run.Ref, events, now)
-	a.store.threads.Remember(a.Run.Ref.Ref, a.State)
-	a.store.vacated(ctx, a.Run)
 	a.Run.Status = outcome.Status
 	if next == nil {
 		return nil
@@ -95,14 +107,18 @@ func (s *Store) over(run Run, now time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.Lease(run.Run, now.Add(s.linger))}
 }
 
-// unfinished reports whether what the run has shown may not be in the state: it failed, or an agent that keeps no checkpoints answered on a thread of one
-// that does.
-func (a *Attempt) unfinished(outcome Outcome) bool {
-	return outcome.Failure != nil || (a.Run.Unfolded != 0 && !a.followed())
+// leavesSomething reports whether what the run has taken or shown may not be in the state:
+// something other than the agent has ended it, the agent has failed before any task took the input,
+// or an agent that keeps no checkpoints answered on a thread of one that does.
+func (a *Attempt) leavesSomething(outcome Outcome) bool {
+	if outcome.ByAgent && waits(a.State, a.Run) {
+		return !slices.ContainsFunc(thread.TasksOf(a.State.At.Tasks), func(task thread.Task) bool { return task.Error != nil })
+	}
+	return (outcome.Failure != nil && !outcome.ByAgent) || (a.Run.Unfolded != 0 && !a.followed())
 }
 
-// Fail ends a run that no worker can complete. What it had shown stays in the state, also its input when it never started. A run that needs
-// no worker is left as it is.
+// Fail ends a run that no worker can complete. What it had shown stays in the state, also its input
+// when it never started. A run that needs no worker is left as it is.
 func (s *Store) Fail(ctx context.Context, ref Ref, failure Failure) error {
 	return s.giveUp(ctx, ref, Outcome{Status: Error, Failure: &failure})
 }
@@ -114,13 +130,10 @@ func (s *Store) TimeOut(ctx context.Context, ref Ref, failure Failure) error {
 
 func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 	lossy := false
-	for range contention {
+	_, err := retake(ctx, func(ctx context.Context) (struct{}, error) {
 		a, err := s.take(ctx, ref)
-		if errors.Is(err, ErrNothingToDo) {
-			return nil
-		}
 		if err != nil {
-			return err
+			return struct{}{}, err
 		}
 		a.lossy = lossy
 		if a.Run.Attempt == 0 && state.IsObject(a.Run.Input) && !lossy {
@@ -131,44 +144,53 @@ func (s *Store) giveUp(ctx context.Context, ref Ref, outcome Outcome) error {
 		}
 		if _, full := errors.AsType[*TooLargeError](err); full && !lossy {
 			lossy = true // what the state cannot hold stays with its run only
-		} else if !errors.Is(err, ErrFenced) {
-			return err
+			err = record.ErrLost
 		}
+		return struct{}{}, err
+	})
+	if errors.Is(err, ErrNothingToDo) {
+		return nil
 	}
-	return fmt.Errorf("end run %s: others kept changing it", ref.Run)
+	return err
 }
 
-// release writes the end of a run together with the lock of its thread, which passes to the next queued run. It returns that run's id. It
-// first supposes that nobody changed the lock since the run was taken up, which is the rule.
-func (a *Attempt) release(ctx context.Context, now time.Time, own []table.Write, outcome Outcome) (*Run, error) {
-	s, t := a.store, a.thread
-	for range contention {
+// release writes the end of a run together with the lock of its thread, which passes to the next
+// queued run. It returns that run, nil for none. It supposes first that nobody changed the lock
+// since the run was taken up, which is the rule.
+func (a *Attempt) release(ctx context.Context, now time.Time, own record.Outbox, outcome Outcome) (*Run, error) {
+	s, t, stale := a.store, a.thread, false
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (_ *Run, o record.Outbox, err error) {
+		if stale {
+			if t, err = s.threads.Get(ctx, a.Run.Ref.Ref); err != nil {
+				return nil, o, err
+			}
+		}
+		stale = true
 		if t.Lock.Run != a.Run.Run {
-			return nil, ErrFenced
+			return nil, o, ErrFenced
 		}
 		q, err := s.queued(ctx, t)
 		if err != nil {
-			return nil, err
+			return nil, o, err
 		}
 		change := t.ChangeLock(now, table.Attrs{
 			thread.AttrSealed: a.Run.Run, thread.AttrPosition: a.Run.Position, thread.AttrCheckpoint: a.State.At.Number, thread.AttrUnsealed: q.passed,
 		})
 		pass := s.passOn(t, &change, q.next, threadStatus(outcome), outcome.Interrupts)
-		err = s.table.Transact(ctx, slices.Concat(own, pass)...)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return q.next, nil
-		case !ok:
-			return nil, fmt.Errorf("finish run: %w", err)
-		case failed.Write == 0 || (a.Run.Attempt == 0 && !a.Run.Due.IsZero()):
-			return nil, ErrFenced // by another worker, or it has given way to another run meanwhile (begin)
-		}
-		if t, err = s.threads.Get(ctx, a.Run.Ref.Ref); err != nil {
-			return nil, err
-		}
+		o.Join(own)
+		o.AddOr(pass[0], a.gaveWay)
+		o.Add(pass[1:]...)
+		return q.next, o, nil
+	})
+}
+
+// gaveWay refuses the end of a delayed run that never started: it may have given way to another
+// run, which has changed the state since this run was taken up (begin).
+func (a *Attempt) gaveWay(*table.Item) error {
+	if a.Run.Attempt == 0 && !a.Run.Due.IsZero() {
+		return ErrFenced
 	}
-	return nil, fmt.Errorf("finish run %s: others kept changing its thread", a.Run.Run)
+	return nil
 }
 
 // queue is what waits behind a thread's active run.
@@ -179,7 +201,8 @@ type queue struct {
 	passed bool
 }
 
-// queuePage is how many runs are looked at for the next one; those that were cancelled are passed over, each once.
+// queuePage is how many runs are looked at for the next one; those that were cancelled are passed
+// over, each once.
 const queuePage = 16
 
 // queued looks for the next run of a thread.
@@ -211,13 +234,14 @@ func (s *Store) queued(ctx context.Context, t thread.Thread) (q queue, err error
 	}
 }
 
-// passOn completes a change of the lock that hands the thread to the next run, or to nobody when that is nil, and leaves it with a status and with what a
-// graph asks. It returns it with what else is to be written.
+// passOn completes a change of the lock that hands the thread to the next run, or to nobody when
+// that is nil, and leaves it with a status and with what a graph asks. It returns it with what else
+// is to be written.
 func (s *Store) passOn(t thread.Thread, change *table.Update, next *Run, status thread.Status, interrupts json.RawMessage) []table.Write {
 	if next == nil {
 		t.Leave(change, status)
 		t.Ask(change, interrupts)
-		return []table.Write{*change}
+		return append([]table.Write{*change}, t.Uncount()...)
 	}
 	t.Occupy(change, next.Run, next.Due)
 	t.Ask(change, nil) // the next run passes over the questions

@@ -2,7 +2,6 @@ package run
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,8 +12,9 @@ import (
 // Waiting reports whether anything waits for the next flush.
 func (a *Attempt) Waiting() bool { return len(a.events) > 0 || len(a.writes) > 0 }
 
-// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of a run needs five and one for the
-// message that it leaves unfinished: together they are within table.MaxWrites.
+// Bounds of what waits for a flush. One event can add maxNodes writes to fullWrites, and the end of
+// a run needs five and one for the message that it leaves unfinished: together they are within
+// table.MaxWrites.
 const (
 	fullEvents = 256
 	fullWrites = 60
@@ -35,8 +35,9 @@ func (a *Attempt) append(event Event) int64 {
 	return event.Position
 }
 
-// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt is over. An agent that was silent until now does not keep its
-// readers waiting for the values with their input.
+// Flush makes everything since the last flush durable and visible. ErrFenced means that the attempt
+// is over. An agent that was silent until now does not keep its readers waiting for the values with
+// their input.
 func (a *Attempt) Flush(ctx context.Context) error {
 	if !a.Waiting() {
 		a.reveal()
@@ -58,8 +59,9 @@ func (a *Attempt) Flush(ctx context.Context) error {
 	return nil
 }
 
-// HandOver ends the attempt and leaves the run to the next one, which goes on from the last checkpoint as if this worker had died, but not
-// for a failure. It makes everything since the last flush durable, and is the attempt's last write: it is fenced off by it, too.
+// HandOver ends the attempt and leaves the run to the next one, which goes on from the last
+// checkpoint as if this worker had died, but not for a failure. It makes everything since the last
+// flush durable, and is the attempt's last write: it is fenced off by it, too.
 func (a *Attempt) HandOver(ctx context.Context) error {
 	if !a.stepped {
 		a.Run.Idle++
@@ -70,25 +72,17 @@ func (a *Attempt) HandOver(ctx context.Context) error {
 
 // change returns the write that moves the run to what was shown so far.
 func (a *Attempt) change(now time.Time, set table.Attrs, index map[table.Index]table.Key) table.Update {
-	set[attrStart], set[attrPosition], set[attrCheckpoint], set[attrOpen] = a.Run.Start, a.Run.Position, a.Run.Checkpoint, a.open()
+	set[attrStart], set[attrPosition], set[attrCheckpoint] = a.Run.Start, a.Run.Position, a.Run.Checkpoint
 	set[attrIdle], set[attrUnfolded], set[attrBefore] = a.Run.Idle, a.Run.Unfolded, a.Run.Before
 	if a.Run.Amended {
 		set[attrAmended] = true
 	}
+	if a.unfinishedChanged {
+		set[attrUnfinished] = string(record.Encode(a.Run.Unfinished))
+	}
 	change := record.Change(a.Run.Key(), now, set, a.fence)
 	change.Index = index
 	return change
-}
-
-// open is the position before everything that was shown but is not in the state.
-func (a *Attempt) open() int64 {
-	open := a.Run.Open // of earlier attempts
-	for _, position := range a.opened {
-		if open == 0 || position < open {
-			open = position
-		}
-	}
-	return open
 }
 
 // waiting takes the writes that wait, with the batch of events among them.
@@ -107,15 +101,15 @@ func (a *Attempt) write(ctx context.Context, now time.Time, set table.Attrs, ind
 	}
 	events := a.events
 	writes := append([]table.Write{a.change(now, set, index)}, a.waiting(now)...)
-	err := a.store.table.Transact(ctx, writes...)
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return ErrFenced
-	}
+	applied, err := record.Try(ctx, a.store.table, writes...)
 	if err != nil {
 		a.unsure = fmt.Errorf("write run: %w", err)
 		return a.unsure
 	}
-	a.fence = fence(a.Run)
+	if !applied {
+		return ErrFenced
+	}
+	a.fence, a.unfinishedChanged = fence(a.Run), false
 	a.store.tail.keep(a.Run.Ref, events, now)
 	return nil
 }

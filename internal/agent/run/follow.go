@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // Place is how far a reader of a thread is.
@@ -17,7 +18,8 @@ type Place struct {
 	Ended bool
 }
 
-// Now is the place of a reader who wants what comes next: behind the newest event, and not behind the end of the run in flight.
+// Now is the place of a reader who wants what comes next: behind the newest event, and not behind
+// the end of the run in flight.
 func (s *Store) Now(ctx context.Context, ref thread.Ref) (Place, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil || !t.Lock.Busy {
@@ -35,14 +37,21 @@ func (s *Store) Now(ctx context.Context, ref thread.Ref) (Place, error) {
 
 // Part is what a reader of a thread gets at a time: events of a run, or its end.
 type Part struct {
+	// Run is the run as it was read; with its end it is as it is then, Removed if it was rolled
+	// back.
 	Run    Run
 	Events []Event
 	Ended  bool
+	// Early is, for a run that ended before a worker took it up, how many such runs there are since
+	// the run that ended at Position, this one included; 0 for all others. Only Attend has those.
+	Early    int
+	Position int64
 }
 
-// Follow hands the events of a thread's runs to emit, one run after the other, and goes on with those that are yet to come, until ctx ends or the thread is
-// gone. It begins with the run in which the place is, from its first event on. A run that is rolled back ends. Errors of emit end it and are returned as they
-// are.
+// Follow hands the events of a thread's runs to emit, one run after the other, and goes on with
+// those that are yet to come, until ctx ends or the thread is gone. It begins with the run in which
+// the place is, from its first event on. A run that is rolled back ends. Errors of emit end it and
+// are returned as they are.
 func (s *Store) Follow(ctx context.Context, ref thread.Ref, from Place, emit func(Part) error) error {
 	f := follower{Store: s, ref: ref, emit: emit}
 	w := s.table.Watch(ref.Key())
@@ -50,29 +59,66 @@ func (s *Store) Follow(ctx context.Context, ref thread.Ref, from Place, emit fun
 	if err := f.find(ctx, from); err != nil {
 		return err
 	}
+	return f.all(ctx, w)
+}
+
+// all hands over run after run. A run that waits to be taken up is watched too, as its beginning
+// does not change the thread.
+func (f *follower) all(ctx context.Context, w table.Watcher) error {
+	var next pendingRun
+	defer next.stop()
 	for {
-		t, err := s.threads.Get(ctx, ref)
+		t, err := f.threads.Get(ctx, f.ref)
 		if fault.Is(err, fault.NotFound) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		running, err := f.pass(ctx, t)
+		found, err := f.pass(ctx, t)
+		switch {
+		case err != nil:
+		case found == nil:
+			err = next.wait(ctx, w)
+		case found.Status != Pending:
+			err = f.follow(ctx, *found)
+		case next.run == found.Run:
+			err = next.wait(ctx, w)
+		default: // it may have begun before it was watched
+			next.stop()
+			next = pendingRun{run: found.Run, watcher: f.table.Watch(found.Key())}
+		}
 		if err != nil {
 			return err
 		}
-		if running == nil {
-			select {
-			case <-w.C():
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-			continue
-		}
-		if err := f.follow(ctx, *running); err != nil {
-			return err
-		}
+	}
+}
+
+// pendingRun is the run that a follower waits for, if it waits for one.
+type pendingRun struct {
+	run     string
+	watcher table.Watcher
+}
+
+func (p *pendingRun) stop() {
+	if p.watcher != nil {
+		p.watcher.Stop()
+	}
+}
+
+// wait returns when the run or the thread, which w watches, may have changed.
+func (p *pendingRun) wait(ctx context.Context, w table.Watcher) error {
+	var begins <-chan struct{}
+	if p.watcher != nil {
+		begins = p.watcher.C()
+	}
+	select {
+	case <-w.C():
+		return nil
+	case <-begins:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 
@@ -83,6 +129,11 @@ type follower struct {
 	emit func(Part) error
 	// done is the last run of which the reader has everything.
 	done string
+	// position is where the last run ended that began, early counts the runs since then that never
+	// began. They are handed over if shows says so.
+	position int64
+	early    int
+	shows    bool
 }
 
 // followPage is how many runs are read at a time.
@@ -106,7 +157,7 @@ func (f *follower) find(ctx context.Context, from Place) error {
 				return err
 			}
 			if run.Attempt > 0 && run.Status.Final() && (run.Position < from.Position || (run.Position == from.Position && from.Ended)) {
-				f.done = run.Run
+				f.done, f.position = run.Run, run.Position
 				return nil
 			}
 		}
@@ -117,7 +168,8 @@ func (f *follower) find(ctx context.Context, from Place) error {
 	}
 }
 
-// pass hands over the runs that have ended, and returns the first that is being worked on; nil when there is none.
+// pass returns the next run that a worker has taken up, or that waits for that; nil when there is
+// none.
 func (f *follower) pass(ctx context.Context, t thread.Thread) (*Run, error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
@@ -131,14 +183,13 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (*Run, error) {
 			switch {
 			case err != nil:
 				return nil, err
-			case run.Status == Running:
-				return &run, nil
-			case !run.Status.Final():
-				return nil, nil
-			case run.Attempt > 0 && run.Status != Removed:
+			case !run.Status.Final(), run.Attempt > 0 && run.Status != Removed:
 				return &run, nil
 			}
-			f.done = run.Run // it never began, or is being removed
+			// It never began, or is being removed.
+			if err := f.skip(run); err != nil {
+				return nil, err
+			}
 		}
 		if page.Cursor == "" {
 			return nil, nil
@@ -147,19 +198,51 @@ func (f *follower) pass(ctx context.Context, t thread.Thread) (*Run, error) {
 	}
 }
 
-// follow hands over a run to its end. One that was rolled back before the reader had anything of it has no end either.
+// skip passes over a run that has no events.
+func (f *follower) skip(run Run) error {
+	f.done = run.Run
+	if run.Status == Removed {
+		return nil
+	}
+	f.early++
+	if !f.shows {
+		return nil
+	}
+	return f.emit(Part{Run: run, Ended: true, Early: f.early, Position: f.position})
+}
+
+// follow hands over a run to its end. One that was rolled back before the reader had anything of it
+// has no end either.
 func (f *follower) follow(ctx context.Context, run Run) error {
 	begun := false
 	err := f.Stream(ctx, run, 0, func(events []Event) error {
-		begun = begun || len(events) > 0
+		if len(events) > 0 {
+			begun, f.position = true, events[len(events)-1].Position
+		}
 		return f.emit(Part{Run: run, Events: events})
 	})
 	if err != nil && !fault.Is(err, fault.NotFound) {
 		return err
 	}
-	f.done = run.Run
+	f.done, f.early = run.Run, 0
 	if !begun {
 		return nil
 	}
-	return f.emit(Part{Run: run, Ended: true})
+	if run, err = f.atItsEnd(ctx, run); err != nil {
+		return err
+	}
+	return f.emit(Part{Run: run, Ended: true, Position: f.position})
+}
+
+// atItsEnd returns a run as it is when it has ended.
+func (f *follower) atItsEnd(ctx context.Context, run Run) (Run, error) {
+	if run.Status.Final() {
+		return run, nil
+	}
+	ended, err := f.head(ctx, run.Ref)
+	if fault.Is(err, fault.NotFound) {
+		run.Status, err = Removed, nil
+		return run, err
+	}
+	return ended, err
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// growing is an agent that keeps checkpoints, each with all messages in its values and in its own form.
+// growing is an agent that keeps checkpoints, each with all messages in its values and in its own
+// form.
 type growing struct {
 	*fixture
 	messages []string
@@ -67,7 +68,8 @@ func (g *growing) run() {
 	g.finish(a)
 }
 
-// TestWhatAKeeperStoresGrowsLinearly measures two halves of a thread of 400 messages, and how many reads its last run takes.
+// TestWhatAKeeperStoresGrowsLinearly measures two halves of a thread of 400 messages, and how many
+// reads its last run takes.
 func TestWhatAKeeperStoresGrowsLinearly(t *testing.T) {
 	t.Parallel()
 	g := newGrowing(t)

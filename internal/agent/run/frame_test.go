@@ -25,16 +25,19 @@ var bytewise = cmp.Comparer(bytes.Equal)
 type saved struct {
 	graph.Checkpoint
 
-	// kept are lasting subgraphs as of it, since those that came after it, with the results of tasks.
+	// kept are lasting subgraphs as of it, since those that came after it, with the results of
+	// tasks.
 	kept, since map[string]graph.Checkpoint
 	writes      []graph.Writes
 }
 
-// keeper plays an agent that keeps checkpoints, its clients and its workers on one thread, and remembers what must be stored.
+// keeper plays an agent that keeps checkpoints, its clients and its workers on one thread, and
+// remembers what must be stored.
 type keeper struct {
 	*fixture
 	t *rapid.T
-	// all are the agent's checkpoints in the order in which they came; at is where the agent is, nil before the first.
+	// all are the agent's checkpoints in the order in which they came; at is where the agent is,
+	// nil before the first.
 	all []*saved
 	at  *saved
 	// values are those of the thread.
@@ -44,12 +47,14 @@ type keeper struct {
 	run     run.Run
 	attempt *run.Attempt
 	count   int
-	// partial is the text of the message that is being written, stale that an attempt before this one has begun it.
+	// partial is the text of the message that is being written, stale that an attempt before this
+	// one has begun it.
 	partial, id string
 	stale       bool
 }
 
-// TestCheckpointsOfAgentsAreKeptAsTheyCame through random histories of checkpoints, subgraphs, results, interrupts, new attempts and forks.
+// TestCheckpointsOfAgentsAreKeptAsTheyCame through random histories of checkpoints, subgraphs,
+// results, interrupts, new attempts and forks.
 func TestCheckpointsOfAgentsAreKeptAsTheyCame(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
@@ -213,7 +218,8 @@ func (k *keeper) data(before []byte) []byte {
 	return slices.Concat(before[:cut], []byte(added), before[cut:])
 }
 
-// save makes the next checkpoint of the graph itself: the agent has made all updates, and adds a message.
+// save makes the next checkpoint of the graph itself: the agent has made all updates, and adds a
+// message.
 func (k *keeper) save() {
 	c := graph.Checkpoint{ID: k.next("checkpoint"), Next: []string{"model"}, Metadata: json.RawMessage(`{"source":"loop"}`)}
 	s := &saved{kept: map[string]graph.Checkpoint{}, since: map[string]graph.Checkpoint{}}
@@ -277,6 +283,7 @@ func (k *keeper) speak() {
 	}
 	k.stale = false
 	k.partial += "x"
+	k.ok(k.attempt.Unfinished([]graph.Unfinished{{ID: k.id, Node: "model"}}))
 	k.attempt.Show(run.EventMessages, json.RawMessage(fmt.Sprintf(`[{"id":%q,"type":"AIMessageChunk","content":"x"},{"graph_node":"model"}]`, k.id)))
 	k.ok(k.attempt.Flush(k.fixture.t.Context()))
 }
@@ -320,7 +327,8 @@ func (k *keeper) check() {
 	k.checkHistory()
 }
 
-// checkHistory wants all of the agent's checkpoints, newest first, and of the server's only those that no checkpoint of the agent stands for; by pages as at once.
+// checkHistory wants all of the agent's checkpoints, newest first, and of the server's only those
+// that no checkpoint of the agent stands for; by pages as at once.
 func (k *keeper) checkHistory() {
 	ctx := k.fixture.t.Context()
 	whole, err := k.threads.History(ctx, k.ref, thread.Newest, 1000, nil)

@@ -20,7 +20,8 @@ func (f *fixture) fill() {
 	f.finish(a)
 }
 
-// wantLost wants the words of a run of which something could not be kept, and a thread that takes the next run.
+// wantLost wants the words of a run of which something could not be kept, and a thread that takes
+// the next run.
 func (f *fixture) wantLost(r run.Run, status run.Status) {
 	f.t.Helper()
 	_, err := f.runs.Seal(f.t.Context(), f.ref)
@@ -41,7 +42,8 @@ func (f *fixture) wantLost(r run.Run, status run.Status) {
 	}
 }
 
-// TestAnInputThatTheStateCannotHold is lost in words, when its run never starts: it does not keep the thread from going on.
+// TestAnInputThatTheStateCannotHold is lost in words, when its run never starts: it does not keep
+// the thread from going on.
 func TestAnInputThatTheStateCannotHold(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

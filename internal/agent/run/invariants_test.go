@@ -33,11 +33,18 @@ func (m *model) check() {
 	m.wantNoSeats()
 }
 
-// checkInputs wants the input of every accepted run in the state once, in the order of the runs.
+// checkInputs wants the input of every accepted run in the state once, in the order of the runs,
+// but for those that were cancelled before they started.
 func (m *model) checkInputs() {
 	want, got := []string{}, []string{}
 	for _, r := range m.runs {
-		want = append(want, inputOf(r))
+		cancelled := m.get(r).CancelReason == "The run was cancelled."
+		if m.takenBack[r.Run] && !cancelled {
+			m.t.Errorf("run %s was cancelled before it started, and says %q", r.Run, m.get(r).CancelReason)
+		}
+		if !cancelled || m.claims[r.Run] > 0 {
+			want = append(want, inputOf(r))
+		}
 	}
 	for _, message := range m.fixture.messages() {
 		if text, ok := strings.CutPrefix(message, "human "); ok {
@@ -57,8 +64,9 @@ func inputOf(r run.Run) string {
 	return input.Messages[0].ID
 }
 
-// checkShown wants the texts that a run's readers have seen in the state that it left behind: finished as the agent finished them, or
-// as they were shown last. Only a run that succeeded, and an attempt in whose place another one wrote a message, may leave them out.
+// checkShown wants the texts that a run's readers have seen in the state that it left behind:
+// finished as the agent finished them, or as they were shown last. Only a run that succeeded, and
+// an attempt in whose place another one wrote a message, may leave them out.
 func (m *model) checkShown(r run.Run, events []run.Event) {
 	kept := map[string]string{}
 	for _, message := range m.result(r) {
@@ -111,7 +119,8 @@ func updatedMessage(data json.RawMessage) string {
 	return update.Agent.Messages[0].ID
 }
 
-// sameAttempt reports whether two messages were shown by one attempt: between their first events nobody took the run up.
+// sameAttempt reports whether two messages were shown by one attempt: between their first events
+// nobody took the run up.
 func (m *model) sameAttempt(events []run.Event, a, b string) bool {
 	attempts, attempt := map[string]int{}, 0
 	for _, event := range events {
@@ -127,7 +136,8 @@ func (m *model) sameAttempt(events []run.Event, a, b string) bool {
 	return attempts[a] == attempts[b]
 }
 
-// checkReaders wants that each reader got exactly the log behind its position, however the run went on.
+// checkReaders wants that each reader got exactly the log behind its position, however the run went
+// on.
 func (m *model) checkReaders() {
 	for _, rd := range m.readers {
 		if m.removed[rd.run.Run] {
@@ -171,7 +181,8 @@ func (m *model) checkErased(newest int64) {
 	}
 }
 
-// checkCheckpoints wants each message in each state once, and none of a state to vanish in the next.
+// checkCheckpoints wants each message in each state once, and none of a state to vanish in the
+// next.
 func (m *model) checkCheckpoints() {
 	_, newest, err := m.fixture.runs.State(m.t.Context(), m.ref)
 	m.must(err)

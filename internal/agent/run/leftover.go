@@ -13,9 +13,11 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// leftover is what a run has shown that is not in the state: updates of nodes since the agent's own newest checkpoint, and messages that were not finished.
+// leftover is what a run has shown that is not in the state: updates of nodes since the agent's own
+// newest checkpoint, and messages that were not finished.
 type leftover struct {
-	// input is the run's own where its agent has taken it, and made no step of it that has it in its values; nil otherwise.
+	// input is the run's own where its agent has taken it, and made no step of it that has it in
+	// its values; nil otherwise.
 	input    json.RawMessage
 	partials state.Partials
 	updates  []state.Member
@@ -24,8 +26,10 @@ type leftover struct {
 // collect takes an event that readers have seen.
 func (l *leftover) collect(run Run, event Event, attempt int64) {
 	switch {
-	case event.Name == EventMessages && run.Open != 0 && event.Position > run.Open:
-		l.partials.Add(event.Data, attempt)
+	case isMessages(event.Name):
+		if message, ok := run.unfinished(state.ChunkOf(event.Data), attempt); ok && event.Position > message.From {
+			l.partials.Add(event.Data, attempt, message.Node)
+		}
 	case event.Name == EventUpdates && run.Unfolded != 0 && event.Position > run.Unfolded:
 		if updates, err := state.Members(event.Data); err == nil {
 			l.updates = append(l.updates, updates...)
@@ -33,7 +37,8 @@ func (l *leftover) collect(run Run, event Event, attempt int64) {
 	}
 }
 
-// waits reports whether a state is the one in which an agent has taken a run's input but not made a step of it: its values are as they were before.
+// waits reports whether a state is the one in which an agent has taken a run's input but not made a
+// step of it: its values are as they were before.
 func waits(s *thread.State, run Run) bool {
 	return s.At.Own() && s.At.Source == thread.SourceInput && s.At.Run == run.Run
 }
@@ -41,11 +46,8 @@ func waits(s *thread.State, run Run) bool {
 // leftovers reads what a run has shown and not finished.
 func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 	l := new(leftover)
-	from := run.Open
-	if from == 0 || (run.Unfolded != 0 && run.Unfolded < from) {
-		from = run.Unfolded
-	}
-	if from == 0 {
+	from, found := run.leftFrom()
+	if !found {
 		return l, nil
 	}
 	query := keys.Events(run.Workspace, run.Deployment, run.Thread, from, run.Position)
@@ -69,7 +71,8 @@ func (s *Store) leftovers(ctx context.Context, run Run) (*leftover, error) {
 type keeping struct {
 	state *thread.State
 	newID func() string
-	// stored says which tasks have their results at the agent's checkpoint already; the agent has those.
+	// stored says which tasks have their results at the agent's checkpoint already; the agent has
+	// those.
 	stored map[string]bool
 	// whole folds updates of nodes as those of an agent that keeps no checkpoints.
 	whole bool
@@ -78,7 +81,8 @@ type keeping struct {
 	patches []state.Patch
 }
 
-// fold puts the leftovers into the state and returns the change, and the updates that the agent has to make itself.
+// fold puts the leftovers into the state and returns the change, and the updates that the agent has
+// to make itself.
 func (k *keeping) fold(l *leftover) (state.Patch, []graph.StateUpdate, error) {
 	before := k.state.Values.Clone()
 	if state.IsObject(l.input) {
@@ -127,7 +131,8 @@ func (k *keeping) reduce(update json.RawMessage) error {
 	return err
 }
 
-// take folds in what a node has returned. What its graph's own reducers would make of it only the graph knows, where that is not plain.
+// take folds in what a node has returned. What its graph's own reducers would make of it only the
+// graph knows, where that is not plain.
 func (k *keeping) take(update state.Member, pending, whole bool) error {
 	value, err := state.Coerce(update.Value, k.newID)
 	if err != nil {
@@ -153,9 +158,9 @@ func (s *Store) left(ctx context.Context, ref thread.Ref, st *thread.State, l *l
 	return k, err
 }
 
-// keepLeftovers folds what a run of this attempt has shown but not finished into the state. What was not flushed yet was never shown, but it is about to be.
+// keepLeftovers folds what a run of this attempt has shown but not finished into the state. What
+// was not flushed yet was never shown, but it is about to be.
 func (a *Attempt) keepLeftovers(ctx context.Context) error {
-	a.Run.Open = a.open()
 	l, err := a.store.leftovers(ctx, a.Run)
 	if err != nil {
 		return err

@@ -44,7 +44,8 @@ type call struct {
 }
 
 type answer struct {
-	// done says that the operation did what its name says: it was not refused, fenced off or without anything to do.
+	// done says that the operation did what its name says: it was not refused, fenced off or
+	// without anything to do.
 	done    bool
 	run     string
 	attempt int64
@@ -66,7 +67,8 @@ type lock struct {
 	active  string
 	attempt int64
 	waiting []string
-	// ended has the final statuses of all runs that have one, last is the run that was created last.
+	// ended has the final statuses of all runs that have one, last is the run that was created
+	// last.
 	ended map[string]run.Status
 	last  string
 }
@@ -196,8 +198,9 @@ var lockModel = porcupine.Model{
 	Equal: equalLocks,
 }
 
-// TestTheLockIsLinearizable has clients and workers of two servers on one table, whose clocks differ by an hour, use one thread at once, and wants an
-// order of all that they did in which one run has the thread at a time. A failure names its seed, which decides what each of them tries.
+// TestTheLockIsLinearizable has clients and workers of two servers on one table, whose clocks
+// differ by an hour, use one thread at once, and wants an order of all that they did in which one
+// run has the thread at a time. A failure names its seed, which decides what each of them tries.
 func TestTheLockIsLinearizable(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(8) {
@@ -223,7 +226,8 @@ func TestTheLockIsLinearizable(t *testing.T) {
 	}
 }
 
-// unordered shows how far the operations can be brought into an order, and those that have no place in it.
+// unordered shows how far the operations can be brought into an order, and those that have no place
+// in it.
 func unordered(operations []porcupine.Operation, about porcupine.LinearizationInfo) string {
 	longest := []porcupine.Operation{}
 	for _, order := range about.PartialLinearizationsOperations()[0] {
@@ -286,7 +290,8 @@ type actor struct {
 	id   int
 	rng  *rand.Rand
 	runs *run.Store
-	// attempts are those that it has made; it goes on with any of them, also when another worker has the run.
+	// attempts are those that it has made; it goes on with any of them, also when another worker
+	// has the run.
 	attempts []*run.Attempt
 	created  int
 }

@@ -86,7 +86,8 @@ func (e *engine) names() []string {
 	return slices.Clone(e.started)
 }
 
-// hooked is a table that lets a test act right before a transaction, when what led to it was already read, and counts.
+// hooked is a table that lets a test act right before a transaction, when what led to it was
+// already read, and counts.
 type hooked struct {
 	table.Table
 	mu     sync.Mutex
@@ -361,7 +362,8 @@ func (f *fixture) items() []*table.Item {
 	return items
 }
 
-// replay reads the events of a run that has ended, here and as another process does, which remembers none of them.
+// replay reads the events of a run that has ended, here and as another process does, which
+// remembers none of them.
 func (f *fixture) replay(r run.Run, after int64) []run.Event {
 	f.t.Helper()
 	here, elsewhere := f.replayIn(f.runs, r, after), f.replayIn(f.otherProcess(), r, after)

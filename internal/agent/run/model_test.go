@@ -15,21 +15,26 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 )
 
-// model plays clients, workers and readers of one thread in an order that its seed decides: also between what a request read and
-// what it writes, another one may come. It remembers what the protocol owes to whom.
+// model plays clients, workers and readers of one thread in an order that its seed decides: also
+// between what a request read and what it writes, another one may come. It remembers what the
+// protocol owes to whom.
 type model struct {
 	*fixture
 	t   *testing.T
 	rng *rand.Rand
-	// runs are those that were accepted, in the order in which they were; ended is the final status that was seen of a run.
+	// runs are those that were accepted, in the order in which they were; ended is the final status
+	// that was seen of a run.
 	runs  []run.Run
 	ended map[string]run.Status
 	// removed are the runs that a rollback took away, mayGo those that one could.
 	removed, mayGo map[string]bool
+	// takenBack are the runs that their client cancelled before a worker took them up.
+	takenBack map[string]bool
 	// workers are the live ones: each believes that it owns its run.
 	workers []*worker
 	readers []*follower
-	// claims, handed and idle count, for each run, the attempts, those of them that were handed over, and the slices since the last step.
+	// claims, handed and idle count, for each run, the attempts, those of them that were handed
+	// over, and the slices since the last step.
 	claims, handed, idle map[string]int
 	// depth bounds how deep requests interleave.
 	depth, messages int
@@ -53,14 +58,15 @@ type follower struct {
 	after int64
 }
 
-// TestRandomHistories keeps every promise of the protocol. A failure names its seed: run it alone with -run 'TestRandomHistories/seed_7$'.
+// TestRandomHistories keeps every promise of the protocol. A failure names its seed: run it alone
+// with -run 'TestRandomHistories/seed_7$'.
 func TestRandomHistories(t *testing.T) {
 	t.Parallel()
 	tb := testtable.Open(t, clock.System)
 	for seed := range uint64(60) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
-			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}}
+			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, takenBack: map[string]bool{}}
 			m.ref.Deployment = fmt.Sprint("d", seed) // whose one seat is this thread's
 			_, err := m.threads.Create(t.Context(), m.ref, nil, false)
 			m.must(err)
@@ -151,6 +157,9 @@ func (m *model) cancel(action run.Action) {
 		m.mayGo[r.Run] = true
 		m.wantRemoved(r)
 	}
+	if err == nil && action == run.Keep && m.claims[r.Run] == 0 {
+		m.takenBack[r.Run] = true
+	}
 }
 
 // cancelThread ends all runs in flight.
@@ -190,7 +199,8 @@ func (m *model) request(strategy run.Strategy) {
 	m.create(say(m.next("input"), strategy))
 }
 
-// create has a request accepted. The runs are in the order of their turns, which a delayed one has later.
+// create has a request accepted. The runs are in the order of their turns, which a delayed one has
+// later.
 func (m *model) create(request run.Request) {
 	created, err := m.fixture.runs.Create(m.t.Context(), m.ref, request)
 	if err == nil {
@@ -218,7 +228,8 @@ func (m *model) takeUp() {
 	}
 }
 
-// claim takes a run up, or ends it when it had all its attempts. In its midst others may do the same.
+// claim takes a run up, or ends it when it had all its attempts. In its midst others may do the
+// same.
 func (m *model) claim(ref run.Ref) *run.Attempt {
 	failed, idle := m.failed(ref), m.idle[ref.Run]
 	a, err := m.fixture.runs.Claim(m.t.Context(), ref, 1)

@@ -116,7 +116,8 @@ func TestARunThatPausesLeavesItsQuestions(t *testing.T) {
 	}
 }
 
-// TestQuestionsAreKeptWithTheMetadata, outside of the part of the thread's item that each change of its lock writes anew.
+// TestQuestionsAreKeptWithTheMetadata, outside of the part of the thread's item that each change of
+// its lock writes anew.
 func TestQuestionsAreKeptWithTheMetadata(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -184,7 +185,8 @@ func (f *fixture) enqueueMany(n int) (texts []string) {
 	return texts
 }
 
-// TestThousandsOfQueuedRunsAreInterruptedByOneRequest measures what the request writes, and what sealing does with their inputs.
+// TestThousandsOfQueuedRunsAreInterruptedByOneRequest measures what the request writes, and what
+// sealing does with their inputs.
 func TestThousandsOfQueuedRunsAreInterruptedByOneRequest(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -35,7 +35,8 @@ func (s *Store) head(ctx context.Context, ref Ref) (Run, error) {
 	return run, err
 }
 
-// read returns a run and its thread. The thread is read first: a run that is still pending when its thread has passed it by stays so.
+// read returns a run and its thread. The thread is read first: a run that is still pending when its
+// thread has passed it by stays so.
 func (s *Store) read(ctx context.Context, ref Ref) (thread.Thread, Run, error) {
 	t, err := s.threads.Get(ctx, ref.Ref)
 	if err != nil {
@@ -70,7 +71,8 @@ type Filter struct {
 // listRoom is how many bytes the requests of the runs hold that one list returns.
 const listRoom = 64 << 20
 
-// List returns a thread's runs, newest first, and whether there are others behind them: fewer than were asked for where their requests are large, but one at least.
+// List returns a thread's runs, newest first, and whether there are others behind them: fewer than
+// were asked for where their requests are large, but one at least.
 func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page []Run, more bool, err error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -98,8 +100,8 @@ func (s *Store) List(ctx context.Context, ref thread.Ref, filter Filter) (page [
 	return found[:len(all)], len(all) < len(found), s.load(ctx, all...)
 }
 
-// Await waits until the run has a final status, or ctx ends, and returns it as it is then; one that is rolled back meanwhile has the status Removed. An unknown one is a
-// fault.NotFound.
+// Await waits until the run has a final status, or ctx ends, and returns it as it is then; one that
+// is rolled back meanwhile has the status Removed. An unknown one is a fault.NotFound.
 func (s *Store) Await(ctx context.Context, ref Ref) (Run, error) {
 	w, err := s.Waiting(ctx, ref)
 	if err != nil {
@@ -117,7 +119,8 @@ type Waiting struct {
 	stay func() bool
 }
 
-// Waiting begins to wait for the end of a run; what that takes is given back when ctx ends at the latest. An unknown run is a fault.NotFound.
+// Waiting begins to wait for the end of a run; what that takes is given back when ctx ends at the
+// latest. An unknown run is a fault.NotFound.
 func (s *Store) Waiting(ctx context.Context, ref Ref) (*Waiting, error) {
 	w := &Waiting{store: s, watch: s.watch(ref)}
 	var err error
@@ -149,7 +152,8 @@ func (w *Waiting) End(ctx context.Context) (Run, error) {
 	return w.run, nil
 }
 
-// watch wakes for everything that can change what a run shows: the run itself, and the lock, which may overtake it as long as it is pending.
+// watch wakes for everything that can change what a run shows: the run itself, and the lock, which
+// may overtake it as long as it is pending.
 func (s *Store) watch(ref Ref) *watch {
 	return &watch{run: s.table.Watch(ref.Key()), thread: s.table.Watch(ref.Ref.Key())}
 }
@@ -198,7 +202,8 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, *t
 	return t, st, err
 }
 
-// Settled returns a run that has ended as it is for good: an interrupted one with what became of what it had left behind.
+// Settled returns a run that has ended as it is for good: an interrupted one with what became of
+// what it had left behind.
 func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if run.Status != Interrupted {
 		return run, nil
@@ -209,7 +214,8 @@ func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	return s.head(ctx, run.Ref)
 }
 
-// Result returns the state that a finished run left behind: its last checkpoint, for an interrupted run with what it had shown.
+// Result returns the state that a finished run left behind: its last checkpoint, for an interrupted
+// run with what it had shown.
 func (s *Store) Result(ctx context.Context, run Run) (*thread.State, error) {
 	run, err := s.Settled(ctx, run)
 	if err != nil {

@@ -34,7 +34,8 @@ func TestARunThatHasEndedIsReadOnce(t *testing.T) {
 	})
 }
 
-// TestWhoFollowsARunHereReadsNoEvents as they were written in this process. Of a run that nobody follows none are remembered.
+// TestWhoFollowsARunHereReadsNoEvents as they were written in this process. Of a run that nobody
+// follows none are remembered.
 func TestWhoFollowsARunHereReadsNoEvents(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -32,7 +32,8 @@ func TestTheNextAttemptGoesOnFromTheCheckpoint(t *testing.T) {
 	}
 }
 
-// TestTextOfADeadWorker is shown by attempt 1, which dies; then the run is interrupted, fails or succeeds.
+// TestTextOfADeadWorker is shown by attempt 1, which dies; then the run is interrupted, fails or
+// succeeds.
 func TestTextOfADeadWorker(t *testing.T) {
 	t.Parallel()
 	interrupt := func(f *fixture, _ run.Run, a *run.Attempt) {

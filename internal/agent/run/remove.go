@@ -8,10 +8,12 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// removeBatch is how many runs are erased in one transaction, with their requests; eraseBatch how many items of what a run wrote.
+// removeBatch is how many runs are erased in one transaction, with their requests; eraseBatch how
+// many items of what a run wrote.
 const (
 	removeBatch = 40
 	eraseBatch  = 90
@@ -22,27 +24,21 @@ func amended(ref Ref) table.Key {
 	return keys.AmendedCheckpoint(ref.Workspace, ref.Deployment, ref.Thread, ref.Run)
 }
 
-func isChanged(err error) bool {
-	_, changed := errors.AsType[*table.ConditionFailed](err)
-	return changed
-}
-
-// remove erases a batch of what is being removed from a thread: first what the run that was active has written, then the runs. It is the only one to write on the
-// thread meanwhile, as nobody is given a run's turn before; an eraser that comes too late fails at the lock, which has moved on.
-func (s *Store) remove(ctx context.Context, t thread.Thread) error {
+// remove returns what erases a batch of what is being removed from a thread: first what the run
+// that was active has written, then the runs. Nothing else writes on the thread meanwhile, as no
+// run gets its turn before. A late eraser loses the race for the lock, which has moved on.
+func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, err error) {
 	query := keys.RunsBetween(t.Workspace, t.Deployment, t.Thread, t.Lock.Cut, t.Lock.CutTo)
 	query.Limit = removeBatch
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
-		return fmt.Errorf("query runs to remove: %w", err)
+		return o, fmt.Errorf("query runs to remove: %w", err)
 	}
 	set, rest := table.Attrs{}, t.Lock.CutTo
-	var writes []table.Write
-	var gone []Run
 	for _, item := range page.Items {
 		run, err := decode(Ref{Ref: t.Ref, Run: keys.RunID(item.Key)}, item, t.Lock)
 		if err != nil {
-			return err
+			return o, err
 		}
 		rest = run.Run
 		if run.Status != Removed {
@@ -51,32 +47,26 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) error {
 		if run.Attempt > 0 {
 			erase, err := s.written(ctx, run)
 			if err != nil {
-				return err
+				return o, err
 			}
 			if len(erase) > 0 {
-				return s.table.Transact(ctx, append(erase, table.Check{Key: t.Key(), If: table.Equals(thread.AttrEpoch, t.Lock.Epoch)})...)
+				return record.Write(append(erase, table.Check{Key: t.Key(), If: table.Equals(thread.AttrEpoch, t.Lock.Epoch)})...), nil
 			}
 			set[thread.AttrPosition] = max(t.Lock.Position, run.Position) // no position is used twice: readers may have seen it
 		}
-		writes = append(writes, table.Delete{Key: run.Key()},
-			table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
-		writes = append(writes, leave(run)...)
-		gone = append(gone, run)
+		o.Add(table.Delete{Key: run.Key()}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
+		o.Join(s.leave(run))
 	}
 	set[thread.AttrCut] = rest
 	if page.Cursor == "" {
 		set[thread.AttrCut], set[thread.AttrCutTo] = "", ""
 	}
-	if err := s.table.Transact(ctx, append(writes, t.ChangeLock(s.now(), set))...); err != nil {
-		return err
-	}
-	for _, run := range gone {
-		s.vacated(ctx, run)
-	}
-	return nil
+	o.Add(t.ChangeLock(s.now(), set))
+	return o, nil
 }
 
-// written returns the writes that erase the next part of what a run has written, none when nothing is left.
+// written returns the writes that erase the next part of what a run has written, none when nothing
+// is left.
 func (s *Store) written(ctx context.Context, run Run) ([]table.Write, error) {
 	found, err := s.threads.Behind(ctx, run.Ref.Ref, run.Before, eraseBatch)
 	if err == nil && len(found) == 0 && run.Mark >= 0 {
@@ -106,7 +96,8 @@ func (s *Store) written(ctx context.Context, run Run) ([]table.Write, error) {
 	return writes, nil
 }
 
-// restore returns the writes that make an earlier checkpoint what it was before the run, none when it is that.
+// restore returns the writes that make an earlier checkpoint what it was before the run, none when
+// it is that.
 func (s *Store) restore(ctx context.Context, run Run) ([]table.Write, error) {
 	item, err := s.table.Get(ctx, amended(run.Ref))
 	if errors.Is(err, table.ErrNotFound) {
@@ -120,7 +111,8 @@ func (s *Store) restore(ctx context.Context, run Run) ([]table.Write, error) {
 	return []table.Write{table.Put{Item: before}, table.Delete{Key: item.Key}}, nil
 }
 
-// clear sees to what a run that has ended leaves behind, when nobody has done that: it seals its thread, or erases it if it was made for the run.
+// clear sees to what a run that has ended leaves behind, when nobody has done that: it seals its
+// thread, or erases it if it was made for the run.
 func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 	t, err := s.Seal(ctx, t.Ref)
 	if err != nil {
@@ -139,15 +131,13 @@ func (s *Store) clear(ctx context.Context, t thread.Thread, run Run) error {
 		}
 		return nil
 	}
-	err = s.table.Transact(ctx, table.Update{Key: run.Key(), Index: noLease})
-	if isChanged(err) {
-		return nil
-	}
+	_, err = record.Try(ctx, s.table, table.Update{Key: run.Key(), Index: noLease})
 	return err
 }
 
-// Delete removes a run that has ended, with its events. What it did to the state stays; the input of one that was cancelled while it waited, which would be
-// kept when its turn has come, goes with it. A run that has not ended is a fault.Conflict.
+// Delete removes a run that has ended, with its events. What it did to the state stays; the input
+// of one that was cancelled while it waited, which would be kept when its turn has come, goes with
+// it. A run that has not ended is a fault.Conflict.
 func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	run, err := s.head(ctx, ref)
 	if err != nil {
@@ -156,7 +146,8 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 	if !run.Status.Final() {
 		return fault.New(fault.Conflict, "Run with ID %s has not ended. Cancel it first.", ref.Run)
 	}
-	// Only a run that had ended before is sealed now: one that is interrupted meanwhile would take its input with it.
+	// Only a run that had ended before is sealed now: one that is interrupted meanwhile would take
+	// its input with it.
 	if _, err := s.Seal(ctx, ref.Ref); err != nil {
 		return missing(ref, err)
 	}
@@ -168,16 +159,17 @@ func (s *Store) Delete(ctx context.Context, ref Ref) error {
 			return fmt.Errorf("erase events: %w", err)
 		}
 	}
-	// The run goes last: who is cut short finds the rest again.
-	err = s.table.Transact(ctx, table.Delete{Key: ref.Key(), If: table.Equals(attrStatus, string(run.Status))},
+	// The run goes last, so that a deletion that was cut short can be repeated.
+	deleted, err := record.Try(ctx, s.table, table.Delete{Key: ref.Key(), If: table.Equals(attrStatus, string(run.Status))},
 		table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)}, table.Delete{Key: amended(ref)})
-	if isChanged(err) {
-		return notFound(ref) // by another request
+	if err == nil && !deleted {
+		return notFound(ref) // another request deleted it
 	}
 	return err
 }
 
-// missing returns the error of a look at a run, with words about the run where its thread is not there.
+// missing returns the error of a look at a run, with words about the run where its thread is not
+// there.
 func missing(ref Ref, err error) error {
 	if fault.Is(err, fault.NotFound) {
 		return notFound(ref)

@@ -28,7 +28,8 @@ func (m *meanwhile) Get(ctx context.Context, key table.Key) (*table.Item, error)
 	return m.Table.Get(ctx, key)
 }
 
-// TestTheActiveRunIsRolledBackBeforeItIsRead has requests find in the lock a run that is gone when they read it: they decide again.
+// TestTheActiveRunIsRolledBackBeforeItIsRead has requests find in the lock a run that is gone when
+// they read it: they decide again.
 func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -80,8 +81,8 @@ func TestTheActiveRunIsRolledBackBeforeItIsRead(t *testing.T) {
 	}
 }
 
-// TestAFollowerIsNotToldOfARunThatItNeverSaw has one find a run that is rolled back before it reads an event of it. The id of its end would be that of the run
-// before it.
+// TestAFollowerIsNotToldOfARunThatItNeverSaw has one find a run that is rolled back before it reads
+// an event of it. The id of its end would be that of the run before it.
 func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -119,7 +120,8 @@ func TestAFollowerIsNotToldOfARunThatItNeverSaw(t *testing.T) {
 	}
 }
 
-// TestARunIsCreatedWhileOthersAreErased which waited for times to come: it is behind them all, and stays.
+// TestARunIsCreatedWhileOthersAreErased which waited for times to come: it is behind them all, and
+// stays.
 func TestARunIsCreatedWhileOthersAreErased(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -146,7 +148,8 @@ func TestARunIsCreatedWhileOthersAreErased(t *testing.T) {
 	}
 }
 
-// TestARunIsInterruptedWhileItIsDeleted before its turn: it is deleted only when what was asked is in the state.
+// TestARunIsInterruptedWhileItIsDeleted before its turn: it is deleted only when what was asked is
+// in the state.
 func TestARunIsInterruptedWhileItIsDeleted(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -8,11 +8,13 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// inlineRequest is how large a request may be, in bytes, that is kept in its run's item. Each flush of the run writes that item anew, and pays for all
-// that is in it; a larger request has an item of its own, which is written once.
+// inlineRequest is how large a request may be, in bytes, that is kept in its run's item. Each flush
+// of the run writes that item anew, and pays for all that is in it; a larger request has an item of
+// its own, which is written once.
 const inlineRequest = 512
 
 const requestKind = "run_request"
@@ -26,21 +28,23 @@ type bulk struct {
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
+	Caller          *graph.Caller   `json:"caller,omitempty"`
 }
 
 // bulk takes out the large part.
 func (r *Request) bulk() bulk {
-	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter}
+	b := bulk{r.Input, r.Command, r.Config, r.Context, r.Metadata, r.InterruptBefore, r.InterruptAfter, r.Caller}
 	r.setBulk(bulk{})
 	return b
 }
 
 func (r *Request) setBulk(b bulk) {
 	r.Input, r.Command, r.Config, r.Context, r.Metadata = b.Input, b.Command, b.Config, b.Context, b.Metadata
-	r.InterruptBefore, r.InterruptAfter = b.InterruptBefore, b.InterruptAfter
+	r.InterruptBefore, r.InterruptAfter, r.Caller = b.InterruptBefore, b.InterruptAfter, b.Caller
 }
 
-// store returns the request as the body of the run's item, and the write of the rest when that is too large for it.
+// store returns the request as the body of the run's item, and the write of the rest when that is
+// too large for it.
 func (r Request) store(ref Ref, now time.Time) (body []byte, rest *table.Put) {
 	if body = record.Encode(r); len(body) <= inlineRequest {
 		return body, nil

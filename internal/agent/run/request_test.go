@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestALargeInputIsWrittenOnce in an item of its own, and read with the run, in lists, by its worker and by who seals it.
+// TestALargeInputIsWrittenOnce in an item of its own, and read with the run, in lists, by its
+// worker and by who seals it.
 func TestALargeInputIsWrittenOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

@@ -204,7 +204,8 @@ func overdue(t *testing.T, n int) (*fixture, *paged) {
 	return f, p
 }
 
-// TestRescueReadsManyRunsInPages and none is left out, though each moves to another place when it is rescued.
+// TestRescueReadsManyRunsInPages and none is left out, though each moves to another place when it
+// is rescued.
 func TestRescueReadsManyRunsInPages(t *testing.T) {
 	t.Parallel()
 	const n = 300

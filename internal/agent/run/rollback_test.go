@@ -18,7 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestARolledBackRunLeavesNothing of a long run and of the thousand that wait behind it, in small transactions.
+// TestARolledBackRunLeavesNothing of a long run and of the thousand that wait behind it, in small
+// transactions.
 func TestARolledBackRunLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -63,7 +64,8 @@ func TestARolledBackRunLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestARollbackRestoresAnAgentsCheckpoints with the results of tasks behind them, and what was said of its tasks.
+// TestARollbackRestoresAnAgentsCheckpoints with the results of tasks behind them, and what was said
+// of its tasks.
 func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -105,6 +107,31 @@ func TestARollbackRestoresAnAgentsCheckpoints(t *testing.T) {
 	}
 }
 
+// TestAnAnswerThatIsTakenBackLeavesTheQuestion as it was, alone and with all runs of the thread.
+func TestAnAnswerThatIsTakenBackLeavesTheQuestion(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("first")
+	tasks := json.RawMessage(`[{"id":"t1","name":"ask","interrupts":[{"id":"i","value":"?"}]}]`)
+	f.must(a.Checkpoint(graph.Checkpoint{ID: "c1", Values: json.RawMessage(`{"n":1}`), Next: []string{"ask"}, Tasks: tasks, Data: []byte("data")}))
+	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Success, Interrupts: json.RawMessage(`{"t1":[{"id":"i","value":"?"}]}`)}))
+	before := f.thread()
+	for name, cancel := range map[string]func(run.Run) error{
+		"the run": func(r run.Run) error { return f.runs.Cancel(t.Context(), r.Ref, run.Keep) },
+		"all runs": func(run.Run) error {
+			_, err := f.runs.CancelThread(t.Context(), f.ref, run.Keep)
+			return err
+		},
+	} {
+		answer, err := f.runs.Create(t.Context(), f.ref, run.Request{Graph: "agent", Strategy: run.Enqueue, Command: json.RawMessage(`{"resume":"yes"}`)})
+		f.must(err)
+		f.must(cancel(answer))
+		if after := f.thread(); after.Status != before.Status || string(after.Interrupts) != string(before.Interrupts) {
+			t.Errorf("%s: the thread is %s with %s, it was %s with %s", name, after.Status, after.Interrupts, before.Status, before.Interrupts)
+		}
+	}
+}
+
 // contents are the bodies of the items, without those of the thread and of the runs before.
 func contents(items []*table.Item) map[string]string {
 	all := map[string]string{}
@@ -116,7 +143,8 @@ func contents(items []*table.Item) map[string]string {
 	return all
 }
 
-// TestCancelRacesWithTheEnd of the run: whichever is first decides, and the run never leaves the status.
+// TestCancelRacesWithTheEnd of the run: whichever is first decides, and the run never leaves the
+// status.
 func TestCancelRacesWithTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, action := range []run.Action{run.Keep, run.Undo} {
@@ -194,8 +222,9 @@ func TestADelayedRunGivesWay(t *testing.T) {
 	}
 }
 
-// TestADelayedRunThatGivesWayWhileItIsClaimed does not begin beside the one that goes first, or on what that has written. The claim reads when its time has come; before it
-// writes, a host whose clock is behind makes another run.
+// TestADelayedRunThatGivesWayWhileItIsClaimed does not begin beside the one that goes first, or on
+// what that has written. The claim reads when its time has come; before it writes, a host whose
+// clock is behind makes another run.
 func TestADelayedRunThatGivesWayWhileItIsClaimed(t *testing.T) {
 	t.Parallel()
 	take := map[string]func(f *fixture, delayed run.Run) error{

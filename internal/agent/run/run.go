@@ -2,11 +2,13 @@ package run
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -34,6 +36,8 @@ type Request struct {
 	Metadata        json.RawMessage `json:"metadata,omitempty"`
 	InterruptBefore json.RawMessage `json:"interrupt_before,omitempty"`
 	InterruptAfter  json.RawMessage `json:"interrupt_after,omitempty"`
+	// Caller is who asked. Clients are not shown it.
+	Caller *graph.Caller `json:"caller,omitempty"`
 	// Fork is the checkpoint to go on from, nil for the newest.
 	Fork *Fork `json:"fork,omitempty"`
 	// Durability is "sync", "async" or "exit", "" when the client did not say.
@@ -48,8 +52,11 @@ type Request struct {
 	Temporary bool `json:"temporary,omitempty"`
 	// After is how long the run waits before it may start.
 	After time.Duration `json:"after,omitempty"`
-	// ID names the first run of a thread, "" for a new name. That of a delayed run tells when it is due.
+	// ID names the first run of a thread, "" for a new name. That of a delayed run tells when it is
+	// due.
 	ID string `json:"-"`
+	// Notes are written together with the run.
+	Notes []record.Note[Run] `json:"-"`
 }
 
 // Fork names a checkpoint of the thread. Number is where it is.
@@ -76,14 +83,17 @@ type Run struct {
 	Failure *Failure
 	// CancelReason is why the run is Interrupted.
 	CancelReason Reason
-	// Interrupts are the questions of a graph that paused for a person: a JSON object by task id, nil when it did not.
+	// Interrupts are the questions of a graph that paused for a person: a JSON object by task id,
+	// nil when it did not.
 	Interrupts json.RawMessage
-	// Due is when a delayed run may start, Started when a worker took the run up first; zero when neither is so.
+	// Due is when a delayed run may start, Started when a worker took the run up first; zero when
+	// neither is so.
 	Due, Started time.Time
 	// Attempt counts the workers that took the run up.
 	Attempt int64
-	// Handed is the last attempt that handed the run over to the next, 0 when there was none, -1 when the run was last written by a version that
-	// had no slices. The other attempts before the present one are among Failures.
+	// Handed is the last attempt that handed the run over to the next, 0 when there was none, -1
+	// when the run was last written by a version that had no slices. The other attempts before the
+	// present one are among Failures.
 	Handed int64
 	// Failures counts the attempts that ended without having handed the run over.
 	Failures int64
@@ -91,24 +101,31 @@ type Run struct {
 	Idle int64
 	// Start is the position before the run's first event, Position that of its last.
 	Start, Position int64
-	// Open is the position before the first chunk of a message that was shown but not finished, 0 when there is none.
-	Open int64
-	// Unfolded is the position before the first update that was shown since the agent's own newest checkpoint, 0 when there is none.
+	// Unfinished are the messages that were shown and are to be kept if the run ends now, of all
+	// its attempts.
+	Unfinished []Unfinished
+	// Unfolded is the position before the first update that was shown since the agent's own newest
+	// checkpoint, 0 when there is none.
 	Unfolded int64
-	// Before is the number of the thread's newest checkpoint when the run was taken up first, -1 when there was none: with it the thread was as if the run had never been.
+	// Before is the number of the thread's newest checkpoint when the run was taken up first, -1
+	// when there was none: with it the thread was as if the run had never been.
 	Before int64
-	// Checkpoint is the number of the thread's newest checkpoint when the run, or its sealing, last wrote; -1 when there was none.
+	// Checkpoint is the number of the thread's newest checkpoint when the run, or its sealing, last
+	// wrote; -1 when there was none.
 	Checkpoint int64
-	// Mark and Place are where the results of tasks are kept behind those of earlier runs: the number of the agent's checkpoint when the run was taken up first, -1
-	// without one, and how many items lie behind it.
+	// Mark and Place are where the results of tasks are kept behind those of earlier runs: the
+	// number of the agent's checkpoint when the run was taken up first, -1 without one, and how
+	// many items lie behind it.
 	Mark, Place int64
-	// Amended says that the run said anew what became of the tasks of an earlier checkpoint, which is kept as it was until the run is over.
+	// Amended says that the run said anew what became of the tasks of an earlier checkpoint, which
+	// is kept as it was until the run is over.
 	Amended bool
 	// Seat is the seat that the run has among those of its deployment, 0 for none.
 	Seat int64
 	// Dispatches counts the workflow executions that were started for the run.
 	Dispatches int64
-	// Detached says that the large part of the request is in an item of its own, which was not read.
+	// Detached says that the large part of the request is in an item of its own, which was not
+	// read.
 	Detached bool
 	// Bulk is how many bytes that has, 0 when it was read, or is not known.
 	Bulk int64
@@ -116,8 +133,9 @@ type Run struct {
 
 const kind = "run"
 
-// Names of the run item's attributes. Failure and interrupts may be large, but are written once, when the run ends; its body is the
-// request, which would have to be written again with them, if it is small.
+// Names of the run item's attributes. Failure and interrupts may be large, but are written once,
+// when the run ends; its body is the request, which would have to be written again with them, if it
+// is small.
 const (
 	attrStatus     = "status"
 	attrFailure    = "failure"
@@ -128,7 +146,7 @@ const (
 	attrIdle       = "idle"
 	attrStart      = "start"
 	attrPosition   = "position"
-	attrOpen       = "open"
+	attrUnfinished = "unfinished"
 	attrUnfolded   = "unfolded"
 	attrBefore     = "before"
 	attrDetached   = "detached"
@@ -146,7 +164,7 @@ const (
 )
 
 // decode reads a run; lock tells whether an interrupt overtook it while it was pending.
-func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
+func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) { //nolint:cyclop // one step for each attribute
 	if err := record.Check(item, kind); err != nil {
 		return Run{}, err
 	}
@@ -159,7 +177,6 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 		Idle:       item.Int(attrIdle),
 		Start:      item.Int(attrStart),
 		Position:   item.Int(attrPosition),
-		Open:       item.Int(attrOpen),
 		Unfolded:   item.Int(attrUnfolded),
 		Before:     -1,
 		Detached:   item.Bool(attrDetached),
@@ -196,6 +213,11 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	if err := record.Decode(item, &r.Request); err != nil {
 		return Run{}, err
 	}
+	if text := item.Text(attrUnfinished); text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Unfinished); err != nil {
+			return Run{}, fmt.Errorf("decode unfinished messages: %w", err)
+		}
+	}
 	if text := item.Text(attrInterrupts); text != "" {
 		r.Interrupts = json.RawMessage(text)
 	}
@@ -208,8 +230,8 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) {
 	return r, nil
 }
 
-// effective is the status that a stored one means: a pending run that was superseded, or rolled back, together with the active one
-// needed no write of its own.
+// effective is the status that a stored one means: a pending run that was superseded, or rolled
+// back, together with the active one needed no write of its own.
 func effective(stored Status, run string, lock thread.Lock) Status {
 	switch {
 	case stored != Pending:

@@ -15,13 +15,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// sealBatch is how many runs are sealed in one transaction at most: each takes up to four writes, the lock one, and a seat one, which only one of them can have, as
-// a run that takes one has sealed what was before it. Large inputs make it less.
+// sealBatch is the largest number of runs sealed in one transaction. Each run needs up to four
+// writes, the lock needs one write, and so does a seat. At most one of the runs has a seat, because
+// a run seals everything before it when it takes a seat. Large inputs make batches smaller.
 const sealBatch = 24
 
-// Seal folds into the thread's state what the superseded runs before the active one leave behind, in the order of the runs: the
-// unfinished messages that a run had shown, and the input of a run that never started. It returns the thread with its lock as it is
-// afterwards. Sealing twice, or by two workers at a time, folds everything once.
+// Seal adds the leftovers of the superseded runs before the active run to the thread's state, in
+// the order of the runs: the unfinished messages of a run that had started, and the input of a run
+// that was interrupted before it started. It also erases runs that were rolled back. It returns the
+// thread with its new lock. Sealing twice, or by two workers at once, adds everything once.
 func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error) {
 	t, err := s.threads.Get(ctx, ref)
 	if err != nil {
@@ -31,102 +33,109 @@ func (s *Store) Seal(ctx context.Context, ref thread.Ref) (thread.Thread, error)
 	return t, err
 }
 
-// seal is Seal of a thread that was read. It also returns the state that it left, nil when it had nothing to fold.
+// sealed is a thread and its state after a batch. The state is nil if it must be read again.
+type sealed struct {
+	thread thread.Thread
+	state  *thread.State
+}
+
+// seal is Seal for a thread that was just read. It also returns the resulting state, nil if the
+// caller must read it.
 func (s *Store) seal(ctx context.Context, t thread.Thread) (thread.Thread, *thread.State, error) {
-	var st *thread.State
-	lost := map[string]*TooLargeError{}
-	for range contention {
+	now, lost := sealed{thread: t}, map[string]*TooLargeError{}
+	for now.thread.Lock.Cut != "" || now.thread.Lock.Unsealed {
 		var err error
-		switch {
-		case t.Lock.Cut != "":
-			st, err = nil, s.remove(ctx, t)
-		case !t.Lock.Unsealed:
-			return t, st, nil
-		default:
-			var after thread.Thread
-			if after, st, err = s.sealNext(ctx, t, st, lost); err == nil {
-				t = after
-				continue
+		if now, err = s.sealMore(ctx, now, lost); err != nil {
+			return thread.Thread{}, nil, err
+		}
+	}
+	return now.thread, now.state, nil
+}
+
+// sealMore removes or seals the thread's next batch of runs. It adds runs to lost if the state
+// cannot hold their leftovers.
+func (s *Store) sealMore(ctx context.Context, now sealed, lost map[string]*TooLargeError) (sealed, error) {
+	removing, stale := now.thread.Lock.Cut != "", false
+	next, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (_ sealed, o record.Outbox, err error) {
+		t, st := now.thread, now.state
+		if stale {
+			if t, err = s.threads.Get(ctx, t.Ref); err != nil {
+				return sealed{}, o, err
 			}
+			st = nil // the batch that failed has changed it
 		}
-		if _, full := errors.AsType[*TooLargeError](err); err != nil && !full && !isChanged(err) {
-			return thread.Thread{}, nil, err
+		stale = true
+		if removing = t.Lock.Cut != ""; removing {
+			o, err = s.remove(ctx, t)
+			return sealed{thread: t}, o, err
 		}
-		if t, err = s.threads.Get(ctx, t.Ref); err != nil {
-			return thread.Thread{}, nil, err
+		if !t.Lock.Unsealed {
+			return sealed{thread: t}, o, nil
 		}
+		return s.sealBatch(ctx, t, st, lost)
+	})
+	_, full := errors.AsType[*TooLargeError](err)
+	if full {
+		next.thread.Ref, err = now.thread.Ref, nil // without the run that is lost, the next batch can hold the others
 	}
-	return thread.Thread{}, nil, fmt.Errorf("seal thread %s: others kept changing it", t.Thread)
+	if err == nil && (full || removing) {
+		next.thread, err = s.threads.Get(ctx, next.thread.Ref)
+	}
+	return next, err
 }
 
-// sealNext seals the next runs of a thread whose state is st, nil to have it read, and returns both as they are then.
-func (s *Store) sealNext(ctx context.Context, t thread.Thread, st *thread.State, lost map[string]*TooLargeError) (thread.Thread, *thread.State, error) {
-	var err error
-	if st == nil {
-		if st, err = s.threads.State(ctx, t.Ref); err != nil {
-			return t, nil, err
-		}
-	}
-	if t, err = s.sealBatch(ctx, t, st, lost); err != nil {
-		return t, nil, err
-	}
-	return t, st, nil
-}
-
-// sealing is one batch in the making.
+// sealing builds one batch.
 type sealing struct {
 	*Store
 	thread thread.Thread
 	state  *thread.State
 	now    time.Time
-	writes []table.Write
-	// told begin the sending of what is told of the runs, and give on the seats that they leave.
-	told []func(context.Context)
-	// size is how many bytes the checkpoints among the writes hold, with what is told of the runs.
+	out    record.Outbox
+	// size is the total size in bytes of the checkpoints and notifications among the writes.
 	size int
-	// lost are the runs whose leftovers the state cannot hold.
+	// lost has the runs whose leftovers the state cannot hold, by run id.
 	lost map[string]*TooLargeError
-	// sealed and position are those of the lock after the batch.
+	// sealed and position are the lock's values after the batch.
 	sealed   string
 	position int64
 }
 
-// sealBatch seals the next runs, makes st the state after them and returns the thread as it is then; a run that it finds to be lost, it adds to those. When it fails, st
-// is of no use any more.
-func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State, lost map[string]*TooLargeError) (thread.Thread, error) {
+// sealBatch returns the writes that seal the next runs, and the thread and state that result. It
+// reads the state if st is nil, and changes st: do not use st again if the commit fails.
+func (s *Store) sealBatch(ctx context.Context, t thread.Thread, st *thread.State, lost map[string]*TooLargeError) (next sealed, o record.Outbox, err error) {
+	if st == nil {
+		if st, err = s.threads.State(ctx, t.Ref); err != nil {
+			return next, o, err
+		}
+	}
 	runs, complete, err := s.unsealed(ctx, t)
 	if err != nil {
-		return t, err
+		return next, o, err
 	}
 	b := sealing{Store: s, thread: t, state: st, now: s.now(), lost: lost, sealed: t.Lock.Sealed, position: t.Lock.Position}
 	for i, run := range runs {
 		if err := b.add(ctx, run); err != nil {
-			return t, err
+			return next, o, err
 		}
 		if b.size >= fullBytes && i < len(runs)-1 {
 			complete = false
 			break
 		}
 	}
-	lock := table.Attrs{
+	b.out.Add(t.ChangeLock(b.now, table.Attrs{
 		thread.AttrSealed: b.sealed, thread.AttrPosition: b.position, thread.AttrCheckpoint: b.state.At.Number,
 		thread.AttrUnsealed: !complete,
-	}
-	if err := s.table.Transact(ctx, append(b.writes, t.ChangeLock(b.now, lock))...); err != nil {
-		return t, fmt.Errorf("seal runs: %w", err)
-	}
-	for _, begin := range b.told {
-		begin(ctx)
-	}
+	}))
 	if t.Updated = b.now; t.Lock.Checkpoint != b.state.At.Number {
 		t.StateUpdated = b.now
 	}
 	t.Lock.Epoch++
 	t.Lock.Sealed, t.Lock.Position, t.Lock.Checkpoint, t.Lock.Unsealed = b.sealed, b.position, b.state.At.Number, !complete
-	return t, nil
+	return sealed{t, st}, b.out, nil
 }
 
-// unsealed returns the next superseded runs to seal, oldest first, and whether they are the last.
+// unsealed returns the next superseded runs to seal, oldest first. complete means that no more
+// follow.
 func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, complete bool, err error) {
 	query := keys.RunsAfter(t.Workspace, t.Deployment, t.Thread, t.Lock.Sealed)
 	query.Limit = sealBatch
@@ -147,7 +156,7 @@ func (s *Store) unsealed(ctx context.Context, t thread.Thread) (runs []Run, comp
 	return runs, page.Cursor == "", s.loadInputs(ctx, runs)
 }
 
-// loadInputs completes the requests of the runs that never started, or that are told of.
+// loadInputs loads the requests of the runs that never started and of those with a webhook.
 func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	var waited []*Run
 	for i := range runs {
@@ -158,7 +167,7 @@ func (s *Store) loadInputs(ctx context.Context, runs []Run) error {
 	return s.load(ctx, waited...)
 }
 
-// add folds in one run.
+// add adds one run to the batch.
 func (b *sealing) add(ctx context.Context, run Run) error {
 	before := b.state.At.Number
 	if run.Attempt > 0 {
@@ -170,7 +179,7 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 			return err
 		}
 	}
-	// What a pending status meant so far is written down now, as the lock will move on.
+	// Write the effective status: once the lock moves past this run, it can no longer be derived.
 	settle := b.end(run.Ref, Interrupted, run.CancelReason, b.now)
 	settle.Set[attrCheckpoint], settle.Set[attrBefore] = b.state.At.Number, before
 	if full != nil {
@@ -179,16 +188,15 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 	}
 	settle.If = table.In(attrStatus, string(Pending), string(Interrupted))
 	settle.Index = b.over(run, b.now)
-	b.writes = append(b.writes, settle)
+	b.out.Add(settle)
 	if run.Amended {
-		b.writes = append(b.writes, table.Delete{Key: amended(run.Ref)})
+		b.out.Add(table.Delete{Key: amended(run.Ref)})
 	}
-	b.writes = append(b.writes, leave(run)...)
-	b.told = append(b.told, func(ctx context.Context) { b.vacated(ctx, run) })
+	b.out.Join(b.leave(run))
 	run.Status = Interrupted
-	tell, told := b.tell(run, b.state.Values, b.now)
-	b.writes, b.told = append(b.writes, tell...), append(b.told, told)
-	for _, write := range tell {
+	tell := b.tell(run, b.state.Values, b.now)
+	b.out.Join(tell)
+	for _, write := range tell.Writes {
 		if put, ok := write.(table.Put); ok {
 			b.size += len(put.Item.Body)
 		}
@@ -197,12 +205,15 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 	return nil
 }
 
-// fold puts into the state what one run leaves behind, or notes that it is lost.
+// fold adds one run's leftovers to the state, or adds the run to lost if the state cannot hold
+// them.
 func (b *sealing) fold(ctx context.Context, run Run) error {
 	var err error
-	if run.Attempt == 0 {
+	switch {
+	case run.takenBack(run.CancelReason):
+	case run.Attempt == 0:
 		err = b.addInput(run)
-	} else {
+	default:
 		err = b.addLeftovers(ctx, run)
 	}
 	if full, ok := errors.AsType[*TooLargeError](err); ok {
@@ -214,7 +225,7 @@ func (b *sealing) fold(ctx context.Context, run Run) error {
 	return nil
 }
 
-// addInput folds in the input of a run that never started.
+// addInput adds the input of a run that never started.
 func (b *sealing) addInput(run Run) error {
 	if !state.IsObject(run.Input) {
 		return nil
@@ -231,7 +242,7 @@ func (b *sealing) addInput(run Run) error {
 	return err
 }
 
-// addLeftovers folds in what a run had shown and not finished.
+// addLeftovers adds what a started run had shown but not finished.
 func (b *sealing) addLeftovers(ctx context.Context, run Run) error {
 	l, err := b.leftovers(ctx, run)
 	if err != nil {
@@ -256,7 +267,7 @@ func (b *sealing) addLeftovers(ctx context.Context, run Run) error {
 
 func (b *sealing) advance(run Run, source thread.Source, patch state.Patch, pending []graph.StateUpdate) error {
 	put := b.state.Advance(b.thread.Ref, b.now, thread.Change{Run: run.Run, Graph: run.Graph, Source: source, Patch: patch, Pending: pending})
-	b.writes = append(b.writes, put)
+	b.out.Add(put)
 	b.size += len(put.Item.Body)
 	return fits(put)
 }

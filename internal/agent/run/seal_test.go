@@ -113,6 +113,33 @@ func TestInputsOfRunsThatNeverStartedAreKept(t *testing.T) {
 	}
 }
 
+// TestInputsAreKeptOfInterruptsOnly also where runs were interrupted and others cancelled before
+// anything was sealed.
+func TestInputsAreKeptOfInterruptsOnly(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.create("1", run.Enqueue)
+	f.create("2", run.Enqueue)
+	f.create("3", run.Interrupt)
+	f.create("4", run.Enqueue)
+	_, err := f.runs.CancelThread(t.Context(), f.ref, run.Keep)
+	f.must(err)
+	f.create("5", run.Enqueue)
+	f.create("6", run.Enqueue)
+	f.table.afterNext(func() { f.table.dead.Store(true) })
+	_, err = f.runs.CancelThread(t.Context(), f.ref, run.Keep)
+	f.must(err)
+	f.table.dead.Store(false)
+	if lock := f.thread().Lock; !lock.Unsealed {
+		t.Fatalf("the thread is sealed: %+v", lock)
+	}
+	f.create("7", run.Enqueue)
+	f.create("8", run.Interrupt)
+	if diff := cmp.Diff([]string{"human 1", "human 2", "human 7"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
 // TestInputThatIsNoObjectIsTheGraphsOwnMatter also when its run never started.
 func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
 	t.Parallel()
@@ -128,7 +155,8 @@ func TestInputThatIsNoObjectIsTheGraphsOwnMatter(t *testing.T) {
 	}
 }
 
-// TestARemovalThatWaitedTooLongStopsNobody interrupts a queued run that would have removed what another one removed.
+// TestARemovalThatWaitedTooLongStopsNobody interrupts a queued run that would have removed what
+// another one removed.
 func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -146,7 +174,8 @@ func TestARemovalThatWaitedTooLongStopsNobody(t *testing.T) {
 	}
 }
 
-// TestSealingTwiceFoldsOnce lets a second sealer go through while the first has read but not written.
+// TestSealingTwiceFoldsOnce lets a second sealer go through while the first has read but not
+// written.
 func TestSealingTwiceFoldsOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -188,7 +217,8 @@ func TestAnInterruptWhileSealing(t *testing.T) {
 	}
 }
 
-// TestLargeInputsAreSealedInSmallTransactions as no store takes much more than a megabyte at a time.
+// TestLargeInputsAreSealedInSmallTransactions as no store takes much more than a megabyte at a
+// time.
 func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -207,7 +237,8 @@ func TestLargeInputsAreSealedInSmallTransactions(t *testing.T) {
 	}
 }
 
-// TestASealerThatWasOvertaken between two batches does not go by the state that it knew: the rest was sealed, and a run came and went.
+// TestASealerThatWasOvertaken between two batches does not go by the state that it knew: the rest
+// was sealed, and a run came and went.
 func TestASealerThatWasOvertaken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

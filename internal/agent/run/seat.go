@@ -13,16 +13,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// ErrWaits is returned by Claim for a run that has to wait for a seat. Its worker ends; another one is sent when it has the seat.
+// ErrWaits is returned by Claim for a run that has to wait for a seat. Its worker ends; another one
+// is sent when it has the seat.
 var ErrWaits = errors.New("the run waits for a seat")
 
-// waitLeases is how many leases a run waits before a worker looks after it, in case who left a seat died before he gave it away.
+// waitLeases is how many leases a run waits before a worker looks after it, in case who left a seat
+// died before he gave it away.
 const waitLeases = 10
 
 const (
 	seatKind     = "seat"
 	seatWaitKind = "seat_wait"
-	// attrHolder and attrHolderThread name the run that has a seat, or waits for one; attrRowSeats is how many seats its row had when it began to wait.
+	// attrHolder and attrHolderThread name the run that has a seat, or waits for one; attrRowSeats
+	// is how many seats its row had when it began to wait.
 	attrHolder       = "run"
 	attrHolderThread = "thread"
 	attrRowSeats     = "seats"
@@ -65,12 +68,14 @@ func putSeat(run Run, now time.Time) table.Put {
 	}
 }
 
-// leave returns the write that gives up a run's seat, none when it has none.
-func leave(run Run) []table.Write {
-	if run.Seat == 0 {
-		return nil
+// leave gives up the seat of a run, and gives it to a run that waits for one. A run without a seat
+// leaves nothing.
+func (s *Store) leave(run Run) (o record.Outbox) {
+	if run.Seat != 0 {
+		o.Add(table.Delete{Key: seatKey(run)})
+		o.Then(func(ctx context.Context) { s.vacated(ctx, run) })
 	}
-	return []table.Write{table.Delete{Key: seatKey(run)}}
+	return o
 }
 
 // occupancy is who sits in a row, and who is the first to wait for a seat, nil for nobody.
@@ -105,7 +110,8 @@ func (s *Store) look(ctx context.Context, r row) (occupancy, error) {
 	return o, nil
 }
 
-// choose gives a run a seat that is free, if the row has one. Runs that look at the same time choose different ones, mostly.
+// choose gives a run a seat that is free, if the row has one. Runs that look at the same time
+// choose different ones, mostly.
 func (o occupancy) choose(run *Run, r row, size int) bool {
 	if len(o.taken) >= size {
 		return false
@@ -118,7 +124,8 @@ func (o occupancy) choose(run *Run, r row, size int) bool {
 	}
 }
 
-// sit takes a seat for the run with the claim, or ErrWaits. ErrFenced says that the run was changed meanwhile.
+// sit takes a seat for the run with the claim, or ErrWaits. ErrFenced says that the run was changed
+// meanwhile.
 func (a *Attempt) sit(ctx context.Context, seats int) error {
 	if seats == 0 || a.Run.Seat != 0 || a.Run.Attempt > 0 {
 		return nil
@@ -140,8 +147,9 @@ func (a *Attempt) sit(ctx context.Context, seats int) error {
 	return a.await(ctx, r, size)
 }
 
-// await has the run wait for a seat of the row. Who leaves looks for those that wait after that is known, and who waits looks for a seat after it is known to wait: so
-// one of the two sees the other.
+// await has the run wait for a seat of the row. Who leaves looks for those that wait after that is
+// known, and who waits looks for a seat after it is known to wait: so one of the two sees the
+// other.
 func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	s, run := a.store, a.Run
 	now := s.now()
@@ -151,12 +159,12 @@ func (a *Attempt) await(ctx context.Context, r row, size int) error {
 	}}
 	rest := record.Change(run.Key(), now, nil, a.fence)
 	rest.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.lease))
-	err := s.table.Transact(ctx, rest, wait)
-	if isChanged(err) {
-		return ErrFenced
-	}
+	waits, err := record.Try(ctx, s.table, rest, wait)
 	if err != nil {
 		return fmt.Errorf("wait for a seat: %w", err)
+	}
+	if !waits {
+		return ErrFenced
 	}
 	s.giveOn(ctx, r)
 	return ErrWaits
@@ -169,47 +177,48 @@ func (s *Store) vacated(ctx context.Context, run Run) {
 	}
 }
 
-// giveOn is fill for who has done what he was asked for. What fails, the first who waits sees to in time.
+// giveOn calls fill after a request has succeeded. An error is only logged: the first waiting run
+// tries again after waitLeases.
 func (s *Store) giveOn(ctx context.Context, r row) {
 	if err := s.fill(context.WithoutCancel(ctx), r); err != nil {
 		s.log.ErrorContext(ctx, "seat was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
 	}
 }
 
-// fill gives the free seats of a row to those that wait for one, the oldest run first, and starts them.
-func (s *Store) fill(ctx context.Context, r row) error {
-	for range contention {
-		seen, err := s.look(ctx, r)
-		if err != nil || seen.first == nil {
-			return err
-		}
-		run, write, err := s.first(ctx, seen)
-		if err != nil {
-			return err
-		}
-		writes := []table.Write{table.Delete{Key: keys.SeatWait(r.workspace, r.deployment, r.number, seen.first.Run), If: table.Present()}}
-		if write != nil {
-			if !seen.choose(run, r, seen.size) {
-				return nil
-			}
-			write.Set[attrSeat] = run.Seat
-			writes = append(writes, putSeat(*run, s.now()), *write)
-		}
-		err = s.table.Transact(ctx, writes...)
-		if isChanged(err) {
-			continue // another one was faster, or the run has gone
-		}
-		if err != nil {
-			return fmt.Errorf("give a seat on: %w", err)
-		}
-		if write != nil {
-			s.start(ctx, *run)
-		}
+// fill gives the free seats of a row to the runs that wait for one, the oldest first, and starts
+// them.
+func (s *Store) fill(ctx context.Context, r row) (err error) {
+	for more := true; more && err == nil; {
+		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.fillNext(ctx, r) })
 	}
-	return fmt.Errorf("fill row %d of deployment %s: others kept changing it", r.number, r.deployment)
+	return err
 }
 
-// first returns the first run that waits for a seat, and the write with which it is sent another worker; none when it needs no seat any more.
+// fillNext gives a seat to the first run that waits, or drops a run that needs none any more. There
+// is more to do unless no run waits or no seat is free.
+func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox, err error) {
+	seen, err := s.look(ctx, r)
+	if err != nil || seen.first == nil {
+		return false, o, err
+	}
+	run, write, err := s.first(ctx, seen)
+	if err != nil {
+		return false, o, err
+	}
+	o.Add(table.Delete{Key: keys.SeatWait(r.workspace, r.deployment, r.number, seen.first.Run), If: table.Present()})
+	if write != nil {
+		if !seen.choose(run, r, seen.size) {
+			return false, record.Outbox{}, nil
+		}
+		write.Set[attrSeat] = run.Seat
+		o.Add(putSeat(*run, s.now()), *write)
+		o.Then(func(ctx context.Context) { s.start(ctx, *run) })
+	}
+	return true, o, nil
+}
+
+// first returns the first run that waits for a seat, and the write with which it is sent another
+// worker; none when it needs no seat any more.
 func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update, error) {
 	t, run, err := s.read(ctx, *seen.first)
 	if fault.Is(err, fault.NotFound) {
@@ -229,7 +238,8 @@ func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update,
 	return &run, &change, nil
 }
 
-// evict frees the seats of a row whose runs are gone: they went with their threads, and with nobody to see to it.
+// evict frees the seats of a row whose runs are gone: they went with their threads, and with nobody
+// to see to it.
 func (s *Store) evict(ctx context.Context, seen occupancy) error {
 	for seat, holder := range seen.taken {
 		if _, err := s.free(ctx, seat, holder); err != nil {
@@ -248,14 +258,11 @@ func (s *Store) free(ctx context.Context, seat table.Key, holder Ref) (bool, err
 	if !errors.Is(err, table.ErrNotFound) {
 		return false, fmt.Errorf("get run that has a seat: %w", err)
 	}
-	err = s.table.Transact(ctx, table.Delete{Key: seat, If: table.Equals(attrHolder, holder.Run)})
-	if err != nil && !isChanged(err) {
-		return false, fmt.Errorf("free seat: %w", err)
-	}
-	return err == nil, nil
+	return record.Try(ctx, s.table, table.Delete{Key: seat, If: table.Equals(attrHolder, holder.Run)})
 }
 
-// Abandon gives up the seat of a run that was taken from this worker with its thread, which was deleted. A run that is still there sees to that itself.
+// Abandon gives up the seat of a run that was taken from this worker with its thread, which was
+// deleted. A run that is still there sees to that itself.
 func (a *Attempt) Abandon(ctx context.Context) error {
 	if a.Run.Seat == 0 {
 		return nil

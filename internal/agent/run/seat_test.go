@@ -161,8 +161,8 @@ func TestASeatIsLeftInEveryWay(t *testing.T) {
 	}
 }
 
-// TestASeatIsFoundFree by who waits for it when nobody has told him: the run that had it is gone with its thread and its worker, or its worker has died with the last
-// word on his lips.
+// TestASeatIsFoundFree by who waits for it when nobody has told him: the run that had it is gone
+// with its thread and its worker, or its worker has died with the last word on his lips.
 func TestASeatIsFoundFree(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(f *fixture, a *run.Attempt) error{
@@ -220,7 +220,8 @@ func TestASeatIsTakenOnce(t *testing.T) {
 	f.wantNoSeats()
 }
 
-// TestManySeatsLieInRows: no more runs than there are seats, and few that wait for one in a row that is full while another is not.
+// TestManySeatsLieInRows: no more runs than there are seats, and few that wait for one in a row
+// that is full while another is not.
 func TestManySeatsLieInRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

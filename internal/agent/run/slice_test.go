@@ -60,7 +60,8 @@ func TestARunTakesManySlices(t *testing.T) {
 	}
 }
 
-// TestSlicesAreNoFailures, and leave those of the run counted: the third one ends it, however far it came.
+// TestSlicesAreNoFailures, and leave those of the run counted: the third one ends it, however far
+// it came.
 func TestSlicesAreNoFailures(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -78,7 +79,8 @@ func TestSlicesAreNoFailures(t *testing.T) {
 	}
 }
 
-// TestSlicesWithoutAStepEndTheRun when there are three in a row; one that makes a step lets it have three more.
+// TestSlicesWithoutAStepEndTheRun when there are three in a row; one that makes a step lets it have
+// three more.
 func TestSlicesWithoutAStepEndTheRun(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -114,7 +116,8 @@ func TestSlicesWithoutAStepEndTheRun(t *testing.T) {
 	f.finish(f.claim(queued))
 }
 
-// TestTextOfAHandedOverSlice is kept as that of a worker that died: until the next attempt writes a message in its place.
+// TestTextOfAHandedOverSlice is kept as that of a worker that died: until the next attempt writes a
+// message in its place.
 func TestTextOfAHandedOverSlice(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -221,7 +224,8 @@ func (c *torn) Transact(ctx context.Context, writes ...table.Write) error {
 	return errTorn
 }
 
-// TestNothingFollowsAWriteWhoseAnswerWasLost as its events may be there or not: the next attempt reads what is.
+// TestNothingFollowsAWriteWhoseAnswerWasLost as its events may be there or not: the next attempt
+// reads what is.
 func TestNothingFollowsAWriteWhoseAnswerWasLost(t *testing.T) {
 	t.Parallel()
 	for _, applies := range []bool{false, true} {

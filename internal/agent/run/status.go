@@ -1,14 +1,14 @@
 package run
 
-// Status is how far a run is.
+// Status is a run's state in its life cycle.
 type Status string
 
 const (
-	// Pending: created. A worker takes it up when it is the thread's active run.
+	// Pending: created. A worker claims it once it is the thread's active run.
 	Pending Status = "pending"
-	// Running: a worker owns the current attempt and writes next.
+	// Running: a worker owns the current attempt.
 	Running Status = "running"
-	// Success: the graph ended, or paused for a person. Final.
+	// Success: the graph ended, or paused for human input. Final.
 	Success Status = "success"
 	// Error: the graph failed, or no attempt could be completed. Final.
 	Error Status = "error"
@@ -16,14 +16,16 @@ const (
 	Timeout Status = "timeout"
 	// Interrupted: another run superseded it, or it was cancelled. Final.
 	Interrupted Status = "interrupted"
-	// Removed: it was rolled back. Nobody is shown it any more; what it wrote is erased, and then the run itself. Final.
+	// Removed: rolled back. Clients no longer see it; its writes are erased, then the run itself.
+	// Final.
 	Removed Status = "removed"
 )
 
 // Statuses lists every status that is shown.
 var Statuses = []Status{Pending, Running, Success, Error, Timeout, Interrupted}
 
-// transitions lists what may follow each status. A running run may become running again: that is its next attempt.
+// transitions lists what may follow each status. A running run may become running again: that is
+// its next attempt.
 var transitions = map[Status][]Status{
 	Pending: {Running, Interrupted, Error, Removed},
 	Running: {Running, Success, Error, Timeout, Interrupted, Removed},
@@ -45,17 +47,18 @@ func (s Status) sources() []any {
 	return from
 }
 
-// Strategy is what a new run does to the run in flight on its thread.
+// Strategy says what a new run does to the unfinished runs of its thread.
 type Strategy string
 
 const (
 	// Reject refuses the new run.
 	Reject Strategy = "reject"
-	// Enqueue lets the new run wait behind those before it.
+	// Enqueue queues the new run behind the runs before it.
 	Enqueue Strategy = "enqueue"
-	// Interrupt stops the run in flight and drops those that wait; what they had shown, and their inputs, stay in the state.
+	// Interrupt ends the active run and all queued runs. Their inputs, and what they had shown,
+	// stay in the state.
 	Interrupt Strategy = "interrupt"
-	// Rollback stops the run in flight as if it had never been, and those that wait.
+	// Rollback ends the active run and all queued runs and removes everything that they wrote.
 	Rollback Strategy = "rollback"
 )
 

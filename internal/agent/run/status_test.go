@@ -15,7 +15,8 @@ import (
 
 func windowOf(limit int) table.Window { return table.Window{Limit: limit} }
 
-// act is what can be done to a run, or tried: by the worker a, which is nil while there is none, or by others.
+// act is what can be done to a run, or tried: by the worker a, which is nil while there is none, or
+// by others.
 type act func(f *fixture, r run.Run, a *run.Attempt) error
 
 func finishAs(status run.Status) act {
@@ -143,7 +144,8 @@ func TestListFiltersByTheStatusThatARunShows(t *testing.T) {
 	}
 }
 
-// TestARunIsCreatedWhileItsThreadIsListed and goes before one that waits for its time: no list says that it was overtaken by that.
+// TestARunIsCreatedWhileItsThreadIsListed and goes before one that waits for its time: no list says
+// that it was overtaken by that.
 func TestARunIsCreatedWhileItsThreadIsListed(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)

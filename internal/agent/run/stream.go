@@ -10,11 +10,18 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// streamPage is how many batches of events a reader takes at a time, so that a long run is never in memory as a whole.
-const streamPage = 64
+// streamPage and streamBytes are how many batches of events a reader takes at a time, and how many
+// bytes of them, so that a reader who is slow holds little, however long the run is. A batch that
+// is larger by itself is taken alone.
+const (
+	streamPage  = 64
+	streamBytes = 32 << 10
+)
 
-// Stream hands the events of a run, as it was read or created, after a position to emit, in order, batch by batch, and waits for more until the run is over and all is
-// read. "values" events name a checkpoint, whose state the reader fetches if it wants it (Values). Errors of emit end the stream and are returned as they are.
+// Stream hands the events of a run, as it was read or created, after a position to emit, in order,
+// batch by batch, and waits for more until the run is over and all is read. "values" events name a
+// checkpoint, whose state the reader fetches if it wants it (Values). Errors of emit end the stream
+// and are returned as they are.
 func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Event) error) error {
 	if run.Status.Final() {
 		_, err := s.replay(ctx, run, max(after, run.Start), emit)
@@ -45,14 +52,21 @@ func (s *Store) Stream(ctx context.Context, run Run, after int64, emit func([]Ev
 	}
 }
 
-// replay emits the events after a position that the run had when it was read, and returns the position reached.
+// Shown hands the events to emit that a run had when it was read.
+func (s *Store) Shown(ctx context.Context, run Run, emit func([]Event) error) error {
+	_, err := s.replay(ctx, run, run.Start, emit)
+	return err
+}
+
+// replay emits the events after a position that the run had when it was read, and returns the
+// position reached.
 func (s *Store) replay(ctx context.Context, run Run, after int64, emit func([]Event) error) (int64, error) {
-	after, err := s.tail.emit(run.Ref, after, run.Position, emit)
+	after, err := s.tail.emit(ctx, run.Ref, after, run.Position, emit)
 	if err != nil || after >= run.Position {
 		return after, err
 	}
 	query := keys.Events(run.Workspace, run.Deployment, run.Thread, after, run.Position)
-	query.Limit = streamPage
+	query.Limit, query.Bytes = streamPage, streamBytes
 	for {
 		page, err := s.table.Query(ctx, query)
 		if err != nil {

@@ -184,7 +184,8 @@ func TestValuesOfAnEventAreThoseOfItsStep(t *testing.T) {
 	}
 }
 
-// TestEachStepOfAGraphShowsItsValues also where a node writes what there was already, as the framework's own server does it. What only nodes see is not among the values.
+// TestEachStepOfAGraphShowsItsValues also where a node writes what there was already, as the
+// framework's own server does it. What only nodes see is not among the values.
 func TestEachStepOfAGraphShowsItsValues(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -243,7 +244,8 @@ func TestStreamsEnd(t *testing.T) {
 	}
 }
 
-// TestReadersOfQueuedRunsAreWoken when their run begins, and when an interrupt overtakes it without a write of its own.
+// TestReadersOfQueuedRunsAreWoken when their run begins, and when an interrupt overtakes it without
+// a write of its own.
 func TestReadersOfQueuedRunsAreWoken(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -276,7 +278,8 @@ func TestReadersOfQueuedRunsAreWoken(t *testing.T) {
 	}
 }
 
-// TestReadersDoNotPoll: with many events to come, a reader reads the run about as often as something was written to it or its thread.
+// TestReadersDoNotPoll: with many events to come, a reader reads the run about as often as
+// something was written to it or its thread.
 func TestReadersDoNotPoll(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
@@ -293,7 +296,8 @@ func TestReadersDoNotPoll(t *testing.T) {
 	}
 	f.finish(a)
 	live.wait(t)
-	// One read at the beginning, and at most two for each write: one for the run's wake-up, one for the thread's.
+	// One read at the beginning, and at most two for each write: one for the run's wake-up, one for
+	// the thread's.
 	if reads, writes := f.table.reads.Load(), f.table.transactions.Load(); reads > 2*writes+2 {
 		t.Errorf("%d reads for %d writes", reads, writes)
 	}

@@ -2,10 +2,12 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/lru"
 )
@@ -13,8 +15,10 @@ import (
 // tailBytes bounds what the batches of events take that a store remembers.
 const tailBytes = 4 << 20
 
-// tail remembers the batches of events that were written last in this process, of runs that somebody follows here, so that readers do not each read and parse them
-// again. Only who owns a run writes its events, each position once: a batch that is durable is what stands behind its place, for as long as there is the run.
+// tail remembers the batches of events that were written last in this process, of runs that
+// somebody follows here, so that readers do not each read and parse them again. Only who owns a run
+// writes its events, each position once: a batch that is durable is what stands behind its place,
+// for as long as there is the run.
 type tail struct {
 	batches *lru.Cache[place, []Event]
 
@@ -56,7 +60,8 @@ func (t *tail) isFollowed(ref Ref) bool {
 // eventOverhead is about what an event takes beside its data, in bytes.
 const eventOverhead = 160
 
-// keep remembers a batch that is durable, and that nobody changes any more, if anybody follows the run.
+// keep remembers a batch that is durable, and that nobody changes any more, if anybody follows the
+// run.
 func (t *tail) keep(ref Ref, events []Event, written time.Time) {
 	if len(events) == 0 || !t.isFollowed(ref) {
 		return
@@ -69,7 +74,8 @@ func (t *tail) keep(ref Ref, events []Event, written time.Time) {
 	t.batches.Put(place{ref, events[0].Position - 1}, events, size)
 }
 
-// compacted is a text as it is stored: without the space between its tokens, so that who reads it later gets the same.
+// compacted is a text as it is stored: without the space between its tokens, so that who reads it
+// later gets the same.
 func compacted(data json.RawMessage) json.RawMessage {
 	if len(data) == 0 {
 		return data
@@ -81,12 +87,17 @@ func compacted(data json.RawMessage) json.RawMessage {
 	return out.Bytes()
 }
 
-// emit hands on what is remembered between two positions, up to where something is missing, and returns the position reached.
-func (t *tail) emit(ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
+// freeBatch is how large a batch may be that is not counted.
+const freeBatch = 16 << 10
+
+// emit hands on what is remembered between two positions, up to where something is missing, and
+// returns the position reached. Readers share what is remembered, but who is slow keeps it in
+// memory for itself, so each takes it from its budget.
+func (t *tail) emit(ctx context.Context, ref Ref, after, upTo int64, emit func([]Event) error) (int64, error) {
 	for after < upTo {
-		events, ok := t.batches.Get(place{ref, after})
-		if !ok {
-			break
+		events, err := t.take(ctx, place{ref, after})
+		if err != nil || len(events) == 0 {
+			return after, err
 		}
 		after = events[len(events)-1].Position
 		if err := emit(events); err != nil {
@@ -94,4 +105,27 @@ func (t *tail) emit(ref Ref, after, upTo int64, emit func([]Event) error) (int64
 		}
 	}
 	return after, nil
+}
+
+// take returns a batch, none if it is not remembered. It holds none while it waits for room.
+func (t *tail) take(ctx context.Context, at place) ([]Event, error) {
+	events, ok := t.batches.Get(at)
+	if !ok {
+		return nil, nil
+	}
+	size := int64(0)
+	for _, event := range events {
+		size += int64(len(event.Data))
+	}
+	hold := budget.HoldOf(ctx)
+	if size < freeBatch || hold.Try(size) {
+		return events, nil
+	}
+	if err := hold.Take(ctx, size); err != nil {
+		return nil, err
+	}
+	if events, ok = t.batches.Get(at); !ok {
+		hold.Give(size) // it is read from the table
+	}
+	return events, nil
 }

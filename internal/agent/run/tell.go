@@ -1,14 +1,12 @@
 package run
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
@@ -31,14 +29,16 @@ func (r Run) Kwargs() json.RawMessage {
 	return record.Encode(kwargs)
 }
 
-// maxTold is how much an address is told of a run, in bytes: it is kept in base64 until it has arrived.
+// maxTold is how much an address is told of a run, in bytes: it is kept in base64 until it has
+// arrived.
 const maxTold = 8 << 20
 
-// tell returns the write that tells a run's address of its end, for the transaction that ends it, and what begins the sending after that. Without an address both do
-// nothing. Of a run with more than maxTold to tell, values and input are left out, for nobody could end it otherwise.
-func (s *Store) tell(run Run, values *state.Values, now time.Time) ([]table.Write, func(context.Context)) {
+// tell returns what sends the end of a run to the run's webhook, if it has one. It belongs into the
+// transaction that ends the run. If the message is larger than maxTold, values and input are left
+// out: otherwise the run could not end.
+func (s *Store) tell(run Run, values *state.Values, now time.Time) (o record.Outbox) {
 	if run.Webhook == "" || s.webhooks == nil {
-		return nil, func(context.Context) {}
+		return o
 	}
 	metadata := run.Metadata
 	if metadata == nil {
@@ -56,10 +56,10 @@ func (s *Store) tell(run Run, values *state.Values, now time.Time) ([]table.Writ
 	if !run.Started.IsZero() {
 		body["run_started_at"] = clock.Format(run.Started)
 	}
-	write, begin, _ := s.webhooks.Send(webhook.Message{
+	sent, _ := s.webhooks.Send(webhook.Message{
 		Workspace: run.Workspace, Log: run.Run, URL: run.Webhook, Type: "run." + string(run.Status), Body: short(body, run),
 	})
-	return []table.Write{write}, begin
+	return sent
 }
 
 // short encodes what is told of a run without what makes it too long.

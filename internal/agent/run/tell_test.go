@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
@@ -38,7 +39,8 @@ func (c *courier) Start(ctx context.Context, _ workflow.Machine, _ string, input
 	return nil
 }
 
-// withCourier makes the fixture's runs tell of their end, and returns what the receiver at the address is told.
+// withCourier makes the fixture's runs tell of their end, and returns what the receiver at the
+// address is told.
 func (f *fixture) withCourier() (c *courier, address string, told chan []byte) {
 	f.t.Helper()
 	told = make(chan []byte, 10)
@@ -48,7 +50,7 @@ func (f *fixture) withCourier() (c *courier, address string, told chan []byte) {
 	}))
 	f.t.Cleanup(receiver.Close)
 	c = &courier{errs: make(chan error, 100)}
-	c.hooks = webhook.NewStore(webhook.Config{Table: f.table, Workflow: c, Now: time.Now, AllowPrivate: true})
+	c.hooks = webhook.NewStore(webhook.Config{Table: f.table, Workflow: c, Now: time.Now, Private: outbound.Everywhere})
 	f.runs = run.NewStore(run.Config{Table: f.table, Threads: f.threads, Workflow: f.engine, Now: f.hand.now, Webhooks: c.hooks})
 	return c, receiver.URL, told
 }
@@ -120,7 +122,8 @@ func TestWhatIsToldMakesABatchLarge(t *testing.T) {
 	}
 }
 
-// TestTheEndOfARunIsTold to the address that its request named, whatever its end, once, with what it left behind.
+// TestTheEndOfARunIsTold to the address that its request named, whatever its end, once, with what
+// it left behind.
 func TestTheEndOfARunIsTold(t *testing.T) {
 	t.Parallel()
 	ends := map[string]func(f *fixture, r run.Run, a *run.Attempt){

@@ -7,10 +7,12 @@ import (
 	"sort"
 )
 
-// A delta turns one text of bytes into the next: it is a sequence of instructions, each of which copies a part of the old text or inserts new bytes. An
-// agent's opaque checkpoints are stored as such, because each repeats almost all of the one before.
+// A delta turns one text of bytes into the next: it is a sequence of instructions, each of which
+// copies a part of the old text or inserts new bytes. An agent's opaque checkpoints are stored as
+// such, because each repeats almost all of the one before.
 
-// block is how many bytes must be equal in both texts for a part to be found, wherever it has moved.
+// block is how many bytes must be equal in both texts for a part to be found, wherever it has
+// moved.
 const block = 32
 
 // Delta returns what turns old into text. It takes time in proportion to both.
@@ -100,8 +102,9 @@ const (
 	nearOld  = 8 << 10
 )
 
-// near describes the beginning of text as long as it goes on, after a short insertion or omission, as old does there: that is the rule, and spares looking at all of
-// old. It returns what is left of both.
+// near describes the beginning of text as long as it goes on, after a short insertion or omission,
+// as old does there: that is the rule, and spares looking at all of old. It returns what is left of
+// both.
 func (d *delta) near(text []byte, from, to int) ([]byte, int) {
 	for at := 0; at+block <= min(len(text), nearText); {
 		place := bytes.Index(d.old[from:min(from+nearOld, to)], text[at:at+block])
@@ -189,8 +192,8 @@ func commonSuffix(a, b []byte) int {
 	return i
 }
 
-// Text is a text that deltas are applied to. It is kept in pieces of what came in, so that a long history of small changes does not cost a copy of the text for each,
-// but one for many.
+// Text is a text that deltas are applied to. It is kept in pieces of what came in, so that a long
+// history of small changes does not cost a copy of the text for each, but one for many.
 type Text struct {
 	pieces [][]byte
 	// ends holds the place behind each piece.

@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// TestADeltaLeadsFromOneTextToTheNext for texts that share parts, in any order, and for long chains of them.
+// TestADeltaLeadsFromOneTextToTheNext for texts that share parts, in any order, and for long chains
+// of them.
 func TestADeltaLeadsFromOneTextToTheNext(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -34,7 +35,8 @@ func TestADeltaLeadsFromOneTextToTheNext(t *testing.T) {
 	})
 }
 
-// TestADeltaIsAsLargeAsTheChange of a text with changes at its beginning, in its midst and behind it.
+// TestADeltaIsAsLargeAsTheChange of a text with changes at its beginning, in its midst and behind
+// it.
 func TestADeltaIsAsLargeAsTheChange(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{10_000, 1_000_000} {
@@ -66,7 +68,8 @@ func TestADeltaOfAnotherTextIsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkDelta appends to texts of different length, and reads a chain of a thousand such changes.
+// BenchmarkDelta appends to texts of different length, and reads a chain of a thousand such
+// changes.
 func BenchmarkDelta(b *testing.B) {
 	for _, size := range []int{10_000, 1_000_000} {
 		old := noise(size)

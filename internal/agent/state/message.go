@@ -26,9 +26,10 @@ var roles = map[string]string{
 	"tool": "tool", "function": "function",
 }
 
-// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced by id or removed (type "remove"; one that
-// is not there needs no removal), every other channel is overwritten. Messages without an id are given one by newID. It returns the
-// change; null changes nothing. An error leaves the state as it was.
+// Reduce folds an update, or a run's input, into the state: "messages" are appended, replaced by id
+// or removed (type "remove"; one that is not there needs no removal), every other channel is
+// overwritten. Messages without an id are given one by newID. It returns the change; null changes
+// nothing. An error leaves the state as it was.
 func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, error) {
 	object, err := decodeObject(update)
 	if err != nil {
@@ -53,7 +54,8 @@ func (v *Values) Reduce(update json.RawMessage, newID func() string) (Patch, err
 	return p, nil
 }
 
-// Coerce returns an update as Reduce takes it in, with a type and an id in each of its messages; null stays so.
+// Coerce returns an update as Reduce takes it in, with a type and an id in each of its messages;
+// null stays so.
 func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error) {
 	object, err := decodeObject(update)
 	if err != nil || object[Messages] == nil {
@@ -72,7 +74,8 @@ func Coerce(update json.RawMessage, newID func() string) (json.RawMessage, error
 	return json.Marshal(object)
 }
 
-// CheckInput reports why a run's input cannot be folded into a state. Input that is not an object is the graph's own matter.
+// CheckInput reports why a run's input cannot be folded into a state. Input that is not an object
+// is the graph's own matter.
 func CheckInput(input json.RawMessage) error {
 	if !IsObject(input) {
 		return nil
@@ -84,7 +87,8 @@ func CheckInput(input json.RawMessage) error {
 // IsObject reports whether the JSON is an object.
 func IsObject(raw json.RawMessage) bool { return len(raw) > 0 && raw[0] == '{' }
 
-// mergeMessages returns what changed from the first message that is not as before, nil when none is.
+// mergeMessages returns what changed from the first message that is not as before, nil when none
+// is.
 func (v *Values) mergeMessages(value json.RawMessage, newID func() string) (*Splice, error) {
 	incoming, err := messageList(value)
 	if err != nil || incoming == nil {
@@ -177,7 +181,8 @@ func (v *Values) ownIndex() map[string]int {
 	return v.index
 }
 
-// reindex makes the index that of a list, if that has what the messages are now, and others behind it; the index of any other list is made when it is needed.
+// reindex makes the index that of a list, if that has what the messages are now, and others behind
+// it; the index of any other list is made when it is needed.
 func (v *Values) reindex(list []json.RawMessage) {
 	if v.index == nil {
 		return
@@ -236,8 +241,8 @@ func messageList(value json.RawMessage) ([]json.RawMessage, error) {
 	return []json.RawMessage{value}, nil
 }
 
-// coerceMessage brings what clients send into a message with type and id: an object with "type" or "role", a text (from a person) or a
-// pair [role, content].
+// coerceMessage brings what clients send into a message with type and id: an object with "type" or
+// "role", a text (from a person) or a pair [role, content].
 func coerceMessage(raw json.RawMessage, newID func() string) (json.RawMessage, message, error) {
 	object, err := messageObject(raw)
 	if err != nil {

@@ -7,9 +7,11 @@ import (
 	"strings"
 )
 
-// Partials collects the chunks of messages that were streamed, to keep what was shown of those that were never finished.
+// Partials collects the chunks of messages that were streamed, to keep what was shown of those that
+// were never finished.
 type Partials struct {
-	// list is in the order in which the messages began; an attempt that repeats a message's id begins another one.
+	// list is in the order in which the messages began; an attempt that repeats a message's id
+	// begins another one.
 	list []*partial
 	open map[partialKey]*partial
 }
@@ -34,18 +36,20 @@ type chunk struct {
 	Content json.RawMessage `json:"content"`
 }
 
-// decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. One without an id belongs to no message.
+// decodeChunk reads the chunk in the data of a "messages" event, [chunk, metadata]. One without an
+// id belongs to no message.
 func decodeChunk(data json.RawMessage) (chunk, bool) {
 	var first [1]chunk // what follows it is skipped
 	err := json.Unmarshal(data, &first)
 	return first[0], err == nil && first[0].ID != ""
 }
 
-// nodeName ends the name of the member of a chunk's metadata that names the node; frameworks put their own name before it.
+// nodeName ends the name of the member of a chunk's metadata that names the node; frameworks put
+// their own name before it.
 const nodeName = "graph_node"
 
-// nodeOf returns the node that the metadata of a "messages" event names.
-func nodeOf(data json.RawMessage) string {
+// NodeOf returns the node that the metadata of a "messages" event names, "" when it names none.
+func NodeOf(data json.RawMessage) string {
 	var pair []json.RawMessage
 	var metadata map[string]json.RawMessage
 	if json.Unmarshal(data, &pair) != nil || len(pair) < 2 || json.Unmarshal(pair[1], &metadata) != nil {
@@ -59,7 +63,8 @@ func nodeOf(data json.RawMessage) string {
 	return ""
 }
 
-// ChunkOf returns the id of the message that the data of a "messages" event is a chunk of, "" when it is of none.
+// ChunkOf returns the id of the message that the data of a "messages" event is a chunk of, "" when
+// it is of none.
 func ChunkOf(data json.RawMessage) string {
 	c, ok := decodeChunk(data)
 	if !ok {
@@ -68,9 +73,10 @@ func ChunkOf(data json.RawMessage) string {
 	return c.ID
 }
 
-// Add takes the data of one "messages" event, shown by an attempt of a run. Only the text of messages counts: an unfinished tool call
-// cannot be answered, a tool's result without its place answers nothing; both are dropped.
-func (p *Partials) Add(data json.RawMessage, attempt int64) {
+// Add takes the data of one "messages" event, shown by an attempt of a run, of a message that is to
+// be kept as a node's. Only the text of messages counts: an unfinished tool call cannot be
+// answered, a tool's result without its place answers nothing; both are dropped.
+func (p *Partials) Add(data json.RawMessage, attempt int64, node string) {
 	c, ok := decodeChunk(data)
 	if !ok {
 		return
@@ -82,7 +88,7 @@ func (p *Partials) Add(data json.RawMessage, attempt int64) {
 	key := partialKey{id: c.ID, attempt: attempt}
 	m := p.open[key]
 	if m == nil {
-		m = &partial{partialKey: key, kind: kind, node: nodeOf(data)}
+		m = &partial{partialKey: key, kind: kind, node: node}
 		if p.open == nil {
 			p.open = map[partialKey]*partial{}
 		}
@@ -109,9 +115,10 @@ type NodeUpdate struct {
 	Update json.RawMessage
 }
 
-// Updates returns the unfinished messages as updates of the state, one for each node in a row that wrote some, in the order in which they began, each marked incomplete
-// in its response metadata; none when there is no text to keep. Of two attempts at one message, of which the one is the beginning of the
-// other, the longer stands for both.
+// Updates returns the unfinished messages as updates of the state, one for each node in a row that
+// wrote some, in the order in which they began, each marked incomplete in its response metadata;
+// none when there is no text to keep. Of two attempts at one message, of which the one is the
+// beginning of the other, the longer stands for both.
 func (p *Partials) Updates() []NodeUpdate {
 	type kept struct {
 		node    string
@@ -178,7 +185,8 @@ func messageType(chunkType string) string {
 	}
 }
 
-// contentText returns the text of a content: a string, or a list of blocks of which those with text count.
+// contentText returns the text of a content: a string, or a list of blocks of which those with text
+// count.
 func contentText(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {

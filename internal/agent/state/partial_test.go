@@ -102,7 +102,7 @@ func TestPartialsKeepWhatWasShown(t *testing.T) {
 func partials(chunks ...shown) *state.Partials {
 	p := new(state.Partials)
 	for _, chunk := range chunks {
-		p.Add(json.RawMessage(chunk.data), chunk.attempt)
+		p.Add(json.RawMessage(chunk.data), chunk.attempt, "")
 	}
 	return p
 }
@@ -141,7 +141,7 @@ func TestCloseForgetsFinishedMessagesOfEveryAttempt(t *testing.T) {
 	)
 	p.Close(parse(t, `{"messages":[{"type":"ai","id":"a","content":"Other text"}]}`))
 	checkKept(t, p, []string{incomplete("ai", "b", "open")})
-	p.Add(json.RawMessage(`[{"id":"a","content":"again"}]`), 2)
+	p.Add(json.RawMessage(`[{"id":"a","content":"again"}]`), 2, "")
 	checkKept(t, p, []string{incomplete("ai", "b", "open"), incomplete("ai", "a", "again")})
 }
 

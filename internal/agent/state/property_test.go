@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// TestReplayMakesTheLiveState applies the stored patches of random changes to an empty state: after each, it equals the live one.
+// TestReplayMakesTheLiveState applies the stored patches of random changes to an empty state: after
+// each, it equals the live one.
 func TestReplayMakesTheLiveState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -40,7 +41,8 @@ func TestReplayMakesTheLiveState(t *testing.T) {
 	})
 }
 
-// TestPatchesGoWithAnyCopyOfTheState applies patches to a copy that reads each state anew, so that no memory is shared.
+// TestPatchesGoWithAnyCopyOfTheState applies patches to a copy that reads each state anew, so that
+// no memory is shared.
 func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -67,7 +69,8 @@ func TestPatchesGoWithAnyCopyOfTheState(t *testing.T) {
 	})
 }
 
-// TestACopyChangesOnItsOwn changes a state and copies of it in any order, so that what they share is shared by several.
+// TestACopyChangesOnItsOwn changes a state and copies of it in any order, so that what they share
+// is shared by several.
 func TestACopyChangesOnItsOwn(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
@@ -95,7 +98,8 @@ func TestACopyChangesOnItsOwn(t *testing.T) {
 	})
 }
 
-// TestSinceMakesTheLiveState of any state that it had before, on a copy that shares no memory with it.
+// TestSinceMakesTheLiveState of any state that it had before, on a copy that shares no memory with
+// it.
 func TestSinceMakesTheLiveState(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -9,8 +9,9 @@ import (
 	"strings"
 )
 
-// A state may be large, while a step changes little of it. So a text is cut into its parts without decoding them: the ends of values are found by their
-// brackets and quotes only. What is cut out so is compared with what is known to be good, or checked by canonical.
+// A state may be large, while a step changes little of it. So a text is cut into its parts without
+// decoding them: the ends of values are found by their brackets and quotes only. What is cut out so
+// is compared with what is known to be good, or checked by canonical.
 
 var errText = errors.New("text is not JSON")
 
@@ -173,8 +174,9 @@ func unquote(quoted json.RawMessage) (string, error) {
 	return string(inner), nil
 }
 
-// canonical returns a value in the form that JSON has when it is stored: json.Marshal checks it, takes out white space and escapes some characters. So bytes
-// that were stored equal those that come in.
+// canonical returns a value in the form that JSON has when it is stored: json.Marshal checks it,
+// takes out white space and escapes some characters. So bytes that were stored equal those that
+// come in.
 func canonical(value json.RawMessage) (json.RawMessage, error) {
 	if value == nil {
 		return nil, errText
@@ -188,7 +190,8 @@ type Member struct {
 	Value json.RawMessage
 }
 
-// Members returns those of a JSON object in the order in which they stand in it. What the values hold is not checked.
+// Members returns those of a JSON object in the order in which they stand in it. What the values
+// hold is not checked.
 func Members(object json.RawMessage) ([]Member, error) {
 	s := scanner{text: object}
 	var all []Member
@@ -209,8 +212,9 @@ func Members(object json.RawMessage) ([]Member, error) {
 	return all, nil
 }
 
-// Cut takes members out of an object: it returns their values, nil of those that it has not, and the object without them. What the values hold is passed over
-// without a check, so that it takes little time however large they are.
+// Cut takes members out of an object: it returns their values, nil of those that it has not, and
+// the object without them. What the values hold is passed over without a check, so that it takes
+// little time however large they are.
 func Cut(object []byte, names ...string) (values []json.RawMessage, rest []byte, err error) {
 	s := scanner{text: object}
 	values, rest = make([]json.RawMessage, len(names)), append(make([]byte, 0, 512), '{')

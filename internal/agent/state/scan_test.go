@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 )
 
-// TestOnlyJSONIsTaken gives states texts of which some bytes were changed: what is no JSON object is refused as the JSON package would, though most of it equals
-// what is known, and what is one is read as that package does.
+// TestOnlyJSONIsTaken gives states texts of which some bytes were changed: what is no JSON object
+// is refused as the JSON package would, though most of it equals what is known, and what is one is
+// read as that package does.
 func TestOnlyJSONIsTaken(t *testing.T) {
 	t.Parallel()
 	bytes := rapid.SampledFrom([]byte("{}[]\",:\\ 0n1e-\x00\x7fé<u"))

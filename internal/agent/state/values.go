@@ -1,8 +1,9 @@
 // Package state holds the values of a thread and how they change.
 //
-// A thread's state is an object of channels. An update from a node, or a run's input, is reduced into it: "messages" is merged by message
-// id, every other channel is overwritten. Each change yields a Patch, which is what the log of checkpoints stores: its size is that of
-// the change, not of the state, also when a graph reports its whole state at each step.
+// A thread's state is an object of channels. An update from a node, or a run's input, is reduced
+// into it: "messages" is merged by message id, every other channel is overwritten. Each change
+// yields a Patch, which is what the log of checkpoints stores: its size is that of the change, not
+// of the state, also when a graph reports its whole state at each step.
 package state
 
 import (
@@ -19,12 +20,14 @@ const Messages = "messages"
 // Values is a thread's state. It belongs to one goroutine. The zero Values is empty.
 type Values struct {
 	channels map[string]channel
-	// index finds a message by its id; nil until it is needed. Where it is lent, clones have it too, and it must be copied before it changes.
+	// index finds a message by its id; nil until it is needed. Where it is lent, clones have it
+	// too, and it must be copied before it changes.
 	index map[string]int
 	lent  bool
 }
 
-// channel is one value: a list is kept as its elements, so that appending does not touch what is there.
+// channel is one value: a list is kept as its elements, so that appending does not touch what is
+// there.
 type channel struct {
 	raw    json.RawMessage
 	list   []json.RawMessage
@@ -53,8 +56,9 @@ func (p Patch) Touches(channel string) bool {
 	return spliced || p.Set[channel] != nil || slices.Contains(p.Unset, channel)
 }
 
-// decodeObject reads the members of an object in the form that JSON has when it is stored (json.Marshal takes out white space and
-// escapes some characters), so that bytes that were stored equal those that come in. Null has no members.
+// decodeObject reads the members of an object in the form that JSON has when it is stored
+// (json.Marshal takes out white space and escapes some characters), so that bytes that were stored
+// equal those that come in. Null has no members.
 func decodeObject(raw json.RawMessage) (map[string]json.RawMessage, error) {
 	stored, err := json.Marshal(raw)
 	if err != nil {
@@ -75,7 +79,8 @@ func Read(stored json.RawMessage) (*Values, error) {
 	return new(Values).next(stored, asStored)
 }
 
-// next reads the state that follows v. What is as it was is recognized by its bytes, and neither checked nor kept again: only of the rest form makes a value.
+// next reads the state that follows v. What is as it was is recognized by its bytes, and neither
+// checked nor kept again: only of the rest form makes a value.
 func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawMessage, error)) (*Values, error) {
 	s := scanner{text: raw}
 	next := &Values{channels: make(map[string]channel, len(v.channels)+1)}
@@ -100,7 +105,8 @@ func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawM
 	return nil, fmt.Errorf("state is not a JSON object: %w", err)
 }
 
-// channel reads the value that follows old. Of lists it keeps the elements from the first on that are the same.
+// channel reads the value that follows old. Of lists it keeps the elements from the first on that
+// are the same.
 func (s *scanner) channel(old channel, form func(json.RawMessage) (json.RawMessage, error)) (c channel, err error) {
 	if s.space(); s.at == len(s.text) || s.text[s.at] != '[' {
 		if s.takeText(old.raw) {
@@ -226,7 +232,8 @@ func appendString(out []byte, s string) []byte {
 	return append(out, quoted...)
 }
 
-// Apply makes a change that an earlier Reduce or Replace returned. After an error the Values must not be used.
+// Apply makes a change that an earlier Reduce or Replace returned. After an error the Values must
+// not be used.
 func (v *Values) Apply(p Patch) error {
 	for name, value := range p.Set {
 		v.put(name, parseChannel(value))
@@ -261,8 +268,9 @@ func (v *Values) put(name string, c channel) {
 	v.channels[name] = c
 }
 
-// Replace makes the state equal to a JSON object that is authoritative, and returns the difference. An error leaves the state as it was. It takes little more than
-// a comparison of the bytes of what did not change.
+// Replace makes the state equal to a JSON object that is authoritative, and returns the difference.
+// An error leaves the state as it was. It takes little more than a comparison of the bytes of what
+// did not change.
 func (v *Values) Replace(raw json.RawMessage) (Patch, error) {
 	next, err := v.next(raw, canonical)
 	if err != nil {
@@ -328,7 +336,8 @@ func (v *Values) Equal(other *Values) bool {
 	})
 }
 
-// Clone returns an independent copy, which shares what neither changes. A copy that nobody changes may itself be copied by several at once.
+// Clone returns an independent copy, which shares what neither changes. A copy that nobody changes
+// may itself be copied by several at once.
 func (v *Values) Clone() *Values {
 	if v.index != nil && !v.lent { // a copy's is lent from the beginning
 		v.lent = true
@@ -341,7 +350,8 @@ func (v *Values) Clone() *Values {
 	return clone
 }
 
-// Snapshot returns the state as it is now, for Since. It has no index, so v need not copy its own before the next change. Others may read it at the same time.
+// Snapshot returns the state as it is now, for Since. It has no index, so v need not copy its own
+// before the next change. Others may read it at the same time.
 func (v *Values) Snapshot() *Values {
 	snapshot := &Values{channels: make(map[string]channel, len(v.channels))}
 	for name, c := range v.channels {
@@ -351,8 +361,9 @@ func (v *Values) Snapshot() *Values {
 	return snapshot
 }
 
-// Plain returns the part of an update that means the same to every graph: messages, and what takes the place of a value that is neither a list nor an object. How
-// it comes into others only the graph knows. Anything but an object is returned as it is.
+// Plain returns the part of an update that means the same to every graph: messages, and what takes
+// the place of a value that is neither a list nor an object. How it comes into others only the
+// graph knows. Anything but an object is returned as it is.
 func (v *Values) Plain(update json.RawMessage) json.RawMessage {
 	object, err := decodeObject(update)
 	if err != nil {

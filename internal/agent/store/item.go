@@ -22,7 +22,8 @@ type Item struct {
 	// Value is a JSON object.
 	Value            json.RawMessage
 	Created, Updated time.Time
-	// TTL is how long the item lives after it was last written, or read by who refreshes it; 0 for ever.
+	// TTL is how long the item lives after it was last written, or read by who refreshes it; 0 for
+	// ever.
 	TTL time.Duration
 	// version counts the changes, expires is when the item ceases to exist.
 	version int64
@@ -36,7 +37,8 @@ const (
 	attrTTL = "ttl_ms"
 	// attrOpen says that the namespace of a marker takes items without writing the marker.
 	attrOpen = "open"
-	// attrFades says that items of the namespace of a marker may expire. A marker that an earlier version made does not say.
+	// attrFades says that items of the namespace of a marker may expire. A marker that an earlier
+	// version made does not say.
 	attrFades = "fades"
 )
 

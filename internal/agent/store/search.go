@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -16,9 +17,10 @@ import (
 // maxSorted is how far into its order a search may look, as it holds what is before the page.
 const maxSorted = 10_000
 
-// Search returns a page of the items below a namespace, which may be empty, that the filter lets pass, and how many there are in all: fewer than were asked for where
-// they are large, but one at least. What was put last comes first, and what was put in one moment by namespace and key. It reads all items below the namespace, and lets
-// those that it returns live on when refresh is set.
+// Search returns a page of the items below a namespace, which may be empty, that the filter lets
+// pass, and how many there are in all: fewer than were asked for where they are large, but one at
+// least. What was put last comes first, and what was put in one moment by namespace and key. It
+// reads all items below the namespace, and lets those that it returns live on when refresh is set.
 func (s *Store) Search(ctx context.Context, owner Owner, below []string, filter Filter, window table.Window, refresh bool) (found []Item, total int, err error) {
 	if len(below) > 0 {
 		if err := CheckNamespace(below); err != nil {
@@ -78,7 +80,8 @@ func (s *Store) each(ctx context.Context, owner Owner, below []string, take func
 	}
 }
 
-// nextLabel returns the first label of the namespaces behind those of another, "" when there is none.
+// nextLabel returns the first label of the namespaces behind those of another, "" when there is
+// none.
 func (s *Store) nextLabel(ctx context.Context, owner Owner, after string) (string, error) {
 	query := keys.StoreNamespacesAfter(owner.Workspace, owner.Deployment, after)
 	query.Limit = 1
@@ -107,7 +110,8 @@ type Namespaces struct {
 // looksAtOnce is how many namespaces are looked into side by side, of those whose items may expire.
 const looksAtOnce = 16
 
-// Namespaces lists the namespaces that have items, by name, each once. Those whose items have all expired are cleared up on the way.
+// Namespaces lists the namespaces that have items, by name, each once. Those whose items have all
+// expired are cleared up on the way.
 func (s *Store) Namespaces(ctx context.Context, owner Owner, wanted Namespaces) ([][]string, error) {
 	query := keys.StoreNamespaces(owner.Workspace, owner.Deployment, wanted.fixed())
 	if len(query.Prefix) > table.MaxKey {
@@ -180,8 +184,8 @@ func (n Namespaces) of(markers []*table.Item) (namespaces []marked, err error) {
 	return namespaces, nil
 }
 
-// live returns those namespaces that have items, and clears the others up. Only those are looked into whose items may expire: of another one the last that is
-// deleted takes the marker along.
+// live returns those namespaces that have items, and clears the others up. Only those are looked
+// into whose items may expire: of another one the last that is deleted takes the marker along.
 func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (live [][]string, err error) {
 	empty := make([]bool, len(namespaces))
 	looks, ctx := errgroup.WithContext(ctx)
@@ -189,12 +193,12 @@ func (s *Store) live(ctx context.Context, owner Owner, namespaces []marked) (liv
 		if !n.fades {
 			continue
 		}
-		looks.Go(func() (err error) {
+		looks.Go(guard.ErrFunc(nil, "look into a namespace", func() (err error) {
 			if empty[i], err = s.isEmpty(ctx, owner, n.namespace); err == nil && empty[i] {
 				err = s.tidy(ctx, owner, n.namespace)
 			}
 			return err
-		})
+		}))
 	}
 	if err := looks.Wait(); err != nil {
 		return nil, err

@@ -23,10 +23,8 @@ type Store struct {
 // New returns a store over a table.
 func New(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
 
-// contention is how often a put is tried again because another came first: each failure means that another one succeeded.
-const contention = 100
-
-// Put stores a value under a key, in place of what was there. It keeps when the item was created. A ttl of 0 is for ever.
+// Put stores a value under a key, in place of what was there. It keeps when the item was created. A
+// ttl of 0 is for ever.
 func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key string, value json.RawMessage, ttl time.Duration) error {
 	if err := checkName(owner, namespace, key); err != nil {
 		return err
@@ -34,30 +32,26 @@ func (s *Store) Put(ctx context.Context, owner Owner, namespace []string, key st
 	now := s.now()
 	next := Item{Namespace: namespace, Key: key, Value: value, TTL: ttl, Created: now, Updated: now}
 	condition, marker := table.Absent(), s.isOpen(owner, namespace, ttl > 0)
-	for range contention {
-		err := s.table.Transact(ctx, next.put(owner, now, condition), marker)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return nil
-		case !ok:
-			return fmt.Errorf("put item: %w", err)
-		case failed.Write == 1:
-			marker = s.opened(owner, namespace, now, ttl > 0, failed.Item)
-		case failed.Item == nil: // it was deleted meanwhile
-			next.version, next.Created, condition = 0, now, table.Absent()
-		default:
-			standing, err := decode(failed.Item)
-			if err != nil {
-				return err
+	return record.Decide(ctx, s.table, func(context.Context) (o record.Outbox, err error) {
+		o.AddOr(next.put(owner, now, condition), func(item *table.Item) error {
+			if item == nil { // it was deleted meanwhile
+				next.version, next.Created, condition = 0, now, table.Absent()
+				return nil
 			}
+			standing, err := decode(item)
 			next.version, next.Created, condition = standing.version, standing.Created, table.Equals(record.Version, standing.version)
-		}
-	}
-	return fault.New(fault.Unavailable, "The item %.100q is written by too many requests at once.", key)
+			return err
+		})
+		o.AddOr(marker, func(item *table.Item) error {
+			marker = s.opened(owner, namespace, now, ttl > 0, item)
+			return nil
+		})
+		return o, nil
+	})
 }
 
-// isOpen checks that the namespace has a marker that nobody is about to delete, and that says so if items may expire there.
+// isOpen checks that the namespace has a marker that nobody is about to delete, and that says so if
+// items may expire there.
 func (s *Store) isOpen(owner Owner, namespace []string, expires bool) table.Write {
 	open := table.Equals(attrOpen, true)
 	if expires {
@@ -89,7 +83,8 @@ func unchanged(marker *table.Item) table.Cond {
 	return table.All(table.Equals(record.Version, marker.Int(record.Version)), table.Equals(record.Created, marker.Text(record.Created)))
 }
 
-// Get returns an item, and lets it live on as if it had been written now when refresh is set. An unknown one is a fault.NotFound.
+// Get returns an item, and lets it live on as if it had been written now when refresh is set. An
+// unknown one is a fault.NotFound.
 func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key string, refresh bool) (Item, error) {
 	if err := checkName(owner, namespace, key); err != nil {
 		return Item{}, err
@@ -108,7 +103,8 @@ func (s *Store) Get(ctx context.Context, owner Owner, namespace []string, key st
 	return item, err
 }
 
-// refreshGrain is how much of its time an item may lose before a read writes it anew: not each read is a write.
+// refreshGrain is how much of its time an item may lose before a read writes it anew: not each read
+// is a write.
 const refreshGrain = 20
 
 // refresh lets items live on. One that was written meanwhile has been already.
@@ -118,15 +114,15 @@ func (s *Store) refresh(ctx context.Context, owner Owner, items ...Item) error {
 		if item.TTL == 0 || item.expires.Sub(now) > item.TTL-item.TTL/refreshGrain {
 			continue
 		}
-		err := s.table.Transact(ctx, item.put(owner, now, table.Equals(record.Version, item.version)))
-		if _, ok := errors.AsType[*table.ConditionFailed](err); err != nil && !ok {
+		if _, err := record.Try(ctx, s.table, item.put(owner, now, table.Equals(record.Version, item.version))); err != nil {
 			return fmt.Errorf("refresh item: %w", err)
 		}
 	}
 	return nil
 }
 
-// Delete removes an item, and the namespace with its last one. An item that is not there is none, which is no error.
+// Delete removes an item, and the namespace with its last one. An item that is not there is none,
+// which is no error.
 func (s *Store) Delete(ctx context.Context, owner Owner, namespace []string, key string) error {
 	if err := checkName(owner, namespace, key); err != nil {
 		return err
@@ -151,27 +147,21 @@ func (s *Store) tidy(ctx context.Context, owner Owner, namespace []string) error
 		return fmt.Errorf("get namespace: %w", err)
 	}
 	closed, made := item.Int(record.Version)+1, item.Text(record.Created)
-	err = s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, unchanged(item)))
-	if err != nil {
-		return unlessOvertaken(err)
+	closing, err := record.Try(ctx, s.table, record.Change(marker, s.now(), table.Attrs{attrOpen: false}, unchanged(item)))
+	if err != nil || !closing {
+		return err
 	}
 	empty, err := s.isEmpty(ctx, owner, namespace)
 	if err != nil {
 		return err
 	}
 	still := table.All(table.Equals(record.Version, closed), table.Equals(record.Created, made), table.Equals(attrOpen, false))
+	var write table.Write = table.Delete{Key: marker, If: still}
 	if !empty {
-		return unlessOvertaken(s.table.Transact(ctx, record.Change(marker, s.now(), table.Attrs{attrOpen: true}, still)))
+		write = record.Change(marker, s.now(), table.Attrs{attrOpen: true}, still)
 	}
-	return unlessOvertaken(s.table.Transact(ctx, table.Delete{Key: marker, If: still}))
-}
-
-// unlessOvertaken is the error of a change of a marker, but not that another came first.
-func unlessOvertaken(err error) error {
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok || err == nil {
-		return nil
-	}
-	return fmt.Errorf("change namespace: %w", err)
+	_, err = record.Try(ctx, s.table, write)
+	return err
 }
 
 func (s *Store) isEmpty(ctx context.Context, owner Owner, namespace []string) (bool, error) {

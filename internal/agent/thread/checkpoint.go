@@ -34,7 +34,8 @@ const (
 	SourceFork Source = "fork"
 )
 
-// Checkpoint is one step of a thread's state. Either the server made it, from an input or from what a node updated, or the agent did, which then names it.
+// Checkpoint is one step of a thread's state. Either the server made it, from an input or from what
+// a node updated, or the agent did, which then names it.
 type Checkpoint struct {
 	ID, ParentID string
 	// Number counts along the thread from 0, Step along the branch from -1, as clients see it.
@@ -42,15 +43,18 @@ type Checkpoint struct {
 	Run, Graph   string
 	Source       Source
 	Created      time.Time
-	// Next, Tasks and Metadata are what the agent said of its checkpoint; nil of one that the server made.
+	// Next, Tasks and Metadata are what the agent said of its checkpoint; nil of one that the
+	// server made.
 	Next            []string
 	Tasks, Metadata json.RawMessage
-	// Agent is the agent's newest checkpoint on this branch, this one included; nil before its first.
+	// Agent is the agent's newest checkpoint on this branch, this one included; nil before its
+	// first.
 	Agent *Mark
-	// First is the number of the first of the server's own checkpoints since Agent, which lie in one piece. The agent does not have them yet; one of its
-	// own has all before it.
+	// First is the number of the first of the server's own checkpoints since Agent, which lie in
+	// one piece. The agent does not have them yet; one of its own has all before it.
 	First int64
-	// Folded says that the server has folded a node's update into the state: the agent keeps no checkpoints.
+	// Folded says that the server has folded a node's update into the state: the agent keeps no
+	// checkpoints.
 	Folded bool
 }
 
@@ -58,7 +62,8 @@ type Checkpoint struct {
 type Mark struct {
 	Number int64  `json:"number"`
 	ID     string `json:"id"`
-	// Keep lists the lasting subgraphs, each with the number of the agent's checkpoint at which it was kept last.
+	// Keep lists the lasting subgraphs, each with the number of the agent's checkpoint at which it
+	// was kept last.
 	Keep []Kept `json:"keep,omitempty"`
 }
 
@@ -76,9 +81,11 @@ type State struct {
 	Values *state.Values
 	// At is the checkpoint, the zero Checkpoint with Number -1 when the thread has none.
 	At Checkpoint
-	// last is the number of the thread's newest checkpoint: that of At, unless the state is to become a fork.
+	// last is the number of the thread's newest checkpoint: that of At, unless the state is to
+	// become a fork.
 	last int64
-	// base is the number of the last snapshot, size that one's size; grown is how many bytes of changes lie behind it.
+	// base is the number of the last snapshot, size that one's size; grown is how many bytes of
+	// changes lie behind it.
 	base, size, grown int64
 	// forked are the updates that the agent's checkpoint lacks where the fork begins.
 	forked []graph.StateUpdate
@@ -92,7 +99,8 @@ func Empty() *State {
 	return &State{Values: new(state.Values), At: Checkpoint{Number: -1, Step: -2}, last: -1}
 }
 
-// Fork makes the next checkpoint follow At although the thread's newest one has the number last. Pending is what Store.Pending says of At.
+// Fork makes the next checkpoint follow At although the thread's newest one has the number last.
+// Pending is what Store.Pending says of At.
 func (s *State) Fork(last int64, pending []graph.StateUpdate) { s.last, s.forked = last, pending }
 
 // Forks reports whether the next checkpoint begins a branch.
@@ -108,7 +116,8 @@ const checkpointKind = "checkpoint"
 // attrBase is the number of the snapshot that a checkpoint builds on; a snapshot has its own.
 const attrBase = "base"
 
-// snapshotFloor is how many bytes of changes are read rather than saved by a snapshot, however small the state is.
+// snapshotFloor is how many bytes of changes are read rather than saved by a snapshot, however
+// small the state is.
 const snapshotFloor = 64 << 10
 
 // checkpointBody holds either Patch or, in a snapshot, Values.
@@ -127,7 +136,8 @@ type checkpointBody struct {
 	Agent    *Mark           `json:"agent,omitempty"`
 	First    int64           `json:"first"`
 	Folded   bool            `json:"folded,omitempty"`
-	// Pending are the updates that led here. One without values is the state itself, which was empty before.
+	// Pending are the updates that led here. One without values is the state itself, which was
+	// empty before.
 	Pending []graph.StateUpdate `json:"pending,omitempty"`
 }
 
@@ -140,8 +150,9 @@ type Change struct {
 	Pending []graph.StateUpdate
 }
 
-// Advance records a change as the next checkpoint, and returns the write that stores it. The write must be part of a transaction that also proves the
-// right to write (the run's fence, or the lock's epoch).
+// Advance records a change as the next checkpoint, and returns the write that stores it. The write
+// must be part of a transaction that also proves the right to write (the run's fence, or the lock's
+// epoch).
 func (s *State) Advance(ref Ref, now time.Time, change Change) table.Put {
 	number := s.last + 1
 	next := Checkpoint{
@@ -166,7 +177,8 @@ func (c Checkpoint) body(patch state.Patch) checkpointBody {
 	}
 }
 
-// store writes the next checkpoint as a change, or as a snapshot when there is no state that the change is one of or when one is due.
+// store writes the next checkpoint as a change, or as a snapshot when there is no state that the
+// change is one of or when one is due.
 func (s *State) store(ref Ref, next Checkpoint, b checkpointBody) table.Put {
 	var encoded []byte
 	if !s.Forks() && next.Number > 0 {
@@ -198,8 +210,8 @@ func (s *State) item(ref Ref, encoded []byte) table.Item {
 	}
 }
 
-// Amend returns the write that stores what an agent says anew of its newest checkpoint: what became of the tasks. It reports false when the state has gone on
-// from there.
+// Amend returns the write that stores what an agent says anew of its newest checkpoint: what became
+// of the tasks. It reports false when the state has gone on from there.
 func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
 	if !s.At.Own() || s.At.ID != c.ID || s.Forks() {
 		return put, false
@@ -209,7 +221,8 @@ func (s *State) Amend(ref Ref, c graph.Checkpoint) (put table.Put, ok bool) {
 	return table.Put{Item: s.item(ref, record.Encode(s.body))}, true
 }
 
-// numberDigits is how many digits at the end of an id that the server made are its checkpoint's number.
+// numberDigits is how many digits at the end of an id that the server made are its checkpoint's
+// number.
 const numberDigits = 8
 
 func digits(number int64) string { return fmt.Sprintf("%0*x", numberDigits, uint32(number)) }
@@ -301,7 +314,8 @@ func checkpointNotFound(checkpointID string) error {
 // firstLook is how many checkpoints are read before it is known where the snapshot is.
 const firstLook = 8
 
-// chained reads items, newest first, from the first that a query finds back to the one that it builds on.
+// chained reads items, newest first, from the first that a query finds back to the one that it
+// builds on.
 type chained struct {
 	*Store
 	query table.Query
@@ -342,7 +356,8 @@ func (c *chained) rest(ctx context.Context) ([]*table.Item, error) {
 	return append(page.Items, rest[1:]...), nil
 }
 
-// replay applies stored checkpoints that follow, newest first. To a state without one, the first of them must be a snapshot.
+// replay applies stored checkpoints that follow, newest first. To a state without one, the first of
+// them must be a snapshot.
 func (s *State) replay(items []*table.Item) error {
 	for _, item := range slices.Backward(items) {
 		b, err := decodeCheckpoint(item)
@@ -411,8 +426,8 @@ func decodeCheckpoint(item *table.Item) (checkpointBody, error) {
 	return b, nil
 }
 
-// Pending returns, in order, the updates that are in the state at a checkpoint but not in the agent's own one that it builds on. The input of the run is left
-// out: it gets that itself.
+// Pending returns, in order, the updates that are in the state at a checkpoint but not in the
+// agent's own one that it builds on. The input of the run is left out: it gets that itself.
 func (s *Store) Pending(ctx context.Context, ref Ref, at Checkpoint, run string) ([]graph.StateUpdate, error) {
 	pending := []graph.StateUpdate{}
 	if at.Own() || at.Number < at.First || (at.Agent == nil && at.Folded) {

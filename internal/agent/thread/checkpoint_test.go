@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TestStateAtEveryNumber goes over several snapshots with states that were written by one worker, or by one after the other.
+// TestStateAtEveryNumber goes over several snapshots with states that were written by one worker,
+// or by one after the other.
 func TestStateAtEveryNumber(t *testing.T) {
 	t.Parallel()
 	for name, handover := range map[string]bool{"by one worker": false, "each step by another worker": true} {
@@ -104,7 +105,8 @@ func TestStorageGrowsLinearly(t *testing.T) {
 	if all > 3*half {
 		t.Errorf("the first 1,000 steps stored %d bytes, the second %d", half, all-half)
 	}
-	// A change is about as large as what it adds, and the snapshots are together at most twice as large as the changes.
+	// A change is about as large as what it adds, and the snapshots are together at most twice as
+	// large as the changes.
 	if all > 4*size {
 		t.Errorf("%d bytes are stored for a state of %d", all, size)
 	}
@@ -121,7 +123,8 @@ func TestStorageGrowsLinearly(t *testing.T) {
 	}
 }
 
-// TestAReadCostsAsMuchAsTheState rewrites a value over and over. Each step is made by another worker, who knows only what is stored.
+// TestAReadCostsAsMuchAsTheState rewrites a value over and over. Each step is made by another
+// worker, who knows only what is stored.
 func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -153,8 +156,8 @@ func TestAReadCostsAsMuchAsTheState(t *testing.T) {
 	}
 }
 
-// TestValuesOfAnAgentCostTheirDifference lets an agent report its whole state at each step, in its own way of writing JSON, and each run
-// begin with the state from the table.
+// TestValuesOfAnAgentCostTheirDifference lets an agent report its whole state at each step, in its
+// own way of writing JSON, and each run begin with the state from the table.
 func TestValuesOfAnAgentCostTheirDifference(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

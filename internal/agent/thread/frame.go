@@ -16,14 +16,17 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Frame is what an agent that keeps checkpoints goes on from: its own form of its newest checkpoint, what it kept since, and the checkpoints of lasting subgraphs
-// before. The server does not know that form; it stores each as a delta of the one before, a whole one now and then. It belongs to one goroutine.
+// Frame is what an agent that keeps checkpoints goes on from: its own form of its newest
+// checkpoint, what it kept since, and the checkpoints of lasting subgraphs before. The server does
+// not know that form; it stores each as a delta of the one before, a whole one now and then. It
+// belongs to one goroutine.
 type Frame struct {
 	ref Ref
 	// at is the number of the agent's checkpoint, -1 before its first.
 	at   int64
 	root *chain
-	// kept are the lasting subgraphs as of the checkpoint, since the newest checkpoint of each subgraph since.
+	// kept are the lasting subgraphs as of the checkpoint, since the newest checkpoint of each
+	// subgraph since.
 	kept  map[string]*chain
 	since map[string]*subgraph
 	// writes are the results of tasks since, in the order in which they came.
@@ -36,8 +39,8 @@ type Frame struct {
 type chain struct {
 	graph.Checkpoint
 
-	// number is where the newest is, -1 when there is none, base where the last whole one is; size is that one's size, grown how many bytes of deltas lie
-	// behind it.
+	// number is where the newest is, -1 when there is none, base where the last whole one is; size
+	// is that one's size, grown how many bytes of deltas lie behind it.
 	number, base, size, grown int64
 }
 
@@ -52,7 +55,8 @@ type subgraph struct {
 const (
 	// maxName is how long its name, its namespace and a task's id may be, in bytes.
 	maxName = 512
-	// maxKept is how many lasting subgraphs a checkpoint may have, as each is a write of the same transaction.
+	// maxKept is how many lasting subgraphs a checkpoint may have, as each is a write of the same
+	// transaction.
 	maxKept = 24
 )
 
@@ -109,7 +113,8 @@ func (f *Frame) Checkpoints() *graph.Checkpoints {
 	return all
 }
 
-// Place returns the number of the agent's checkpoint, -1 without one, and how many items lie behind it.
+// Place returns the number of the agent's checkpoint, -1 without one, and how many items lie behind
+// it.
 func (f *Frame) Place() (mark, place int64) { return f.at, f.place }
 
 // Tasks returns the tasks of which results are kept.
@@ -132,8 +137,9 @@ func CheckNames(c graph.Checkpoint) error {
 	return nil
 }
 
-// Follow records a checkpoint of the graph's own as the thread's next one and returns the writes that store it, under the same rule as State.Advance. Patch is the
-// difference that its values made to s.Values.
+// Follow records a checkpoint of the graph's own as the thread's next one and returns the writes
+// that store it, under the same rule as State.Advance. Patch is the difference that its values made
+// to s.Values.
 func (s *State) Follow(f *Frame, now time.Time, change Change, c graph.Checkpoint) ([]table.Write, error) {
 	if err := CheckNames(c); err != nil {
 		return nil, err
@@ -181,7 +187,8 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// advance makes the checkpoint with a number the one to go on from. On a new branch everything is stored whole.
+// advance makes the checkpoint with a number the one to go on from. On a new branch everything is
+// stored whole.
 func (f *Frame) advance(number int64, now time.Time, branch bool, c graph.Checkpoint) ([]table.Write, []Kept, error) {
 	if branch {
 		f.root = newChain()
@@ -253,7 +260,8 @@ func unnamed(item *table.Item) graph.Checkpoint {
 
 // shown is what an item since the checkpoint says of a subgraph for clients.
 type shown struct {
-	// Patch is relative to the values of the namespace before (Self), to those of the graph (Root), or to none.
+	// Patch is relative to the values of the namespace before (Self), to those of the graph (Root),
+	// or to none.
 	Patch    state.Patch     `json:"patch"`
 	Self     bool            `json:"self,omitempty"`
 	Root     bool            `json:"root,omitempty"`
@@ -262,13 +270,15 @@ type shown struct {
 	Metadata json.RawMessage `json:"metadata,omitempty"`
 }
 
-// sinceBody is the body of an item since: what is shown of a subgraph, and its own form, or that of a task's results.
+// sinceBody is the body of an item since: what is shown of a subgraph, and its own form, or that of
+// a task's results.
 type sinceBody struct {
 	Shown *shown `json:"shown,omitempty"`
 	Data  []byte `json:"data"`
 }
 
-// Subgraph records a subgraph's checkpoint and returns the write that stores it, nil while the graph itself has none. At is the thread's state.
+// Subgraph records a subgraph's checkpoint and returns the write that stores it, nil while the
+// graph itself has none. At is the thread's state.
 func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Write, error) {
 	if err := CheckNames(c); err != nil {
 		return nil, err
@@ -301,7 +311,8 @@ func (f *Frame) Subgraph(now time.Time, at *State, c graph.Checkpoint) (table.Wr
 	return f.put(now, attrs, sinceBody{Shown: &show, Data: state.Delta(data, c.Data)}), nil
 }
 
-// Writes records the results of a task and returns the write that stores them, nil while the graph has no checkpoint.
+// Writes records the results of a task and returns the write that stores them, nil while the graph
+// has no checkpoint.
 func (f *Frame) Writes(now time.Time, w graph.Writes) (table.Write, error) {
 	if max(len(w.CheckpointID), len(w.NS), len(w.TaskID)) > maxName {
 		return nil, fmt.Errorf("a name of the writes of task %.40s is longer than %d bytes", w.TaskID, maxName)

@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestAReadOfAFrameCostsAsMuchAsItsData although a part of it is written anew at each of many checkpoints.
+// TestAReadOfAFrameCostsAsMuchAsItsData although a part of it is written anew at each of many
+// checkpoints.
 func TestAReadOfAFrameCostsAsMuchAsItsData(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

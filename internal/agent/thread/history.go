@@ -25,16 +25,18 @@ func (s *State) Snapshot() Snapshot {
 	return Snapshot{Checkpoint: s.At, Values: s.Values.JSON(), Newest: true}
 }
 
-// A long or large thread is never in memory as a whole: historyPage is how many checkpoints are read at a time, historyBytes how many bytes of them, and historyRoom how
-// many bytes the values hold that one call returns.
+// A long or large thread is never in memory as a whole: historyPage is how many checkpoints are
+// read at a time, historyBytes how many bytes of them, and historyRoom how many bytes the values
+// hold that one call returns.
 const (
 	historyPage  = 64
 	historyBytes = 8 << 20
 	historyRoom  = 64 << 20
 )
 
-// History returns up to limit checkpoints before one, newest first, or the Newest ones. Checkpoints that the server made and the agent then followed
-// with its own are not among them, nor those that match refuses. There are fewer where their values are large, but one at least.
+// History returns up to limit checkpoints before one, newest first, or the Newest ones. Checkpoints
+// that the server made and the agent then followed with its own are not among them, nor those that
+// match refuses. There are fewer where their values are large, but one at least.
 func (s *Store) History(ctx context.Context, ref Ref, before int64, limit int, match func(Checkpoint) bool) ([]Snapshot, error) {
 	h, err := s.historyBefore(ctx, ref, before)
 	if err != nil {
@@ -96,7 +98,8 @@ type history struct {
 	newest bool
 	// top is the number of the first checkpoint that was read.
 	top int64
-	// upTo is the next number to look at; what is from followed to the one before the last of the agent's own is not shown.
+	// upTo is the next number to look at; what is from followed to the one before the last of the
+	// agent's own is not shown.
 	upTo, followed int64
 	hides          bool
 	begun          bool
@@ -119,7 +122,8 @@ func (h *history) pass(at Checkpoint) {
 	}
 }
 
-// choose returns the numbers of the checkpoints to show, newest first, and goes on behind the last item.
+// choose returns the numbers of the checkpoints to show, newest first, and goes on behind the last
+// item.
 func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) bool) ([]int64, error) {
 	var wanted []int64
 	for _, item := range items {
@@ -147,7 +151,8 @@ func (h *history) choose(items []*table.Item, limit int, match func(Checkpoint) 
 	return wanted, nil
 }
 
-// snapshots returns the states at numbers, newest first, which are among items: as many as there is room for in bytes, but the newest in any case.
+// snapshots returns the states at numbers, newest first, which are among items: as many as there is
+// room for in bytes, but the newest in any case.
 func (s *Store) snapshots(ctx context.Context, ref Ref, items []*table.Item, wanted []int64, room int) ([]Snapshot, error) {
 	if len(wanted) == 0 {
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var start = time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
@@ -66,16 +67,7 @@ func (m *meter) reset() {
 // openTable opens a table that tests open again.
 func openTable(t testing.TB, path string) *sqlite.Table {
 	t.Helper()
-	tb, err := sqlite.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
+	return fixtures.TableAt(t, path)
 }
 
 func newStore(t testing.TB) (*thread.Store, *meter) {

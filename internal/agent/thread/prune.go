@@ -2,7 +2,6 @@ package thread
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
@@ -10,11 +9,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Prune removes the history of a thread and keeps its newest state, with what an agent needs to go on from it. A thread whose run is in flight is a
-// fault.Conflict. What earlier runs leave behind must be in the state already.
+// Prune removes the history of a thread and keeps its newest state, with what an agent needs to go
+// on from it. A thread whose run is in flight is a fault.Conflict. What earlier runs leave behind
+// must be in the state already.
 //
-// The oldest checkpoint that is kept becomes a snapshot under the lock's epoch, so that no run begins meanwhile; only then what is before it is erased, names
-// first, so that nobody finds the place of a checkpoint that is going.
+// The oldest checkpoint that is kept becomes a snapshot under the lock's epoch, so that no run
+// begins meanwhile; only then what is before it is erased, names first, so that nobody finds the
+// place of a checkpoint that is going.
 func (s *Store) Prune(ctx context.Context, t Thread) error {
 	if t.Lock.Busy || t.Lock.Unsealed {
 		return BusyFault(t.Ref)
@@ -36,12 +37,8 @@ func (s *Store) Prune(ctx context.Context, t Thread) error {
 	b.Patch, b.Values, b.ParentID = nil, oldest.Values.JSON(), ""
 	oldest.base = keep
 	item := oldest.item(t.Ref, record.Encode(b))
-	err = s.table.Transact(ctx, t.ChangeLock(t.Updated, nil), table.Put{Item: item, If: table.Present()})
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return changedFault(t.Ref)
-	}
-	if err != nil {
-		return fmt.Errorf("prune thread: %w", err)
+	if err := s.commitAsRead(ctx, t.Ref, record.Write(t.ChangeLock(t.Updated, nil), table.Put{Item: item, If: table.Present()})); err != nil {
+		return err
 	}
 	return s.forget(ctx, t.Ref, keep, newest.At.Agent)
 }

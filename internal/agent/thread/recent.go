@@ -12,9 +12,10 @@ import (
 // recentBytes bounds what the states take that a store remembers.
 const recentBytes = 12 << 20
 
-// recent remembers the newest states that were read or written, one of each thread, so that a step of a long thread does not cost a reading of its whole log. What is
-// remembered is not taken on trust: a state counts only as that of a checkpoint whose stored item still is the very one that it was made of. What is before a checkpoint
-// that stands in the log does not change.
+// recent remembers the newest states that were read or written, one of each thread, so that a step
+// of a long thread does not cost a reading of its whole log. What is remembered is not taken on
+// trust: a state counts only as that of a checkpoint whose stored item still is the very one that
+// it was made of. What is before a checkpoint that stands in the log does not change.
 type recent struct{ *lru.Cache[Ref, remembered] }
 
 func newRecent() recent { return recent{lru.New[Ref, remembered](recentBytes)} }
@@ -25,7 +26,8 @@ type remembered struct {
 	state *State
 }
 
-// sums makes sums of stored items, that no two items share but by a chance that nobody can help along.
+// sums makes sums of stored items, that no two items share but by a chance that nobody can help
+// along.
 var sums = maphash.MakeSeed()
 
 // keep remembers a state of a thread, unless a newer one is.
@@ -41,7 +43,8 @@ func (r recent) keep(ref Ref, key table.Key, s *State) {
 	r.Put(ref, remembered{key, s.clone()}, s.Values.Memory()+s.Values.Size()) // a snapshot is held as its parts and as a whole
 }
 
-// find returns the state that is remembered at one of a thread's checkpoints, which are given newest first, and those that follow it; nil if there is none.
+// find returns the state that is remembered at one of a thread's checkpoints, which are given
+// newest first, and those that follow it; nil if there is none.
 func (r recent) find(ref Ref, items []*table.Item) (*State, []*table.Item) {
 	found, ok := r.Get(ref)
 	if !ok {
@@ -67,5 +70,6 @@ func (s *State) clone() *State {
 	return &copied
 }
 
-// Remember notes that a state was stored, so that who reads it next in this process need not read it all.
+// Remember notes that a state was stored, so that who reads it next in this process need not read
+// it all.
 func (s *Store) Remember(ref Ref, st *State) { s.recent.keep(ref, keyOf(ref, st.At.Number), st) }

@@ -82,7 +82,8 @@ func TestWhoReadsAStateMayChangeIt(t *testing.T) {
 	}
 }
 
-// TestACheckpointThatTookTheNumberOfAnother is told from that, as after a rollback by another process.
+// TestACheckpointThatTookTheNumberOfAnother is told from that, as after a rollback by another
+// process.
 func TestACheckpointThatTookTheNumberOfAnother(t *testing.T) {
 	t.Parallel()
 	s, m := newStore(t)

@@ -12,8 +12,9 @@ import (
 // AttrNumber is where a checkpoint is that was kept as it had been.
 const AttrNumber = attrNumber
 
-// Behind returns the keys of some checkpoints behind one, at most limit, with those of everything that was kept with them. The keys of a checkpoint are together;
-// what is kept behind it comes first.
+// Behind returns the keys of some checkpoints behind one, at most limit, with those of everything
+// that was kept with them. The keys of a checkpoint are together; what is kept behind it comes
+// first.
 func (s *Store) Behind(ctx context.Context, ref Ref, number int64, limit int) ([]table.Key, error) {
 	query := keys.CheckpointsAfter(ref.Workspace, ref.Deployment, ref.Thread, number)
 	query.Limit = max(limit/(maxKept+3), 1)
@@ -56,7 +57,8 @@ func (s *Store) Behind(ctx context.Context, ref Ref, number int64, limit int) ([
 	return found, nil
 }
 
-// KeptBehind returns the keys of what was kept behind an agent's checkpoint after a place, at most limit.
+// KeptBehind returns the keys of what was kept behind an agent's checkpoint after a place, at most
+// limit.
 func (s *Store) KeptBehind(ctx context.Context, ref Ref, mark, place int64, limit int) ([]table.Key, error) {
 	query := keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, mark)
 	query.Prefix, query.From = "", keys.FrameSince(ref.Workspace, ref.Deployment, ref.Thread, mark, place+1).SK

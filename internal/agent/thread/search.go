@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Filter says which threads are wanted. A search reads entries of the list only, which hold all that it asks about.
+// Filter says which threads are wanted. A search reads entries of the list only, which hold all
+// that it asks about.
 type Filter struct {
 	// IDs are those of the only threads to look at, nil for all.
 	IDs      []string
@@ -26,7 +27,8 @@ type Filter struct {
 type Sort string
 
 const (
-	// SortCreated is the order of the list itself: a search reads no more than its page, and what the filter refuses on the way there.
+	// SortCreated is the order of the list itself: a search reads no more than its page, and what
+	// the filter refuses on the way there.
 	SortCreated Sort = "created_at"
 	// All other orders look at the whole list.
 
@@ -36,12 +38,14 @@ const (
 	SortStatus Sort = "status"
 	// SortUpdated orders by the last change of a thread.
 	SortUpdated Sort = "updated_at"
-	// SortStateUpdated orders by the last change of a thread's state; threads without a state are the oldest.
+	// SortStateUpdated orders by the last change of a thread's state; threads without a state are
+	// the oldest.
 	SortStateUpdated Sort = "state_updated_at"
 )
 
 const (
-	// maxSorted is how far into an order that is not the list's own a search may look, as it holds what is before the page.
+	// maxSorted is how far into an order that is not the list's own a search may look, as it holds
+	// what is before the page.
 	maxSorted = 10_000
 	// maxLooked is how many threads such a search looks at.
 	maxLooked = 100_000
@@ -75,8 +79,9 @@ var orders = map[Sort]func(a, b Thread) int{
 	},
 }
 
-// Search returns a page of a deployment's threads: fewer than were asked for where their metadata is large, but one at least. matches, which may be nil, is asked last
-// about what passes the filter.
+// Search returns a page of a deployment's threads: fewer than were asked for where their metadata
+// is large, but one at least. matches, which may be nil, is asked last about what passes the
+// filter.
 func (s *Store) Search(ctx context.Context, workspace, deployment string, search Search, matches func(Thread) (bool, error)) (Found, error) {
 	order := orders[search.SortBy]
 	if order == nil {
@@ -103,7 +108,8 @@ func (s *Store) Search(ctx context.Context, workspace, deployment string, search
 	return Found{Threads: found, More: all > search.Offset+len(found), Total: all}, err
 }
 
-// listed searches in the order of the list: nobody needs those before the page, nor those behind it but one.
+// listed searches in the order of the list: nobody needs those before the page, nor those behind it
+// but one.
 func (s *Store) listed(
 	ctx context.Context, workspace, deployment string, search Search, compare func(a, b Thread) int, matches func(Thread) (bool, error),
 ) (found Found, err error) {
@@ -187,7 +193,8 @@ func (s *Store) eachNamed(ctx context.Context, workspace, deployment string, nam
 	return nil
 }
 
-// Count returns how many of a deployment's threads pass the filter. It reads the whole list, and looks into the entries only for what the filter asks.
+// Count returns how many of a deployment's threads pass the filter. It reads the whole list, and
+// looks into the entries only for what the filter asks.
 func (s *Store) Count(ctx context.Context, workspace, deployment string, filter Filter, matches func(Thread) (bool, error)) (int, error) {
 	count, all := 0, matches == nil && filter.Status == "" && filter.Metadata.Empty()
 	err := table.Each(ctx, s.table, func(item *table.Item) error {
@@ -209,7 +216,8 @@ func (s *Store) Count(ctx context.Context, workspace, deployment string, filter 
 	return count, err
 }
 
-// shardPage is how many entries of a shard of the list are in memory at a time, shardBytes what they may hold.
+// shardPage is how many entries of a shard of the list are in memory at a time, shardBytes what
+// they may hold.
 const (
 	shardPage  = 100
 	shardBytes = 1 << 20

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Store reads and writes threads and their checkpoints.
@@ -20,23 +21,38 @@ type Store struct {
 	table  table.Table
 	now    clock.Clock
 	recent recent
+	pool   *quota.Pool
 	// most is how many threads a search that cannot go along the list looks at.
 	most int
 }
 
-// NewStore returns a store over a table.
-func NewStore(t table.Table, now clock.Clock) *Store {
-	return &Store{table: t, now: now, recent: newRecent(), most: maxLooked}
+// NewStore returns a store over a table, with the default quotas.
+func NewStore(t table.Table, now clock.Clock) *Store { return NewLimited(t, now, quota.Limits{}) }
+
+// NewLimited returns a store in which workspaces have so many threads, and so many runs at once.
+func NewLimited(t table.Table, now clock.Clock, limits quota.Limits) *Store {
+	return &Store{table: t, now: now, recent: newRecent(), pool: quota.NewPool(t, now, limits), most: maxLooked}
 }
 
-// Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a fault.Conflict, or is returned as it is
-// when keep is set.
+// Create makes a thread. An empty ref.Thread gets a new id. A thread that exists already is a
+// fault.Conflict, or is returned as it is when keep is set.
 func (s *Store) Create(ctx context.Context, ref Ref, metadata json.RawMessage, keep bool) (Thread, error) {
 	return s.CreateFor(ctx, ref, metadata, nil, keep)
 }
 
-// CreateFor makes a thread that lives for a time; nil is for ever. One of the id that is being deleted is waited for.
+// CreateFor makes a thread that lives for a time; nil is for ever. One of the id that is being
+// deleted is waited for.
 func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep bool) (Thread, error) {
+	return s.create(ctx, ref, metadata, ttl, keep, true)
+}
+
+// CreateTemporary makes the thread of a temporary run, with which it goes. Such threads are not
+// counted, as the quota of runs bounds their number.
+func (s *Store) CreateTemporary(ctx context.Context, ref Ref) (Thread, error) {
+	return s.create(ctx, ref, nil, nil, false, false)
+}
+
+func (s *Store) create(ctx context.Context, ref Ref, metadata json.RawMessage, ttl *TTL, keep, counted bool) (Thread, error) {
 	now := s.now()
 	if ref.Thread == "" {
 		ref.Thread = id.New(now)
@@ -53,11 +69,14 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 		Body:  record.Encode(body{Metadata: metadata}),
 		Index: map[table.Index]table.Key{table.ByList: keys.ThreadListEntry(ref.Workspace, ref.Deployment, ref.Thread, now)},
 	}
-	writes := []table.Write{table.Put{Item: item, If: table.Absent()}}
+	n := newThread{Item: &item}
 	if ttl != nil {
-		writes = append(writes, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
+		n.besides = append(n.besides, s.putTTL(ref, *ttl, now, now.Add(ttl.Duration())))
 	}
-	standing, err := s.putNew(ctx, ref, writes)
+	if counted {
+		n.place = s.place(ref)
+	}
+	standing, err := s.putNew(ctx, ref, n)
 	switch {
 	case err != nil:
 		return Thread{}, err
@@ -73,21 +92,58 @@ func (s *Store) CreateFor(ctx context.Context, ref Ref, metadata json.RawMessage
 // graveWait is how long the deletion of a thread may keep a new one of its id waiting.
 const graveWait = 5 * time.Second
 
-// putNew writes a new thread, or returns the one that stands in its place.
-func (s *Store) putNew(ctx context.Context, ref Ref, writes []table.Write) (standing *table.Item, err error) {
+// newThread is what creates a thread: its item, what is written besides, and the place that counts
+// it, nil where nothing does.
+type newThread struct {
+	*table.Item
+
+	besides []table.Write
+	place   *quota.Place
+}
+
+// outbox returns the writes of one try.
+func (n newThread) outbox(ctx context.Context, refuse func(*table.Item) error) (o record.Outbox, err error) {
+	var counted record.Outbox
+	if n.place != nil {
+		if err := n.place.Take(ctx, &counted); err != nil {
+			return o, err
+		}
+		n.Attrs[attrPart] = int64(n.place.Part())
+	}
+	o.AddOr(table.Put{Item: *n.Item, If: table.Absent()}, refuse) // first: a thread that stands there needs no place
+	o.Add(n.besides...)
+	o.Join(counted)
+	return o, nil
+}
+
+// putNew writes a new thread, or returns the one that stands in its place. It waits while an
+// earlier thread of that id is being deleted.
+func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *table.Item, err error) {
+	errStands := errors.New("a thread stands there")
+	refuse := func(item *table.Item) error {
+		if standing = item; isGrave(item) {
+			return nil
+		}
+		return errStands
+	}
 	var gone table.Watcher
 	up := time.NewTimer(graveWait)
 	defer up.Stop()
 	for {
-		err := s.table.Transact(ctx, writes...)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
+		standing = nil
+		o, err := n.outbox(ctx, refuse)
+		if err == nil {
+			err = record.Commit(ctx, s.table, o)
+		}
 		switch {
 		case err == nil:
 			return nil, nil
-		case !ok:
-			return nil, fmt.Errorf("create thread: %w", err)
-		case !isGrave(failed.Item):
-			return failed.Item, nil
+		case errors.Is(err, errStands):
+			return standing, nil
+		case !errors.Is(err, record.ErrLost):
+			return nil, err
+		case standing == nil: // the place was lost, and the next try takes another one
+			continue
 		}
 		if gone == nil { // it may be gone by now
 			gone = s.table.Watch(ref.Key())
@@ -136,7 +192,8 @@ func notFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Thread with ID %s not found.", ref.Thread)
 }
 
-// Erase removes up to a page of a deployment's threads with everything in their partitions, and reports whether more are left.
+// Erase removes up to a page of a deployment's threads with everything in their partitions, and
+// reports whether more are left.
 func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more bool, err error) {
 	for _, query := range keys.ThreadLists(workspace, deployment) {
 		query.Limit = 20
@@ -162,7 +219,8 @@ func (s *Store) Erase(ctx context.Context, workspace, deployment string) (more b
 	return more, nil
 }
 
-// erasePartition removes what is in a thread's partition. The thread's own item goes last, as it is what lists find, with what brings a timer to it.
+// erasePartition removes what is in a thread's partition. The thread's own item goes last, as it is
+// what lists find, with what brings a timer to it.
 func (s *Store) erasePartition(ctx context.Context, threadKey table.Key) error {
 	var last []table.Write
 	err := table.Erase(ctx, s.table, table.Query{PK: threadKey.PK}, func(item *table.Item) bool {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
@@ -36,6 +37,7 @@ func TestACreatedThreadIsReadAsItWasCreated(t *testing.T) {
 	want := thread.Thread{
 		Ref: ref, Created: created.Created, Updated: created.Created, Status: thread.StatusIdle,
 		Metadata: json.RawMessage(`{"user":"u"}`), Interrupts: json.RawMessage(`{}`), Lock: thread.Lock{Checkpoint: -1},
+		Part: quota.Part(keys.UsePart(ref.Thread)),
 	}
 	if diff := cmp.Diff(want, created); diff != "" {
 		t.Errorf("created thread (-want +got):\n%s", diff)

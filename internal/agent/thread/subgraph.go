@@ -18,12 +18,14 @@ type Subgraph struct {
 	graph.Checkpoint
 
 	Created string
-	// Root and RootID are the number and the id of the checkpoint of the graph's own that it came after.
+	// Root and RootID are the number and the id of the checkpoint of the graph's own that it came
+	// after.
 	Root   int64
 	RootID string
 }
 
-// Subgraphs returns the newest checkpoints of the subgraphs since an agent's own checkpoint, by namespace. Of those that last, only what came since is known.
+// Subgraphs returns the newest checkpoints of the subgraphs since an agent's own checkpoint, by
+// namespace. Of those that last, only what came since is known.
 func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[string]Subgraph, error) {
 	found := map[string]Subgraph{}
 	err := s.behind(ctx, ref, number, nil, func(c Subgraph) error {
@@ -33,7 +35,8 @@ func (s *Store) Subgraphs(ctx context.Context, ref Ref, number int64) (map[strin
 	return found, err
 }
 
-// behind calls visit with the checkpoints of subgraphs since an agent's own checkpoint, oldest first: those of one namespace, or with nil of all.
+// behind calls visit with the checkpoints of subgraphs since an agent's own checkpoint, oldest
+// first: those of one namespace, or with nil of all.
 func (s *Store) behind(ctx context.Context, ref Ref, number int64, ns *string, visit func(Subgraph) error) error {
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
 	if err != nil || len(items) == 0 {
@@ -80,7 +83,8 @@ type Wanted struct {
 	NS string
 	// ID is the one to find, "" for all.
 	ID string
-	// Root is the number of the agent's own checkpoint that they came after; Newest looks after all, newest first.
+	// Root is the number of the agent's own checkpoint that they came after; Newest looks after
+	// all, newest first.
 	Root int64
 	// Before is the id of the checkpoint before which they lie, "" for the newest.
 	Before string
@@ -89,11 +93,12 @@ type Wanted struct {
 	Limit int
 }
 
-// searchRoom is how many bytes of what agents kept are looked at for a subgraph at most: who asks for one that a long thread has not, or has long left behind, gets
-// what was found until then.
+// searchRoom is how many bytes of what agents kept are looked at for a subgraph at most: who asks
+// for one that a long thread has not, or has long left behind, gets what was found until then.
 const searchRoom = 256 << 20
 
-// SubgraphHistory returns checkpoints of a subgraph, newest first, up to the limit: fewer where their values are large, but one at least.
+// SubgraphHistory returns checkpoints of a subgraph, newest first, up to the limit: fewer where
+// their values are large, but one at least.
 func (s *Store) SubgraphHistory(ctx context.Context, ref Ref, wanted Wanted) ([]Subgraph, error) {
 	l := subgraphLook{Wanted: wanted, store: s, ref: ref, room: historyRoom, begun: wanted.Before == ""}
 	if wanted.Root != Newest {
@@ -135,14 +140,16 @@ type subgraphLook struct {
 	room int
 	// begun says that the one before which they lie was passed.
 	begun bool
-	// done is the number of the checkpoint of the agent's own that was looked after last, if there is one.
+	// done is the number of the checkpoint of the agent's own that was looked after last, if there
+	// is one.
 	done  int64
 	looks bool
 }
 
 func (l *subgraphLook) full() bool { return len(l.found) >= l.Limit || l.room <= 0 }
 
-// item looks after the checkpoint that an item came after, if it is one of those that are wanted, and that was not done before.
+// item looks after the checkpoint that an item came after, if it is one of those that are wanted,
+// and that was not done before.
 func (l *subgraphLook) item(ctx context.Context, item *table.Item) error {
 	if item.Text(attrNS) != l.NS || item.Text(attrTask) != "" || (l.ID != "" && item.Text(attrID) != l.ID) {
 		return nil

@@ -38,7 +38,8 @@ func TasksOf(raw json.RawMessage) []Task {
 	return tasks
 }
 
-// InterruptsOf are the questions of a checkpoint's tasks: a JSON object by task id, nil when there are none. What CheckTasks refuses is left out.
+// InterruptsOf are the questions of a checkpoint's tasks: a JSON object by task id, nil when there
+// are none. What CheckTasks refuses is left out.
 func InterruptsOf(c Checkpoint) json.RawMessage {
 	asked, _ := questionsOf(c.Tasks)
 	return asked.JSON()
@@ -50,7 +51,8 @@ func CheckTasks(tasks json.RawMessage) error {
 	return err
 }
 
-// questionsOf returns the questions of tasks up to the bound, without those that are none, and what is wrong with the others.
+// questionsOf returns the questions of tasks up to the bound, without those that are none, and what
+// is wrong with the others.
 func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
 	for _, t := range TasksOf(tasks) {
 		for _, question := range t.Interrupts {
@@ -60,7 +62,8 @@ func questionsOf(tasks json.RawMessage) (asked Questions, err error) {
 	return asked, err
 }
 
-// maxQuestions is how many bytes the questions of a pause may hold: they are kept on the run itself, which must stay small.
+// maxQuestions is how many bytes the questions of a pause may hold: they are kept on the run
+// itself, which must stay small.
 const maxQuestions = 128 << 10
 
 // Questions are what a graph that paused asks, by task. The zero value has none.

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Ref names a thread. Every read and write begins with the workspace.
@@ -19,7 +20,8 @@ type Ref struct {
 // Key is the thread's storage key.
 func (r Ref) Key() table.Key { return keys.Thread(r.Workspace, r.Deployment, r.Thread) }
 
-// Root is the id of what the thread's first checkpoint follows, the empty state, where a branch may begin, too. Its number is -1.
+// Root is the id of what the thread's first checkpoint follows, the empty state, where a branch may
+// begin, too. Its number is -1.
 func (r Ref) Root() string { return r.Thread[:len(r.Thread)-numberDigits] + digits(-1) }
 
 // Status is what a thread shows of its runs.
@@ -48,6 +50,8 @@ type Thread struct {
 	// StateUpdated is when the newest checkpoint was sealed, zero before the first.
 	StateUpdated time.Time
 	Lock         Lock
+	// Part is where the thread is counted, RunPart where its run in flight is; 0 for nowhere.
+	Part, RunPart quota.Part
 }
 
 // Lock orders the runs of a thread. Run ids sort by the order of their turns.
@@ -58,23 +62,26 @@ type Lock struct {
 	Run string
 	// Busy says that Run is in flight.
 	Busy bool
-	// Due is until when Run waits for its time, zero when it does not: a run created meanwhile goes before it.
+	// Due is until when Run waits for its time, zero when it does not: a run created meanwhile goes
+	// before it.
 	Due time.Time
 	// Last is the newest run of the thread: Run, or one that waits behind it.
 	Last string
-	// Overtaken is the newest of the runs that were ever overtaken by an interrupt, "" when none was: those up to it that are still pending never begin.
+	// Overtaken is the newest of the runs that were ever overtaken by an interrupt, "" when none
+	// was: those up to it that are still pending never begin.
 	Overtaken string
 	// OvertakenWhy says why they were overtaken, the newest time that some were.
 	OvertakenWhy string
 	// Tail is the newest of the runs that were not delayed, TailAt when it was created.
 	Tail   string
 	TailAt time.Time
-	// Cut and CutTo are the first and the last of the runs that are being removed, "" when there are none. They exist no more; what they wrote is erased
-	// before anything else is written.
+	// Cut and CutTo are the first and the last of the runs that are being removed, "" when there
+	// are none. They exist no more; what they wrote is erased before anything else is written.
 	Cut, CutTo string
 	// Sealed is the newest run of which everything worth keeping is in the state.
 	Sealed string
-	// Unsealed says that an interrupt left runs between Sealed and Run that are not folded into the state yet.
+	// Unsealed says that an interrupt left runs between Sealed and Run that are not folded into the
+	// state yet.
 	Unsealed bool
 	// Position is that of the last event of the sealed runs.
 	Position int64
@@ -84,6 +91,9 @@ type Lock struct {
 
 // Removes reports whether a run is among those that are being removed.
 func (l Lock) Removes(run string) bool { return l.Cut != "" && l.Cut <= run && run <= l.CutTo }
+
+// Overtook reports whether runs that were overtaken may still have to be sealed.
+func (l Lock) Overtook() bool { return l.Unsealed && l.Overtaken > l.Sealed }
 
 const kind = "thread"
 
@@ -108,9 +118,12 @@ const (
 	AttrOvertakenWhy = "overtaken_why"
 
 	attrStateUpdated = "state_updated"
+	attrPart         = "use"
+	attrRunPart      = "use_run"
 )
 
-// body is what the thread's item holds beside its attributes, which each change of the lock writes anew. It changes under the lock's epoch, too.
+// body is what the thread's item holds beside its attributes, which each change of the lock writes
+// anew. It changes under the lock's epoch, too.
 type body struct {
 	Metadata   json.RawMessage `json:"metadata"`
 	Interrupts json.RawMessage `json:"interrupts,omitempty"`
@@ -133,6 +146,8 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 		Status:     Status(item.Text(AttrStatus)),
 		Metadata:   b.Metadata,
 		Interrupts: json.RawMessage("{}"),
+		Part:       quota.Part(item.Int(attrPart)),
+		RunPart:    quota.Part(item.Int(attrRunPart)),
 		Lock: Lock{
 			Epoch:      item.Int(AttrEpoch),
 			Run:        item.Text(AttrRun),
@@ -162,8 +177,8 @@ func decode(ref Ref, item *table.Item) (Thread, error) {
 	return t, errors.Join(errs[:]...)
 }
 
-// ChangeLock returns the write that changes a thread's lock under the condition that its epoch is the one that was read; every such change
-// counts the epoch up.
+// ChangeLock returns the write that changes a thread's lock under the condition that its epoch is
+// the one that was read; every such change counts the epoch up.
 func (t Thread) ChangeLock(now time.Time, set table.Attrs) table.Update {
 	change := record.Change(t.Key(), now, set, table.Equals(AttrEpoch, t.Lock.Epoch))
 	if number, ok := change.Set[AttrCheckpoint].(int64); ok && number != t.Lock.Checkpoint {
@@ -173,7 +188,8 @@ func (t Thread) ChangeLock(now time.Time, set table.Attrs) table.Update {
 	return change
 }
 
-// Occupy makes a change of the lock one that gives it to a run, which waits for its time if due is not zero.
+// Occupy makes a change of the lock one that gives it to a run, which waits for its time if due is
+// not zero.
 func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 	change.Set[AttrRun], change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = run, true, string(StatusBusy), ""
 	if !due.IsZero() {
@@ -188,9 +204,11 @@ func (t Thread) Occupy(change *table.Update, run string, due time.Time) {
 func (t Thread) Leave(change *table.Update, status Status) {
 	change.Set[AttrBusy], change.Set[AttrStatus], change.Set[AttrDue] = false, string(status), ""
 	change.Index = map[table.Index]table.Key{table.ByDue: {}}
+	change.Unset = append(change.Unset, attrRunPart)
 }
 
-// Belong makes a change of the lock one that notes in the thread's metadata which assistant and graph its first run was for, where the client has not said so.
+// Belong makes a change of the lock one that notes in the thread's metadata which assistant and
+// graph its first run was for, where the client has not said so.
 func (t Thread) Belong(change *table.Update, assistant, graph string) {
 	members := map[string]json.RawMessage{}
 	if json.Unmarshal(t.Metadata, &members) != nil {
@@ -212,8 +230,9 @@ func (t Thread) Belong(change *table.Update, assistant, graph string) {
 	change.Body = record.Encode(b)
 }
 
-// Ask makes a change of the lock one that leaves the thread with the questions of a run that paused: an object of interrupts by task id, or nil. What
-// does not change them does not write the body.
+// Ask makes a change of the lock one that leaves the thread with the questions of a run that
+// paused: an object of interrupts by task id, or nil. What does not change them does not write the
+// body.
 func (t Thread) Ask(change *table.Update, interrupts json.RawMessage) {
 	if interrupts == nil && string(t.Interrupts) == "{}" {
 		return

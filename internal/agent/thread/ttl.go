@@ -33,8 +33,8 @@ func (t TTL) Duration() time.Duration { return time.Duration(t.Minutes * float64
 
 const ttlKind = "thread-ttl"
 
-// putTTL is the write that sets a thread's time to live, and when a timer looks at it. Changes of the thread do not move that: the timer itself sees whether there
-// were some.
+// putTTL is the write that sets a thread's time to live, and when a timer looks at it. Changes of
+// the thread do not move that: the timer itself sees whether there were some.
 func (s *Store) putTTL(ref Ref, ttl TTL, now, due time.Time) table.Put {
 	return table.Put{Item: table.Item{
 		Key: keys.ThreadTTL(ref.Workspace, ref.Deployment, ref.Thread), Attrs: record.Attrs(ttlKind, now, nil), Body: record.Encode(ttl),
@@ -71,8 +71,9 @@ const (
 	sweepAgain = time.Minute
 )
 
-// Sweep deletes, or prunes, the threads whose time is over, a bounded number in one pass, and goes on with deletions that died. When ctx ends, it leaves the
-// rest to the next pass, which is no error.
+// Sweep deletes, or prunes, the threads whose time is over, a bounded number in one pass, and goes
+// on with deletions that died. When ctx ends, it leaves the rest to the next pass, which is no
+// error.
 func (s *Store) Sweep(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueThreads(dueBy), Page: sweepPage, Limit: sweepLimit}.Serve(ctx, s.table, s.sweep)
 }
@@ -84,18 +85,20 @@ func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 		return err
 	}
 	ref := Ref(parts)
+	found, err := s.table.GetBatch(ctx, ref.Key(), item.Key)
+	if err != nil {
+		return fmt.Errorf("get thread: %w", err)
+	}
+	stored, item := found[0], found[1]
+	switch {
+	case stored == nil || isGrave(stored): // an index may lag behind; if not, this is what was left
+		return s.erasePartition(ctx, ref.Key())
+	case item == nil:
+		return nil // its time to live was taken away
+	}
 	ttl, err := decodeTTL(item)
 	if err != nil {
 		return err
-	}
-	stored, err := s.table.Get(ctx, ref.Key())
-	switch {
-	case errors.Is(err, table.ErrNotFound): // an index may lag behind; if not, this is what was left
-		return s.erasePartition(ctx, ref.Key())
-	case err != nil:
-		return fmt.Errorf("get thread: %w", err)
-	case isGrave(stored):
-		return s.erasePartition(ctx, ref.Key())
 	}
 	t, err := decode(ref, stored)
 	if err != nil {
@@ -120,17 +123,15 @@ func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 	return err
 }
 
-// moveTTL has a timer look at a thread again later, unless somebody has changed its time to live meanwhile.
+// moveTTL has a timer look at a thread again later, unless somebody has changed its time to live
+// meanwhile.
 func (s *Store) moveTTL(ctx context.Context, item *table.Item, ref Ref, due time.Time) error {
 	change := table.Update{
 		Key: item.Key, Index: map[table.Index]table.Key{table.ByDue: keys.DueThread(ref.Thread, due)},
 		If: table.Equals(record.Created, item.Text(record.Created)),
 	}
-	err := s.table.Transact(ctx, change)
-	if _, ok := errors.AsType[*table.ConditionFailed](err); err == nil || ok {
-		return nil
-	}
-	return fmt.Errorf("move time to live: %w", err)
+	_, err := record.Try(ctx, s.table, change)
+	return err
 }
 
 // encoded is the body of the thread's item.

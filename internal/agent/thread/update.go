@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Edit is a change of a thread's state that belongs to no run. It is made on the state as it was read, and stored if no run has begun since. It belongs to one
-// goroutine.
+// Edit is a change of a thread's state that belongs to no run. It is made on the state as it was
+// read, and stored if no run has begun since. It belongs to one goroutine.
 type Edit struct {
 	store  *Store
 	thread Thread
@@ -30,8 +30,8 @@ type Edit struct {
 	writes []table.Write
 }
 
-// Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose run is in flight is a fault.Conflict. What earlier
-// runs leave behind must be in the state already.
+// Edit begins a change of the state at a checkpoint, which may be the Newest. A thread whose run is
+// in flight is a fault.Conflict. What earlier runs leave behind must be in the state already.
 func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error) {
 	if t.Lock.Busy {
 		return nil, BusyFault(t.Ref)
@@ -54,7 +54,8 @@ func (s *Store) Edit(ctx context.Context, t Thread, number int64) (*Edit, error)
 	return e, nil
 }
 
-// Before returns what an agent needs to make the change itself: its own checkpoint, and the updates that it does not have yet.
+// Before returns what an agent needs to make the change itself: its own checkpoint, and the updates
+// that it does not have yet.
 func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpdate, error) {
 	var err error
 	if e.frame, err = e.store.Frame(ctx, e.thread.Ref, e.State.At.Agent); err != nil {
@@ -67,7 +68,8 @@ func (e *Edit) Before(ctx context.Context) (*graph.Checkpoints, []graph.StateUpd
 // Thread is the id of the thread that is changed.
 func (e *Edit) Thread() string { return e.thread.Thread }
 
-// Fold makes updates as nodes, through the server's own reducers, and one checkpoint of them. Updates of nothing make one, too.
+// Fold makes updates as nodes, through the server's own reducers, and one checkpoint of them.
+// Updates of nothing make one, too.
 func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 	now := e.store.now()
 	newID := func() string { return id.New(now) }
@@ -94,7 +96,8 @@ func (e *Edit) Fold(graphID string, updates []graph.StateUpdate) error {
 	return nil
 }
 
-// oneOrMany returns the values of an update, of which a list has several; those of a command are its own update.
+// oneOrMany returns the values of an update, of which a list has several; those of a command are
+// its own update.
 func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 	values := update.Values
 	if len(values) == 0 || string(values) == "null" {
@@ -110,7 +113,8 @@ func oneOrMany(update graph.StateUpdate) []json.RawMessage {
 	return []json.RawMessage{orNull(values)}
 }
 
-// Follow takes a checkpoint that the agent has made of the change. Those of subgraphs are kept with it.
+// Follow takes a checkpoint that the agent has made of the change. Those of subgraphs are kept with
+// it.
 func (e *Edit) Follow(graphID string, c graph.Checkpoint) error {
 	if err := CheckTasks(c.Tasks); err != nil {
 		return err
@@ -149,7 +153,8 @@ func Replace(writes []table.Write, put table.Put) []table.Write {
 	return append(writes, put)
 }
 
-// maxEdit is how many writes an edit may have: it is stored wholly or not at all, in one transaction with the lock.
+// maxEdit is how many writes an edit may have: it is stored wholly or not at all, in one
+// transaction with the lock.
 const maxEdit = table.MaxWrites - 1
 
 // check refuses an edit that a table cannot hold.
@@ -172,14 +177,11 @@ func (e *Edit) Commit(ctx context.Context) error {
 	}
 	lock := e.thread.ChangeLock(e.store.now(), table.Attrs{AttrCheckpoint: newestOf(e.writes, e.thread.Lock.Checkpoint)})
 	e.settle(&lock)
-	err := e.store.table.Transact(ctx, append(e.writes, lock)...)
-	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+	stored, err := record.Try(ctx, e.store.table, append(e.writes, lock)...)
+	if err == nil && !stored {
 		return BusyFault(e.thread.Ref)
 	}
-	if err != nil {
-		return fmt.Errorf("change state: %w", err)
-	}
-	return nil
+	return err
 }
 
 // newestOf is the number of the last checkpoint among writes.
@@ -194,7 +196,8 @@ func newestOf(writes []table.Write, newest int64) int64 {
 	return newest
 }
 
-// settle makes the thread show what an agent said of its own checkpoint: whether it waits for anything.
+// settle makes the thread show what an agent said of its own checkpoint: whether it waits for
+// anything.
 func (e *Edit) settle(lock *table.Update) {
 	if !e.State.At.Own() {
 		return
@@ -207,14 +210,15 @@ func (e *Edit) settle(lock *table.Update) {
 	e.thread.Ask(lock, InterruptsOf(e.State.At))
 }
 
-// copyBatch is how many items are copied in one transaction, copyBytes how many bytes beside the last of them.
+// copyBatch is how many items are copied in one transaction, copyBytes how many bytes beside the
+// last of them.
 const (
 	copyBatch = 50
 	copyBytes = 1 << 20
 )
 
-// Copy makes a thread with the state and the history of another, but without its runs. One that is busy, or that changes meanwhile, is a fault.Conflict: nothing of the
-// copy is left then.
+// Copy makes a thread with the state and the history of another, but without its runs. One that is
+// busy, or that changes meanwhile, is a fault.Conflict: nothing of the copy is left then.
 func (s *Store) Copy(ctx context.Context, t Thread) (Thread, error) {
 	if t.Lock.Busy {
 		return Thread{}, BusyFault(t.Ref)
@@ -240,14 +244,12 @@ func (s *Store) copy(ctx context.Context, ref Ref, t Thread, now time.Time) (Thr
 
 // transactCopy writes a part of a copy under the condition that the thread is still as it was read.
 func (s *Store) transactCopy(ctx context.Context, t Thread, writes ...table.Write) error {
-	err := s.table.Transact(ctx, append(writes, table.Check{Key: t.Key(), If: table.Equals(AttrEpoch, t.Lock.Epoch)})...)
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return changedFault(t.Ref)
-	}
-	if err != nil {
-		return fmt.Errorf("copy thread: %w", err)
-	}
-	return nil
+	return s.commitAsRead(ctx, t.Ref, record.Write(append(writes, t.asRead())...))
+}
+
+// asRead is the condition that the thread is still as it was read.
+func (t Thread) asRead() table.Write {
+	return table.Check{Key: t.Key(), If: table.Equals(AttrEpoch, t.Lock.Epoch)}
 }
 
 func (s *Store) copyItems(ctx context.Context, ref Ref, t Thread, query table.Query) error {
@@ -290,7 +292,17 @@ func (s *Store) put(ctx context.Context, ref Ref, t Thread, now time.Time) (Thre
 	if !t.StateUpdated.IsZero() {
 		item.Attrs[attrStateUpdated] = clock.Format(t.StateUpdated)
 	}
-	if err := s.transactCopy(ctx, t, table.Put{Item: item, If: table.Absent()}); err != nil {
+	place := s.place(ref)
+	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
+		if err := place.Take(ctx, &o); err != nil {
+			return o, err
+		}
+		item.Attrs[attrPart] = int64(place.Part())
+		o.AddOr(table.Put{Item: item, If: table.Absent()}, record.Always(changedMeanwhile(t.Ref)))
+		o.AddOr(t.asRead(), record.Always(changedMeanwhile(t.Ref)))
+		return o, nil
+	})
+	if err != nil {
 		return Thread{}, err
 	}
 	return decode(ref, &item)

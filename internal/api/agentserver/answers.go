@@ -3,12 +3,17 @@ package agentserver
 import (
 	"context"
 	"crypto/sha256"
+	"net/http"
 
+	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 )
 
-// answers keeps the answers of package idempotency, as package web wants them kept. The path names the deployment.
+// answers keeps the answers of package idempotency, as package web wants them kept. The path names
+// the deployment.
 type answers struct{ *idempotency.Store }
 
 // Claim implements web.Answers.
@@ -25,6 +30,22 @@ func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size
 
 // attempt implements web.Attempt.
 type attempt struct{ *idempotency.Attempt }
+
+// settled has a run made together with what repetitions of its request are told: the answer that
+// is made of the run. A request without an Idempotency-Key has no repetitions.
+func settled(ctx context.Context, send func(run.Run, http.ResponseWriter) error) []record.Note[run.Run] {
+	claimed, ok := web.Attempted(ctx).(attempt)
+	if !ok {
+		return nil
+	}
+	return []record.Note[run.Run]{func(ctx context.Context, made run.Run) (table.Write, error) {
+		answer, err := web.Rehearse(func(w http.ResponseWriter) error { return send(made, w) }, 0)
+		if err != nil || len(answer.Body) > web.MostSettled {
+			return nil, err
+		}
+		return claimed.Settle(ctx, idempotency.Answer(answer))
+	}}
+}
 
 func (a attempt) Keep(ctx context.Context, answer web.Answer) error {
 	return a.Attempt.Keep(ctx, idempotency.Answer(answer))

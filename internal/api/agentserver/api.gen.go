@@ -81,6 +81,66 @@ func (e CancelStatus) Valid() bool {
 	}
 }
 
+// Defines values for CommandAnswerError.
+const (
+	InvalidArgument    CommandAnswerError = "invalid_argument"
+	NoSuchCheckpoint   CommandAnswerError = "no_such_checkpoint"
+	NoSuchInterrupt    CommandAnswerError = "no_such_interrupt"
+	NoSuchNamespace    CommandAnswerError = "no_such_namespace"
+	NoSuchRun          CommandAnswerError = "no_such_run"
+	NoSuchSubscription CommandAnswerError = "no_such_subscription"
+	NotSupported       CommandAnswerError = "not_supported"
+	PermissionDenied   CommandAnswerError = "permission_denied"
+	UnknownCommand     CommandAnswerError = "unknown_command"
+	UnknownError       CommandAnswerError = "unknown_error"
+)
+
+// Valid indicates whether the value is a known member of the CommandAnswerError enum.
+func (e CommandAnswerError) Valid() bool {
+	switch e {
+	case InvalidArgument:
+		return true
+	case NoSuchCheckpoint:
+		return true
+	case NoSuchInterrupt:
+		return true
+	case NoSuchNamespace:
+		return true
+	case NoSuchRun:
+		return true
+	case NoSuchSubscription:
+		return true
+	case NotSupported:
+		return true
+	case PermissionDenied:
+		return true
+	case UnknownCommand:
+		return true
+	case UnknownError:
+		return true
+	default:
+		return false
+	}
+}
+
+// Defines values for CommandAnswerType.
+const (
+	CommandAnswerTypeError   CommandAnswerType = "error"
+	CommandAnswerTypeSuccess CommandAnswerType = "success"
+)
+
+// Valid indicates whether the value is a known member of the CommandAnswerType enum.
+func (e CommandAnswerType) Valid() bool {
+	switch e {
+	case CommandAnswerTypeError:
+		return true
+	case CommandAnswerTypeSuccess:
+		return true
+	default:
+		return false
+	}
+}
+
 // Defines values for CronSortBy.
 const (
 	CronSortByAssistantID CronSortBy = "assistant_id"
@@ -601,6 +661,41 @@ type Checkpoint struct {
 	ThreadID      *string         `json:"thread_id"`
 }
 
+// Command defines model for Command.
+type Command struct {
+	// ID The answer has the same.
+	ID int64 `json:"id"`
+
+	// Method The name of the command.
+	Method string          `json:"method"`
+	Params json.RawMessage `json:"params,omitempty"`
+}
+
+// CommandAnswer defines model for CommandAnswer.
+type CommandAnswer struct {
+	Error CommandAnswerError `json:"error,omitempty"`
+	ID    int64              `json:"id"`
+
+	// Message Why there is no result.
+	Message string            `json:"message,omitempty"`
+	Meta    *CommandMeta      `json:"meta,omitempty"`
+	Result  json.RawMessage   `json:"result,omitempty"`
+	Type    CommandAnswerType `json:"type"`
+}
+
+// CommandAnswerError defines model for CommandAnswer.Error.
+type CommandAnswerError string
+
+// CommandAnswerType defines model for CommandAnswer.Type.
+type CommandAnswerType string
+
+// CommandMeta defines model for CommandMeta.
+type CommandMeta struct {
+	// AppliedThroughSeq The number of the last event before what the command has begun, or of the last event that there is.
+	AppliedThroughSeq *int64  `json:"applied_through_seq,omitempty"`
+	ThreadID          *string `json:"thread_id,omitempty"`
+}
+
 // Cron defines model for Cron.
 type Cron struct {
 	AssistantID    string          `json:"assistant_id"`
@@ -740,6 +835,21 @@ type DrawnGraph struct {
 // Durability defines model for Durability.
 type Durability string
 
+// EventSubscription defines model for EventSubscription.
+type EventSubscription struct {
+	// Channels Any of `values`, `updates`, `messages`, `tools`, `lifecycle`, `input`, `checkpoints`, `tasks`, `custom` and `custom:NAME`.
+	Channels []string `json:"channels"`
+
+	// Depth How far below a namespace events may be.
+	Depth *int `json:"depth,omitempty"`
+
+	// Namespaces Only events of these subgraphs and of those within them; all unless given.
+	Namespaces [][]string `json:"namespaces,omitempty"`
+
+	// Since The `seq` of the last event that arrived.
+	Since *int64 `json:"since,omitempty"`
+}
+
 // Figure A number, or a distribution, which has `count`, `sum` and how many were no larger than each bound.
 type Figure struct {
 	Buckets map[string]int    `json:"buckets,omitempty"`
@@ -842,7 +952,7 @@ type RunCreate struct {
 	// Command `update`, `resume` and `goto` for a graph that stands at a pause.
 	Command json.RawMessage `json:"command,omitempty"`
 
-	// Config `tags`, `recursion_limit` and `configurable` of the graph.
+	// Config `tags`, `recursion_limit` and `configurable` of the graph. Among `configurable` the graph also finds `assistant_id`, `graph_id`, `thread_id`, `run_id`, who asked, and the request's `User-Agent` and `X-` headers by their names in lower case, but for credentials and what proxies add.
 	Config  json.RawMessage `json:"config,omitempty"`
 	Context json.RawMessage `json:"context,omitempty"`
 
@@ -1210,8 +1320,10 @@ type ThreadTask struct {
 	Name       string      `json:"name"`
 
 	// Path Where in the graph the task comes from, as the agent says it; a list. Absent where it says nothing of it.
-	Path   json.RawMessage `json:"path,omitempty"`
-	Result json.RawMessage `json:"result,omitempty"`
+	Path json.RawMessage `json:"path,omitempty"`
+
+	// Result What the task has returned; null until it has.
+	Result json.RawMessage `json:"result"`
 
 	// State The state of the subgraph that the task runs, when asked for.
 	State json.RawMessage `json:"state"`
@@ -1290,7 +1402,7 @@ type GetMetricsParamsFormat string
 
 // GetOKParams defines parameters for GetOK.
 type GetOKParams struct {
-	// CheckDB `true` or `1` reads from the database, too.
+	// CheckDB The database is read in any case.
 	CheckDB *bool `form:"check_db,omitempty" json:"check_db,omitempty"`
 }
 
@@ -1494,6 +1606,9 @@ type SearchThreadsJSONRequestBody = ThreadSearch
 // PatchThreadJSONRequestBody defines body for PatchThread for application/json ContentType.
 type PatchThreadJSONRequestBody = ThreadPatch
 
+// SendCommandJSONRequestBody defines body for SendCommand for application/json ContentType.
+type SendCommandJSONRequestBody = Command
+
 // FindThreadHistoryJSONRequestBody defines body for FindThreadHistory for application/json ContentType.
 type FindThreadHistoryJSONRequestBody = ThreadHistoryFind
 
@@ -1514,6 +1629,9 @@ type UpdateThreadStateJSONRequestBody = ThreadStateUpdate
 
 // FindThreadStateJSONRequestBody defines body for FindThreadState for application/json ContentType.
 type FindThreadStateJSONRequestBody = ThreadStateFind
+
+// StreamThreadEventsJSONRequestBody defines body for StreamThreadEvents for application/json ContentType.
+type StreamThreadEventsJSONRequestBody = EventSubscription
 
 // ServerInterface represents all server handlers.
 type ServerInterface interface {
@@ -1559,7 +1677,7 @@ type ServerInterface interface {
 	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(w http.ResponseWriter, r *http.Request, params GetMetricsParams)
-	// GetOK Say whether the server takes requests.
+	// GetOK Say whether an agent of the deployment serves.
 	// (GET /ok)
 	GetOK(w http.ResponseWriter, r *http.Request, params GetOKParams)
 	// CreateStatelessRun Create a run on a thread of its own and return at once.
@@ -1634,6 +1752,9 @@ type ServerInterface interface {
 	// PatchThread Change a thread.
 	// (PATCH /threads/{thread_id})
 	PatchThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params PatchThreadParams)
+	// SendCommand Send a command of the thread-centric streaming protocol.
+	// (POST /threads/{thread_id}/commands)
+	SendCommand(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 	// CopyThread Make a thread with the state and history of another.
 	// (POST /threads/{thread_id}/copy)
 	CopyThread(w http.ResponseWriter, r *http.Request, threadID ThreadID)
@@ -1664,7 +1785,7 @@ type ServerInterface interface {
 	// GetRun Read a run.
 	// (GET /threads/{thread_id}/runs/{run_id})
 	GetRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID)
-	// CancelRun End a run that has not ended. The next queued one begins.
+	// CancelRun End a run that has not ended. The next queued one begins. A run that had not started leaves its input out of the state.
 	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
 	CancelRun(w http.ResponseWriter, r *http.Request, threadID ThreadID, runID RunID, params CancelRunParams)
 	// JoinRun Wait until a run has ended and return its final values.
@@ -1688,6 +1809,9 @@ type ServerInterface interface {
 	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
 	// (GET /threads/{thread_id}/stream)
 	StreamThread(w http.ResponseWriter, r *http.Request, threadID ThreadID, params StreamThreadParams)
+	// StreamThreadEvents Stream the events of a thread in the thread-centric streaming protocol.
+	// (POST /threads/{thread_id}/stream/events)
+	StreamThreadEvents(w http.ResponseWriter, r *http.Request, threadID ThreadID)
 }
 
 // ServerInterfaceWrapper converts contexts to parameters.
@@ -2711,6 +2835,32 @@ func (siw *ServerInterfaceWrapper) PatchThread(w http.ResponseWriter, r *http.Re
 	handler.ServeHTTP(w, r)
 }
 
+// SendCommand operation middleware
+func (siw *ServerInterfaceWrapper) SendCommand(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.SendCommand(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 // CopyThread operation middleware
 func (siw *ServerInterfaceWrapper) CopyThread(w http.ResponseWriter, r *http.Request) {
 
@@ -3533,6 +3683,32 @@ func (siw *ServerInterfaceWrapper) StreamThread(w http.ResponseWriter, r *http.R
 	handler.ServeHTTP(w, r)
 }
 
+// StreamThreadEvents operation middleware
+func (siw *ServerInterfaceWrapper) StreamThreadEvents(w http.ResponseWriter, r *http.Request) {
+
+	var err error
+	_ = err
+
+	// ------------- Path parameter "thread_id" -------------
+	var threadID ThreadID
+
+	err = runtime.BindStyledParameterWithOptions("simple", "thread_id", r.PathValue("thread_id"), &threadID, runtime.BindStyledParameterOptions{ParamLocation: runtime.ParamLocationPath, Explode: false, Required: true, Type: "string", Format: "uuid", ValueIsUnescaped: true})
+	if err != nil {
+		siw.ErrorHandlerFunc(w, r, &InvalidParamFormatError{ParamName: "thread_id", Err: err})
+		return
+	}
+
+	handler := http.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		siw.Handler.StreamThreadEvents(w, r, threadID)
+	}))
+
+	for _, middleware := range siw.HandlerMiddlewares {
+		handler = middleware(handler)
+	}
+
+	handler.ServeHTTP(w, r)
+}
+
 type UnescapedCookieParamError struct {
 	ParamName string
 	Err       error
@@ -3689,6 +3865,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodDelete+" "+options.BaseURL+"/threads/{thread_id}", wrapper.DeleteThread)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}", wrapper.GetThread)
 	m.HandleFunc(http.MethodPatch+" "+options.BaseURL+"/threads/{thread_id}", wrapper.PatchThread)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/commands", wrapper.SendCommand)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/copy", wrapper.CopyThread)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/history", wrapper.GetThreadHistory)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/history", wrapper.FindThreadHistory)
@@ -3707,6 +3884,7 @@ func HandlerWithOptions(si ServerInterface, options StdHTTPServerOptions) http.H
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/state/{checkpoint_id}", wrapper.GetThreadStateAt)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/state/checkpoint", wrapper.FindThreadState)
 	m.HandleFunc(http.MethodGet+" "+options.BaseURL+"/threads/{thread_id}/stream", wrapper.StreamThread)
+	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/{thread_id}/stream/events", wrapper.StreamThreadEvents)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/count", wrapper.CountThreads)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/prune", wrapper.PruneThreads)
 	m.HandleFunc(http.MethodPost+" "+options.BaseURL+"/threads/search", wrapper.SearchThreads)
@@ -4750,6 +4928,29 @@ func (response PatchThread204Response) VisitPatchThreadResponse(w http.ResponseW
 	return nil
 }
 
+type SendCommandRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Body     *SendCommandJSONRequestBody
+}
+
+type SendCommandResponseObject interface {
+	VisitSendCommandResponse(w http.ResponseWriter) error
+}
+
+type SendCommand200JSONResponse CommandAnswer
+
+func (response SendCommand200JSONResponse) VisitSendCommandResponse(w http.ResponseWriter) error {
+
+	var buf bytes.Buffer
+	if err := json.NewEncoder(&buf).Encode(response); err != nil {
+		return err
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(200)
+	_, err := buf.WriteTo(w)
+	return err
+}
+
 type CopyThreadRequestObject struct {
 	ThreadID ThreadID `json:"thread_id"`
 }
@@ -5294,6 +5495,58 @@ func (response StreamThread200TextEventStreamResponse) VisitStreamThreadResponse
 	}
 }
 
+type StreamThreadEventsRequestObject struct {
+	ThreadID ThreadID `json:"thread_id"`
+	Body     *StreamThreadEventsJSONRequestBody
+}
+
+type StreamThreadEventsResponseObject interface {
+	VisitStreamThreadEventsResponse(w http.ResponseWriter) error
+}
+
+type StreamThreadEvents200TextEventStreamResponse struct {
+	Body          io.Reader
+	ContentLength int64
+}
+
+func (response StreamThreadEvents200TextEventStreamResponse) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
+
+	w.Header().Set("Content-Type", "text/event-stream")
+	if response.ContentLength != 0 {
+		w.Header().Set("Content-Length", fmt.Sprint(response.ContentLength))
+	}
+	w.WriteHeader(200)
+
+	if closer, ok := response.Body.(io.ReadCloser); ok {
+		defer closer.Close()
+	}
+	flusher, ok := w.(http.Flusher)
+	if !ok {
+		// If w doesn't support flushing, fall back to io.Copy.
+		_, err := io.Copy(w, response.Body)
+		return err
+	}
+	// text/event-stream messages are typically small; use a
+	// modest buffer and flush after each chunk so clients see
+	// events immediately instead of waiting on OS buffering.
+	buf := make([]byte, 4096)
+	for {
+		n, err := response.Body.Read(buf)
+		if n > 0 {
+			if _, writeErr := w.Write(buf[:n]); writeErr != nil {
+				return writeErr
+			}
+			flusher.Flush()
+		}
+		if err != nil {
+			if err == io.EOF {
+				return nil
+			}
+			return err
+		}
+	}
+}
+
 // StrictServerInterface represents all server handlers.
 type StrictServerInterface interface {
 	// CreateAssistant Create an assistant.
@@ -5338,7 +5591,7 @@ type StrictServerInterface interface {
 	// GetMetrics Show the deployment's own figures.
 	// (GET /metrics)
 	GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error)
-	// GetOK Say whether the server takes requests.
+	// GetOK Say whether an agent of the deployment serves.
 	// (GET /ok)
 	GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error)
 	// CreateStatelessRun Create a run on a thread of its own and return at once.
@@ -5413,6 +5666,9 @@ type StrictServerInterface interface {
 	// PatchThread Change a thread.
 	// (PATCH /threads/{thread_id})
 	PatchThread(ctx context.Context, request PatchThreadRequestObject) (PatchThreadResponseObject, error)
+	// SendCommand Send a command of the thread-centric streaming protocol.
+	// (POST /threads/{thread_id}/commands)
+	SendCommand(ctx context.Context, request SendCommandRequestObject) (SendCommandResponseObject, error)
 	// CopyThread Make a thread with the state and history of another.
 	// (POST /threads/{thread_id}/copy)
 	CopyThread(ctx context.Context, request CopyThreadRequestObject) (CopyThreadResponseObject, error)
@@ -5443,7 +5699,7 @@ type StrictServerInterface interface {
 	// GetRun Read a run.
 	// (GET /threads/{thread_id}/runs/{run_id})
 	GetRun(ctx context.Context, request GetRunRequestObject) (GetRunResponseObject, error)
-	// CancelRun End a run that has not ended. The next queued one begins.
+	// CancelRun End a run that has not ended. The next queued one begins. A run that had not started leaves its input out of the state.
 	// (POST /threads/{thread_id}/runs/{run_id}/cancel)
 	CancelRun(ctx context.Context, request CancelRunRequestObject) (CancelRunResponseObject, error)
 	// JoinRun Wait until a run has ended and return its final values.
@@ -5467,6 +5723,9 @@ type StrictServerInterface interface {
 	// StreamThread Stream the events of a thread, over all its runs, from now on or from where the client left off.
 	// (GET /threads/{thread_id}/stream)
 	StreamThread(ctx context.Context, request StreamThreadRequestObject) (StreamThreadResponseObject, error)
+	// StreamThreadEvents Stream the events of a thread in the thread-centric streaming protocol.
+	// (POST /threads/{thread_id}/stream/events)
+	StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error)
 }
 
 type StrictHandlerFunc func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error)
@@ -6664,6 +6923,39 @@ func (sh *strictHandler) PatchThread(w http.ResponseWriter, r *http.Request, thr
 	}
 }
 
+// SendCommand operation middleware
+func (sh *strictHandler) SendCommand(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request SendCommandRequestObject
+
+	request.ThreadID = threadID
+
+	var body SendCommandJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.SendCommand(ctx, request.(SendCommandRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "SendCommand")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(SendCommandResponseObject); ok {
+		if err := validResponse.VisitSendCommandResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
 // CopyThread operation middleware
 func (sh *strictHandler) CopyThread(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
 	var request CopyThreadRequestObject
@@ -7191,6 +7483,39 @@ func (sh *strictHandler) StreamThread(w http.ResponseWriter, r *http.Request, th
 		sh.options.ResponseErrorHandlerFunc(w, r, err)
 	} else if validResponse, ok := response.(StreamThreadResponseObject); ok {
 		if err := validResponse.VisitStreamThreadResponse(w); err != nil {
+			sh.options.ResponseErrorHandlerFunc(w, r, err)
+		}
+	} else if response != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, fmt.Errorf("unexpected response type: %T", response))
+	}
+}
+
+// StreamThreadEvents operation middleware
+func (sh *strictHandler) StreamThreadEvents(w http.ResponseWriter, r *http.Request, threadID ThreadID) {
+	var request StreamThreadEventsRequestObject
+
+	request.ThreadID = threadID
+
+	var body StreamThreadEventsJSONRequestBody
+	if err := runtime.BindJSONBody(r, &body); err != nil {
+		sh.options.RequestErrorHandlerFunc(w, r, fmt.Errorf("can't decode JSON body: %w", err))
+		return
+	}
+	request.Body = &body
+
+	handler := func(ctx context.Context, w http.ResponseWriter, r *http.Request, request interface{}) (interface{}, error) {
+		return sh.ssi.StreamThreadEvents(ctx, request.(StreamThreadEventsRequestObject))
+	}
+	for _, middleware := range sh.middlewares {
+		handler = middleware(handler, "StreamThreadEvents")
+	}
+
+	response, err := handler(r.Context(), w, r, request)
+
+	if err != nil {
+		sh.options.ResponseErrorHandlerFunc(w, r, err)
+	} else if validResponse, ok := response.(StreamThreadEventsResponseObject); ok {
+		if err := validResponse.VisitStreamThreadEventsResponse(w); err != nil {
 			sh.options.ResponseErrorHandlerFunc(w, r, err)
 		}
 	} else if response != nil {

@@ -74,14 +74,16 @@ func (s server) PatchAssistant(ctx context.Context, request PatchAssistantReques
 	return PatchAssistant200JSONResponse(showAssistant(changed)), err
 }
 
-// DeleteAssistant removes an assistant, and the threads whose metadata names it when they are to go, too.
+// DeleteAssistant removes an assistant, and the threads whose metadata names it when they are to
+// go, too.
 func (s server) DeleteAssistant(ctx context.Context, request DeleteAssistantRequestObject) (DeleteAssistantResponseObject, error) {
 	owner, found, err := s.named(ctx, request.AssistantID)
 	if err != nil {
 		return nil, err
 	}
 	if isTrue(request.Params.DeleteThreads) {
-		// The assistant goes last: whoever asks again, because this did not come to its end, still finds it.
+		// The assistant goes last: whoever asks again, because this did not come to its end, still
+		// finds it.
 		if err := s.deleteThreadsOf(ctx, found.Assistant); err != nil {
 			return nil, err
 		}
@@ -199,7 +201,8 @@ func showAssistant(a assistant.Assistant) Assistant {
 	}
 }
 
-// runnable returns the assistant that a request to run names, and lays what the request brings over what the assistant has.
+// runnable returns the assistant that a request to run names, and lays what the request brings over
+// what the assistant has.
 func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assistant, error) {
 	d := served(ctx)
 	if d.Active == "" {
@@ -207,7 +210,8 @@ func (s server) runnable(ctx context.Context, body *RunCreate) (assistant.Assist
 	}
 	owner, found, err := s.named(ctx, body.AssistantID)
 	if len(owner.Graphs) == 0 && !isID(body.AssistantID) {
-		// The agent does not say which graphs it has, or cannot be asked now; it will refuse others.
+		// The agent does not say which graphs it has, or cannot be asked now; it will refuse
+		// others.
 		found, err = assistant.Default(d.Workspace, d.Deployment, body.AssistantID, d.Created), nil
 	}
 	if err != nil {

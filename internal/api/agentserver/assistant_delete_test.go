@@ -21,7 +21,8 @@ func (f *fixture) assist(t *testing.T, body object) string {
 	return made.string("assistant_id")
 }
 
-// TestAnAssistantTakesItsThreadsAlong when it is asked to: those that were run with it, also one where its run is in flight, and no others.
+// TestAnAssistantTakesItsThreadsAlong when it is asked to: those that were run with it, also one
+// where its run is in flight, and no others.
 func TestAnAssistantTakesItsThreadsAlong(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -74,7 +75,8 @@ func TestAnAssistantTakesManyThreadsAlong(t *testing.T) {
 	}
 }
 
-// TestAnAssistantLeavesItsThreads unless it is asked to take them along. A default assistant cannot be deleted.
+// TestAnAssistantLeavesItsThreads unless it is asked to take them along. A default assistant cannot
+// be deleted.
 func TestAnAssistantLeavesItsThreads(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -123,7 +125,8 @@ func TestAssistantsAreCounted(t *testing.T) {
 	})
 }
 
-// TestAnAssistantThatExistsIsRefusedOrKept, as it is, whichever case its id is written in; a default one exists already.
+// TestAnAssistantThatExistsIsRefusedOrKept, as it is, whichever case its id is written in; a
+// default one exists already.
 func TestAnAssistantThatExistsIsRefusedOrKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -156,7 +159,8 @@ func TestAnAssistantThatExistsIsRefusedOrKept(t *testing.T) {
 	}
 }
 
-// TestAChangeOfAnAssistantIsAVersion that can be taken back: runs take the latest, which is the one that was last set.
+// TestAChangeOfAnAssistantIsAVersion that can be taken back: runs take the latest, which is the one
+// that was last set.
 func TestAChangeOfAnAssistantIsAVersion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

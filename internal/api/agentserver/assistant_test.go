@@ -58,7 +58,8 @@ func TestAnUnknownAssistantIsNotFound(t *testing.T) {
 	wantNoRuns(t, f, thread)
 }
 
-// TestTheGraphsOfAnImageAreKnownToItsAgent has a revision that says nothing of its graphs: the agent is asked.
+// TestTheGraphsOfAnImageAreKnownToItsAgent has a revision that says nothing of its graphs: the
+// agent is asked.
 func TestTheGraphsOfAnImageAreKnownToItsAgent(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)
@@ -93,7 +94,8 @@ func TestADeploymentWithoutARevisionIsUnavailableForRuns(t *testing.T) {
 	f.finish(t, thread, hi())
 }
 
-// TestThreadsOfAnotherDeploymentAreNotFound asks another deployment of the same workspace for a thread and a run.
+// TestThreadsOfAnotherDeploymentAreNotFound asks another deployment of the same workspace for a
+// thread and a run.
 func TestThreadsOfAnotherDeploymentAreNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -109,7 +111,8 @@ func TestThreadsOfAnotherDeploymentAreNotFound(t *testing.T) {
 	}
 }
 
-// TestTheGraphsOfAnImageAreLearned from its agent when somebody looks for its assistants: then a server that reaches no agents knows their ids, too.
+// TestTheGraphsOfAnImageAreLearned from its agent when somebody looks for its assistants: then a
+// server that reaches no agents knows their ids, too.
 func TestTheGraphsOfAnImageAreLearned(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)

@@ -9,7 +9,9 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -21,10 +23,14 @@ type AgentTokens interface {
 	Admit(ctx context.Context, ref deployment.Ref, token string) (bool, error)
 }
 
-// caller is who sent the request: an agent at the store of its own deployment, or whom the authenticator knows.
+// caller is who sent the request: an agent at the server of its own deployment, or whom the
+// authenticator knows.
 func (s server) caller(r *http.Request) (apikey.Principal, error) {
-	if s.Tokens != nil && isOfStore(r) {
+	if s.Tokens != nil {
 		principal, ok, err := AgentCaller(r, s.Tokens, r.PathValue("deployment_id"))
+		if ok {
+			web.UnderWay(r.Context())
+		}
 		if ok || err != nil {
 			return principal, err
 		}
@@ -32,21 +38,25 @@ func (s server) caller(r *http.Request) (apikey.Principal, error) {
 	return s.Authenticator.Key(r)
 }
 
-// AgentCaller tells whether an agent sent a request to a deployment's store: with its invoke token as bearer token and the workspace in X-Tenant-Id, as all
-// bearer tokens need it.
+// AgentCaller tells whether an agent sent a request to the server of a deployment: with its invoke
+// token as X-Api-Key or as bearer token, and the workspace in X-Tenant-Id, as bearer tokens need
+// it.
 func AgentCaller(r *http.Request, tokens AgentTokens, deploymentID string) (_ apikey.Principal, ok bool, err error) {
-	token, isBearer := auth.Bearer(r.Header)
+	token := r.Header.Get(auth.HeaderKey)
+	if token == "" {
+		token, _ = auth.Bearer(r.Header)
+	}
 	tenant := strings.ToLower(r.Header.Get(auth.HeaderTenant))
-	if r.Header.Get(auth.HeaderKey) != "" || !isBearer || strings.HasPrefix(token, apikey.Prefix) || !isID(tenant) || !isID(deploymentID) {
+	// Most callers have a key, or a token of an issuer, which has dots: nobody is asked about
+	// those.
+	if token == "" || strings.HasPrefix(token, apikey.Prefix) || strings.Contains(token, ".") || !isID(tenant) || !isID(deploymentID) {
 		return apikey.Principal{}, false, nil
 	}
 	ok, err = tokens.Admit(r.Context(), deployment.Ref{Workspace: tenant, Deployment: deploymentID}, token)
+	if ok {
+		inbound.Known(r.Context(), tenant)
+	}
 	return apikey.Principal{Workspace: tenant, Role: workspace.Agent, Subject: deploymentID}, ok, err
-}
-
-// isOfStore tells a path of the store, below that of the deployment.
-func isOfStore(r *http.Request) bool {
-	return strings.HasPrefix(r.URL.Path, "/d/"+r.PathValue("deployment_id")+"/store/")
 }
 
 // mayCancel tells whether the loss of the request's connection ends a run.
@@ -56,9 +66,9 @@ func mayCancel(r *http.Request) bool {
 }
 
 // searches are the last words of paths that only read although a body says what.
-var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces"}
+var searches = []string{"search", "count", "history", "checkpoint", "versions", "namespaces", "events"}
 
-// authorize lets viewers look, agents use the store of their own deployment, and all others run.
+// authorize lets viewers look, agents use the server of their own deployment, and all others run.
 func authorize(principal apikey.Principal, r *http.Request) error {
 	permission := workspace.RunsCreate
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead || (r.Method == http.MethodPost && slices.Contains(searches, path.Base(r.URL.Path)))
@@ -66,7 +76,7 @@ func authorize(principal apikey.Principal, r *http.Request) error {
 	if reads && !mayCancel(r) {
 		permission = workspace.RunsRead
 	}
-	if principal.Role == workspace.Agent && isOfStore(r) && principal.Subject == r.PathValue("deployment_id") {
+	if principal.Role == workspace.Agent && principal.Subject == r.PathValue("deployment_id") {
 		return nil
 	}
 	if !principal.May(permission) {

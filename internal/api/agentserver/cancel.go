@@ -58,7 +58,8 @@ func (s server) CancelRuns(ctx context.Context, request CancelRunsRequestObject)
 	return CancelRuns204Response{}, err
 }
 
-// cancelOf ends runs of a thread, from the last to the first, so that none begins because those before it are ended. Those that are over are left as they are.
+// cancelOf ends runs of a thread, from the last to the first, so that none begins because those
+// before it are ended. Those that are over are left as they are.
 func (s server) cancelOf(ctx context.Context, threadID string, runs []string, action run.Action) (found bool, err error) {
 	for _, id := range slices.Backward(runs) {
 		err := s.Runs.Cancel(ctx, runRef(ctx, threadID, id), action)
@@ -78,7 +79,8 @@ func (s server) DeleteRun(ctx context.Context, request DeleteRunRequestObject) (
 // disconnectLimit is how long the cancel of a run may take whose client has gone.
 const disconnectLimit = 10 * time.Second
 
-// leave cancels a run if the connection that waits for it was lost before it ended, and that is what its client wants. A server that stops is no such loss.
+// leave cancels a run if the connection that waits for it was lost before it ended, and that is
+// what its client wants. A server that stops is no such loss.
 func (s server) leave(ctx context.Context, ref run.Ref, cancel bool) {
 	if !cancel || !errors.Is(context.Cause(ctx), context.Canceled) {
 		return

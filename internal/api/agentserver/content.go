@@ -6,7 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// content is what the chunks of a message add up to: a text, or blocks, of which those with the same index belong together.
+// content is what the chunks of a message add up to: a text, or blocks, of which those with the
+// same index belong together.
 type content struct {
 	text   string
 	blocks []map[string]json.RawMessage
@@ -68,7 +69,8 @@ func (c *content) json() json.RawMessage {
 	return record.Encode(append([]map[string]json.RawMessage{}, c.blocks...))
 }
 
-// numbered tells whether a block, or a piece of a tool call, says which one it belongs to. Some providers send an index that is null.
+// numbered tells whether a block, or a piece of a tool call, says which one it belongs to. Some
+// providers send an index that is null.
 func numbered(block map[string]json.RawMessage) bool {
 	return len(block["index"]) > 0 && string(block["index"]) != "null"
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// TestAWebhookMustBeAnAddress that may be called; otherwise nothing is created, not even the thread.
+// TestAWebhookMustBeAnAddress that may be called; otherwise nothing is created, not even the
+// thread.
 func TestAWebhookMustBeAnAddress(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -33,7 +34,8 @@ func TestAWebhookMustBeAnAddress(t *testing.T) {
 	wantStatus(t, f.call(t, "GET", "/threads/"+unknownID, nil), http.StatusNotFound)
 }
 
-// TestOptionsThatChangeNothingAreAccepted as clients send them: null, empty, the default, and what the interface does not name.
+// TestOptionsThatChangeNothingAreAccepted as clients send them: null, empty, the default, and what
+// the interface does not name.
 func TestOptionsThatChangeNothingAreAccepted(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

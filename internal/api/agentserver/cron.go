@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/match"
+	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -55,11 +56,16 @@ func (s server) createCron(ctx context.Context, threadID string, asked *CronCrea
 	if err != nil {
 		return Cron{}, err
 	}
+	// Its runs are those of who made it. The headers are of this request alone.
+	if caller := callerOf(ctx); caller != nil {
+		content.Request.Caller = &graph.Caller{User: caller.User}
+	}
 	made, err := s.Crons.Create(ctx, d.Workspace, d.Deployment, content)
 	return showCron(made), err
 }
 
-// cronChange is what a request says of a cron; what is absent or null stays as it is, but an end that is null is taken away.
+// cronChange is what a request says of a cron; what is absent or null stays as it is, but an end
+// that is null is taken away.
 type cronChange CronPatch
 
 func (p cronChange) apply(s server, c *cron.Content) error {

@@ -1,6 +1,7 @@
 package agentserver_test
 
 import (
+	"encoding/json"
 	"maps"
 	"net/http"
 	"strconv"
@@ -11,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
 // timed is a fixture whose crons go by a clock that stands still until a test moves it.
@@ -74,7 +77,8 @@ func (c timed) threadsOf(t *testing.T, cron string) (paths []string) {
 	return paths
 }
 
-// wantRuns checks for which times a cron has run, on a thread for each, and waits for the end of those runs.
+// wantRuns checks for which times a cron has run, on a thread for each, and waits for the end of
+// those runs.
 func (c timed) wantRuns(t *testing.T, when, cron string, want ...string) (threads []string) {
 	t.Helper()
 	var due []string
@@ -136,7 +140,32 @@ func TestTheRunOfACronWithoutAThreadHasOneOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestTheNextFiringFollowsAChange of a cron's schedule, input, time zone, or whether it is enabled; what went by meanwhile is not made up for.
+// TestTheRunsOfACronAreThoseOfWhoMadeIt, without the headers of that request, and nobody is shown
+// whose they are.
+func TestTheRunsOfACronAreThoseOfWhoMadeIt(t *testing.T) {
+	t.Parallel()
+	var agent heard
+	f := setUpAt(t, graphtest.Start(t, agent.answer), 0)
+	f.deploy(t, "agent")
+	c := timed{fixture: f, at: new(atomic.Pointer[time.Time])}
+	c.set(t, "2030-01-01T07:00:00Z")
+	c.crons.Now = func() time.Time { return *c.at.Load() }
+	cron, made := c.daily(t, object{"on_run_completed": "keep"})
+	c.tick(t, "2030-01-01T08:00:00Z")
+	c.wantRuns(t, "the cron", cron, "2030-01-01T08:00")
+	asked := agent.invocation()
+	var user struct{ Identity string }
+	must(t, json.Unmarshal(asked.User, &user))
+	if user.Identity == "" || len(asked.Headers) > 0 {
+		t.Errorf("the run is %s's, with the headers %v", asked.User, asked.Headers)
+	}
+	if strings.Contains(string(made.text), user.Identity) {
+		t.Errorf("the cron is shown as %s", made.text)
+	}
+}
+
+// TestTheNextFiringFollowsAChange of a cron's schedule, input, time zone, or whether it is enabled;
+// what went by meanwhile is not made up for.
 func TestTheNextFiringFollowsAChange(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)
@@ -186,7 +215,8 @@ func TestTheNextFiringFollowsAChange(t *testing.T) {
 	c.wantRuns(t, "when it is deleted", cron, "2030-01-01T12:00", "2030-01-03T17:00")
 }
 
-// TestACronFiresNoMoreAfterItsEnd but still for a time before it that no timer saw; a later end lets it go on.
+// TestACronFiresNoMoreAfterItsEnd but still for a time before it that no timer saw; a later end
+// lets it go on.
 func TestACronFiresNoMoreAfterItsEnd(t *testing.T) {
 	t.Parallel()
 	c := setUpTimed(t)

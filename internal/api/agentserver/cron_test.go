@@ -12,9 +12,11 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
-// TestACronFiresOnceForEachDueTime has two timers look at a cron whose time has come, also long after: it fires once, and moves on.
+// TestACronFiresOnceForEachDueTime has two timers look at a cron whose time has come, also long
+// after: it fires once, and moves on.
 func TestACronFiresOnceForEachDueTime(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -73,7 +75,8 @@ func (m meeting) Transact(ctx context.Context, writes ...table.Write) error {
 	return err
 }
 
-// TestATimerThatSeesAnOldIndexDoesNotFireAgain has it look while another has moved the cron on and not created the run yet.
+// TestATimerThatSeesAnOldIndexDoesNotFireAgain has it look while another has moved the cron on and
+// not created the run yet.
 func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -99,7 +102,8 @@ func TestATimerThatSeesAnOldIndexDoesNotFireAgain(t *testing.T) {
 	}
 }
 
-// TestACronOfADeletedDeploymentWaits has a cron's time come in the recovery window of its deployment, where nobody serves it, and again when that is undeleted and has yet to be deployed.
+// TestACronOfADeletedDeploymentWaits has a cron's time come in the recovery window of its
+// deployment, where nobody serves it, and again when that is undeleted and has yet to be deployed.
 func TestACronOfADeletedDeploymentWaits(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -188,9 +192,10 @@ func TestADeploymentHasSoManyCrons(t *testing.T) {
 	made := f.call(t, "POST", "/runs/crons", yearly())
 	wantStatus(t, made, http.StatusOK)
 	count := keys.CronCount(f.deployment.Workspace, f.deployment.Deployment)
-	must(t, f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": cron.Most - 1}}))
+	must(t, f.table.Transact(t.Context(), table.Update{Key: count, Add: map[string]int64{"count": quota.Limits{}.Of(quota.DeploymentCrons) - 1}}))
 	for range 2 {
-		wantDetail(t, f.call(t, "POST", "/runs/crons", yearly()), http.StatusConflict, "A deployment has at most 1000 crons. Delete one first.")
+		wantDetail(t, f.call(t, "POST", "/runs/crons", yearly()), http.StatusForbidden,
+			"The quota crons_per_deployment of this workspace is used up: its limit is 1000. Delete a cron of this deployment, or have the operator of the server raise it (--quota crons_per_deployment=N, on AWS the parameter Quotas).")
 		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNoContent)
 		wantStatus(t, f.call(t, "DELETE", "/runs/crons/"+made.string("cron_id"), nil), http.StatusNotFound)
 		made = f.call(t, "POST", "/runs/crons", yearly())

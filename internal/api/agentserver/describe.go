@@ -10,14 +10,16 @@ import (
 	"sync"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
 // maxDescriptions is how many revisions' descriptions are kept.
 const maxDescriptions = 64
 
-// descriptions keeps what agents say of themselves, which does not change in the life of a revision. It is safe for concurrent use; an agent is asked once,
-// however many wait for the answer.
+// descriptions keeps what agents say of themselves, which does not change in the life of a
+// revision. It is safe for concurrent use; an agent is asked once, however many wait for the
+// answer.
 type descriptions struct {
 	mu    sync.Mutex
 	known map[string]*description
@@ -40,7 +42,11 @@ func (d *descriptions) of(ctx context.Context, revision string, ask func(context
 		// Who asked first may leave before the others.
 		go func() {
 			defer close(found.done)
-			if found.Description, found.err = ask(context.WithoutCancel(ctx)); found.err != nil {
+			found.err = guard.Run(nil, "ask an agent what it is", func() (err error) {
+				found.Description, err = ask(context.WithoutCancel(ctx))
+				return err
+			})
+			if found.err != nil {
 				d.forget(revision, found)
 			}
 		}()
@@ -77,7 +83,8 @@ func (d *descriptions) forget(revision string, failed *description) {
 	}
 }
 
-// describe asks the deployment's agent for its graphs, once for each revision. Nothing is known without agents, or before the first revision.
+// describe asks the deployment's agent for its graphs, once for each revision. Nothing is known
+// without agents, or before the first revision.
 func (s server) describe(ctx context.Context) (graph.Description, error) {
 	d := served(ctx)
 	if s.Agents == nil || d.Active == "" {
@@ -92,7 +99,8 @@ func (s server) describe(ctx context.Context) (graph.Description, error) {
 	})
 }
 
-// graphs are those of the deployment. Those of an image are known to its agent alone, until somebody has asked it.
+// graphs are those of the deployment. Those of an image are known to its agent alone, until
+// somebody has asked it.
 func (s server) graphs(ctx context.Context) ([]string, error) {
 	if graphs := served(ctx).Graphs; len(graphs) > 0 {
 		return graphs, nil
@@ -128,7 +136,8 @@ func known(schema json.RawMessage) *json.RawMessage {
 	return &schema
 }
 
-// GetAssistantGraph shows the nodes and edges of an assistant's graph. An agent describes one drawing, so xray is checked and changes nothing.
+// GetAssistantGraph shows the nodes and edges of an assistant's graph. An agent describes one
+// drawing, so xray is checked and changes nothing.
 func (s server) GetAssistantGraph(ctx context.Context, request GetAssistantGraphRequestObject) (GetAssistantGraphResponseObject, error) {
 	if xray := text(request.Params.Xray); xray != "" {
 		_, isBool := strconv.ParseBool(xray)
@@ -156,13 +165,15 @@ func (s server) ListAssistantSubgraphs(ctx context.Context, request ListAssistan
 	return ListAssistantSubgraphs200JSONResponse(subgraphs(g, "", isTrue(request.Params.Recurse))), err
 }
 
-// GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, with those within when they are asked for.
+// GetAssistantSubgraph shows the schemas of a subgraph of an assistant's graph, with those within
+// when they are asked for.
 func (s server) GetAssistantSubgraph(ctx context.Context, request GetAssistantSubgraphRequestObject) (GetAssistantSubgraphResponseObject, error) {
 	_, g, err := s.describedGraph(ctx, request.AssistantID)
 	return GetAssistantSubgraph200JSONResponse(subgraphs(g, request.Namespace, isTrue(request.Params.Recurse))), err
 }
 
-// subgraphs are those of a graph by namespace: with a namespace that one, and what is within when recurse is set.
+// subgraphs are those of a graph by namespace: with a namespace that one, and what is within when
+// recurse is set.
 func subgraphs(g graph.GraphDescription, namespace string, recurse bool) GraphSubgraphs {
 	shown := GraphSubgraphs{}
 	for ns, inner := range g.Subgraphs {

@@ -1,8 +1,9 @@
 // Package agentserver serves a deployed agent's threads and runs.
 //
-// api.gen.go holds the routes and models of infra/openapi/agentserver.yaml; change the document and run `make generate`, never
-// the file. Handlers implement StrictServerInterface, one file per resource, and return errors of package fault. Endpoints that
-// stream or wait return a response object that writes itself (web.Stream, web.Await).
+// api.gen.go holds the routes and models of infra/openapi/agentserver.yaml; change the document and
+// run `make generate`, never the file. Handlers implement StrictServerInterface, one file per
+// resource, and return errors of package fault. Endpoints that stream or wait return a response
+// object that writes itself (web.Stream, web.Await).
 package agentserver
 
 //go:generate go tool oapi-codegen -config api.config.yaml ../../../infra/openapi/agentserver.yaml

@@ -25,7 +25,8 @@ func idsOf(t *testing.T, found response, member string) (ids []string) {
 	return ids
 }
 
-// TestThreadsAreSearched asks for threads by their metadata, status, values and ids, in all orders and in pages.
+// TestThreadsAreSearched asks for threads by their metadata, status, values and ids, in all orders
+// and in pages.
 func TestThreadsAreSearched(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -125,7 +126,8 @@ func TestAThreadIsPatched(t *testing.T) {
 	}
 }
 
-// TestADeletedThreadTakesItsRunAlong deletes a thread while the agent works: nothing is left, and the id is free.
+// TestADeletedThreadTakesItsRunAlong deletes a thread while the agent works: nothing is left, and
+// the id is free.
 func TestADeletedThreadTakesItsRunAlong(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -170,7 +172,8 @@ func TestPruningKeepsTheNewestState(t *testing.T) {
 	}
 }
 
-// TestAThreadGoesWhenItsTimeIsOver sweeps until the thread is gone; one that is busy or has more time stays.
+// TestAThreadGoesWhenItsTimeIsOver sweeps until the thread is gone; one that is busy or has more
+// time stays.
 func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -187,7 +190,8 @@ func TestAThreadGoesWhenItsTimeIsOver(t *testing.T) {
 	}
 }
 
-// TestASearchForLargeThreads answers with as many as fit into memory, and says where the next page begins.
+// TestASearchForLargeThreads answers with as many as fit into memory, and says where the next page
+// begins.
 func TestASearchForLargeThreads(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -256,7 +260,8 @@ func TestRunsAreListedInPages(t *testing.T) {
 	wantBody(t, found, []any{object{"run_id": all[0], "status": "success"}})
 }
 
-// TestPagesOfLargeThingsAreShort so that no search holds more than some megabytes, in whatever order: the next page goes on behind, and nothing is passed over.
+// TestPagesOfLargeThingsAreShort so that no search holds more than some megabytes, in whatever
+// order: the next page goes on behind, and nothing is passed over.
 func TestPagesOfLargeThingsAreShort(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -93,7 +93,8 @@ func (s server) subgraphStates(ctx context.Context, ref thread.Ref, at place, as
 	return shown, nil
 }
 
-// beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself, as a checkpoint, or as a configuration.
+// beforeOf reads the id of a checkpoint in each of the forms in which clients send it: by itself,
+// as a checkpoint, or as a configuration.
 func beforeOf(raw json.RawMessage, where string) (string, error) {
 	if present(raw) == nil {
 		return "", nil

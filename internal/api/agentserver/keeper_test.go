@@ -25,7 +25,7 @@ func plan(text string, nodes ...graphtest.Node) object {
 // says is a node that adds a message.
 func says(name, text string) graphtest.Node { return graphtest.Node{Name: name, Say: text} }
 
-// told shows the values of a state: its messages, "..." behind one that is incomplete, and its trail.
+// told shows a state's messages, with "..." behind an incomplete message, and its trail.
 func told(state any) string {
 	o, _ := state.(map[string]any)
 	values, _ := o["values"].(map[string]any)
@@ -162,7 +162,8 @@ func TestPagesOfTheHistory(t *testing.T) {
 	}
 }
 
-// TestWhatAnInterruptedKeeperHasShownIsKept in the state at once, and through the graph's own reducers once its next run begins.
+// TestWhatAnInterruptedKeeperHasShownIsKept in the state at once, and through the graph's own
+// reducers once its next run begins.
 func TestWhatAnInterruptedKeeperHasShownIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -230,7 +231,7 @@ func TestAnInputThatNeverStartedReachesTheGraph(t *testing.T) {
 	f.wantState(t, thread, "one Hel... two three four B [tools]")
 }
 
-// TestAnInputThatWasTakenAndNotSpread over the state, which is the agent's newest checkpoint, is in it once all the same when the run is interrupted or fails there.
+// TestAnInputThatWasTakenAndNotSpread is in the state once, also after an interrupt or a failure.
 func TestAnInputThatWasTakenAndNotSpread(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -269,7 +270,7 @@ func TestAKeeperThatPausesIsResumed(t *testing.T) {
 	f.finish(t, thread, plan("one", says("model", "A"), asks, says("tools", "B")))
 	question := object{"id": "q-ask", "value": "May I?"}
 	state := f.wantState(t, thread, "one A [model]", "ask")
-	wantTask := object{"id": "task-1", "name": "ask", "error": nil, "interrupts": []any{question}, "checkpoint": nil, "state": nil}
+	wantTask := object{"id": "task-1", "name": "ask", "error": nil, "interrupts": []any{question}, "checkpoint": nil, "state": nil, "result": nil}
 	if diff := cmp.Diff(any([]any{wantTask}), state.member("tasks")); diff != "" {
 		t.Errorf("tasks (-want +got):\n%s", diff)
 	}
@@ -288,7 +289,7 @@ func TestAKeeperThatPausesIsResumed(t *testing.T) {
 	wantThread(t, f, thread, "idle", nil, object{})
 }
 
-// TestARunGoesOnFromAnEarlierCheckpoint of an agent that keeps its own, and of one that does not; both branches stay.
+// TestARunGoesOnFromAnEarlierCheckpoint checks agents with and without checkpoints of their own.
 func TestARunGoesOnFromAnEarlierCheckpoint(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -436,8 +437,8 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 	}
 }
 
-// TestABranchBeginsBeforeTheFirstMessage of an agent that keeps no checkpoints, as pages need that have their first message edited: what that one follows is the
-// empty state.
+// TestABranchBeginsBeforeTheFirstMessage of an agent that keeps no checkpoints, as pages need that
+// have their first message edited: what that one follows is the empty state.
 func TestABranchBeginsBeforeTheFirstMessage(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -464,7 +465,8 @@ func TestABranchBeginsBeforeTheFirstMessage(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", f.newThread(t)+"/runs", with(hi(), "checkpoint_id", root.(object)["checkpoint_id"])), http.StatusNotFound)
 }
 
-// TestARollbackOfAKeeper gives the agent back the checkpoints that it had before, whether the run that goes had made some of its own or was waiting.
+// TestARollbackOfAKeeper gives the agent back the checkpoints that it had before, whether the run
+// that goes had made some of its own or was waiting.
 func TestARollbackOfAKeeper(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)

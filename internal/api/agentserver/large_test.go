@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// TestAMessageOfFiveMegabytes comes in, with agents that keep checkpoints and those that do not: it is in the run's result, in the state and in the history, whole and once, also after
-// the next run.
+// TestAMessageOfFiveMegabytes comes in, with agents that keep checkpoints and those that do not: it
+// is in the run's result, in the state and in the history, whole and once, also after the next run.
 func TestAMessageOfFiveMegabytes(t *testing.T) {
 	t.Parallel()
 	large := strings.Repeat("0123456789 <é> ", 5_000_000/16)

@@ -7,9 +7,11 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/fstest"
@@ -34,13 +36,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -54,7 +57,8 @@ const (
 // object is a JSON object.
 type object = map[string]any
 
-// fixture is the agent server behind a real HTTP server: one deployment of an agent, and a stranger's workspace.
+// fixture is the agent server behind a real HTTP server: one deployment of an agent, and a
+// stranger's workspace.
 type fixture struct {
 	*httptest.Server
 	deployments *deployment.Store
@@ -67,6 +71,8 @@ type fixture struct {
 	// key is who calls unless a test says otherwise; stranger is the key of another workspace.
 	key, stranger string
 	deployment    deployment.Ref
+	// answers is what keeps the answers of repeated requests.
+	answers *fixtures.Mortal
 	// rescue looks for what was left behind as if it were much later.
 	rescue func(context.Context) error
 	// ahead is how far the clock of threads and runs is ahead.
@@ -103,23 +109,30 @@ func setUpKeeper(t *testing.T) *fixture {
 	return f
 }
 
+// setUpBounded deploys an agent on a server with other quotas.
+func setUpBounded(t *testing.T, limits quota.Limits) *fixture {
+	t.Helper()
+	f := setUpLimited(t, graphtest.Start(t, nil), 0, limits)
+	f.deploy(t, "agent")
+	return f
+}
+
 // setUpAt has an agent that answers at an endpoint.
 func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fixture {
+	t.Helper()
+	return setUpLimited(t, agent, heartbeat, quota.Limits{})
+}
+
+func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration, limits quota.Limits) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	must(t, err)
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	must(t, err)
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	f := &fixture{served: make(chan string, 10_000), ahead: new(atomic.Int64)}
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	f := &fixture{served: make(chan string, 10_000), ahead: new(atomic.Int64), answers: &fixtures.Mortal{Table: tb}}
 	log := slog.New(slog.DiscardHandler)
 	f.deployments = deployment.NewStore(deployment.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
-	threads := thread.NewStore(tb, f.now)
+	threads := thread.NewLimited(tb, f.now, limits)
 	runs := f.work(t, tb, threads, agent)
 	hooks := webhook.NewStore(webhook.Config{Table: tb, Workflow: noRollouts{}, Sealer: key, Now: clock.System, Log: log})
 	apiKeys := apikey.NewStore(tb, key, clock.System)
@@ -133,7 +146,7 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 		Assistants: assistants, Store: store.New(tb, clock.System), Crons: f.crons, Metrics: counted{},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},
 		Deployments: f.deployments, Threads: threads, Runs: runs, Authenticator: auth.New(apiKeys), Version: version, Heartbeat: heartbeat,
-		Webhooks: hooks, Answers: idempotency.NewStore(tb, key, clock.System),
+		Webhooks: hooks, Answers: idempotency.NewStore(f.answers, key, clock.System),
 		Agents: &runner.Agents{
 			Deployments: f.deployments, Graph: graph.NewClient(nil),
 			Target: func(context.Context) (compute.Target, error) { return at{endpoint: agent}, nil },
@@ -154,7 +167,8 @@ func setUpAt(t *testing.T, agent compute.Endpoint, heartbeat time.Duration) *fix
 // now is the time of threads and runs.
 func (f *fixture) now() time.Time { return clock.System().Add(time.Duration(f.ahead.Load())) }
 
-// work starts the workflow engine with the runner on it, and returns the runs that they carry to their end.
+// work starts the workflow engine with the runner on it, and returns the runs that they carry to
+// their end.
 func (f *fixture) work(t *testing.T, tb table.Table, threads *thread.Store, agent compute.Endpoint) *run.Store {
 	t.Helper()
 	machine, err := statemachines.Files.ReadFile("run.asl.json")
@@ -207,8 +221,13 @@ type at struct {
 	endpoint       compute.Endpoint
 }
 
-func (a at) Acquire(context.Context, compute.Ref) (compute.Endpoint, func(), error) {
-	return a.endpoint, func() {}, nil
+func (a at) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
+	var dialer net.Dialer
+	c, err := dialer.DialContext(ctx, "tcp", strings.TrimPrefix(a.endpoint.URL, "http://"))
+	if err != nil {
+		return compute.Endpoint{}, nil, &compute.UnavailableError{Ref: ref, Status: compute.Status{State: compute.Progressing}}
+	}
+	return a.endpoint, func() {}, c.Close()
 }
 
 // noRollouts is the engine of the deployments, which the tests roll out themselves.
@@ -240,7 +259,8 @@ func (f *fixture) newDeployment(t *testing.T, name string) deployment.Ref {
 	return d.Ref
 }
 
-// deploy makes the deployment's first revision the active one, as a rollout does, and returns its id.
+// deploy makes the deployment's first revision the active one, as a rollout does, and returns its
+// id.
 func (f *fixture) deploy(t *testing.T, graphs ...string) string {
 	t.Helper()
 	var active string
@@ -293,7 +313,8 @@ func (r response) string(path ...string) string {
 // path is where a path of the agent server is.
 func (f *fixture) path(path string) string { return "/d/" + f.deployment.Deployment + path }
 
-// call sends a request with the own key to the agent server. A body that is not a string or nil is sent as JSON.
+// call sends a request with the own key to the agent server. A body that is not a string or nil is
+// sent as JSON.
 func (f *fixture) call(t *testing.T, method, path string, body any) response {
 	t.Helper()
 	return f.send(t, method, f.path(path), body, map[string]string{auth.HeaderKey: f.key})

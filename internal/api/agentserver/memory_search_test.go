@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheNewestItemsAreFoundFirst by when they were put last, not by when they were read; those of one moment by namespace and key.
+// TestTheNewestItemsAreFoundFirst by when they were put last, not by when they were read; those of
+// one moment by namespace and key.
 func TestTheNewestItemsAreFoundFirst(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)

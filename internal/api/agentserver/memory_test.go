@@ -1,6 +1,8 @@
 package agentserver_test
 
 import (
+	"encoding/base64"
+	"encoding/json"
 	"net/http"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
@@ -69,7 +72,8 @@ func TestTheStoreRefusesWhatItCannotName(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/store/items/search", object{"filter": object{"a": object{"$in": 1}}}), http.StatusBadRequest)
 }
 
-// TestTheStoreIsSearched looks below namespaces, with filters, in pages: what was put last comes first.
+// TestTheStoreIsSearched looks below namespaces, with filters, in pages: what was put last comes
+// first.
 func TestTheStoreIsSearched(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -121,41 +125,73 @@ func TestTheStoreIsSearched(t *testing.T) {
 	}
 }
 
-// TestAnAgentUsesTheStoreOfItsOwnDeployment sends its invoke token, and nothing but the store takes it.
-func TestAnAgentUsesTheStoreOfItsOwnDeployment(t *testing.T) {
+// TestAttackAnAgentUsesTheServerOfItsOwnDeployment with its invoke token, and no other's. It says
+// for whom it acts; others who say so are not believed.
+func TestAttackAnAgentUsesTheServerOfItsOwnDeployment(t *testing.T) {
 	t.Parallel()
-	f := setUpUndeployed(t, nil, 0)
+	var agent heard
+	f := setUpAt(t, graphtest.Start(t, agent.answer), 0)
 	revision := f.deploy(t, "agent")
 	token := secret.InvokeToken(f.hasher, revision)
 	as := func(token, tenant string) map[string]string {
+		return map[string]string{auth.HeaderKey: token, auth.HeaderTenant: tenant}
+	}
+	asBearer := func(token, tenant string) map[string]string {
 		return map[string]string{auth.HeaderBearer: "Bearer " + token, auth.HeaderTenant: tenant}
 	}
 	own, item := as(token, f.deployment.Workspace), object{"namespace": []string{"a"}, "key": "k", "value": object{"v": 1}}
 	wantStatus(t, f.send(t, "PUT", f.path("/store/items"), item, own), http.StatusNoContent)
-	wantStatus(t, f.send(t, "GET", f.path("/store/items?key=k&namespace=a"), nil, own), http.StatusOK)
-	wantStatus(t, f.send(t, "POST", f.path("/store/items/search"), object{}, own), http.StatusOK)
-	for name, path := range map[string]string{"threads": "/threads/search", "runs": "/runs", "assistants": "/assistants/search"} {
-		if got := f.send(t, "POST", f.path(path), object{}, own); got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s: got %d %s", name, got.StatusCode, got.text)
+	wantStatus(t, f.send(t, "GET", f.path("/store/items?key=k&namespace=a"), nil, asBearer(token, f.deployment.Workspace)), http.StatusOK)
+	for _, path := range []string{"/threads/search", "/assistants/search", "/threads", "/runs/crons/search"} {
+		wantStatus(t, f.send(t, "POST", f.path(path), object{}, own), http.StatusOK)
+	}
+
+	user := func() string {
+		var user struct{ Identity string }
+		must(t, json.Unmarshal(agent.invocation().User, &user))
+		return user.Identity
+	}
+	caller := base64.URLEncoding.EncodeToString([]byte(`{"identity": "a user"}`))
+	body := plan("one", says("model", "A"))
+	own["X-Slipway-Caller"] = caller
+	wantStatus(t, f.send(t, "POST", f.path("/runs/wait"), body, own), http.StatusOK)
+	if got := user(); got != "a user" {
+		t.Errorf("the agent's run is %q's", got)
+	}
+	wantStatus(t, f.send(t, "POST", f.path("/runs/wait"), body, map[string]string{auth.HeaderKey: f.key, "X-Slipway-Caller": caller}), http.StatusOK)
+	if got := user(); got == "a user" || agent.invocation().Headers["x-slipway-caller"] != "" {
+		t.Errorf("a key's run is %q's", got)
+	}
+	for _, nonsense := range []string{"?", base64.URLEncoding.EncodeToString([]byte("[]")), base64.URLEncoding.EncodeToString([]byte(`{}`))} {
+		own["X-Slipway-Caller"] = nonsense
+		wantStatus(t, f.send(t, "POST", f.path("/runs/wait"), body, own), http.StatusOK)
+		if got := user(); got != f.deployment.Deployment {
+			t.Errorf("with the caller %q the agent's run is %q's", nonsense, got)
 		}
 	}
-	other := "/d/" + f.newDeployment(t, "other").Deployment + "/store/items/search"
+	delete(own, "X-Slipway-Caller")
+
+	other := "/d/" + f.newDeployment(t, "other").Deployment
 	for name, c := range map[string]struct {
 		path    string
 		headers map[string]string
 	}{
-		"another deployment": {other, own},
-		"another token":      {f.path("/store/items/search"), as(secret.InvokeToken(f.hasher, unknownID), f.deployment.Workspace)},
-		"another workspace":  {f.path("/store/items/search"), as(token, unknownID)},
-		"no workspace":       {f.path("/store/items/search"), map[string]string{auth.HeaderBearer: "Bearer " + token}},
+		"another deployment":        {other, own},
+		"another token":             {f.path(""), as(secret.InvokeToken(f.hasher, unknownID), f.deployment.Workspace)},
+		"another workspace":         {f.path(""), as(token, unknownID)},
+		"no workspace":              {f.path(""), map[string]string{auth.HeaderKey: token}},
+		"no workspace, as a bearer": {f.path(""), map[string]string{auth.HeaderBearer: "Bearer " + token}},
 	} {
-		if got := f.send(t, "POST", c.path, object{}, c.headers); got.StatusCode != http.StatusUnauthorized {
-			t.Errorf("%s: got %d %s", name, got.StatusCode, got.text)
+		for _, path := range []string{"/store/items/search", "/threads/search", "/runs"} {
+			if got := f.send(t, "POST", c.path+path, object{}, c.headers); got.StatusCode != http.StatusUnauthorized {
+				t.Errorf("%s: %s: got %d %s", name, path, got.StatusCode, got.text)
+			}
 		}
 	}
 }
 
-// TestAnAgentThatIsReplacedKeepsItsStore, as it finishes what it has begun; the one before that does not.
+// TestAnAgentThatIsReplacedKeepsItsStore, as it finishes what it has begun; the one before that
+// does not.
 func TestAnAgentThatIsReplacedKeepsItsStore(t *testing.T) {
 	t.Parallel()
 	f := setUpUndeployed(t, nil, 0)

@@ -4,7 +4,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -22,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // aging is a fixture whose items grow old only when a test says so.
@@ -31,19 +31,14 @@ type aging struct {
 	items  *sqlite.Table
 }
 
-// setUpAging keeps the items in a table of their own, as it is the table's clock that decides what has expired.
+// setUpAging keeps the items in a table of their own, as it is the table's clock that decides what
+// has expired.
 func setUpAging(t *testing.T) aging {
 	t.Helper()
 	a := aging{fixture: *setUp(t, nil), passed: new(atomic.Int64)}
 	began := time.Date(2026, 11, 20, 12, 0, 0, 0, time.UTC)
 	now := func() time.Time { return began.Add(time.Duration(a.passed.Load())) }
-	items, err := sqlite.Open(filepath.Join(t.TempDir(), "items.db"), sqlite.WithClock(now))
-	must(t, err)
-	t.Cleanup(func() {
-		if err := items.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	items := fixtures.Table(t, sqlite.WithClock(now))
 	a.items = items
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	must(t, agentserver.Register(mux, agentserver.Config{
@@ -73,7 +68,8 @@ func (a aging) peek(t *testing.T, namespace string) response {
 	return found
 }
 
-// wantLeft checks which of the namespaces have their item still, by reading, searching and listing alike.
+// wantLeft checks which of the namespaces have their item still, by reading, searching and listing
+// alike.
 func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) {
 	t.Helper()
 	var read, found, listed []string
@@ -106,7 +102,8 @@ func (a aging) wantLeft(t *testing.T, when string, of []string, want ...string) 
 	}
 }
 
-// TestAnItemGoesWhenItsTimeIsOver and not a second before; what is put in its place begins a life of its own.
+// TestAnItemGoesWhenItsTimeIsOver and not a second before; what is put in its place begins a life
+// of its own.
 func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
@@ -134,7 +131,8 @@ func TestAnItemGoesWhenItsTimeIsOver(t *testing.T) {
 	a.wantLeft(t, "after a minute more", all, "always")
 }
 
-// TestANamespaceOfAnEarlierVersion, which did not note whether items may expire, goes with them too.
+// TestANamespaceOfAnEarlierVersion, which did not note whether items may expire, goes with them
+// too.
 func TestANamespaceOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)
@@ -146,7 +144,8 @@ func TestANamespaceOfAnEarlierVersion(t *testing.T) {
 	a.wantLeft(t, "after a minute", []string{"old"})
 }
 
-// TestAnItemLivesOnWhenItIsRead or found, unless the reader says not to; what a search passes over has not been read.
+// TestAnItemLivesOnWhenItIsRead or found, unless the reader says not to; what a search passes over
+// has not been read.
 func TestAnItemLivesOnWhenItIsRead(t *testing.T) {
 	t.Parallel()
 	a := setUpAging(t)

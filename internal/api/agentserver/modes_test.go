@@ -71,7 +71,8 @@ func metadata(path string, attempt int) string {
 	return fmt.Sprintf(`metadata {"attempt":%d,"run_id":%q}`, attempt, path[strings.LastIndexByte(path, '/')+1:])
 }
 
-// said leaves out the states that the server shows itself before an agent has sent an event of the mode.
+// said leaves out the states that the server shows itself before an agent has sent an event of the
+// mode.
 func said(events []event) []string {
 	return shown(slices.DeleteFunc(slices.Clone(events), func(e event) bool { return strings.Contains(e.Data, `"parent_config"`) }))
 }
@@ -90,7 +91,8 @@ func TestEachModeShowsItsEventsAndNoOthers(t *testing.T) {
 	}
 }
 
-// TestAModeCanBeChosenLater asks for one, for several and for none of the modes that the run was created with.
+// TestAModeCanBeChosenLater asks for one, for several and for none of the modes that the run was
+// created with.
 func TestAModeCanBeChosenLater(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -163,7 +165,8 @@ func TestAPauseIsAnUpdate(t *testing.T) {
 	}
 }
 
-// TestAnotherAttemptBeginsItsMessagesAnew after the connection to the agent broke in the middle of one.
+// TestAnotherAttemptBeginsItsMessagesAnew after the connection to the agent broke in the middle of
+// one.
 func TestAnotherAttemptBeginsItsMessagesAnew(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -189,7 +192,8 @@ func TestAMessageThatIsCompleteBeginsAnew(t *testing.T) {
 	}
 }
 
-// TestMessagesAreCompletedInTheOrderOfTheState whatever else an update holds, each time the run is read.
+// TestMessagesAreCompletedInTheOrderOfTheState whatever else an update holds, each time the run is
+// read.
 func TestMessagesAreCompletedInTheOrderOfTheState(t *testing.T) {
 	t.Parallel()
 	const update = `{"z":{"messages":[{"id":"1","type":"ai"},{"id":"2","type":"ai"}]},"nothing":null,"other":{"x":1},"a":{"messages":{"id":"3","type":"ai"}},` +
@@ -240,7 +244,8 @@ func TestAPartialMessageHasTheTypeOfItsClass(t *testing.T) {
 	}
 }
 
-// TestContentsOfBlocksAddUp by their indexes, as do the pieces of tool calls; a text and blocks may follow each other.
+// TestContentsOfBlocksAddUp by their indexes, as do the pieces of tool calls; a text and blocks may
+// follow each other.
 func TestContentsOfBlocksAddUp(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -19,11 +19,13 @@ import (
 type operation struct {
 	// public operations take no credentials.
 	public bool
-	// located operations tell where the run is, resumable ones also where their answer can be taken up again.
+	// located operations tell where the run is, resumable ones also where their answer can be taken
+	// up again.
 	located, resumable bool
 	// idle operations need a thread whose runs are over, reads only look although they have a body.
 	idle, reads bool
-	// stateless operations have no thread in their path; endless ones stream until their client goes. What is tested on its own is exempt from the tests of good answers.
+	// stateless operations have no thread in their path; endless ones stream until their client
+	// goes. What is tested on its own is exempt from the tests of good answers.
 	stateless, endless, exempt bool
 	// status is that of the answer on a run that has ended; 200 unless set.
 	status int
@@ -33,7 +35,8 @@ type operation struct {
 	body  any
 }
 
-// operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails when one is missing.
+// operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails
+// when one is missing.
 var operations = map[string]operation{
 	"GET /ok":                                        {public: true},
 	"GET /info":                                      {},
@@ -54,13 +57,15 @@ var operations = map[string]operation{
 	"DELETE /threads/{thread_id}/runs/{run_id}":      {exempt: true},
 	"POST /threads/{thread_id}/runs/{run_id}/cancel": {status: http.StatusNotFound},
 	"GET /threads/{thread_id}/stream":                {endless: true, exempt: true},
-	"POST /runs":                                     {body: hi(), located: true, stateless: true},
-	"POST /runs/wait":                                {body: hi(), located: true, resumable: true, stateless: true},
-	"POST /runs/stream":                              {body: hi(), located: true, resumable: true, stateless: true},
-	"POST /runs/batch":                               {body: []any{hi()}},
-	"POST /runs/cancel":                              {body: object{"thread_id": unknownID, "run_ids": []any{unknownID}}, status: http.StatusNotFound},
-	"GET /runs/{run_id}/{part}":                      {status: http.StatusNotFound},
-	"GET /threads/{thread_id}/runs/{run_id}/join":    {located: true, resumable: true},
+	"POST /threads/{thread_id}/commands":             {body: object{"id": 1, "method": "state.get", "params": object{"namespace": []any{}}}},
+	"POST /threads/{thread_id}/stream/events":        {body: object{"channels": []string{"lifecycle"}}, reads: true, endless: true, exempt: true},
+	"POST /runs":                                  {body: hi(), located: true, stateless: true},
+	"POST /runs/wait":                             {body: hi(), located: true, resumable: true, stateless: true},
+	"POST /runs/stream":                           {body: hi(), located: true, resumable: true, stateless: true},
+	"POST /runs/batch":                            {body: []any{hi()}},
+	"POST /runs/cancel":                           {body: object{"thread_id": unknownID, "run_ids": []any{unknownID}}, status: http.StatusNotFound},
+	"GET /runs/{run_id}/{part}":                   {status: http.StatusNotFound},
+	"GET /threads/{thread_id}/runs/{run_id}/join": {located: true, resumable: true},
 	"GET /threads/{thread_id}/runs/{run_id}/stream": {
 		located: true, resumable: true,
 	},
@@ -130,7 +135,8 @@ func yearly() object {
 	return object{"assistant_id": "agent", "schedule": "@yearly", "input": object{"messages": []any{message("human", "tick", "Tick")}}}
 }
 
-// fill puts what there is in the place of a path's parameters: an assistant, a cron and a subgraph of the workspace of the fixture's own, made for the request.
+// fill puts what there is in the place of a path's parameters: an assistant, a cron and a subgraph
+// of the workspace of the fixture's own, made for the request.
 func (f *fixture) fill(t *testing.T, path string) string {
 	t.Helper()
 	path = strings.Replace(path, "{namespace}", "inner", 1)
@@ -182,7 +188,8 @@ func TestEveryOperationIsExercised(t *testing.T) {
 	}
 }
 
-// TestEveryOperationAnswersInTheShapeOfTheContract checks each answer against the schema that the published contract has for it.
+// TestEveryOperationAnswersInTheShapeOfTheContract checks each answer against the schema that the
+// published contract has for it.
 func TestEveryOperationAnswersInTheShapeOfTheContract(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -262,8 +269,9 @@ func checkLocations(t *testing.T, name string, o operation, thread string, answe
 	}
 }
 
-// TestEveryOperationRefusesStrangers asks without a key, with one that is none, and with a good one of another workspace. Each request with
-// a body is made malformed too: whoever is not known learns nothing about that.
+// TestEveryOperationRefusesStrangers asks without a key, with one that is none, and with a good one
+// of another workspace. Each request with a body is made malformed too: whoever is not known learns
+// nothing about that.
 func TestEveryOperationRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -313,7 +321,8 @@ func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotThereIsNotFound asks for ids that name nothing, and for a run below the wrong thread.
+// TestWhatIsNotThereIsNotFound asks for ids that name nothing, and for a run below the wrong
+// thread.
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -342,7 +351,8 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	}
 }
 
-// TestDeploymentsThatAreNotThereAreNotFound asks every operation of one that is unknown, no id, or deleted.
+// TestDeploymentsThatAreNotThereAreNotFound asks every operation of one that is unknown, no id, or
+// deleted.
 func TestDeploymentsThatAreNotThereAreNotFound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

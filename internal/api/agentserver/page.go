@@ -16,12 +16,14 @@ type page struct {
 	// selected are the names of the members to show, all when there is none.
 	selected []string
 	offset   int
-	// more says that there are others behind the page; total is how many there are in all, 0 when that was not counted.
+	// more says that there are others behind the page; total is how many there are in all, 0 when
+	// that was not counted.
 	more  bool
 	total int
 }
 
-// write says in the headers where the next page begins. Who has not counted says how many there are at least, which an empty page behind others does not know.
+// write says in the headers where the next page begins. Who has not counted says how many there are
+// at least, which an empty page behind others does not know.
 func (p page) write(w http.ResponseWriter) error {
 	next, total := p.offset+len(p.items), p.total
 	if len(p.items) > 0 {

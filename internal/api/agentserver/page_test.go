@@ -23,16 +23,3 @@ func TestPagesMayCallAgents(t *testing.T) {
 		t.Errorf("refusal: got %d %v", refused.StatusCode, refused.Header)
 	}
 }
-
-func TestDocsArePublic(t *testing.T) {
-	t.Parallel()
-	f := setUp(t, nil)
-	r, err := http.Get(f.URL + f.path("/docs"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = r.Body.Close() }()
-	if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Content-Security-Policy") == "" {
-		t.Errorf("got %d %v", r.StatusCode, r.Header)
-	}
-}

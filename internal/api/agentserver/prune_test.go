@@ -21,7 +21,8 @@ func (f *fixture) prune(t *testing.T, strategy any, want float64, threads ...str
 	wantBody(t, f.call(t, "POST", "/threads/prune", object{"thread_ids": ids, "strategy": strategy}), object{"pruned_count": want})
 }
 
-// TestPruningDeletesThreads with their runs, also one in flight, and no others: each counts once, however often and in whichever case it is named.
+// TestPruningDeletesThreads with their runs, also one in flight, and no others: each counts once,
+// however often and in whichever case it is named.
 func TestPruningDeletesThreads(t *testing.T) {
 	t.Parallel()
 	for name, strategy := range map[string]any{"delete": "delete", "nothing is said": nil} {
@@ -50,7 +51,8 @@ func TestPruningDeletesThreads(t *testing.T) {
 	}
 }
 
-// TestPruningKeepsOnlyTheNewestState of the threads that are named, each counted once, with their runs; again there is nothing to remove.
+// TestPruningKeepsOnlyTheNewestState of the threads that are named, each counted once, with their
+// runs; again there is nothing to remove.
 func TestPruningKeepsOnlyTheNewestState(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

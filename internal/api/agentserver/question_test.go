@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// TestAQuestionTellsWhatItsAnswerMustBe wherever it is shown; one that says nothing of it, or null, has no such member.
+// TestAQuestionTellsWhatItsAnswerMustBe wherever it is shown; one that says nothing of it, or null,
+// has no such member.
 func TestAQuestionTellsWhatItsAnswerMustBe(t *testing.T) {
 	t.Parallel()
 	schema := object{"type": "object", "required": []any{"ok"}}

@@ -17,7 +17,8 @@ const (
 	disconnected = "The run was cancelled, because the connection of the client that waited for it was lost."
 )
 
-// wantReasons checks why runs were ended, each by itself and in the list of its thread, where the newest is the first.
+// wantReasons checks why runs were ended, each by itself and in the list of its thread, where the
+// newest is the first.
 func (f *fixture) wantReasons(t *testing.T, thread string, want ...any) {
 	t.Helper()
 	listed := f.call(t, "GET", thread+"/runs?select=run_id&select=cancel_reason", nil)
@@ -69,7 +70,8 @@ func TestARunTellsWhyItWasCancelled(t *testing.T) {
 	}
 }
 
-// TestARunTellsWhichOneSupersededIt before and after what it leaves behind is folded in, and whether it was at work or waited.
+// TestARunTellsWhichOneSupersededIt before and after what it leaves behind is folded in, and
+// whether it was at work or waited.
 func TestARunTellsWhichOneSupersededIt(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 )
 
-// TestIdsIncreaseAndStandOnTheLastOfAPosition spells them out for a stream where most events become several.
+// TestIdsIncreaseAndStandOnTheLastOfAPosition spells them out for a stream where most events become
+// several.
 func TestIdsIncreaseAndStandOnTheLastOfAPosition(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -45,7 +46,8 @@ func TestIdsIncreaseAndStandOnTheLastOfAPosition(t *testing.T) {
 	}
 }
 
-// TestAStreamGoesOnAfterAnyOfItsIds with exactly the rest, in every mode and in all of them together.
+// TestAStreamGoesOnAfterAnyOfItsIds with exactly the rest, in every mode and in all of them
+// together.
 func TestAStreamGoesOnAfterAnyOfItsIds(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -122,7 +124,8 @@ func TestAStreamIsForThisClientOnly(t *testing.T) {
 	}
 }
 
-// TestAStreamIsTakenUpWithWhatItWasAskedFor by clients who go by its Location alone, and by those who say it once more.
+// TestAStreamIsTakenUpWithWhatItWasAskedFor by clients who go by its Location alone, and by those
+// who say it once more.
 func TestAStreamIsTakenUpWithWhatItWasAskedFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/infra/openapi"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
@@ -25,6 +27,12 @@ const maxBody = 25 << 20
 
 // base is where each deployment's agent server is.
 const base = "/d/{deployment_id}"
+
+// loadContract loads the contract once for all servers of this process: its schemas are compiled at
+// their first use, which takes longer than most requests.
+var loadContract = sync.OnceValues(func() (*web.Contract, error) {
+	return web.Load(openapi.AgentServer, maxBody)
+})
 
 // Config is what the agent server works with.
 type Config struct {
@@ -38,12 +46,14 @@ type Config struct {
 	Tokens AgentTokens
 	// Metrics counts requests and shows the figures of a deployment; nil does not.
 	Metrics Metrics
-	// Agents is asked for the graphs of an image, and when a state is changed; without it graphs that keep checkpoints of their own refuse that.
+	// Agents is asked for the graphs of an image, and when a state is changed; without it graphs
+	// that keep checkpoints of their own refuse that.
 	Agents        Agents
 	Authenticator auth.Authenticator
 	// Webhooks checks the addresses that runs name; without it none may be named.
 	Webhooks *webhook.Store
-	// Answers keeps the answers to requests that carry an Idempotency-Key; without it the header means nothing.
+	// Answers keeps the answers to requests that carry an Idempotency-Key; without it the header
+	// means nothing.
 	Answers *idempotency.Store
 	// Version is that of the server.
 	Version string
@@ -68,12 +78,12 @@ func Register(mux *web.Mux, config Config) error {
 	if config.Origins == nil {
 		config.Origins = []string{web.AnyOrigin}
 	}
-	contract, err := web.Load(openapi.AgentServer, maxBody)
+	contract, err := loadContract()
 	if err != nil {
 		return fmt.Errorf("load agent server contract: %w", err)
 	}
 	s := server{config, &descriptions{}}
-	strict := NewStrictHandlerWithOptions(s, nil, StrictHTTPServerOptions{
+	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
 	routes := mux.Routes(contract, base, s.authenticate(mux))
@@ -84,7 +94,6 @@ func Register(mux *web.Mux, config Config) error {
 		BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError,
 	})
 	mux.Handle("GET "+base+"/openapi.json", contract)
-	mux.Handle("GET "+base+"/docs", web.Page(openapi.AgentServerDocs, openapi.DocsPolicy))
 	mux.AllowOrigins("/d/", config.Origins...)
 	return nil
 }
@@ -100,16 +109,18 @@ func served(ctx context.Context) deployment.Deployment {
 	return d
 }
 
-// authenticate finds the deployment that the path names in the workspace of the key. One of another workspace does not exist for the caller.
+// authenticate finds the deployment that the path names in the workspace of the key. One of another
+// workspace does not exist for the caller.
 func (s server) authenticate(mux *web.Mux) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			d, err := s.deployment(r)
+			d, principal, err := s.deployment(r)
 			if err != nil {
 				mux.Error(w, r, err)
 				return
 			}
-			r = r.WithContext(context.WithValue(r.Context(), deploymentKey{}, d))
+			r = r.WithContext(context.WithValue(asking(r.Context(), principal, r.Header), deploymentKey{}, d))
+			web.ActsFor(r.Context(), d.Workspace)
 			if s.Metrics != nil {
 				s.Metrics.Count(d.Deployment, w, r, next)
 				return
@@ -119,21 +130,21 @@ func (s server) authenticate(mux *web.Mux) web.Middleware {
 	}
 }
 
-func (s server) deployment(r *http.Request) (deployment.Deployment, error) {
+func (s server) deployment(r *http.Request) (deployment.Deployment, apikey.Principal, error) {
 	principal, err := s.caller(r)
 	if err != nil {
-		return deployment.Deployment{}, err
+		return deployment.Deployment{}, principal, err
 	}
 	if err := authorize(principal, r); err != nil {
-		return deployment.Deployment{}, err
+		return deployment.Deployment{}, principal, err
 	}
 	ref := deployment.Ref{Workspace: principal.Workspace, Deployment: r.PathValue("deployment_id")}
 	if !id.Valid(ref.Deployment) {
-		return deployment.Deployment{}, deployment.NotFound(ref)
+		return deployment.Deployment{}, principal, deployment.NotFound(ref)
 	}
 	d, err := s.Deployments.Head(r.Context(), ref)
 	if err == nil && d.Status == deployment.AwaitingDelete {
 		err = deployment.NotFound(ref)
 	}
-	return d, err
+	return d, principal, err
 }

@@ -19,14 +19,17 @@ import (
 
 // CreateRun creates a run and returns at once.
 func (s server) CreateRun(ctx context.Context, request CreateRunRequestObject) (CreateRunResponseObject, error) {
-	created, err := s.create(ctx, request.ThreadID, request.Body)
+	created, err := s.create(ctx, request.ThreadID, request.Body, settled(ctx, func(made run.Run, w http.ResponseWriter) error {
+		return showCreated(made).VisitCreateRunResponse(w)
+	})...)
 	if err != nil {
 		return nil, err
 	}
-	return CreateRun200JSONResponse{
-		Body:    showRun(created),
-		Headers: CreateRun200ResponseHeaders{ContentLocation: location(created.Ref)},
-	}, nil
+	return showCreated(created), nil
+}
+
+func showCreated(r run.Run) CreateRun200JSONResponse {
+	return CreateRun200JSONResponse{Body: showRun(r), Headers: CreateRun200ResponseHeaders{ContentLocation: location(r.Ref)}}
 }
 
 // CreateRunWait creates a run and answers with its final values.
@@ -92,11 +95,12 @@ func (s server) ListRuns(ctx context.Context, request ListRunsRequestObject) (Li
 }
 
 // create checks a request to run and creates the run.
-func (s server) create(ctx context.Context, threadID string, body *RunCreate) (run.Run, error) {
+func (s server) create(ctx context.Context, threadID string, body *RunCreate, notes ...record.Note[run.Run]) (run.Run, error) {
 	request, err := s.request(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
+	request.Notes = notes
 	ref := threadRef(ctx, threadID)
 	// A thread that is not there has no checkpoint to go on from.
 	makes := request.Fork == nil && body.IfNotExists != nil && *body.IfNotExists == IfNotExistsCreate
@@ -142,11 +146,12 @@ func (s server) request(ctx context.Context, body *RunCreate) (run.Request, erro
 		Input: present(body.Input), Command: present(body.Command), Config: present(body.Config), Context: present(body.Context),
 		Metadata: present(body.Metadata), InterruptBefore: present(body.InterruptBefore), InterruptAfter: present(body.InterruptAfter),
 		Fork: fork, Durability: string(orElse(durability(body.Durability, body.CheckpointDuring), "")), StreamSubgraphs: isTrue(body.StreamSubgraphs),
-		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body),
+		FeedbackKeys: body.FeedbackKeys, Webhook: webhook, After: delay(body), Caller: callerOf(ctx),
 	}, nil
 }
 
-// durability reads when checkpoints are written, also in the form that was asked for it before; nil where the client does not say.
+// durability reads when checkpoints are written, also in the form that was asked for it before; nil
+// where the client does not say.
 func durability(asked *Durability, during *bool) *Durability {
 	if asked != nil || during == nil {
 		return asked
@@ -157,8 +162,8 @@ func durability(asked *Durability, during *bool) *Durability {
 	return new(DurabilityExit)
 }
 
-// forkOf reads the checkpoint that a run is to go on from, which clients also send in the configuration; nil for the newest. The configuration names it to
-// the agent.
+// forkOf reads the checkpoint that a run is to go on from, which clients also send in the
+// configuration; nil for the newest. The configuration names it to the agent.
 func forkOf(body *RunCreate) (*run.Fork, error) {
 	var config struct {
 		Configurable *Checkpoint `json:"configurable"`
@@ -223,7 +228,8 @@ func runRef(ctx context.Context, threadID, runID string) run.Ref {
 	return run.Ref{Ref: threadRef(ctx, threadID), Run: strings.ToLower(runID)}
 }
 
-// location is the path of a run, relative to the agent server, as Content-Location has it. One that has a thread of its own shares the id of that.
+// location is the path of a run, relative to the agent server, as Content-Location has it. One that
+// has a thread of its own shares the id of that.
 func location(ref run.Ref) string {
 	if ref.Run == ref.Thread {
 		return "/runs/" + ref.Run
@@ -231,11 +237,12 @@ func location(ref run.Ref) string {
 	return "/threads/" + ref.Thread + "/runs/" + ref.Run
 }
 
-// takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append to the URL at which they have the agent
-// server, as they do with all others. A whole URL would not do: some clients append it too, others refuse it when they know the server by
-// another name.
+// takeUpAt tells where a connection that breaks is to be taken up again: a path that clients append
+// to the URL at which they have the agent server, as they do with all others. A whole URL would not
+// do: some clients append it too, others refuse it when they know the server by another name.
 //
-// The query says again what the client has said: some clients do so on their own, and then say it twice, others do not.
+// The query says again what the client has said: some clients do so on their own, and then say it
+// twice, others do not.
 func takeUpAt(w http.ResponseWriter, path string, query url.Values) {
 	if len(query) > 0 {
 		path += "?" + query.Encode()
@@ -263,7 +270,8 @@ func distinct[T comparable](values []T) []T {
 	return some
 }
 
-// finalValues is the answer of join and wait: it waits for the run's end, then writes the values that the run left behind.
+// finalValues is the answer of join and wait: it waits for the run's end, then writes the values
+// that the run left behind.
 type finalValues struct {
 	server
 	ctx context.Context
@@ -293,10 +301,12 @@ func (f finalValues) write(w http.ResponseWriter) error {
 	})
 }
 
-// memberInterrupt names the questions of a graph that pauses, beside its values and among its updates.
+// memberInterrupt names the questions of a graph that pauses, beside its values and among its
+// updates.
 const memberInterrupt = "__interrupt__"
 
-// values are the final values of a run: of a failed one its error, of one that paused for a person also its questions.
+// values are the final values of a run: of a failed one its error, of one that paused for a person
+// also its questions.
 func (s server) values(ctx context.Context, r run.Run) (json.RawMessage, error) {
 	r, err := s.Runs.Settled(ctx, r)
 	if err != nil {

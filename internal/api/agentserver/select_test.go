@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestAStateShowsWhatIsSelected of its members and of its values, in each of the ways in which states are read.
+// TestAStateShowsWhatIsSelected of its members and of its values, in each of the ways in which
+// states are read.
 func TestAStateShowsWhatIsSelected(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// shownState answers with a state, or the selected members of it. Values that are shown whole are written as they are: they are JSON as it is stored, and may be large.
+// shownState answers with a state, or the selected members of it. Values that are shown whole are
+// written as they are: they are JSON as it is stored, and may be large.
 type shownState struct {
 	state    ThreadState
 	selected []string

@@ -33,16 +33,18 @@ func (s server) FindThreadState(ctx context.Context, request FindThreadStateRequ
 	return shownState{found, request.Body.Select}, err
 }
 
-// place names a checkpoint: of the graph itself, or of the subgraph NS behind the graph's checkpoint ID. The empty ID is the newest; of a subgraph, the newest that it
-// has one behind.
+// place names a checkpoint: of the graph itself, or of the subgraph NS behind the graph's
+// checkpoint ID. The empty ID is the newest; of a subgraph, the newest that it has one behind.
 type place struct {
 	ID, NS string
-	// Of is the subgraph's own checkpoint, "" for its newest; Map is all that the client said of it.
+	// Of is the subgraph's own checkpoint, "" for its newest; Map is all that the client said of
+	// it.
 	Of  string
 	Map json.RawMessage
 }
 
-// placeOf reads what a client says of a checkpoint; short is an id by itself. Of a subgraph the map tells which checkpoint of the graph it belongs to.
+// placeOf reads what a client says of a checkpoint; short is an id by itself. Of a subgraph the map
+// tells which checkpoint of the graph it belongs to.
 func placeOf(c *Checkpoint, short *string) (place, error) {
 	var p place
 	if c != nil {
@@ -162,10 +164,12 @@ func metadataOf(threadID string, c thread.Checkpoint) map[string]any {
 			members[name] = value
 		}
 	}
+	members["thread_id"] = threadID // also in a copy, whose agent's checkpoints are those of another thread
 	return members
 }
 
-// nextOf are the nodes that would run next. Of an agent that keeps no checkpoints only the graph as a whole is known to.
+// nextOf are the nodes that would run next. Of an agent that keeps no checkpoints only the graph as
+// a whole is known to.
 func nextOf(t thread.Thread, c thread.Snapshot) []string {
 	if c.Own() {
 		return append([]string{}, c.Next...)
@@ -207,7 +211,8 @@ func tasksOf(t thread.Thread, c thread.Snapshot, below map[string]thread.Subgrap
 	return tasks
 }
 
-// ask gives tasks the questions of the thread if the agent did not say whose they are: to the task of that id, or to the only one.
+// ask gives tasks the questions of the thread if the agent did not say whose they are: to the task
+// of that id, or to the only one.
 func ask(tasks []ThreadTask, t thread.Thread) {
 	for i := range tasks {
 		if len(tasks[i].Interrupts) > 0 {

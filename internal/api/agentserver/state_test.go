@@ -7,7 +7,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestTheServerChangesTheStateOfAnAgentThatKeepsNone with its own reducers; each change is a checkpoint.
+// TestTheServerChangesTheStateOfAnAgentThatKeepsNone with its own reducers; each change is a
+// checkpoint.
 func TestTheServerChangesTheStateOfAnAgentThatKeepsNone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -88,7 +89,8 @@ func TestAThreadWithoutAGraphCannotBeChanged(t *testing.T) {
 	}
 }
 
-// TestWhatIsNextOfAnAgentThatKeepsNone is its graph, while the last run is not over or did not end well.
+// TestWhatIsNextOfAnAgentThatKeepsNone is its graph, while the last run is not over or did not end
+// well.
 func TestWhatIsNextOfAnAgentThatKeepsNone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -115,7 +117,8 @@ func TestWhatIsNextOfAnAgentThatKeepsNone(t *testing.T) {
 	}
 }
 
-// TestTheUpdateOfACommandIsFolded by the server, as an object or as pairs, for an agent that keeps no checkpoints.
+// TestTheUpdateOfACommandIsFolded by the server, as an object or as pairs, for an agent that keeps
+// no checkpoints.
 func TestTheUpdateOfACommandIsFolded(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -144,7 +147,8 @@ func TestQuestionsAreAnsweredWhenTheNextRunStarts(t *testing.T) {
 	f.finish(t, thread, with(hi(), "multitask_strategy", "interrupt"))
 }
 
-// TestTheHistoryOfOneCheckpointIsThatAlone however it is named, and of one that is not there an error.
+// TestTheHistoryOfOneCheckpointIsThatAlone however it is named, and of one that is not there an
+// error.
 func TestTheHistoryOfOneCheckpointIsThatAlone(t *testing.T) {
 	t.Parallel()
 	for name, f := range map[string]*fixture{"of an agent's checkpoints": setUpKeeper(t), "of the server's": setUp(t, nil)} {

@@ -7,20 +7,26 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/record/record"
 )
 
 // CreateStatelessRun creates a run on a thread of its own and returns at once.
 func (s server) CreateStatelessRun(ctx context.Context, request CreateStatelessRunRequestObject) (CreateStatelessRunResponseObject, error) {
-	created, err := s.createStateless(ctx, request.Body)
+	created, err := s.createStateless(ctx, request.Body, settled(ctx, func(made run.Run, w http.ResponseWriter) error {
+		return showStateless(made).VisitCreateStatelessRunResponse(w)
+	})...)
 	if err != nil {
 		return nil, err
 	}
-	return CreateStatelessRun200JSONResponse{
-		Body:    showRun(created),
-		Headers: CreateStatelessRun200ResponseHeaders{ContentLocation: location(created.Ref)},
-	}, nil
+	return showStateless(created), nil
+}
+
+func showStateless(r run.Run) CreateStatelessRun200JSONResponse {
+	return CreateStatelessRun200JSONResponse{Body: showRun(r), Headers: CreateStatelessRun200ResponseHeaders{ContentLocation: location(r.Ref)}}
 }
 
 // CreateStatelessRunWait creates a run on a thread of its own and answers with its final values.
@@ -35,7 +41,8 @@ func (s server) CreateStatelessRunStream(ctx context.Context, request CreateStat
 	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, err
 }
 
-// CreateStatelessRuns creates runs, each on a thread of its own, unless one of the requests cannot be one.
+// CreateStatelessRuns creates runs, each on a thread of its own: all of them or, as far as can be,
+// none. If a creation fails, the runs before it are deleted, as the client never learns their ids.
 func (s server) CreateStatelessRuns(ctx context.Context, request CreateStatelessRunsRequestObject) (CreateStatelessRunsResponseObject, error) {
 	bodies := *request.Body
 	asked := make([]run.Request, len(bodies))
@@ -46,22 +53,38 @@ func (s server) CreateStatelessRuns(ctx context.Context, request CreateStateless
 		}
 	}
 	shown := make(CreateStatelessRuns200JSONResponse, len(bodies))
+	created := make([]run.Run, 0, len(bodies))
 	for i := range bodies {
-		created, err := s.createAlone(ctx, asked[i])
+		next, err := s.createAlone(ctx, asked[i])
 		if err != nil {
-			return nil, err
+			return nil, errors.Join(err, s.takeBack(ctx, created))
 		}
-		shown[i] = showRun(created)
+		created = append(created, next)
+		shown[i] = showRun(next)
 	}
 	return shown, nil
 }
 
+// takeBack deletes runs that have threads of their own, also when the client is gone.
+func (s server) takeBack(ctx context.Context, runs []run.Run) error {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), disconnectLimit)
+	defer stop()
+	var failures []error
+	for _, run := range runs {
+		if err := s.Threads.Delete(ctx, run.Ref.Ref); !fault.Is(err, fault.NotFound) {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
 // createStateless creates a run on a thread of its own, as a body asks for it.
-func (s server) createStateless(ctx context.Context, body *RunCreate) (run.Run, error) {
+func (s server) createStateless(ctx context.Context, body *RunCreate, notes ...record.Note[run.Run]) (run.Run, error) {
 	request, err := s.statelessRequest(ctx, body)
 	if err != nil {
 		return run.Run{}, err
 	}
+	request.Notes = notes
 	return s.createAlone(ctx, request)
 }
 
@@ -73,10 +96,15 @@ func (s server) statelessRequest(ctx context.Context, body *RunCreate) (run.Requ
 	return request, err
 }
 
-// createAlone creates a thread and its first run, which have the same id: so the run is found without its thread.
+// createAlone creates a thread and its first run, which have the same id: so the run is found
+// without its thread.
 func (s server) createAlone(ctx context.Context, request run.Request) (run.Run, error) {
 	ref := threadRef(ctx, request.ID)
-	t, err := s.Threads.Create(ctx, ref, nil, false)
+	create := func() (thread.Thread, error) { return s.Threads.Create(ctx, ref, nil, false) }
+	if request.Temporary {
+		create = func() (thread.Thread, error) { return s.Threads.CreateTemporary(ctx, ref) }
+	}
+	t, err := create()
 	if err != nil {
 		return run.Run{}, err
 	}

@@ -77,7 +77,28 @@ func TestACreationThatIsRepeatedUnderItsKeyHappensOnce(t *testing.T) {
 	wantStatus(t, f.send(t, "POST", f.path(thread+"/runs"), saying("other"), headers), http.StatusUnprocessableEntity)
 }
 
-// TestRollback leaves only the run that asked for it. TestARollbackOfAKeeper is the same with an agent that keeps checkpoints.
+// TestACreationIsAnsweredAgainAfterADeath of the server between the creation of a run and the
+// answer.
+func TestACreationIsAnsweredAgainAfterADeath(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	for _, path := range []string{thread + "/runs", "/runs"} {
+		headers := map[string]string{auth.HeaderKey: f.key, "Idempotency-Key": path}
+		f.answers.Dead.Store(true)
+		first := f.send(t, "POST", f.path(path), hi(), headers)
+		f.answers.Dead.Store(false)
+		second := f.send(t, "POST", f.path(path), hi(), headers)
+		wantStatus(t, second, http.StatusOK)
+		wantBody(t, second, first.body)
+		if second.Header.Get("Idempotency-Replayed") != "true" || second.Header.Get("Content-Location") != first.Header.Get("Content-Location") {
+			t.Errorf("%s: the repetition has the headers %v", path, second.Header)
+		}
+	}
+}
+
+// TestRollback leaves only the run that asked for it. TestARollbackOfAKeeper is the same with an
+// agent that keeps checkpoints.
 func TestRollback(t *testing.T) {
 	t.Parallel()
 	agent := newStoppable()

@@ -17,18 +17,22 @@ import (
 // stepModes are the stream modes that show the steps of a graph.
 var stepModes = []string{string(StreamModeTasks), string(StreamModeCheckpoints), string(StreamModeDebug)}
 
-// steps makes the events of the stepModes for an agent that leaves that to the server: of the checkpoints that the server makes itself, and of the nodes whose updates lead
-// to them. It adds nothing to what an agent says that shows steps itself, or keeps checkpoints of its own.
+// steps makes the events of the stepModes for an agent that leaves that to the server: of the
+// checkpoints that the server makes itself, and of the nodes whose updates lead to them. It adds
+// nothing to what an agent says that shows steps itself, or keeps checkpoints of its own.
 type steps struct {
 	server
-	// run is the run whose steps they are, after the position of the last event that the reader has.
+	// run is the run whose steps they are, after the position of the last event that the reader
+	// has.
 	run    run.Run
 	after  int64
 	wanted []string
-	// number is that of the newest checkpoint of which the run's events told, at that checkpoint once it was read.
+	// number is that of the newest checkpoint of which the run's events told, at that checkpoint
+	// once it was read.
 	number int64
 	at     thread.Snapshot
-	// held is the event of the first checkpoint, until the agent says something: only that tells whether it shows its steps itself.
+	// held is the event of the first checkpoint, until the agent says something: only that tells
+	// whether it shows its steps itself.
 	held *run.Event
 }
 
@@ -151,8 +155,9 @@ type (
 	}
 )
 
-// tasks shows the nodes whose updates an event has. That they ran is known only when they have ended; what they worked on is the state before. The questions of a
-// graph that pauses belong to the task that its state shows with them.
+// tasks shows the nodes whose updates an event has. That they ran is known only when they have
+// ended; what they worked on is the state before. The questions of a graph that pauses belong to
+// the task that its state shows with them.
 func (s *steps) tasks(ctx context.Context, event run.Event) ([]web.Event, error) {
 	if before, err := s.read(ctx); err != nil || before.Agent != nil {
 		return nil, err

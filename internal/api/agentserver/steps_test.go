@@ -32,14 +32,16 @@ func stepsOf(t *testing.T, events []event) stepEvents {
 	return s
 }
 
-// stepped is a request to a scripted agent that sends messages and updates only: three nodes change the state, one of them says that it changed nothing.
+// stepped is a request to a scripted agent that sends messages and updates only: three nodes change
+// the state, one of them says that it changed nothing.
 func stepped() object {
 	body := script(say("m", "Hel"), add("model", "m", "Hello"), emit("updates", object{"idle": nil}), emit("updates", json.RawMessage(`{"a":{"x":1},"b":{"y":2}}`)))
 	return with(body, "stream_mode", []any{"updates", "tasks", "checkpoints", "debug"})
 }
 
-// TestTheServerShowsTheStepsOfAnAgentThatDoesNot as the framework shows those of its own: each checkpoint as the history has it, each node with what it worked on and
-// what it returned, and both once more in the mode debug.
+// TestTheServerShowsTheStepsOfAnAgentThatDoesNot as the framework shows those of its own: each
+// checkpoint as the history has it, each node with what it worked on and what it returned, and both
+// once more in the mode debug.
 func TestTheServerShowsTheStepsOfAnAgentThatDoesNot(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -152,7 +154,8 @@ func wantDebug(t *testing.T, steps stepEvents) {
 	}
 }
 
-// TestStepsAreShownAgainAsTheyWere from each place on, and also along the thread. Who asks for one of the modes gets that alone.
+// TestStepsAreShownAgainAsTheyWere from each place on, and also along the thread. Who asks for one
+// of the modes gets that alone.
 func TestStepsAreShownAgainAsTheyWere(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -193,7 +196,8 @@ func TestAPauseIsATaskThatAsks(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatShowsItsStepsIsLeftToIt from its first event of those modes on, so that nothing is there twice.
+// TestAnAgentThatShowsItsStepsIsLeftToIt from its first event of those modes on, so that nothing is
+// there twice.
 func TestAnAgentThatShowsItsStepsIsLeftToIt(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

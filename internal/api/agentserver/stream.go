@@ -2,7 +2,6 @@ package agentserver
 
 import (
 	"context"
-	"errors"
 	"net/http"
 	"strconv"
 
@@ -20,7 +19,8 @@ func (s server) CreateRunStream(ctx context.Context, request CreateRunStreamRequ
 	return eventStream{server: s, ctx: ctx, run: created, modes: created.StreamModes, cancel: cancels(request.Body)}, nil
 }
 
-// StreamRun streams a run's events, from the beginning or from where the client left off, while it goes on and after it has ended.
+// StreamRun streams a run's events, from the beginning or from where the client left off, while it
+// goes on and after it has ended.
 func (s server) StreamRun(ctx context.Context, request StreamRunRequestObject) (StreamRunResponseObject, error) {
 	stream, err := s.takeUp(ctx, runRef(ctx, request.ThreadID, request.RunID), request.Params.LastEventID, request.Params.StreamMode)
 	stream.cancel = isTrue(request.Params.CancelOnDisconnect)
@@ -65,7 +65,8 @@ type eventStream struct {
 	ctx   context.Context
 	run   run.Run
 	modes []string
-	// chosen are the modes that the client asked for when it took the stream up, nil when those are the run's.
+	// chosen are the modes that the client asked for when it took the stream up, nil when those are
+	// the run's.
 	chosen []string
 	after  int64
 	// cancel says that the run is to end when the connection is lost.
@@ -86,44 +87,21 @@ func (e eventStream) write(w http.ResponseWriter) error {
 		again.Add("stream_mode", mode)
 	}
 	takeUpAt(w, location(e.run.Ref)+"/stream", again)
-	out := web.NewStream(w)
-	ctx, cancel := context.WithCancel(e.ctx)
-	defer cancel()
-	batches, read := make(chan []web.Event), make(chan error, 1)
-	go func() {
-		defer close(batches)
-		read <- e.read(ctx, batches)
-	}()
-	sent := out.Copy(ctx, batches, e.Heartbeat)
-	cancel()
-	for range batches { // until the reader has ended
-	}
-	return errors.Join(sent, <-read)
+	return web.NewStream(w).Follow(e.ctx, e.Heartbeat, e.read)
 }
 
 // read hands the run's events to the connection, translated to what the client asked for.
-func (e eventStream) read(ctx context.Context, batches chan<- []web.Event) error {
+func (e eventStream) read(ctx context.Context, send func(...web.Event) error) error {
 	t := newTranslator(e.server, e.run, e.modes, e.after)
-	send := func(translated []web.Event) error {
-		if len(translated) == 0 {
-			return nil
-		}
-		select {
-		case batches <- translated:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
 	err := e.Runs.Stream(ctx, e.run, t.start(), func(events []run.Event) error {
 		translated, err := t.translate(ctx, events)
 		if err != nil {
 			return err
 		}
-		return send(translated)
+		return send(translated...)
 	})
 	if err == nil {
-		err = send(t.end())
+		err = send(t.end()...)
 	}
 	if fault.Is(err, fault.NotFound) {
 		return nil // it was rolled back: the stream ends as that of an interrupted run

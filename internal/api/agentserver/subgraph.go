@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// subgraphState is the state of a subgraph at a checkpoint, or its newest; with below also those of the subgraphs that its tasks run.
+// subgraphState is the state of a subgraph at a checkpoint, or its newest; with below also those of
+// the subgraphs that its tasks run.
 func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, below bool) (ThreadState, error) {
 	found, err := s.subgraphHistory(ctx, ref, at, thread.Wanted{Limit: 1})
 	if err != nil {
@@ -26,7 +27,8 @@ func (s server) subgraphState(ctx context.Context, ref thread.Ref, at place, bel
 	return shown.state(found[0]), err
 }
 
-// subgraphHistory reads checkpoints of a subgraph, newest first: those behind the graph's own that the client names, or those of the whole thread.
+// subgraphHistory reads checkpoints of a subgraph, newest first: those behind the graph's own that
+// the client names, or those of the whole thread.
 func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at place, wanted thread.Wanted) ([]thread.Subgraph, error) {
 	wanted.NS, wanted.ID, wanted.Root = at.NS, at.Of, thread.Newest
 	if at.ID == "" {
@@ -43,7 +45,8 @@ func (s server) subgraphHistory(ctx context.Context, ref thread.Ref, at place, w
 	return s.Threads.SubgraphHistory(ctx, ref, wanted)
 }
 
-// inside is what is shown of the subgraphs of a thread at the checkpoint root of its graph: below, if their states are asked for.
+// inside is what is shown of the subgraphs of a thread at the checkpoint root of its graph: below,
+// if their states are asked for.
 type inside struct {
 	thread, root string
 	below        map[string]thread.Subgraph

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// nested is a Keeper whose tasks name the subgraphs that they run, as frameworks do, each of which makes two checkpoints.
+// nested is a Keeper whose tasks name the subgraphs that they run, as frameworks do, each of which
+// makes two checkpoints.
 func nested(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
 	return graphtest.Keeper(ctx, invocation, func(event string, data any) {
 		c, ok := data.(graph.Checkpoint)
@@ -57,7 +58,8 @@ func inner(states []map[string]any) []string {
 	return out
 }
 
-// TestASubgraphIsFoundWhenTheGraphHasMovedOn by its namespace alone, by what a task of an older state names, and by each of its own checkpoints.
+// TestASubgraphIsFoundWhenTheGraphHasMovedOn by its namespace alone, by what a task of an older
+// state names, and by each of its own checkpoints.
 func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 	t.Parallel()
 	f := setUpAt(t, graphtest.Start(t, nested), 0)

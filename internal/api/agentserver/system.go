@@ -4,9 +4,9 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 )
 
 // Metrics counts the requests of each deployment.
@@ -19,31 +19,68 @@ type Metrics interface {
 	Figures(ctx context.Context, workspace, deployment string) (Figures, error)
 }
 
-// GetOK answers that the server takes requests, and when asked to that it reaches the database.
-func (s server) GetOK(ctx context.Context, request GetOKRequestObject) (GetOKResponseObject, error) {
-	if isTrue(request.Params.CheckDB) {
-		// Any read will do. Nobody has a thread of no workspace.
-		_, err := s.Threads.Get(ctx, thread.Ref{Workspace: id.Of("ok"), Deployment: id.Of("ok"), Thread: id.Of("ok")})
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return nil, fault.New(fault.Unavailable, "The database does not answer.")
-		}
+// GetOK says whether an agent of the deployment serves. It takes no credentials, as health checks
+// have none, so it says no more than that.
+func (s server) GetOK(ctx context.Context, _ GetOKRequestObject) (GetOKResponseObject, error) {
+	d := served(ctx)
+	if d.Active == "" {
+		return nil, fault.New(fault.Unavailable, "No revision of the deployment has been deployed yet.")
 	}
-	return GetOK200JSONResponse{Ok: true}, nil
+	if d.Crashed.IsZero() {
+		return GetOK200JSONResponse{Ok: true}, nil
+	}
+	serves, err := s.serves(ctx, d)
+	if err == nil && !serves {
+		err = fault.New(fault.Unavailable, "The deployment's agent has ended, and is being started again.")
+	}
+	return GetOK200JSONResponse{Ok: true}, err
 }
 
-// GetInfo tells which server and which revision this is, and what it can do. The revision is "" before the first was promoted.
+// open finds the deployment of GetOK, which needs no credentials and so has no workspace.
+func (s server) open(next StrictHandlerFunc, operation string) StrictHandlerFunc {
+	if operation != "GetOK" {
+		return next
+	}
+	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
+		ref := deployment.Ref{Deployment: r.PathValue("deployment_id")}
+		if !id.Valid(ref.Deployment) {
+			return nil, deployment.NotFound(ref)
+		}
+		d, err := s.Deployments.HeadWithID(ctx, ref.Deployment)
+		if err != nil {
+			if !fault.Is(err, fault.NotFound) {
+				err = fault.New(fault.Unavailable, "The database does not answer.")
+			}
+			return nil, err
+		}
+		return next(context.WithValue(ctx, deploymentKey{}, d), w, r, request)
+	}
+}
+
+// serves reports whether an agent that has ended is there again.
+func (s server) serves(ctx context.Context, d deployment.Deployment) (bool, error) {
+	if s.Agents == nil {
+		return false, nil
+	}
+	return s.Agents.Serves(ctx, d.Workspace, d.Deployment)
+}
+
+// GetInfo tells which server and which revision this is, and what it can do. The revision is ""
+// before the first was promoted.
 func (s server) GetInfo(ctx context.Context, _ GetInfoRequestObject) (GetInfoResponseObject, error) {
 	d := served(ctx)
 	return GetInfo200JSONResponse{
 		Version: s.Version,
 		Flags: object(map[string]any{
 			"assistants": s.Assistants != nil, "crons": s.Crons != nil, "store": s.Store != nil, "metrics": s.Metrics != nil,
+			"thread_streaming": true, "thread_streaming_websocket": false,
 		}),
 		Metadata: object(map[string]any{"deployment_id": d.Deployment, "revision_id": d.Active}),
 	}, nil
 }
 
-// GetMetrics shows the deployment's own figures. Where processes come and go with requests, the platform keeps them.
+// GetMetrics shows the deployment's own figures. Where processes come and go with requests, the
+// platform keeps them.
 func (s server) GetMetrics(ctx context.Context, request GetMetricsRequestObject) (GetMetricsResponseObject, error) {
 	if s.Metrics == nil {
 		return nil, fault.New(fault.Invalid, "This server does not offer: metrics. Those of its platform have the figures.")

@@ -3,12 +3,16 @@ package agentserver_test
 import (
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TestOKTellsOfTheDatabase when it is asked to, and only then.
+// TestOKTellsOfTheDatabase in each way that clients ask.
 func TestOKTellsOfTheDatabase(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -16,8 +20,37 @@ func TestOKTellsOfTheDatabase(t *testing.T) {
 		wantStatus(t, f.call(t, "GET", "/ok"+query, nil), http.StatusOK)
 	}
 	must(t, f.table.(io.Closer).Close())
-	wantStatus(t, f.call(t, "GET", "/ok", nil), http.StatusOK)
-	wantDetail(t, f.call(t, "GET", "/ok?check_db=1", nil), http.StatusServiceUnavailable, "The database does not answer.")
+	for _, query := range []string{"", "?check_db=1"} {
+		wantDetail(t, f.call(t, "GET", "/ok"+query, nil), http.StatusServiceUnavailable, "The database does not answer.")
+	}
+}
+
+// TestOKTellsWhetherAnAgentServes to who shows no key, from the creation of a deployment to its
+// end.
+func TestOKTellsWhetherAnAgentServes(t *testing.T) {
+	t.Parallel()
+	agent := httptest.NewServer(http.NotFoundHandler())
+	f := setUpAt(t, compute.Endpoint{URL: agent.URL}, 0)
+	ok := func() response { return f.send(t, "GET", f.path("/ok"), nil, nil) }
+	wantDetail(t, ok(), http.StatusServiceUnavailable, "No revision of the deployment has been deployed yet.")
+	revision := f.deploy(t, "agent")
+	wantStatus(t, ok(), http.StatusOK)
+
+	f.deployments.Alarm(t.Context(), compute.Ref{Workspace: f.deployment.Workspace, Deployment: f.deployment.Deployment, Revision: revision}, compute.Status{State: compute.Failed})
+	wantStatus(t, ok(), http.StatusOK) // it answers again
+	agent.Close()
+	wantDetail(t, ok(), http.StatusServiceUnavailable, "The deployment's agent has ended, and is being started again.")
+
+	must(t, f.deployments.Delete(t.Context(), f.deployment))
+	missing := "Deployment ID " + f.deployment.Deployment + " not found."
+	wantDetail(t, ok(), http.StatusNotFound, missing)
+	wantDetail(t, f.call(t, "GET", "/info", nil), http.StatusNotFound, missing)
+	for _, id := range []string{unknownID, "x"} {
+		for _, path := range []string{"/ok", "/info"} {
+			answer := f.send(t, "GET", "/d/"+id+path, nil, map[string]string{auth.HeaderKey: f.key})
+			wantDetail(t, answer, http.StatusNotFound, "Deployment ID "+id+" not found.")
+		}
+	}
 }
 
 // TestFiguresAreShownInEachFormat of the deployment alone.

@@ -105,7 +105,8 @@ func (s server) whole(ctx context.Context, t thread.Thread) (Thread, error) {
 	return shown, err
 }
 
-// threadError tells why the thread's last run did not succeed; null when it did, and when it was deleted or rolled back.
+// threadError tells why the thread's last run did not succeed; null when it did, and when it was
+// deleted or rolled back.
 func (s server) threadError(ctx context.Context, t thread.Thread) (json.RawMessage, error) {
 	if t.Lock.Run == "" || (t.Status != thread.StatusError && t.Status != thread.StatusInterrupted) {
 		return null, nil
@@ -139,7 +140,8 @@ func showThread(t thread.Thread) Thread {
 	}
 }
 
-// interrupts are questions by task. What was stored before questions were checked, and is none, is left out.
+// interrupts are questions by task. What was stored before questions were checked, and is none, is
+// left out.
 func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	byTask := map[string][]Interrupt{}
 	var stored map[string][]json.RawMessage

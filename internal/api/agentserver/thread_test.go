@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// wantThread checks what a thread shows of its runs, in its own answer and in the one to who creates it again.
+// wantThread checks what a thread shows of its runs, in its own answer and in the one to who
+// creates it again.
 func wantThread(t *testing.T, f *fixture, thread, status string, failure, interrupts any) {
 	t.Helper()
 	read := f.call(t, "GET", thread, nil)
@@ -108,7 +109,8 @@ func TestAThreadThatExistsIsRefusedOrKept(t *testing.T) {
 	wantStatus(t, f.call(t, "POST", "/threads", object{"thread_id": "x"}), http.StatusUnprocessableEntity)
 }
 
-// TestQuestionsThatAreNone and were stored all the same are left out, and nobody's search fails for them.
+// TestQuestionsThatAreNone and were stored all the same are left out, and nobody's search fails for
+// them.
 func TestQuestionsThatAreNone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -12,23 +12,26 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/match"
 )
 
 const (
-	// maxCompared is how many threads' values one search may look into, each of which is a read of its own.
+	// maxCompared is how many threads' values one search may look into, each of which is a read of
+	// its own.
 	maxCompared = 1000
 	// maxPaths is how many parts of each thread a search extracts.
 	maxPaths = 10
-	// readsAtOnce is how many threads of a page are read side by side, readsAtFirst how many as long as nobody knows how large they are.
+	// readsAtOnce is how many threads of a page are read side by side, readsAtFirst how many as
+	// long as nobody knows how large they are.
 	readsAtOnce  = 8
 	readsAtFirst = 2
 	// pageRoom is how many bytes the values of a page hold.
 	pageRoom = 16 << 20
 )
 
-// SearchThreads lists the threads that match. Their metadata and status are in the list; what is read of each thread on the page is its values, where they are
-// shown.
+// SearchThreads lists the threads that match. Their metadata and status are in the list; what is
+// read of each thread on the page is its values, where they are shown.
 func (s server) SearchThreads(ctx context.Context, request SearchThreadsRequestObject) (SearchThreadsResponseObject, error) {
 	asked := request.Body
 	paths, err := parsePaths(asked.Extract)
@@ -70,7 +73,8 @@ func (s server) CountThreads(ctx context.Context, request CountThreadsRequestObj
 	return CountThreads200JSONResponse(count), err
 }
 
-// threadFilter is what a search asks of the list, and what it asks of each thread's values, nil when that is nothing.
+// threadFilter is what a search asks of the list, and what it asks of each thread's values, nil
+// when that is nothing.
 func (s server) threadFilter(ctx context.Context, asked ThreadCount) (filter thread.Filter, matches func(thread.Thread) (bool, error), err error) {
 	if filter.Metadata, err = match.Parse(present(asked.Metadata)); err != nil {
 		return filter, nil, err
@@ -105,7 +109,8 @@ type foundThread struct {
 	Extracted map[string]json.RawMessage `json:"extracted,omitempty"`
 }
 
-// showFound shows the threads of a page: fewer than were found where their values are large, but one at least.
+// showFound shows the threads of a page: fewer than were found where their values are large, but
+// one at least.
 func (s server) showFound(ctx context.Context, found []thread.Thread, selected []string, paths map[string][]step) ([]any, error) {
 	whole := len(selected) == 0 || slices.ContainsFunc([]string{"values", "error", "state_updated_at"}, func(name string) bool {
 		return slices.Contains(selected, name)
@@ -120,10 +125,10 @@ func (s server) showFound(ctx context.Context, found []thread.Thread, selected [
 		some := make([]foundThread, min(len(next), readsAtOnce, max(room/largest, 1)))
 		reads, ctx := errgroup.WithContext(ctx)
 		for i := range some {
-			reads.Go(func() (err error) {
+			reads.Go(guard.ErrFunc(nil, "read a found thread", func() (err error) {
 				some[i], err = s.showOne(ctx, next[i], whole, paths)
 				return err
-			})
+			}))
 		}
 		if err := reads.Wait(); err != nil {
 			return nil, err
@@ -155,7 +160,8 @@ func (s server) showOne(ctx context.Context, t thread.Thread, whole bool, paths 
 	return f, err
 }
 
-// step is one part of a path: a member, or an element from the beginning or, when negative, from the end.
+// step is one part of a path: a member, or an element from the beginning or, when negative, from
+// the end.
 type step struct {
 	name  string
 	index int

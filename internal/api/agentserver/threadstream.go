@@ -32,7 +32,8 @@ func (s server) StreamThread(ctx context.Context, request StreamThreadRequestObj
 // ended follows the position in the id of a run's end, which comes after the run's last event.
 const ended = ".end"
 
-// placeIn reads where the client is: behind an event, before all with "-", and at the present without the header.
+// placeIn reads where the client is: behind an event, before all with "-", and at the present
+// without the header.
 func (s server) placeIn(ctx context.Context, ref thread.Ref, header *string) (run.Place, error) {
 	now, err := s.Runs.Now(ctx, ref)
 	if err != nil || header == nil || *header == "" {
@@ -76,7 +77,7 @@ func (s threadStream) VisitStreamThreadResponse(w http.ResponseWriter) error {
 				of = s.newRunEvents(part.Run)
 			}
 			events, err := of.translate(ctx, part)
-			if err != nil || len(events) == 0 {
+			if err != nil {
 				return err
 			}
 			return send(events...)

@@ -7,10 +7,12 @@ import (
 	"io"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
 // follower reads the stream of a thread.
@@ -57,7 +59,8 @@ func wantEvents(t *testing.T, got []event, want ...event) {
 	}
 }
 
-// TestAThreadIsStreamedOverItsRuns to readers who were there from the beginning, who came later, and who come back, each the same.
+// TestAThreadIsStreamedOverItsRuns to readers who were there from the beginning, who came later,
+// and who come back, each the same.
 func TestAThreadIsStreamedOverItsRuns(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
@@ -108,4 +111,23 @@ func TestAThreadIsStreamedOverItsRuns(t *testing.T) {
 	}
 	wantStatus(t, f.call(t, "GET", "/threads/"+unknownID+"/stream", nil), 404)
 	wantStatus(t, f.send(t, "GET", f.path(thread+"/stream"), nil, map[string]string{auth.HeaderKey: f.key, "Last-Event-ID": "x"}), 422)
+}
+
+// TestAThreadIsStreamedWhileARunGoesOn has a reader that was there before the run, which does not
+// end.
+func TestAThreadIsStreamedWhileARunGoesOn(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	reader := f.followThread(t, thread, "", "")
+	defer time.AfterFunc(10*time.Second, reader.leave).Stop() // an error instead of no end
+	run := with(script(say("m", "Hel"), graphtest.Step{Hold: true}), "stream_mode", "messages-tuple")
+	f.start(t, thread, with(run, "after_seconds", 0.3)) // the reader sees it pending
+	for {
+		e, err := nextEvent(reader.Reader)
+		must(t, err)
+		if e.Name == "messages" {
+			return
+		}
+	}
 }

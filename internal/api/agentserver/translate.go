@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// translator turns a run's events into those of the stream modes that a client asked for. Their ids are positions.
+// translator turns a run's events into those of the stream modes that a client asked for. Their ids
+// are positions.
 type translator struct {
 	server
 	ref   thread.Ref
@@ -36,7 +37,8 @@ func newTranslator(s server, r run.Run, modes []string, after int64) *translator
 	return t
 }
 
-// start is the position to read from: accumulated messages need their chunks from the beginning, and steps what was shown of them.
+// start is the position to read from: accumulated messages need their chunks from the beginning,
+// and steps what was shown of them.
 func (t *translator) start() int64 {
 	if t.messages != nil || t.steps != nil {
 		return 0
@@ -54,7 +56,8 @@ func (t *translator) translate(ctx context.Context, events []run.Event) ([]web.E
 		if event.Position <= t.after {
 			continue
 		}
-		// Where one event becomes several, the last carries the id: a client that comes back with it has had them all.
+		// Where one event becomes several, the last carries the id: a client that comes back with
+		// it has had them all.
 		if last := len(translated) - 1; last >= 0 {
 			translated[last].ID = strconv.FormatInt(event.Position, 10)
 		}
@@ -132,9 +135,11 @@ func (t *translator) chunk(event run.Event) []web.Event {
 	return out
 }
 
-// accumulator makes the events of the stream mode "messages": each chunk shows the whole message so far.
+// accumulator makes the events of the stream mode "messages": each chunk shows the whole message so
+// far.
 type accumulator struct {
-	// open holds the first chunk of each message that is not complete, content what its chunks add up to.
+	// open holds the first chunk of each message that is not complete, content what its chunks add
+	// up to.
 	open    map[string]map[string]json.RawMessage
 	content map[string]*content
 }
@@ -183,7 +188,8 @@ func messageType(class string) string {
 	return cmp.Or(strings.ToLower(strings.TrimSuffix(class, "MessageChunk")), "ai")
 }
 
-// complete shows the messages of an update, which are whole, in the order in which the state gets them.
+// complete shows the messages of an update, which are whole, in the order in which the state gets
+// them.
 func (a *accumulator) complete(update json.RawMessage) []web.Event {
 	var out []web.Event
 	nodes, err := state.Members(update)

@@ -21,7 +21,8 @@ func (f *fixture) states(t *testing.T, thread string) int {
 	return len(statesOf(t, f.call(t, "POST", thread+"/history", object{"limit": 100})))
 }
 
-// TestAThreadKeepsItsLatestState, and no history, when its time is over; and again, when that is over once more.
+// TestAThreadKeepsItsLatestState, and no history, when its time is over; and again, when that is
+// over once more.
 func TestAThreadKeepsItsLatestState(t *testing.T) {
 	t.Parallel()
 	for name, agent := range map[string]func(*testing.T) *fixture{"simple": func(t *testing.T) *fixture { return setUp(t, nil) }, "keeper": setUpKeeper} {
@@ -49,7 +50,8 @@ func TestAThreadKeepsItsLatestState(t *testing.T) {
 	}
 }
 
-// TestEachChangeBeginsAThreadsTimeAnew, be it one of its runs, its state, its metadata or its time itself.
+// TestEachChangeBeginsAThreadsTimeAnew, be it one of its runs, its state, its metadata or its time
+// itself.
 func TestEachChangeBeginsAThreadsTimeAnew(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -15,7 +15,10 @@ import (
 // Agents asks a deployment's agent for what belongs to no run.
 type Agents interface {
 	Describe(ctx context.Context, workspace, deployment string) (graph.Description, error)
-	// UpdateState has the agent change a state, and hands the checkpoints that it makes of it to take.
+	// Serves reports whether an agent of the deployment is to be had now.
+	Serves(ctx context.Context, workspace, deployment string) (bool, error)
+	// UpdateState has the agent change a state, and hands the checkpoints that it makes of it to
+	// take.
 	UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error
 }
 
@@ -37,7 +40,12 @@ func (s server) UpdateThreadState(ctx context.Context, request UpdateThreadState
 		}
 	}
 	var config json.RawMessage
-	if at.ID != "" || at.NS != "" {
+	switch {
+	case at.NS != "" && at.Of == "":
+		// The subgraph's newest checkpoint behind that of the graph, which the agent is handed. An
+		// id beside the namespace would be taken for that of a checkpoint of the subgraph.
+		config = withCheckpoint(nil, place{NS: at.NS})
+	case at.ID != "" || at.NS != "":
 		config = withCheckpoint(nil, at)
 	}
 	step := graph.Superstep{Updates: []graph.StateUpdate{{Values: orNull(request.Body.Values), AsNode: text(request.Body.AsNode)}}}
@@ -89,8 +97,8 @@ func withCheckpoint(config json.RawMessage, at place) json.RawMessage {
 	return record.Encode(members)
 }
 
-// update changes a thread's state at a checkpoint, which may be the newest, and returns the change. A graph that
-// keeps checkpoints makes it itself, with its own reducers.
+// update changes a thread's state at a checkpoint, which may be the newest, and returns the change.
+// A graph that keeps checkpoints makes it itself, with its own reducers.
 func (s server) update(ctx context.Context, t thread.Thread, number int64, config json.RawMessage, steps []graph.Superstep) (*thread.Edit, error) {
 	edit, err := s.Threads.Edit(ctx, t, number)
 	if err != nil {
@@ -104,7 +112,7 @@ func (s server) update(ctx context.Context, t thread.Thread, number int64, confi
 	switch {
 	case err != nil:
 	case keeps:
-		err = s.updateByAgent(ctx, edit, graphID, config, steps)
+		err = s.updateByAgent(ctx, t, edit, graphID, config, steps)
 	default:
 		for _, step := range steps {
 			if err = edit.Fold(graphID, step.Updates); err != nil {
@@ -118,7 +126,8 @@ func (s server) update(ctx context.Context, t thread.Thread, number int64, confi
 	return edit, err
 }
 
-// keepsCheckpoints reports whether a graph makes changes of a state itself. Its first checkpoint of a thread tells; before, what it says of itself does.
+// keepsCheckpoints reports whether a graph makes changes of a state itself. Its first checkpoint of
+// a thread tells; before, what it says of itself does.
 func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, graphID string) (bool, error) {
 	if at.Agent != nil || at.Folded || s.Agents == nil {
 		return at.Agent != nil, nil
@@ -127,7 +136,7 @@ func (s server) keepsCheckpoints(ctx context.Context, at thread.Checkpoint, grap
 	return description.Graphs[graphID].Checkpoints, err
 }
 
-func (s server) updateByAgent(ctx context.Context, edit *thread.Edit, graphID string, config json.RawMessage, steps []graph.Superstep) error {
+func (s server) updateByAgent(ctx context.Context, t thread.Thread, edit *thread.Edit, graphID string, config json.RawMessage, steps []graph.Superstep) error {
 	if s.Agents == nil {
 		return errors.New("no agents are configured that could update a state")
 	}
@@ -135,12 +144,24 @@ func (s server) updateByAgent(ctx context.Context, edit *thread.Edit, graphID st
 	if err != nil {
 		return err
 	}
+	last, err := s.lastRun(ctx, t, graphID)
+	if err != nil {
+		return err
+	}
+	if config, err = overLast(last.Config, config); err != nil {
+		return err
+	}
+	asked := graph.Invocation{
+		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: orNull(config), Context: orNull(last.Context),
+		AssistantID: last.AssistantID, Metadata: last.Metadata,
+		State: graph.State{Values: edit.State.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
+	}
+	if caller := callerOf(ctx); caller != nil {
+		asked.Caller = *caller
+	}
 	d := served(ctx)
 	before := edit.State.At.ID
-	err = s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, graph.Invocation{
-		Graph: graphID, ThreadID: edit.Thread(), Attempt: 1, Input: null, Command: null, Config: orNull(config), Context: null,
-		State: graph.State{Values: edit.State.Values.JSON(), Checkpoint: checkpoints, Pending: pending}, StreamMode: []string{graph.EventUpdates}, Supersteps: steps,
-	}, func(c graph.Checkpoint) error {
+	err = s.Agents.UpdateState(ctx, d.Workspace, d.Deployment, asked, func(c graph.Checkpoint) error {
 		if err := edit.Follow(graphID, c); err != nil {
 			return fault.New(fault.Unavailable, "The agent's checkpoint cannot be kept: %v.", err)
 		}
@@ -152,7 +173,8 @@ func (s server) updateByAgent(ctx context.Context, edit *thread.Edit, graphID st
 	return err
 }
 
-// graphOfThread finds the graph of a thread: that of its state, the one that its metadata names, or the deployment's only one.
+// graphOfThread finds the graph of a thread: that of its state, the one that its metadata names, or
+// the deployment's only one.
 func (s server) graphOfThread(ctx context.Context, of string, metadata json.RawMessage) (string, error) {
 	d := served(ctx)
 	var named struct {

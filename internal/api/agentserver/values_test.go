@@ -35,7 +35,8 @@ func shownValues(t *testing.T, events []event) []string {
 	return all
 }
 
-// TestAResumedRunBeginsWithTheValues that it goes on from, with the ids that its messages have in the state.
+// TestAResumedRunBeginsWithTheValues that it goes on from, with the ids that its messages have in
+// the state.
 func TestAResumedRunBeginsWithTheValues(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -51,7 +52,8 @@ func TestAResumedRunBeginsWithTheValues(t *testing.T) {
 	}
 }
 
-// TestTheValuesHaveTheAgentsIDs from the first on, where its graph gives messages others than this server would: readers are not shown the same message twice.
+// TestTheValuesHaveTheAgentsIDs from the first on, where its graph gives messages others than this
+// server would: readers are not shown the same message twice.
 func TestTheValuesHaveTheAgentsIDs(t *testing.T) {
 	t.Parallel()
 	f := setUpKeeper(t)
@@ -68,7 +70,8 @@ func TestTheValuesHaveTheAgentsIDs(t *testing.T) {
 	}
 }
 
-// TestTheValuesOfAnInputAreShown to readers of an agent that keeps no checkpoints: before all that it does, and when it does nothing.
+// TestTheValuesOfAnInputAreShown to readers of an agent that keeps no checkpoints: before all that
+// it does, and when it does nothing.
 func TestTheValuesOfAnInputAreShown(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -174,7 +174,8 @@ func TestAConnectionThatWaitsIsKeptOpen(t *testing.T) {
 	}
 }
 
-// TestAnUnknownRunIsNotFoundBeforeAnythingIsSent also by a server that keeps its connections open from the first moment on.
+// TestAnUnknownRunIsNotFoundBeforeAnythingIsSent also by a server that keeps its connections open
+// from the first moment on.
 func TestAnUnknownRunIsNotFoundBeforeAnythingIsSent(t *testing.T) {
 	t.Parallel()
 	f := setUpImpatient(t, nil, time.Nanosecond)

@@ -1,8 +1,14 @@
-// Package auth authenticates HTTP requests: it turns their credentials into the workspace that the request acts for, and what it may do there.
+// Package auth authenticates HTTP requests: it turns their credentials into the workspace that the
+// request acts for, and what it may do there.
 //
-// A credential is an API key, as X-Api-Key or as Authorization: Bearer, or a token of an OpenID Connect issuer, as Authorization: Bearer. When both
-// headers are there, X-Api-Key counts and Authorization is not looked at, so that what proxies add to requests changes nothing; a bad key is not made
-// good by a token. X-Tenant-Id names the workspace. A key belongs to one and may leave it out, a token may not.
+// A credential is an API key, as X-Api-Key or as Authorization: Bearer, or a token of an OpenID
+// Connect issuer, as Authorization: Bearer. When both headers are there, X-Api-Key counts and
+// Authorization is not looked at, so that what proxies add to requests changes nothing; a bad key
+// is not made good by a token. X-Tenant-Id names the workspace. A key belongs to one and may leave
+// it out, a token may not.
+//
+// A browser has a third credential: the cookie of a session (session.go). It counts only where both
+// headers are missing, and only with a header that no page of another origin can send.
 package auth
 
 import (
@@ -11,6 +17,7 @@ import (
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
 
@@ -23,8 +30,8 @@ const (
 
 // Authenticator tells whose credentials a request carries.
 type Authenticator interface {
-	// Key returns who sent the request. Missing or bad credentials are a fault.Unauthorized, a token that the workspace does not admit is a
-	// fault.Forbidden.
+	// Key returns who sent the request. Missing or bad credentials are a fault.Unauthorized, a
+	// token that the workspace does not admit is a fault.Forbidden.
 	Key(r *http.Request) (apikey.Principal, error)
 }
 
@@ -35,24 +42,46 @@ type Tokens interface {
 
 // Keys is the Authenticator that looks the key up.
 type Keys struct {
-	store  *apikey.Store
-	tokens Tokens
+	store    *apikey.Store
+	tokens   Tokens
+	sessions Sessions
 }
 
 // New returns an Authenticator that knows the keys of a store.
 func New(store *apikey.Store) *Keys { return &Keys{store: store} }
 
-// NewWithTokens returns an Authenticator that knows the keys of a store, and asks tokens about other bearer tokens.
+// NewWithTokens returns an Authenticator that knows the keys of a store, and asks tokens about
+// other bearer tokens.
 func NewWithTokens(store *apikey.Store, tokens Tokens) *Keys {
 	return &Keys{store: store, tokens: tokens}
 }
 
-// Key implements Authenticator.
+// AcceptSessions lets browsers act with the cookie of a session.
+func (k *Keys) AcceptSessions(sessions Sessions) { k.sessions = sessions }
+
+// Key implements Authenticator. The connection of a request with good credentials counts as the
+// workspace's from then on.
 func (k *Keys) Key(r *http.Request) (apikey.Principal, error) {
+	principal, err := k.principal(r)
+	if err == nil {
+		inbound.Known(r.Context(), principal.Workspace)
+	}
+	return principal, err
+}
+
+func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 	if key := r.Header.Get(HeaderKey); key != "" {
 		return k.store.Authenticate(r.Context(), key)
 	}
 	token, ok := Bearer(r.Header)
+	if !ok && k.sessions != nil {
+		if session, sent := SessionOf(r); sent {
+			if err := checkOrigin(r); err != nil {
+				return apikey.Principal{}, err
+			}
+			return k.sessions.Authenticate(r.Context(), session)
+		}
+	}
 	switch {
 	case !ok:
 		return apikey.Principal{}, fault.New(fault.Unauthorized, "The header %s is missing.", HeaderKey)
@@ -72,8 +101,8 @@ func Bearer(header http.Header) (token string, ok bool) {
 	return token, token != "" && strings.EqualFold(scheme, "Bearer")
 }
 
-// Tenant returns who sent the request, and checks the workspace that it names. A key belongs to one workspace, so the header may be left out;
-// another workspace than the key's is a fault.Forbidden.
+// Tenant returns who sent the request, and checks the workspace that it names. A key belongs to one
+// workspace, so the header may be left out; another workspace than the key's is a fault.Forbidden.
 func Tenant(a Authenticator, r *http.Request) (apikey.Principal, error) {
 	p, err := a.Key(r)
 	if err != nil {

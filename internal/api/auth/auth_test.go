@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -31,15 +31,7 @@ func setUp(t *testing.T) (authenticator auth.Authenticator, key string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(workspace)}}); err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +123,8 @@ func TestARequestActsForItsWorkspace(t *testing.T) {
 	}
 }
 
-// TestAHandlerWithoutAnAuthenticatorPanics checks that a route which was registered by mistake serves nobody.
+// TestAHandlerWithoutAnAuthenticatorPanics checks that a route which was registered by mistake
+// serves nobody.
 func TestAHandlerWithoutAnAuthenticatorPanics(t *testing.T) {
 	t.Parallel()
 	defer func() {

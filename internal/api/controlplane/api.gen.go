@@ -1453,7 +1453,9 @@ type Message struct {
 
 // OK defines model for OK.
 type OK struct {
-	Ok bool `json:"ok"`
+	// Detail Why `ok` is false. Reads and deletions go on then; what adds data is answered with 507.
+	Detail *string `json:"detail,omitempty"`
+	Ok     bool    `json:"ok"`
 }
 
 // PushHook defines model for PushHook.
@@ -1481,6 +1483,17 @@ type PushToken struct {
 type PushTokenRequest struct {
 	// SupportsRegistryUsername What clients send that log in with `username` and push to `repository_url` as it is, as all have to. It changes nothing.
 	SupportsRegistryUsername *bool `json:"supports_registry_username,omitempty"`
+}
+
+// Quota A bound of what a workspace may have. A request that finds it used up is refused with the quota's name: 403 for what is stored, 429 with `Retry-After` for what passes. The operator of the server sets the limits.
+type Quota struct {
+	Limit int64 `json:"limit"`
+
+	// Name Such as `deployments`, `threads`, `crons`, `webhooks`, `runs_at_once`, `streams_at_once`, `requests_per_second`.
+	Name string `json:"name"`
+
+	// Used Null where it is no figure of the whole workspace.
+	Used *int64 `json:"used"`
 }
 
 // Replicas defines model for Replicas.
@@ -1949,6 +1962,9 @@ type Workspace struct {
 
 	// Name No other workspace's.
 	Name string `json:"name"`
+
+	// Quotas How much the workspace may have, and how much it has.
+	Quotas []Quota `json:"quotas"`
 
 	// Role An admin may do everything. An editor may not delete, nor say who may do what. A viewer may look, but at no secrets.
 	Role Role `json:"role"`

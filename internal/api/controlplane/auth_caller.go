@@ -14,12 +14,14 @@ import (
 // self is the user that a caller is: whom a bearer token names, or the API key itself.
 func self(p apikey.Principal) string { return cmp.Or(p.Subject, p.Key) }
 
-// mayName tells whether a caller may act for a user. Programs with keys act for their users, as do admins; who has signed in acts for nobody else.
+// mayName tells whether a caller may act for a user. Programs with keys act for their users, as do
+// admins; who has signed in acts for nobody else.
 func mayName(p apikey.Principal, user string) bool {
 	return p.Subject == "" || p.Role == workspace.Admin || user == p.Subject
 }
 
-// owner returns whose tokens a request is about: the user whom it names, else the caller. in is where it names one.
+// owner returns whose tokens a request is about: the user whom it names, else the caller. in is
+// where it names one.
 func owner(ctx context.Context, in string, named *string) (authservice.Owner, error) {
 	p := auth.Of(ctx)
 	user := self(p)

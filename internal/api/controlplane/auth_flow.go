@@ -21,7 +21,8 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 	if named == nil {
 		named = body.LsUserID
 	}
-	// An agent alone uses what is connected to it, whosever it is. Who has signed in does not get that.
+	// An agent alone uses what is connected to it, whosever it is. Who has signed in does not get
+	// that.
 	if signedIn := !mayName(auth.Of(ctx), ""); named != nil || body.AgentID == nil || signedIn {
 		var err error
 		if of, err = owner(ctx, inBody, named); err != nil {
@@ -85,8 +86,8 @@ func (s server) AuthCallback(ctx context.Context, request AuthCallbackRequestObj
 	return shown, err
 }
 
-// looked answers a HEAD of an address that a user is sent back to, as scanners of links and proxies ask for: what the address holds is good once, and is left to
-// the browser.
+// looked answers a HEAD of an address that a user is sent back to, as scanners of links and proxies
+// ask for: what the address holds is good once, and is left to the browser.
 func looked(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
 		if r.Method == http.MethodHead && (operation == "AuthCallback" || operation == "AuthSetup") {
@@ -96,7 +97,8 @@ func looked(next StrictHandlerFunc, operation string) StrictHandlerFunc {
 	}
 }
 
-// updated is the setup_action of an installation that was changed, with which no authorization comes.
+// updated is the setup_action of an installation that was changed, with which no authorization
+// comes.
 const updated = "update"
 
 // AuthSetup takes the browser of a user who installed an app at the provider.
@@ -111,7 +113,8 @@ func (s server) AuthSetup(ctx context.Context, request AuthSetupRequestObject) (
 	return shown, err
 }
 
-// finish takes a callback of a browser. Who is in front of it gets a page, also when the callback is refused.
+// finish takes a callback of a browser. Who is in front of it gets a page, also when the callback
+// is refused.
 func (s server) finish(ctx context.Context, back authservice.Callback) (page, error) {
 	outcome, err := s.AuthService.Complete(ctx, back)
 	if f, refused := errors.AsType[*fault.Error](err); refused {

@@ -77,7 +77,8 @@ func (f *authFixture) ask(t *testing.T, body object) response {
 	return asked
 }
 
-// TestAUserConsents goes all the way, and looks for secrets in everything that was answered and logged on it.
+// TestAUserConsents goes all the way, and looks for secrets in everything that was answered and
+// logged on it.
 func TestAUserConsents(t *testing.T) {
 	t.Parallel()
 	rule(t, authFlow)
@@ -134,7 +135,8 @@ func TestAUserConsents(t *testing.T) {
 	f.assertNoSecrets(t, back, texts...)
 }
 
-// TestALookAtACallbackUsesNothing asks for the address as a scanner of links does before the browser.
+// TestALookAtACallbackUsesNothing asks for the address as a scanner of links does before the
+// browser.
 func TestALookAtACallbackUsesNothing(t *testing.T) {
 	t.Parallel()
 	rule(t, authHead)
@@ -156,7 +158,8 @@ func TestALookAtACallbackUsesNothing(t *testing.T) {
 	}
 }
 
-// assertNoSecrets looks for what the provider gave, the client's secret, code and state in texts and in the log.
+// assertNoSecrets looks for what the provider gave, the client's secret, code and state in texts
+// and in the log.
 func (f *authFixture) assertNoSecrets(t *testing.T, back url.Values, texts ...string) {
 	t.Helper()
 	secrets := append(f.oauth.Issued(), oauthtest.ClientSecret, url.QueryEscape(oauthtest.ClientSecret), back.Get("code"))
@@ -175,7 +178,8 @@ func (f *authFixture) assertNoSecrets(t *testing.T, back url.Values, texts ...st
 	}
 }
 
-// TestARefusalIsSaid has the user, and then the provider, say no. What they say is text, whatever is in it.
+// TestARefusalIsSaid has the user, and then the provider, say no. What they say is text, whatever
+// is in it.
 func TestARefusalIsSaid(t *testing.T) {
 	t.Parallel()
 	rule(t, authDenied)
@@ -245,7 +249,8 @@ func TestAWaitIsBounded(t *testing.T) {
 	}
 }
 
-// TestAUserIsAskedOnce repeats requests for a token under an Idempotency-Key, before there is one and after.
+// TestAUserIsAskedOnce repeats requests for a token under an Idempotency-Key, before there is one
+// and after.
 func TestAUserIsAskedOnce(t *testing.T) {
 	t.Parallel()
 	rule(t, authKept)

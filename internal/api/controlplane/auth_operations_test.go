@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
@@ -56,7 +57,7 @@ func setUpAuth(t *testing.T, change ...func(*controlplane.Config)) *authFixture 
 	f.fixture = setUpWith(t, func(store *deployment.Config, config *controlplane.Config) {
 		store.Log = slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 		f.service = authservice.New(authservice.Config{
-			Table: store.Table, Sealer: store.Sealer, Now: clock.System, Log: store.Log, AllowPrivate: true,
+			Table: store.Table, Sealer: store.Sealer, Now: clock.System, Log: store.Log, Private: outbound.Everywhere,
 		})
 		config.Answers = idempotency.NewStore(store.Table, store.Sealer, clock.System)
 		config.AuthService, config.BaseURL = f.service, func(context.Context) string { return callbackBase }
@@ -75,7 +76,8 @@ func (f *authFixture) newProvider(id string) object {
 	}
 }
 
-// stage is what the tests of operations find: a provider, a token of ada's that weather is connected to, and a request that has ended.
+// stage is what the tests of operations find: a provider, a token of ada's that weather is
+// connected to, and a request that has ended.
 type stage struct {
 	*authFixture
 	token, auth, connection, pending, state string
@@ -263,7 +265,8 @@ func TestEveryOperationOfTheAuthServiceSucceeds(t *testing.T) {
 	}
 }
 
-// TestTheAuthServiceRefusesStrangers asks for everything without credentials and with bad ones, also with bodies that are malformed.
+// TestTheAuthServiceRefusesStrangers asks for everything without credentials and with bad ones,
+// also with bodies that are malformed.
 func TestTheAuthServiceRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)
@@ -284,7 +287,8 @@ func TestTheAuthServiceRefusesStrangers(t *testing.T) {
 	}
 }
 
-// TestWhatTheAuthServiceDoesNotHaveIsNotFound asks for ids that name nothing, and as another workspace for those that name something.
+// TestWhatTheAuthServiceDoesNotHaveIsNotFound asks for ids that name nothing, and as another
+// workspace for those that name something.
 func TestWhatTheAuthServiceDoesNotHaveIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, authRules)
@@ -360,7 +364,8 @@ func TestRolesInTheAuthService(t *testing.T) {
 	}
 }
 
-// TestOtherMethodsOfTheAuthServiceAreNotAllowed leaves out the paths that another operation takes for an id.
+// TestOtherMethodsOfTheAuthServiceAreNotAllowed leaves out the paths that another operation takes
+// for an id.
 func TestOtherMethodsOfTheAuthServiceAreNotAllowed(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)

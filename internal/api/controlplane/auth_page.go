@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// page is what a user sees in the browser at the end of an authorization. It says what happened and holds nothing of the address that it came to,
-// which has a code and a state in it.
+// page is what a user sees in the browser at the end of an authorization. It says what happened and
+// holds nothing of the address that it came to, which has a code and a state in it.
 type page struct {
 	Title, Text string
 	// Detail is what the provider said.
@@ -49,13 +49,15 @@ func refusedPage(status int, message string) page {
 }
 
 var (
-	// pageText has a mark for each text that is filled in. It is no template of html/template: that finds methods by name, and a linker that sees
-	// it keeps every method of every SDK in the program.
+	// pageText has a mark for each text that is filled in. It is no template of html/template: that
+	// finds methods by name, and a linker that sees it keeps every method of every SDK in the
+	// program.
 	//go:embed auth_page.html
 	pageText string
 	//go:embed auth_page.css
 	pageStyle string
-	// pagePolicy lets the page have its style and nothing else: no script, no image, no frame around it, and no form unless it has a button.
+	// pagePolicy lets the page have its style and nothing else: no script, no image, no frame
+	// around it, and no form unless it has a button.
 	pagePolicy = "default-src 'none'; style-src 'sha256-" + styleSum() + "'; base-uri 'none'; frame-ancestors 'none'; form-action "
 )
 

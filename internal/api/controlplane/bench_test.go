@@ -20,7 +20,8 @@ import (
 // stored is how many deployments there are when requests are measured.
 const stored = 10_000
 
-// BenchmarkDeployments measures requests from the routes to the response, on a file with many deployments, the connection excluded.
+// BenchmarkDeployments measures requests from the routes to the response, on a file with many
+// deployments, the connection excluded.
 func BenchmarkDeployments(b *testing.B) {
 	f := setUpWith(b, func(s *deployment.Config, c *controlplane.Config) {
 		c.Answers = idempotency.NewStore(s.Table, s.Sealer, clock.System)

@@ -12,7 +12,8 @@ import (
 
 const cancelBlocksNobody = "A revision that is cancelled keeps nobody waiting: `wait` answers at once, event streams tell `revision.interrupted`, and the next revision goes."
 
-// TestNobodyWaitsForACancelledRevision cancels a revision that is under way, and one that is queued, while clients wait for both, and asks again afterwards.
+// TestNobodyWaitsForACancelledRevision cancels a revision that is under way, and one that is
+// queued, while clients wait for both, and asks again afterwards.
 func TestNobodyWaitsForACancelledRevision(t *testing.T) {
 	t.Parallel()
 	rule(t, cancelBlocksNobody)

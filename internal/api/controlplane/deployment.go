@@ -15,8 +15,13 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// GetOK answers that the server takes requests.
+// GetOK answers that the server takes requests, or why it does not take all of them.
 func (s server) GetOK(context.Context, GetOKRequestObject) (GetOKResponseObject, error) {
+	if s.Room != nil {
+		if err := s.Room(); err != nil {
+			return GetOK200JSONResponse{Ok: false, Detail: new(err.Error())}, nil
+		}
+	}
 	return GetOK200JSONResponse{Ok: true}, nil
 }
 
@@ -39,6 +44,7 @@ func (s server) CreateDeployment(ctx context.Context, request CreateDeploymentRe
 		SecretReferences: secretReferences(body.SecretReferences),
 		DisplayName:      body.DisplayName,
 		ValidateOnly:     validateOnly,
+		Notes:            s.settledCreation(ctx),
 	})
 	if err != nil {
 		return nil, err
@@ -58,8 +64,8 @@ func (s server) GetDeployment(ctx context.Context, request GetDeploymentRequestO
 		return nil, err
 	}
 	web.ShowVersion(ctx, d.Version())
-	shown, err := s.appendShown(ctx, nil, &d)
-	return encoded(shown), err
+	shown, err := s.show(ctx, d)
+	return GetDeployment200JSONResponse(shown), err
 }
 
 // PatchDeployment changes a deployment, and makes a revision where that is asked for.
@@ -170,26 +176,19 @@ func (s server) GetTracingProject(ctx context.Context, request GetTracingProject
 	}, nil
 }
 
-// show is a deployment as the interface has it.
+// show converts a deployment to the shape of the API.
 func (s server) show(ctx context.Context, d deployment.Deployment) (Deployment, error) {
 	secrets, err := s.showSecrets(ctx, d)
 	if err != nil {
 		return Deployment{}, err
 	}
-	shown := s.showBare(ctx, d)
-	shown.Secrets = secrets
-	return shown, nil
-}
-
-// showBare is a deployment without its secrets.
-func (s server) showBare(ctx context.Context, d deployment.Deployment) Deployment {
 	return Deployment{
 		ID:                      d.Deployment,
 		TenantID:                d.Workspace,
 		Name:                    d.Name,
 		Source:                  Source(d.Source),
 		SourceConfig:            s.showSourceConfig(ctx, d),
-		Secrets:                 []Secret{},
+		Secrets:                 secrets,
 		Status:                  DeploymentStatus(d.Status),
 		PurgeAt:                 clock.Nullable(d.PurgeAt),
 		LatestRevisionID:        nullable(d.Latest),
@@ -206,7 +205,7 @@ func (s server) showBare(ctx context.Context, d deployment.Deployment) Deploymen
 		CanaryPercent:           d.CanaryPercent,
 		CanarySeconds:           d.CanarySeconds,
 		SourceRevisionConfig:    showRevisionConfig(d.RevisionConfig, d.Source.Commit(d.CommitSHA)),
-	}
+	}, nil
 }
 
 func showRevisionConfig(c revision.Config, commit string) SourceRevisionConfig {

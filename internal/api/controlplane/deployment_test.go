@@ -101,7 +101,8 @@ func TestTheFirstRevisionIsShownWhole(t *testing.T) {
 	}
 }
 
-// TestUnknownAndNullMembersAreIgnored sends a create with every member that may be null as null, and with others that the interface has not.
+// TestUnknownAndNullMembersAreIgnored sends a create with every member that may be null as null,
+// and with others that the interface has not.
 func TestUnknownAndNullMembersAreIgnored(t *testing.T) {
 	t.Parallel()
 	rule(t, "Read-only members, unknown members and unknown query parameters are ignored.")
@@ -247,7 +248,8 @@ func TestADeletedDeploymentIsAwaitingDelete(t *testing.T) {
 	}
 }
 
-// TestListsAreNewestFirstAndPaged reads both lists page by page, with the offset that each page names.
+// TestListsAreNewestFirstAndPaged reads both lists page by page, with the offset that each page
+// names.
 func TestListsAreNewestFirstAndPaged(t *testing.T) {
 	t.Parallel()
 	rule(t, "GET /v2/deployments and …/revisions: `limit` 1 to 100 (20), `offset`; `{resources, offset}`, newest first.")

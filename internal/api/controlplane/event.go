@@ -27,7 +27,8 @@ func (s server) ListDeploymentEvents(ctx context.Context, request ListDeployment
 	log := s.Deployments.Events().Deployment(at.Workspace, at.Deployment)
 	asked := eventsAsked{p.Limit, p.Cursor, p.LastEventID, p.From}
 	if _, gone := s.Deployments.Head(ctx, at); gone != nil {
-		// Who follows a deployment to its end may come back for that when the deployment itself is erased.
+		// Who follows a deployment to its end may come back for that when the deployment itself is
+		// erased.
 		if left, err := log.Read(ctx, asked.after(log), 1); !fault.Is(gone, fault.NotFound) || err != nil || len(left) == 0 {
 			return nil, gone
 		}

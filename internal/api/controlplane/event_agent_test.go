@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// TestAnAgentThatEndsIsTold has a listener report what becomes of an agent that it runs, long after that was promoted.
+// TestAnAgentThatEndsIsTold has a listener report what becomes of an agent that it runs, long after
+// that was promoted.
 func TestAnAgentThatEndsIsTold(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsAgent)

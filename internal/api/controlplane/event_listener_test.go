@@ -12,18 +12,19 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/listener"
-	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
 // those are the subscribers of the deployments' store, which is configured later.
 type those struct{ *deployment.Config }
 
-func (t those) Notify(ctx context.Context, workspace string, events []event.Event) ([]table.Write, func(context.Context), error) {
+func (t those) Notify(ctx context.Context, workspace string, events []event.Event) (record.Outbox, error) {
 	return t.Subscribers.Notify(ctx, workspace, events)
 }
 
-// TestAListenerThatGoesOfflineIsTold has a timer look at a listener that has called, and that one call again. The limit is so short that it has passed by then.
+// TestAListenerThatGoesOfflineIsTold has a timer look at a listener that has called, and that one
+// call again. The limit is so short that it has passed by then.
 func TestAListenerThatGoesOfflineIsTold(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsListener)

@@ -46,7 +46,8 @@ func (f *fixture) page(t *testing.T, path string) (events []any, cursor string) 
 	return events, answer.id("cursor")
 }
 
-// TestARolloutIsToldStepByStep compares the events of a deployment's life with what its revisions say of theirs.
+// TestARolloutIsToldStepByStep compares the events of a deployment's life with what its revisions
+// say of theirs.
 func TestARolloutIsToldStepByStep(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsTell)
@@ -107,8 +108,8 @@ func TestTheReasonOfAFailureIsTold(t *testing.T) {
 	}
 }
 
-// TestEveryRevisionOfARaceIsToldToItsEnd sends many PATCHes at once, some of which are cancelled: for each revision the events are the statuses that it had,
-// in order, SKIPPED included.
+// TestEveryRevisionOfARaceIsToldToItsEnd sends many PATCHes at once, some of which are cancelled:
+// for each revision the events are the statuses that it had, in order, SKIPPED included.
 func TestEveryRevisionOfARaceIsToldToItsEnd(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsTell)
@@ -194,7 +195,8 @@ func (f *fixture) stream(ctx context.Context, path, lastEventID string, enough f
 	}
 }
 
-// TestAReaderThatComesBackMissesNothing follows rollouts of several deployments, and breaks the connection after each few events.
+// TestAReaderThatComesBackMissesNothing follows rollouts of several deployments, and breaks the
+// connection after each few events.
 func TestAReaderThatComesBackMissesNothing(t *testing.T) {
 	t.Parallel()
 	rule(t, eventsStream)

@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// bad is a value that a member cannot have, and the type of the problem. A path leads to a place within the value.
+// bad is a value that a member cannot have, and the type of the problem. A path leads to a place
+// within the value.
 type bad struct {
 	value any
 	kind  string
@@ -81,7 +82,8 @@ var notText = []bad{{1, "string_type"}, {true, "string_type"}, {[]any{}, "string
 
 const someID = "0197a000-0000-7000-8000-00000000000a"
 
-// configFields are the members of SourceConfig and SourceRevisionConfig that a deployment may have without other resources. Those of listeners and integrations are tested with them.
+// configFields are the members of SourceConfig and SourceRevisionConfig that a deployment may have
+// without other resources. Those of listeners and integrations are tested with them.
 var configFields = []field{
 	{path: "source_config.repo_url", source: "github", good: "https://git.test/a", other: "https://git.test/b", bad: notText, needed: true, patch: immutable},
 	{path: "source_config.deployment_type", source: sized, good: "dev", other: "prod", bad: []bad{{"big", "enum"}, {1, "enum"}}, patch: immutable},
@@ -95,7 +97,7 @@ var configFields = []field{
 	},
 	{path: "source_revision_config.repo_ref", source: "github", good: "main", other: "refs/tags/v1", bad: notText, needed: true, patch: revises},
 	{path: "source_revision_config.framework_config_path", source: built, good: "framework.json", other: "b/framework.json", bad: notText, patch: revises},
-	{path: "source_revision_config.image_uri", source: images, good: "registry.test/a:1", other: "registry.test/a@sha256:0", bad: notText, needed: true, patch: revises},
+	{path: "source_revision_config.image_uri", source: images, good: "registry.test/a:1", other: "registry.test/a:2", bad: notText, needed: true, patch: revises},
 }
 
 // TestFieldsOfTheConfigurations asks for each member what the interface's table says of it.
@@ -174,9 +176,9 @@ func (f *fixture) wantPatch(t *testing.T, c field, path string) {
 }
 
 var (
-	replicas = []bad{{1.5, "int_from_float"}, {"1", "int_type"}, {-1, "greater_than_equal"}}
-	amount   = []bad{{0.5, "int_from_float"}, {"1", "int_type"}, {0, "greater_than_equal"}}
-	cores    = []bad{{"1", "float_type"}, {0, "greater_than"}, {0.25, "multiple_of"}, {true, "float_type"}}
+	replicas = []bad{{1.5, "int_from_float"}, {"1", "int_type"}, {-1, "greater_than_equal"}, {1001, "less_than_equal"}}
+	amount   = []bad{{0.5, "int_from_float"}, {"1", "int_type"}, {0, "greater_than_equal"}, {1<<24 + 1, "less_than_equal"}}
+	cores    = []bad{{"1", "float_type"}, {0, "greater_than"}, {0.25, "multiple_of"}, {true, "float_type"}, {1025, "less_than_equal"}}
 	mapping  = []bad{{[]any{}, "dict_type"}, {"a=b", "dict_type"}}
 	array    = []bad{{object{}, "list_type"}, {"a", "list_type"}}
 )

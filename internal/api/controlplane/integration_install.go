@@ -18,8 +18,9 @@ func (s server) CreateInstallationLink(ctx context.Context, _ CreateInstallation
 	return CreateInstallationLink200JSONResponse{InstallURL: link}, err
 }
 
-// AskAboutInstallation shows who has installed the App the workspace that would get the installation, and asks. The link may have come from somebody
-// who wants other people's repositories for a workspace of their own.
+// AskAboutInstallation shows who has installed the App the workspace that would get the
+// installation, and asks. The link may have come from somebody who wants other people's
+// repositories for a workspace of their own.
 func (s server) AskAboutInstallation(ctx context.Context, request AskAboutInstallationRequestObject) (AskAboutInstallationResponseObject, error) {
 	p := request.Params
 	if p.Error != nil {

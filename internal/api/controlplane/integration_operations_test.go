@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// hubFixture is a control plane with a GitHub App, at a GitHub that has an installation at acme, and a log.
+// hubFixture is a control plane with a GitHub App, at a GitHub that has an installation at acme,
+// and a log.
 type hubFixture struct {
 	*authFixture
 	hub *githubtest.Server
@@ -54,7 +55,8 @@ func setUpHub(t *testing.T) *hubFixture {
 
 const callbackPath = "/v2/integrations/github/callback"
 
-// link begins an installation, and returns the query with which GitHub sends the browser of a user back.
+// link begins an installation, and returns the query with which GitHub sends the browser of a user
+// back.
 func (f *hubFixture) link(t *testing.T, user githubtest.User) url.Values {
 	t.Helper()
 	begun := f.call(t, "POST", "/v2/integrations/github/installation-link", nil)
@@ -122,7 +124,8 @@ func (s *hubStage) at(name string) (method, path string) {
 	).Replace(path)
 }
 
-// integrationOperation is how the tests exercise one operation. Those without a shape are for browsers and hosts, and take no credentials.
+// integrationOperation is how the tests exercise one operation. Those without a shape are for
+// browsers and hosts, and take no credentials.
 type integrationOperation struct {
 	body   object
 	status int
@@ -257,7 +260,8 @@ func (s *hubStage) wantAllowed(t *testing.T, name string, o integrationOperation
 		`The credentials do not allow this: the role "`+string(role)+`" lacks the permission `+resource+":"+string(o.verb)+".")
 }
 
-// TestIntegrationsOfOthers calls every operation without credentials, for integrations of another workspace, and for none.
+// TestIntegrationsOfOthers calls every operation without credentials, for integrations of another
+// workspace, and for none.
 func TestIntegrationsOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

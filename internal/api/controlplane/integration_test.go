@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 )
 
-// browse opens a page as a browser does, which has no credentials. site is what it says of the page that sends it there, "" for none.
+// browse opens a page as a browser does, which has no credentials. site is what it says of the page
+// that sends it there, "" for none.
 func (f *fixture) browse(t *testing.T, method, path, site string) opened {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, http.NoBody)
@@ -57,7 +58,8 @@ func wantHubPage(t *testing.T, p opened, status int, asks bool, words ...string)
 	}
 }
 
-// TestAnInstallationIsConnected goes from the link to the list of repositories, and looks for secrets in everything that was answered and logged.
+// TestAnInstallationIsConnected goes from the link to the list of repositories, and looks for
+// secrets in everything that was answered and logged.
 func TestAnInstallationIsConnected(t *testing.T) {
 	t.Parallel()
 	rule(t, installFlow)
@@ -152,6 +154,9 @@ func TestWithoutAGitHubApp(t *testing.T) {
 	wantDetail(t, f.call(t, "POST", "/v2/integrations/github/installation-link", nil), http.StatusConflict, detail)
 	if list := f.call(t, "GET", "/v1/integrations/github/install", nil); len(list.body.([]any)) != 0 {
 		t.Errorf("got %s", list.text)
+	}
+	for _, path := range []string{"/v1/integrations/github/" + unknownID + "/repos", "/v2/integrations/github/installations/" + unknownID + "/repositories"} {
+		wantDetail(t, f.call(t, "GET", path, nil), http.StatusNotFound, "Integration ID "+unknownID+" not found.")
 	}
 }
 

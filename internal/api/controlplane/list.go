@@ -30,11 +30,15 @@ func (s server) ListDeployments(ctx context.Context, request ListDeploymentsRequ
 	if err != nil {
 		return nil, err
 	}
-	buffer := lists.Get().(*[]byte)
-	if *buffer, err = s.appendList(ctx, (*buffer)[:0], window.Offset+len(found.Items), found); err != nil {
-		return nil, err
+	list := DeploymentsList{
+		Resources: make([]Deployment, len(found.Items)), Offset: window.Offset + len(found.Items), Cursor: nullable(found.Cursor),
 	}
-	return encodedList{buffer}, nil
+	for i, d := range found.Items {
+		if list.Resources[i], err = s.show(ctx, d); err != nil {
+			return nil, err
+		}
+	}
+	return ListDeployments200JSONResponse(list), nil
 }
 
 // CountFreeDeployments counts the deployments that cost nothing.

@@ -25,7 +25,8 @@ const (
 		"more than 2 MiB at once and 64 KiB per second a 429 with `Retry-After`."
 )
 
-// TestAnAgentAtAListenerHasALog hands in lines while somebody follows them, until the agent is removed.
+// TestAnAgentAtAListenerHasALog hands in lines while somebody follows them, until the agent is
+// removed.
 func TestAnAgentAtAListenerHasALog(t *testing.T) {
 	t.Parallel()
 	rule(t, outputKept)

@@ -19,7 +19,8 @@ func newListener(computeID string, namespaces ...string) object {
 	return object{"compute_type": "k8s", "compute_id": computeID, "compute_config": object{"k8s_namespaces": namespaces}}
 }
 
-// listenerStage is what the tests of operations find: a listener, a session of it, and a release that was ordered and fetched.
+// listenerStage is what the tests of operations find: a listener, a session of it, and a release
+// that was ordered and fetched.
 type listenerStage struct {
 	*fixture
 	listener string
@@ -184,7 +185,8 @@ func TestEveryOperationOfListenersSucceeds(t *testing.T) {
 	}
 }
 
-// quiet ends the stage's session, as a listener that is online is not deleted before it has removed what it runs.
+// quiet ends the stage's session, as a listener that is online is not deleted before it has removed
+// what it runs.
 func (s *listenerStage) quiet(t *testing.T) {
 	t.Helper()
 	wantStatus(t, s.call(t, "POST", s.path+"/leave", object{"session": s.session}), http.StatusNoContent)
@@ -223,7 +225,8 @@ func TestRolesOfListeners(t *testing.T) {
 	}
 }
 
-// TestListenersOfOthers calls every operation without credentials, for a listener of another workspace, and for none.
+// TestListenersOfOthers calls every operation without credentials, for a listener of another
+// workspace, and for none.
 func TestListenersOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/listener"
 )
 
-// TestAListenerThatDoesNotDoItsPart leaves a deployment to a listener that never calls, and to one that calls and then does nothing.
+// TestAListenerThatDoesNotDoItsPart leaves a deployment to a listener that never calls, and to one
+// that calls and then does nothing.
 func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 	t.Parallel()
 	rule(t, "Listeners: a revision whose listener does not call is DEPLOY_FAILED with LISTENER_OFFLINE, one that it does not make healthy with NOT_READY, in words.")
@@ -76,7 +77,8 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 					t.Errorf("%q does not say %q", failed.id("status_message"), words)
 				}
 			}
-			// What it was to run is taken back: it is told to remove what it may have begun, and of what it never fetched nothing.
+			// What it was to run is taken back: it is told to remove what it may have begun, and of
+			// what it never fetched nothing.
 			work := workOf(t, f.call(t, "POST", path+"/claim", object{"holder": "a", "wait": 0}))
 			if c.calls != (len(work) == 1 && work[0]["verb"] == "remove") {
 				t.Errorf("it is told %v", work)
@@ -85,7 +87,8 @@ func TestAListenerThatDoesNotDoItsPart(t *testing.T) {
 	}
 }
 
-// reportTwice claims, and says of what it gets, which tells of the window, that it is under way, and again when it is late.
+// reportTwice claims, and says of what it gets, which tells of the window, that it is under way,
+// and again when it is late.
 func (f *fixture) reportTwice(t *testing.T, path string, window int, late *atomic.Bool) {
 	t.Helper()
 	claim := f.call(t, "POST", path+"/claim", object{"holder": "a"})

@@ -288,7 +288,8 @@ func TestWorkIsClaimedAndReported(t *testing.T) {
 	}
 }
 
-// TestTwoProcessesOfOneListener has a second one take the first's place, which then can do nothing any more.
+// TestTwoProcessesOfOneListener has a second one take the first's place, which then can do nothing
+// any more.
 func TestTwoProcessesOfOneListener(t *testing.T) {
 	t.Parallel()
 	rule(t, "Listeners: one process at a time speaks for a listener; another is refused with 409 until the session is over, and the one before from then on.")

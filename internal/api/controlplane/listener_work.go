@@ -64,7 +64,8 @@ func (s server) EndListenerSession(ctx context.Context, request EndListenerSessi
 	return EndListenerSession204Response{}, err
 }
 
-// sessionOf is the session that a request was sent in. That it is the present one is for the domain to decide.
+// sessionOf is the session that a request was sent in. That it is the present one is for the domain
+// to decide.
 func sessionOf(ctx context.Context, listenerID string, sent ListenerSession) listener.Session {
 	return listener.Session{Ref: listenerRef(ctx, listenerID), Holder: sent.Holder, Epoch: sent.Epoch}
 }
@@ -87,7 +88,8 @@ func showWork(work []listener.Work) []ListenerWork {
 	return shown
 }
 
-// showRelease is what a listener must know of a release to run it, the agent's secrets and token included.
+// showRelease is what a listener must know of a release to run it, the agent's secrets and token
+// included.
 func showRelease(r compute.Release) *ListenerRelease {
 	env := map[string]string{}
 	maps.Copy(env, r.Artifact.Env)

@@ -17,7 +17,8 @@ import (
 )
 
 const (
-	// defaultLogLimit and defaultLogPage are how many lines the two lists return unless told otherwise.
+	// defaultLogLimit and defaultLogPage are how many lines the two lists return unless told
+	// otherwise.
 	defaultLogLimit = 50
 	defaultLogPage  = 20
 	// eventLog and eventEnd are the events of a log that is streamed.
@@ -25,7 +26,8 @@ const (
 	eventEnd = "end"
 )
 
-// ListRevisionLogs returns a page of what a revision's build or agent printed, or streams it from the beginning or from where the client left off.
+// ListRevisionLogs returns a page of what a revision's build or agent printed, or streams it from
+// the beginning or from where the client left off.
 func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRequestObject) (ListRevisionLogsResponseObject, error) {
 	p := request.Params
 	filter := logFilter(p.Query, p.Level, p.RunID)
@@ -52,7 +54,8 @@ func (s server) ListRevisionLogs(ctx context.Context, request ListRevisionLogsRe
 // logKinds are the interface's other words for the kinds.
 var logKinds = map[LogType]revisionlog.Kind{BUILD: revisionlog.Build, DEPLOY: revisionlog.Deploy}
 
-// ListDeploymentLogs returns a page of what a build or an agent of a deployment printed, by other names.
+// ListDeploymentLogs returns a page of what a build or an agent of a deployment printed, by other
+// names.
 func (s server) ListDeploymentLogs(ctx context.Context, request ListDeploymentLogsRequestObject) (ListDeploymentLogsResponseObject, error) {
 	p := request.Params
 	if s.Logs == nil {

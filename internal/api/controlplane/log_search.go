@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// FindBuildLogs returns a page of what a revision's build printed, in the words of an earlier interface.
+// FindBuildLogs returns a page of what a revision's build printed, in the words of an earlier
+// interface.
 func (s server) FindBuildLogs(ctx context.Context, request FindBuildLogsRequestObject) (FindBuildLogsResponseObject, error) {
 	page, err := s.findLogs(ctx, ref(ctx, request.DeploymentID).Revision(request.RevisionID), revisionlog.Build, *request.Body)
 	return FindBuildLogs200JSONResponse(page), err
@@ -43,7 +44,8 @@ func (s server) findLogs(ctx context.Context, at revision.Ref, kind revisionlog.
 		window.Limit = *wanted.Limit
 	}
 	page, err := s.readLog(ctx, at, kind, filter, window)
-	// These clients follow a log by asking again behind the last offset that they were given, so there is one wherever there are lines.
+	// These clients follow a log by asking again behind the last offset that they were given, so
+	// there is one wherever there are lines.
 	if page.Next == "" && len(page.Lines) > 0 {
 		page.Next = page.Lines[len(page.Lines)-1].ID
 	}

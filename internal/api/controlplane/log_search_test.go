@@ -52,7 +52,8 @@ func TestLogsInTheWordsOfAnEarlierInterface(t *testing.T) {
 	}
 }
 
-// TestAClientThatFollowsALogByItsOffset keeps the offset that it was given last, as existing clients do, while lines come.
+// TestAClientThatFollowsALogByItsOffset keeps the offset that it was given last, as existing
+// clients do, while lines come.
 func TestAClientThatFollowsALogByItsOffset(t *testing.T) {
 	t.Parallel()
 	rule(t, logFound)

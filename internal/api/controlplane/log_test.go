@@ -30,7 +30,8 @@ const (
 
 var logEntryShape = members(map[string]check{"id": text, "timestamp": text, "level": oneOf("DEBUG INFO WARNING ERROR CRITICAL"), "message": text})
 
-// logged is a deployment whose secret its build and its agent have printed, as where nothing hides it when it is written.
+// logged is a deployment whose secret its build and its agent have printed, as where nothing hides
+// it when it is written.
 func (f *fixture) logged(t *testing.T) (path string, created response) {
 	t.Helper()
 	body := fromGit("weather")

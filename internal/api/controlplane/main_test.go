@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/docs"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
@@ -26,13 +27,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // unknownID is well formed and names nothing.
@@ -50,6 +53,7 @@ type fixture struct {
 	logDir      string
 	engine      *engine
 	keys        *apikey.Store
+	table       table.Table
 	config      controlplane.Config
 	// own is who calls unless a test says otherwise, other is a stranger.
 	own, other tenant
@@ -75,16 +79,8 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	f := &fixture{engine: &engine{}}
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	f := &fixture{engine: &engine{}, table: tb}
 	log := slog.New(slog.DiscardHandler)
 	store, config := deployment.Config{Table: tb, Workflow: f.engine, Sealer: key, Now: clock.System, Log: log}, controlplane.Config{}
 	f.listeners = listener.NewStore(listener.Config{
@@ -121,7 +117,8 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
 	config.Tenancy = controlplane.Tenancy{
 		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),
-		Keys: func(context.Context) (*apikey.Store, error) { return apiKeys, nil },
+		Keys:   func(context.Context) (*apikey.Store, error) { return apiKeys, nil },
+		Quotas: &quota.Usage{Table: tb, Limits: store.Quotas},
 	}
 	if config.AgentURL == nil {
 		config.AgentURL = func(_ context.Context, deploymentID string) string { return "https://slipway.test/d/" + deploymentID }
@@ -129,6 +126,7 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	if err = controlplane.Register(mux, config); err != nil {
 		t.Fatal(err)
 	}
+	docs.Register(mux)
 	f.keys, f.config = apiKeys, config
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)

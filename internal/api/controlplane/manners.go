@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
@@ -16,7 +17,8 @@ import (
 // answers keeps the answers of package idempotency, as package web wants them kept.
 type answers struct{ *idempotency.Store }
 
-// Claim implements web.Answers. What a request means and what its answer shows depends on who asks and in which role, so those are a part of it.
+// Claim implements web.Answers. What a request means and what its answer shows depends on who asks
+// and in which role, so those are a part of it.
 func (a answers) Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*web.Answer, web.Attempt, error) {
 	principal := auth.Of(ctx)
 	found, claimed, err := a.Store.Claim(ctx, idempotency.Request{
@@ -38,8 +40,9 @@ func (a attempt) Keep(ctx context.Context, answer web.Answer) error {
 	return a.Attempt.Keep(ctx, idempotency.Answer(answer))
 }
 
-// shownOnce has a key made together with what repetitions of its request are told: not the key, which nothing keeps, but which one it is. A request
-// without an Idempotency-Key has no repetitions.
+// shownOnce has a key made together with what repetitions of its request are told: not the key,
+// which nothing keeps, but which one it is. A request without an Idempotency-Key has no
+// repetitions.
 func shownOnce(ctx context.Context) []apikey.Note {
 	claimed, ok := web.Attempted(ctx).(attempt)
 	if !ok {
@@ -52,7 +55,28 @@ func shownOnce(ctx context.Context) []apikey.Note {
 	}}
 }
 
-// guard is what stands before everything: it authenticates a request, counts it, and asks whether the caller may.
+// settledCreation has a deployment made together with what repetitions of its request are told. It
+// is read of the deployment as it is made, so that it is the answer that this request gets.
+func (s server) settledCreation(ctx context.Context) []deployment.Note {
+	claimed, ok := web.Attempted(ctx).(attempt)
+	if !ok {
+		return nil
+	}
+	return []deployment.Note{func(ctx context.Context, made deployment.Deployment) (table.Write, error) {
+		shown, err := s.show(ctx, made)
+		if err != nil {
+			return nil, err
+		}
+		answer, err := web.Rehearse(CreateDeployment201JSONResponse(shown).VisitCreateDeploymentResponse, made.Version())
+		if err != nil || len(answer.Body) > web.MostSettled {
+			return nil, err
+		}
+		return claimed.Settle(ctx, idempotency.Answer(answer))
+	}}
+}
+
+// guard is what stands before everything: it authenticates a request, counts it, and asks whether
+// the caller may.
 func (s server) guard(mux *web.Mux) web.Middleware {
 	authenticate, authorize := s.authenticate(mux), s.authorize(mux)
 	if s.Limiter == nil {

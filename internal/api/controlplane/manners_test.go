@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // Rules of the manners that all operations have in common.
@@ -69,13 +70,39 @@ func TestACreateThatIsRepeated(t *testing.T) {
 	if starts := f.engine.starts.Load(); starts != 1 {
 		t.Errorf("%d rollouts were started", starts)
 	}
-	// Another role is shown other things, so it is another request; another workspace has keys of its own.
+	// Another role is shown other things, so it is another request; another workspace has keys of
+	// its own.
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.issue(t, workspace.Editor).with(idempotencyKey, "k")), http.StatusUnprocessableEntity)
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.other.with(idempotencyKey, "k")), http.StatusCreated)
 	// Who may not do it sees no answer either.
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.issue(t, workspace.Viewer).with(idempotencyKey, "k")), http.StatusForbidden)
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", fromGit("other"), f.own.with(idempotencyKey, "k")), http.StatusUnprocessableEntity)
 	wantStatus(t, f.send(t, "POST", "/v2/deployments", body, f.own.with(idempotencyKey, "k2")), http.StatusConflict)
+}
+
+// TestACreateIsAnsweredAgainAfterADeath of the server between the creation and the answer.
+func TestACreateIsAnsweredAgainAfterADeath(t *testing.T) {
+	t.Parallel()
+	var answers *fixtures.Mortal
+	f := setUpWith(t, func(store *deployment.Config, config *controlplane.Config) {
+		answers = &fixtures.Mortal{Table: store.Table}
+		config.Answers = idempotency.NewStore(answers, store.Sealer, clock.System)
+	})
+	body := fromGit("weather")
+	answers.Dead.Store(true)
+	first := f.send(t, "POST", "/v2/deployments", body, f.own.with(idempotencyKey, "k"))
+	wantStatus(t, first, http.StatusCreated)
+	answers.Dead.Store(false)
+	again := f.send(t, "POST", "/v2/deployments", body, f.own.with(idempotencyKey, "k"))
+	wantStatus(t, again, http.StatusCreated)
+	for _, name := range []string{"ETag", "Content-Type", "Cache-Control"} {
+		if first.Header.Get(name) != again.Header.Get(name) {
+			t.Errorf("%s: got %q, then %q", name, first.Header.Get(name), again.Header.Get(name))
+		}
+	}
+	if string(first.text) != string(again.text) || again.Header.Get(replayed) != "true" {
+		t.Errorf("got %s, then %s (replayed: %q)", first.text, again.text, again.Header.Get(replayed))
+	}
 }
 
 func TestManyEqualPatchesMakeOneRevision(t *testing.T) {
@@ -140,7 +167,8 @@ func TestADeploymentUnderConditions(t *testing.T) {
 	wantStatus(t, f.send(t, "PATCH", "/v2/deployments/"+unknownID, object{}, f.own.with("If-Match", tag)), http.StatusNotFound)
 }
 
-// TestARevisionUnderConditions makes revisions by other ways than PATCH, each of which replaces what another client may have changed meanwhile.
+// TestARevisionUnderConditions makes revisions by other ways than PATCH, each of which replaces
+// what another client may have changed meanwhile.
 func TestARevisionUnderConditions(t *testing.T) {
 	t.Parallel()
 	rule(t, conditional)
@@ -234,8 +262,8 @@ func TestDocsArePublic(t *testing.T) {
 		if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "text/html; charset=utf-8" || r.Header.Get("Content-Security-Policy") == "" {
 			t.Errorf("%s: got %d %v", base, r.StatusCode, r.Header)
 		}
-		if !strings.Contains(string(text), `href="#CreateDeployment"`) {
-			t.Errorf("%s: the page is of another document", base)
+		if !strings.Contains(string(text), `url: "openapi.json"`) {
+			t.Errorf("%s: the page does not load the document beside it", base)
 		}
 	}
 }

@@ -31,7 +31,8 @@ type operation struct {
 
 func nothing() any { return nil }
 
-// operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails when one is missing.
+// operations has an entry for every operation of the contract; TestEveryOperationIsExercised fails
+// when one is missing.
 var operations = map[string]operation{
 	"GET /ok": {public: true, body: nothing, status: http.StatusOK, shape: members(map[string]check{"ok": boolean})},
 	"GET /metrics": {
@@ -169,8 +170,9 @@ func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 	}
 }
 
-// TestEveryOperationRefusesStrangers asks without a key, with one that is none, and with a good one for another workspace. Each request is
-// malformed too: whoever is not known learns nothing about that.
+// TestEveryOperationRefusesStrangers asks without a key, with one that is none, and with a good one
+// for another workspace. Each request is malformed too: whoever is not known learns nothing about
+// that.
 func TestEveryOperationRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
@@ -236,7 +238,8 @@ func TestPublicOperationsTakeNoCredentials(t *testing.T) {
 	}
 }
 
-// TestWhatIsNotThereIsNotFound asks for ids that name nothing and for those of another workspace: a stranger cannot tell them apart.
+// TestWhatIsNotThereIsNotFound asks for ids that name nothing and for those of another workspace: a
+// stranger cannot tell them apart.
 func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, "What belongs to another workspace is a 404, as what does not exist.")

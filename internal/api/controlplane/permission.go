@@ -19,7 +19,8 @@ var verbs = map[string]workspace.Verb{
 	http.MethodPut: workspace.Update, http.MethodPatch: workspace.Update, http.MethodDelete: workspace.Delete,
 }
 
-// permissionFor is what a request takes. The resource is the first word of the path after the version: /v2/deployments/...
+// permissionFor is what a request takes. The resource is the first word of the path after the
+// version: /v2/deployments/...
 func permissionFor(r *http.Request) workspace.Permission {
 	path := strings.Split(strings.TrimPrefix(strings.TrimPrefix(r.URL.Path, "/api-host"), "/"), "/")
 	resource, verb := path[min(1, len(path)-1)], verbs[r.Method]
@@ -36,8 +37,8 @@ func permissionFor(r *http.Request) workspace.Permission {
 	return workspace.Permit(resource, verb)
 }
 
-// authorize refuses what the caller's role does not allow, and notes in the audit log that it was asked for. It comes after the count of the caller's requests, which
-// bounds what is noted.
+// authorize refuses what the caller's role does not allow, and notes in the audit log that it was
+// asked for. It comes after the count of the caller's requests, which bounds what is noted.
 func (s server) authorize(mux *web.Mux) web.Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -55,13 +56,14 @@ func (s server) authorize(mux *web.Mux) web.Middleware {
 	}
 }
 
-// noteRefusal adds a refusal to the audit log. It names the route, as a path may hold what is for the caller alone.
+// noteRefusal adds a refusal to the audit log. It names the route, as a path may hold what is for
+// the caller alone.
 func (s server) noteRefusal(r *http.Request, principal apikey.Principal, permission workspace.Permission) error {
 	if s.Audit == nil {
 		return nil
 	}
 	detail := fmt.Sprintf("%s: the role %s lacks %s", r.Pattern, principal.Role, permission)
-	return s.Audit.Add(r.Context(), principal.Workspace, audit.Refusal(r.Context(), resourceOf(r), detail))
+	return s.Audit.AddRefusal(r.Context(), principal.Workspace, audit.Refusal(r.Context(), resourceOf(r), detail))
 }
 
 // resourceOf is the id of what a request is about, "" when it names none.

@@ -90,7 +90,8 @@ func (s *served) allows(t *rapid.T, pointer string, value any) error {
 // parameter is one of an operation, with a value that a request gives it.
 type parameter struct{ name, in, text string }
 
-// drawParameters gives some of the operation's parameters values, of which the document allows some.
+// drawParameters gives some of the operation's parameters values, of which the document allows
+// some.
 func (s *served) drawParameters(t *rapid.T, operation string) (drawn []parameter, allowed bool) {
 	allowed = true
 	list, where := s.at(t, operation+"/parameters")
@@ -126,7 +127,8 @@ func (s *served) drawParameters(t *rapid.T, operation string) (drawn []parameter
 	return drawn, allowed
 }
 
-// drawValue makes something in JSON. It leaves out what clients of other tools send for another type, which the server understands: null, numbers in texts.
+// drawValue makes something in JSON. It leaves out what clients of other tools send for another
+// type, which the server understands: null, numbers in texts.
 func drawValue(t *rapid.T, name string) any {
 	return rapid.OneOf(
 		rapid.Map(rapid.IntRange(-3, 25), func(i int) any { return json.Number(strconv.Itoa(i)) }),
@@ -144,7 +146,8 @@ type endless struct {
 	body func(t *rapid.T) map[string]any
 }
 
-// TestOperationsThatWaitKeepToTheDocument sends these what the document allows and what it does not. Other operations are sent the like by schemathesis, which would wait.
+// TestOperationsThatWaitKeepToTheDocument sends these what the document allows and what it does
+// not. Other operations are sent the like by schemathesis, which would wait.
 func TestOperationsThatWaitKeepToTheDocument(t *testing.T) {
 	t.Parallel()
 	rule(t, endlessOperations)
@@ -229,7 +232,8 @@ func (s *listenerStage) keepsTo(t *rapid.T, document *served, o endless) {
 	document.holds(t, operation, answer, streams && query.Get("from") == "now")
 }
 
-// holds checks that an answer is one that the document has. Of a stream that is silent nothing is read, of another the first event.
+// holds checks that an answer is one that the document has. Of a stream that is silent nothing is
+// read, of another the first event.
 func (s *served) holds(t *rapid.T, operation string, answer *http.Response, silent bool) {
 	status := strconv.Itoa(answer.StatusCode)
 	known, where := s.at(t, operation+"/responses/"+status)

@@ -28,7 +28,8 @@ func (s server) ReceivePushHook(ctx context.Context, request ReceivePushHookRequ
 	p := request.Params
 	d := push.Delivery{Event: value(p.XGitHubEvent), ID: value(p.XGitHubDelivery), Signature: value(p.XHubSignature256)}
 	if token := value(p.XGitlabToken); token != "" {
-		// Only the key is the same when the event is sent again; GitLab before version 17.4 has none.
+		// Only the key is the same when the event is sent again; GitLab before version 17.4 has
+		// none.
 		d = push.Delivery{Event: value(p.XGitlabEvent), ID: cmp.Or(value(p.IdempotencyKey), value(p.XGitlabEventUUID)), Token: token}
 	}
 	err := s.Push.Expects(ctx, request.WorkspaceID, request.DeploymentID, d)

@@ -168,7 +168,8 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	large := f.send(t, "POST", hookPath, strings.Repeat(" ", 25<<20+1), headers)
 	wantStatus(t, large, http.StatusRequestEntityTooLarge)
 	f.wantRevisions(t, path, "CREATING")
-	// The signature is over the body as it came: its spaces, and a body that is larger than others may be.
+	// The signature is over the body as it came: its spaces, and a body that is larger than others
+	// may be.
 	spaced := text + strings.Repeat(" ", 11<<20)
 	mac := hmac.New(sha256.New, []byte(webhookSecret))
 	mac.Write([]byte(spaced))
@@ -180,7 +181,8 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	}
 }
 
-// TestStrangersSendNoBody promises a large body and sends none of it: who has no signature, or names no hook, is refused all the same.
+// TestStrangersSendNoBody promises a large body and sends none of it: who has no signature, or
+// names no hook, is refused all the same.
 func TestStrangersSendNoBody(t *testing.T) {
 	t.Parallel()
 	f := setUpHub(t)

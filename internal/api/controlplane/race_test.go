@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
@@ -90,7 +91,7 @@ func setUpRollouts(t *testing.T, change ...func(*deployment.Config, *controlplan
 			engine.Close(stopped)
 		})
 		webhooks = webhook.NewStore(webhook.Config{
-			Table: c.Table, Workflow: engine, Sealer: c.Sealer, Now: clock.System, Log: c.Log, AllowPrivate: true, Schedule: []time.Duration{1, 1, 1},
+			Table: c.Table, Workflow: engine, Sealer: c.Sealer, Now: clock.System, Log: c.Log, Private: outbound.Everywhere, Schedule: []time.Duration{1, 1, 1},
 		})
 		c.Workflow, c.Subscribers, p.Webhooks = engine, webhooks, webhooks
 		config = *c
@@ -185,7 +186,8 @@ func TestTheReferenceFlow(t *testing.T) {
 	}
 }
 
-// TestCancelsRaceWithRollouts cancels revisions while they are made and carried out: each ends, and the slot is free for the next.
+// TestCancelsRaceWithRollouts cancels revisions while they are made and carried out: each ends, and
+// the slot is free for the next.
 func TestCancelsRaceWithRollouts(t *testing.T) {
 	t.Parallel()
 	rule(t, "POST …/revisions/{revision_id}/cancel: 200, and the revision is INTERRUPTED at once; what has ended otherwise is a 409.")

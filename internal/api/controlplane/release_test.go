@@ -87,7 +87,8 @@ func TestWhatAContainerIsGiven(t *testing.T) {
 	}
 }
 
-// TestSecretsThatAClusterHas follows references from the request to the listener that is to resolve them.
+// TestSecretsThatAClusterHas follows references from the request to the listener that is to resolve
+// them.
 func TestSecretsThatAClusterHas(t *testing.T) {
 	t.Parallel()
 	rule(t, secretsOutside)

@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// longestWait is how long a request waits for a revision at most: an answer of API Gateway's must be there after 29 s.
+// longestWait is how long a request waits for a revision at most: an answer of API Gateway's must
+// be there after 29 s.
 const longestWait = 25 * time.Second
 
 // GetRevision reads a revision, and waits for its end where that is asked for.

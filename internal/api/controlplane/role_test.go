@@ -23,7 +23,8 @@ func (f *fixture) issue(t *testing.T, role workspace.Role) tenant {
 	return tenant{f.own.workspace, key}
 }
 
-// TestRolesAreEnforced calls every operation with a key of every role: what is refused is a 403 that names the permission, and is not done.
+// TestRolesAreEnforced calls every operation with a key of every role: what is refused is a 403
+// that names the permission, and is not done.
 func TestRolesAreEnforced(t *testing.T) {
 	t.Parallel()
 	rule(t, "Roles: what a role lacks is a 403.")

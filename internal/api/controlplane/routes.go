@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/infra/openapi"
@@ -22,6 +23,12 @@ import (
 // maxBody is how large a request may be, in bytes.
 const maxBody = 10 << 20
 
+// loadContract loads the contract once for all servers of this process: its schemas are compiled at
+// their first use, which takes longer than most requests.
+var loadContract = sync.OnceValues(func() (*web.Contract, error) {
+	return web.Load(openapi.ControlPlane, maxBody)
+})
+
 // Config is what the control plane works with.
 type Config struct {
 	Deployments   *deployment.Store
@@ -29,25 +36,33 @@ type Config struct {
 	Authenticator auth.Authenticator
 	// Logs reads what builds and agents print; nil where nothing keeps it.
 	Logs *deployment.Logs
-	// AgentURL returns the address of a deployment's agent server. It may depend on the address that the request was sent to.
+	// AgentURL returns the address of a deployment's agent server. It may depend on the address
+	// that the request was sent to.
 	AgentURL func(ctx context.Context, deploymentID string) string
-	// AuthService obtains tokens of users, BaseURL returns the address under which providers send them back to this server.
+	// AuthService obtains tokens of users, BaseURL returns the address under which providers send
+	// them back to this server.
 	AuthService *authservice.Service
 	// Webhooks are told of events.
 	Webhooks *webhook.Store
 	BaseURL  func(ctx context.Context) string
 	Tenancy
-	// Integrations are what repositories are cloned with, Push takes what their hosts tell of pushes.
+	// Integrations are what repositories are cloned with, Push takes what their hosts tell of
+	// pushes.
 	Integrations *integration.Service
 	Push         *push.Receiver
 	// WaitLimit is how long a request may wait for a user's consent; 0 is as long as it asks for.
 	WaitLimit time.Duration
-	// RedactSecrets shows the values of secrets to nobody. Otherwise those see them who may change them.
+	// RedactSecrets shows the values of secrets to nobody. Otherwise those see them who may change
+	// them.
 	RedactSecrets bool
-	// Answers keeps the answers to requests that carry an Idempotency-Key; nil takes no notice of the header.
+	// Answers keeps the answers to requests that carry an Idempotency-Key; nil takes no notice of
+	// the header.
 	Answers *idempotency.Store
 	// Metrics counts the answers to each workspace; nil counts none, as where a gateway does.
 	Metrics Metrics
+	// Room returns a fault when there is no room for more data; nil is for a platform that always
+	// has room.
+	Room func() error
 	// Limiter counts the requests of each key; nil counts none, as where a gateway does.
 	Limiter *web.Limiter
 }
@@ -55,18 +70,18 @@ type Config struct {
 // server implements StrictServerInterface.
 type server struct {
 	Config
-	texts *texts
 	// unforeseen notes an error of a part of a request, and returns what the client is told of it.
 	unforeseen func(context.Context, error) string
 }
 
-// Register adds the control plane's routes to the mux, at the root and under /api-host, where self-hosted clients look for them.
+// Register adds the control plane's routes to the mux, at the root and under /api-host, where
+// self-hosted clients look for them.
 func Register(mux *web.Mux, config Config) error {
-	contract, err := web.Load(openapi.ControlPlane, maxBody)
+	contract, err := loadContract()
 	if err != nil {
 		return fmt.Errorf("load control plane contract: %w", err)
 	}
-	s := server{config, deployment.NewKnown[text](knownTexts), mux.Unforeseen}
+	s := server{config, mux.Unforeseen}
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{accept, looked}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
@@ -77,7 +92,6 @@ func Register(mux *web.Mux, config Config) error {
 		}
 		HandlerWithOptions(strict, StdHTTPServerOptions{BaseURL: base, BaseRouter: routes, ErrorHandlerFunc: mux.RequestError})
 		mux.Handle("GET "+base+"/openapi.json", contract)
-		mux.Handle("GET "+base+"/docs", web.Page(openapi.ControlPlaneDocs, openapi.DocsPolicy))
 	}
 	return nil
 }
@@ -92,6 +106,7 @@ func (s server) authenticate(mux *web.Mux) web.Middleware {
 			}
 			actor := audit.Actor{Key: principal.Key, Subject: principal.Subject, Request: web.RequestID(r.Context())}
 			r = r.WithContext(audit.By(auth.With(r.Context(), principal), actor))
+			web.ActsFor(r.Context(), principal.Workspace)
 			if s.Metrics != nil {
 				s.Metrics.Count(principal.Workspace, w, r, next)
 				return

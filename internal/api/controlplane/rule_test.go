@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestCommandsHoldNoShellMetacharacters sends each of them in either command, on create and on PATCH.
+// TestCommandsHoldNoShellMetacharacters sends each of them in either command, on create and on
+// PATCH.
 func TestCommandsHoldNoShellMetacharacters(t *testing.T) {
 	t.Parallel()
 	rule(t, "`install_command` and `build_command` may not hold shell metacharacters, except `&&`.")

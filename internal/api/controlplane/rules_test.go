@@ -135,7 +135,8 @@ var deploymentChapters = []chapter{
 	}},
 }
 
-// Members of responses. Those that the tables of the interface call read-only come from the server alone.
+// Members of responses. Those that the tables of the interface call read-only come from the server
+// alone.
 var (
 	deploymentMembers = []string{
 		"`name`: string.", "`source`: `github`, `external_docker`, `internal_docker` or `internal_source`.", "`source_config`: SourceConfig, all members shown.",

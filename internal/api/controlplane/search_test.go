@@ -140,7 +140,8 @@ func TestRevisionsAreFiltered(t *testing.T) {
 	}
 }
 
-// TestACursorDoesNotDrift creates and deletes while pages are read: what was there all the time is found once.
+// TestACursorDoesNotDrift creates and deletes while pages are read: what was there all the time is
+// found once.
 func TestACursorDoesNotDrift(t *testing.T) {
 	t.Parallel()
 	rule(t, "Lists: an opaque `cursor` beside `limit` and `offset`, which does not drift.")

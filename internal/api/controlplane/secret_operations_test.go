@@ -130,7 +130,8 @@ func TestRolesOfSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsOfOthers calls every operation without credentials, for secrets of another workspace, and for none.
+// TestSecretsOfOthers calls every operation without credentials, for secrets of another workspace,
+// and for none.
 func TestSecretsOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestSecretsAreBoundedTogether sends some that no place which keeps an agent's environment could take, each of them small.
+// TestSecretsAreBoundedTogether sends some that no place which keeps an agent's environment could
+// take, each of them small.
 func TestSecretsAreBoundedTogether(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -153,7 +153,8 @@ var (
 		"tenant_id": uuid,
 	}
 	deploymentShape = members(membersOfDeployment)
-	// tieredShape and dedicatedShape are of deployments with a compute tier, and with one for the database too.
+	// tieredShape and dedicatedShape are of deployments with a compute tier, and with one for the
+	// database too.
 	tieredShape    = members(also(membersOfDeployment, "compute_tier"))
 	dedicatedShape = members(also(membersOfDeployment, "compute_tier", "database_tier"))
 

@@ -36,7 +36,8 @@ func fromUpload(name string) object {
 	}
 }
 
-// TestWhatIsUploadedComesAfterTheDeployment creates deployments without a source and gives them one.
+// TestWhatIsUploadedComesAfterTheDeployment creates deployments without a source and gives them
+// one.
 func TestWhatIsUploadedComesAfterTheDeployment(t *testing.T) {
 	t.Parallel()
 	rule(t, createdEmpty)

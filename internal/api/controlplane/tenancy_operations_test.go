@@ -14,7 +14,8 @@ import (
 
 const memberPath = "/v2/workspaces/current/members"
 
-// team is what the tests of operations find: a member, a rule and a key of the own workspace, and its admin.
+// team is what the tests of operations find: a member, a rule and a key of the own workspace, and
+// its admin.
 type team struct {
 	*fixture
 	member, rule, key string
@@ -103,7 +104,7 @@ func resourcesOf(shape check) check { return members(map[string]check{"resources
 
 var (
 	roleShape      = oneOf("admin editor viewer")
-	workspaceShape = members(map[string]check{"id": uuid, "name": text, "role": roleShape, "created_at": dateTime})
+	workspaceShape = members(map[string]check{"id": uuid, "name": text, "role": roleShape, "created_at": dateTime, "quotas": listOf(members(map[string]check{"name": text, "limit": integer, "used": orNull(integer)}))})
 	memberShape    = members(map[string]check{
 		"id": uuid, "user": text, "issuer": orNull(text), "role": roleShape, "created_at": dateTime, "updated_at": dateTime,
 	})
@@ -148,7 +149,8 @@ func TestEveryOperationOfTenancySucceeds(t *testing.T) {
 	}
 }
 
-// TestTenancyRefusesStrangers asks for everything without credentials and with bad ones, also with bodies that are malformed.
+// TestTenancyRefusesStrangers asks for everything without credentials and with bad ones, also with
+// bodies that are malformed.
 func TestTenancyRefusesStrangers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
@@ -192,7 +194,8 @@ func TestRolesInTenancy(t *testing.T) {
 	}
 }
 
-// TestWhatTenancyDoesNotHaveIsNotFound asks for ids that name nothing, and as another workspace for those that name something.
+// TestWhatTenancyDoesNotHaveIsNotFound asks for ids that name nothing, and as another workspace for
+// those that name something.
 func TestWhatTenancyDoesNotHaveIsNotFound(t *testing.T) {
 	t.Parallel()
 	rule(t, "What belongs to another workspace is a 404, as what does not exist.")

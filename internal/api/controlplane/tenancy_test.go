@@ -96,7 +96,8 @@ func TestATrustRuleNamesARepository(t *testing.T) {
 	}
 }
 
-// TestTheLastAdminOfAWorkspaceStays takes away the first key, when there is nobody else, and then all admins at once.
+// TestTheLastAdminOfAWorkspaceStays takes away the first key, when there is nobody else, and then
+// all admins at once.
 func TestTheLastAdminOfAWorkspaceStays(t *testing.T) {
 	t.Parallel()
 	rule(t, lastAdmin)

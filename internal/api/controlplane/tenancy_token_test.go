@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/api/web"
 )
 
-// tokenFixture is the control plane that takes tokens of an issuer of people and of one of programs, with a clock for them that is moved by hand.
+// tokenFixture is the control plane that takes tokens of an issuer of people and of one of
+// programs, with a clock for them that is moved by hand.
 type tokenFixture struct {
 	*fixture
 	people, ci *oidctest.Issuer
@@ -51,7 +52,8 @@ func (f *tokenFixture) bearer(token string) map[string]string {
 	return map[string]string{auth.HeaderBearer: token, auth.HeaderTenant: f.own.workspace}
 }
 
-// TestAPipelineNeedsNoStoredKey has an admin trust a repository's main branch, whose jobs deploy from then on, and nobody else's.
+// TestAPipelineNeedsNoStoredKey has an admin trust a repository's main branch, whose jobs deploy
+// from then on, and nobody else's.
 func TestAPipelineNeedsNoStoredKey(t *testing.T) {
 	t.Parallel()
 	rule(t, trustedJobs)
@@ -89,7 +91,8 @@ func TestAPipelineNeedsNoStoredKey(t *testing.T) {
 	wantDetail(t, create("too-late", job("7", "refs/heads/main")), http.StatusForbidden, stranger)
 }
 
-// TestAMembersTokenActsWithTheMembersRole changes the role of a person, who sends the same token all the time.
+// TestAMembersTokenActsWithTheMembersRole changes the role of a person, who sends the same token
+// all the time.
 func TestAMembersTokenActsWithTheMembersRole(t *testing.T) {
 	t.Parallel()
 	rule(t, memberTokens)

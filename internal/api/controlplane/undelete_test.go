@@ -23,7 +23,8 @@ const (
 		"without a window, when that is over, and when its name is another's; of many at once one makes a revision."
 )
 
-// TestADeletedDeploymentIsUndeleted deletes one with a recovery window, whose name another one uses for a while.
+// TestADeletedDeploymentIsUndeleted deletes one with a recovery window, whose name another one uses
+// for a while.
 func TestADeletedDeploymentIsUndeleted(t *testing.T) {
 	t.Parallel()
 	rule(t, recoveryWindow)

@@ -166,7 +166,8 @@ func TestRolesOfWebhooks(t *testing.T) {
 	}
 }
 
-// TestWebhooksOfOthers calls every operation without credentials, for webhooks of another workspace, and for none.
+// TestWebhooksOfOthers calls every operation without credentials, for webhooks of another
+// workspace, and for none.
 func TestWebhooksOfOthers(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

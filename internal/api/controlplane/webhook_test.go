@@ -47,7 +47,8 @@ func (f *hookedFixture) hook(t *testing.T, further object) (path, secret string)
 	return "/v2/webhooks/" + created.id("id"), created.id("secret")
 }
 
-// delivered waits until at least n deliveries of a webhook have ended and none is on its way, and returns all, newest first.
+// delivered waits until at least n deliveries of a webhook have ended and none is on its way, and
+// returns all, newest first.
 func (f *hookedFixture) delivered(t *testing.T, path string, n int) []object {
 	t.Helper()
 	tooLong, again := time.NewTimer(patience), time.NewTicker(10*time.Millisecond)
@@ -143,7 +144,8 @@ func verify(t *testing.T, secret string, m message) error {
 	return key.Verify(m.body, m.header)
 }
 
-// TestARolloutIsToldToAWebhook checks each message with the library that receivers use, and compares it with the event that the log shows.
+// TestARolloutIsToldToAWebhook checks each message with the library that receivers use, and
+// compares it with the event that the log shows.
 func TestARolloutIsToldToAWebhook(t *testing.T) {
 	t.Parallel()
 	rule(t, webhookSigned)
@@ -294,7 +296,8 @@ func TestWebhooksAreCreatedAndChanged(t *testing.T) {
 	for range 9 {
 		wantStatus(t, create(object{"url": "https://ci.example.com/c"}), http.StatusCreated)
 	}
-	wantDetail(t, create(object{"url": "https://ci.example.com/c"}), http.StatusConflict, "A workspace has at most 10 webhooks. Delete one first.")
+	wantDetail(t, create(object{"url": "https://ci.example.com/c"}), http.StatusForbidden,
+		"The quota webhooks of this workspace is used up: its limit is 10. Delete a webhook, or have the operator of the server raise it (--quota webhooks=N, on AWS the parameter Quotas).")
 	wantStatus(t, f.call(t, "DELETE", path, nil), http.StatusNoContent)
 	wantStatus(t, f.call(t, "GET", path, nil), http.StatusNotFound)
 	first := f.send(t, "POST", "/v2/webhooks", object{"url": "https://ci.example.com/c"}, f.own.with(idempotencyKey, "k"))
@@ -302,5 +305,5 @@ func TestWebhooksAreCreatedAndChanged(t *testing.T) {
 	if wantStatus(t, first, http.StatusCreated); string(first.text) != string(again.text) {
 		t.Errorf("got %s, then %s", first.text, again.text)
 	}
-	wantStatus(t, create(object{"url": "https://ci.example.com/c"}), http.StatusConflict)
+	wantStatus(t, create(object{"url": "https://ci.example.com/c"}), http.StatusForbidden)
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -16,25 +17,41 @@ import (
 type Tenancy struct {
 	Workspaces *workspace.Store
 	Rules      *trust.Store
-	// Keys returns the store of API keys. It may have to wait for the key that these are stored under.
+	// Keys returns the store of API keys. It may have to wait for the key that these are stored
+	// under.
 	Keys  func(context.Context) (*apikey.Store, error)
 	Audit *audit.Store
+	// Quotas tells how much of its quotas the workspace uses.
+	Quotas *quota.Usage
 }
 
 // GetWorkspace reads the workspace.
 func (s server) GetWorkspace(ctx context.Context, _ GetWorkspaceRequestObject) (GetWorkspaceResponseObject, error) {
 	w, err := s.Workspaces.Get(ctx, auth.Workspace(ctx))
-	return GetWorkspace200JSONResponse(showWorkspace(ctx, w)), err
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.showWorkspace(ctx, w)
+	return GetWorkspace200JSONResponse(shown), err
 }
 
 // PatchWorkspace renames the workspace.
 func (s server) PatchWorkspace(ctx context.Context, request PatchWorkspaceRequestObject) (PatchWorkspaceResponseObject, error) {
 	w, err := s.Workspaces.Rename(ctx, auth.Workspace(ctx), request.Body.Name)
-	return PatchWorkspace200JSONResponse(showWorkspace(ctx, w)), err
+	if err != nil {
+		return nil, err
+	}
+	shown, err := s.showWorkspace(ctx, w)
+	return PatchWorkspace200JSONResponse(shown), err
 }
 
-func showWorkspace(ctx context.Context, w workspace.Workspace) Workspace {
-	return Workspace{ID: w.ID, Name: w.Name, Role: Role(auth.Of(ctx).Role), CreatedAt: clock.Format(w.Created)}
+func (s server) showWorkspace(ctx context.Context, w workspace.Workspace) (Workspace, error) {
+	uses, err := s.Quotas.Of(ctx, w.ID)
+	shown := Workspace{ID: w.ID, Name: w.Name, Role: Role(auth.Of(ctx).Role), CreatedAt: clock.Format(w.Created), Quotas: make([]Quota, len(uses))}
+	for i, use := range uses {
+		shown.Quotas[i] = Quota{Name: string(use.Name), Limit: use.Limit, Used: use.Used}
+	}
+	return shown, err
 }
 
 // ListMembers lists the workspace's members.

@@ -1,5 +1,7 @@
-// Package metrics counts what the servers of one process answer, and shows it as Prometheus reads it: the agent servers deployment by deployment, the control plane
-// workspace by workspace. It is for the one-machine server: where processes come and go with requests, the platform keeps such figures.
+// Package metrics counts what the servers of one process answer, and shows it as Prometheus reads
+// it: the agent servers deployment by deployment, the control plane workspace by workspace. It is
+// for the one-machine server: where processes come and go with requests, the platform keeps such
+// figures.
 package metrics
 
 import (
@@ -16,10 +18,12 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// maxOwners bounds what is remembered. The figures of an owner that makes room for another begin anew, which readers of counters expect.
+// maxOwners bounds what is remembered. The figures of an owner that makes room for another begin
+// anew, which readers of counters expect.
 const maxOwners = 10_000
 
-// Metrics has the figures of each owner: each deployment, or each workspace. It is safe for concurrent use.
+// Metrics has the figures of each owner: each deployment, or each workspace. It is safe for
+// concurrent use.
 type Metrics struct {
 	mu     sync.Mutex
 	owners map[string]*figures
@@ -31,7 +35,8 @@ type figures struct {
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 	inFlight prometheus.Gauge
-	// routes holds, by pattern, the handlers that count: what they need of the above is looked up once.
+	// routes holds, by pattern, the handlers that count: what they need of the above is looked up
+	// once.
 	routes sync.Map
 }
 
@@ -56,7 +61,8 @@ func newFigures() *figures {
 	return f
 }
 
-// Count serves a request and counts it under its route, of which there are few; next is always the same for a route.
+// Count serves a request and counts it under its route, of which there are few; next is always the
+// same for a route.
 func (m *Metrics) Count(owner string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	m.of(owner).counting(r.Pattern, next).ServeHTTP(w, r)
 }

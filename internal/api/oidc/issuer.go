@@ -20,7 +20,8 @@ import (
 const (
 	// refreshInterval is how often an issuer is asked for its keys, at most.
 	refreshInterval = 30 * time.Second
-	// keysFresh is how long keys are used without asking again, keysUsable how long when the issuer does not answer.
+	// keysFresh is how long keys are used without asking again, keysUsable how long when the issuer
+	// does not answer.
 	keysFresh  = time.Hour
 	keysUsable = 24 * time.Hour
 	// fetchLimit is how long an issuer may take to answer, in all: less than an authorizer has.
@@ -101,7 +102,8 @@ func (i *issuer) mayAsk() bool {
 	return true
 }
 
-// refresh reads the keys, unless that was tried a moment ago. Who comes meanwhile waits for what this finds.
+// refresh reads the keys, unless that was tried a moment ago. Who comes meanwhile waits for what
+// this finds.
 func (i *issuer) refresh(ctx context.Context) error {
 	select {
 	case i.turn <- struct{}{}:
@@ -130,7 +132,8 @@ func (i *issuer) refresh(ctx context.Context) error {
 	return nil
 }
 
-// fetch reads where the keys are, and the keys. Those that are symmetric or not for signatures are left out.
+// fetch reads where the keys are, and the keys. Those that are symmetric or not for signatures are
+// left out.
 func (i *issuer) fetch(ctx context.Context) (jose.JSONWebKeySet, error) {
 	provider, err := oidc.NewProvider(oidc.ClientContext(ctx, i.client), i.URL)
 	if err != nil {

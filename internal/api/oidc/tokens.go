@@ -18,8 +18,8 @@ type Tokens struct {
 	Rules      *trust.Store
 }
 
-// Authenticate returns whom the token admits to a workspace, which the request names. A bad token is a fault.Unauthorized, a good one that the
-// workspace does not admit a fault.Forbidden.
+// Authenticate returns whom the token admits to a workspace, which the request names. A bad token
+// is a fault.Unauthorized, a good one that the workspace does not admit a fault.Forbidden.
 func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (apikey.Principal, error) {
 	token, err := t.Verifier.Verify(ctx, text)
 	if err != nil {
@@ -41,7 +41,8 @@ func (t *Tokens) Authenticate(ctx context.Context, text, workspaceID string) (ap
 	return p, nil
 }
 
-// member returns the role of a person: as the email address that the issuer vouches for, or as the token's subject.
+// member returns the role of a person: as the email address that the issuer vouches for, or as the
+// token's subject.
 func (t *Tokens) member(ctx context.Context, workspaceID string, token Token) (workspace.Role, error) {
 	stranger := fault.New(fault.Forbidden, "The bearer token's user is not a member of the workspace that X-Tenant-Id names.")
 	if !id.Valid(workspaceID) {

@@ -1,7 +1,6 @@
 package oidc_test
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -13,16 +12,16 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// TestWhoATokenIs has an issuer of people and one of programs, a workspace with members and a rule, and one without.
+// TestWhoATokenIs has an issuer of people and one of programs, a workspace with members and a rule,
+// and one without.
 func TestWhoATokenIs(t *testing.T) {
 	t.Parallel()
 	people, programs, clock := newIssuer(t), newIssuer(t), newWatch()
 	person, program := people.newKey("one", jose.ES256), programs.newKey("one", jose.RS256)
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"), sqlite.WithClock(clock.now))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
+	tb := fixtures.Table(t, sqlite.WithClock(clock.now))
 	tokens := &oidc.Tokens{
 		Verifier: oidc.NewVerifier([]oidc.Issuer{
 			{URL: people.URL, Audience: audience, Members: true}, {URL: programs.URL, Audience: audience},

@@ -32,12 +32,13 @@ type Issuer struct {
 	URL string
 	// Audience is whom tokens must be meant for: this server.
 	Audience string
-	// Members says that the tokens are those of people, who are looked up among a workspace's members. Otherwise they are those of programs,
-	// which a workspace's trust rules admit.
+	// Members says that the tokens are those of people, who are looked up among a workspace's
+	// members. Otherwise they are those of programs, which a workspace's trust rules admit.
 	Members bool
 }
 
-// ParseIssuers reads issuers that are written as URL=AUDIENCE each. The address may only be plain HTTP on this machine.
+// ParseIssuers reads issuers that are written as URL=AUDIENCE each. The address may only be plain
+// HTTP on this machine.
 func ParseIssuers(list []string, members bool) ([]Issuer, error) {
 	issuers := make([]Issuer, len(list))
 	for i, text := range list {
@@ -54,7 +55,8 @@ func ParseIssuers(list []string, members bool) ([]Issuer, error) {
 	return issuers, nil
 }
 
-// isPrivate tells whether nobody on the way can change what is asked there: by https, or on this machine.
+// isPrivate tells whether nobody on the way can change what is asked there: by https, or on this
+// machine.
 func isPrivate(address *url.URL) bool {
 	host := address.Hostname()
 	return address.Scheme == "https" || (address.Scheme == "http" && (host == "127.0.0.1" || host == "localhost" || host == "::1"))
@@ -74,7 +76,8 @@ type Verifier struct {
 	now     clock.Clock
 }
 
-// NewVerifier returns a Verifier for the tokens of some issuers. It asks none of them yet. A nil client is one of its own.
+// NewVerifier returns a Verifier for the tokens of some issuers. It asks none of them yet. A nil
+// client is one of its own.
 func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifier {
 	if client == nil {
 		client = &http.Client{Timeout: fetchLimit}
@@ -86,8 +89,8 @@ func NewVerifier(issuers []Issuer, client *http.Client, now clock.Clock) *Verifi
 	return v
 }
 
-// Verify returns what a token says. A token that is not good is a fault.Unauthorized which says why; when the issuer cannot be asked, it is a
-// fault.Unavailable.
+// Verify returns what a token says. A token that is not good is a fault.Unauthorized which says
+// why; when the issuer cannot be asked, it is a fault.Unavailable.
 func (v *Verifier) Verify(ctx context.Context, text string) (Token, error) {
 	from, err := v.from(text)
 	if err != nil {
@@ -155,7 +158,8 @@ func refused(err error, from *issuer) error {
 	}
 }
 
-// signatures is an oidc.KeySet that remembers what was wrong, which the library's error does not wrap.
+// signatures is an oidc.KeySet that remembers what was wrong, which the library's error does not
+// wrap.
 type signatures struct {
 	*issuer
 

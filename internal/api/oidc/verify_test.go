@@ -183,7 +183,8 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestAStormOfUnknownKeys sends tokens with invented keys, many at once: the issuer hears little of it.
+// TestAStormOfUnknownKeys sends tokens with invented keys, many at once: the issuer hears little of
+// it.
 func TestAStormOfUnknownKeys(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()
@@ -246,7 +247,8 @@ func TestAnotherIssuersDocument(t *testing.T) {
 	}
 }
 
-// TestAnIssuerWithoutKeysThatSign publishes a shared secret and what nobody knows, as all issuers of these tests do, and nothing else.
+// TestAnIssuerWithoutKeysThatSign publishes a shared secret and what nobody knows, as all issuers
+// of these tests do, and nothing else.
 func TestAnIssuerWithoutKeysThatSign(t *testing.T) {
 	t.Parallel()
 	i, clock := newIssuer(t), newWatch()

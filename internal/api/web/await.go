@@ -6,15 +6,19 @@ import (
 	"errors"
 	"net/http"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
 // Await answers a request with the JSON that wait returns, however long that takes.
 //
-// Until the first interval has passed nothing is sent, so an error of wait can still become any status. Then the status is 200
-// and a newline goes out each interval: space before JSON means nothing, but keeps connections open. A later error is returned
-// all the same; [Mux.Error] then closes the connection. Headers of the handler's own must be set before.
+// Until the first interval has passed nothing is sent, so an error of wait can still become any
+// status. Then the status is 200 and a newline goes out each interval: space before JSON means
+// nothing, but keeps connections open. A later error is returned all the same; [Mux.Error] then
+// closes the connection. Headers of the handler's own must be set before.
 //
-// The context that wait gets ends when the client has gone; wait must return then, and must not touch the response.
+// The context that wait gets ends when the client has gone; wait must return then, and must not
+// touch the response.
 func Await(ctx context.Context, w http.ResponseWriter, interval time.Duration,
 	wait func(context.Context) (json.RawMessage, error),
 ) error {
@@ -38,15 +42,16 @@ type awaited struct {
 	begun bool
 }
 
-// waiting calls wait while another goroutine, which has ended by the time waiting returns or panics, keeps the connection open.
+// waiting calls wait while another goroutine, which has ended by the time waiting returns or
+// panics, keeps the connection open.
 func (a *awaited) waiting(ctx context.Context, cancel context.CancelCauseFunc, interval time.Duration,
 	wait func(context.Context) (json.RawMessage, error),
 ) (json.RawMessage, error) {
 	stop, stopped := make(chan struct{}), make(chan struct{})
-	go func() {
+	go guard.Func(nil, "keep a connection open", func() {
 		defer close(stopped)
 		a.keepAlive(stop, interval, cancel)
-	}()
+	})()
 	defer func() {
 		close(stop)
 		<-stopped

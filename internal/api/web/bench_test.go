@@ -36,8 +36,9 @@ func (s sink) Header() http.Header         { return s.header }
 func (s sink) Write(p []byte) (int, error) { return len(p), nil }
 func (s sink) WriteHeader(int)             {}
 
-// BenchmarkRequest measures a request from the routes to the response, the log included, the connection and the handler's own
-// work excluded. The sub-benchmark "unchecked" is the generated code alone.
+// BenchmarkRequest measures a request from the routes to the response, the log included, the
+// connection and the handler's own work excluded. The sub-benchmark "unchecked" is the generated
+// code alone.
 func BenchmarkRequest(b *testing.B) {
 	contract, err := web.Load(openapi.AgentServer, 25<<20)
 	if err != nil {
@@ -69,7 +70,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// BenchmarkRegister measures what a function does with its contract before it takes its first request: all but the package initialisation.
+// BenchmarkRegister measures what a function does with its contract before it takes its first
+// request: all but the package initialisation.
 func BenchmarkRegister(b *testing.B) {
 	for name, register := range map[string]func(*web.Mux) error{
 		"ControlPlane": func(m *web.Mux) error { return controlplane.Register(m, controlplane.Config{}) },
@@ -86,8 +88,8 @@ func BenchmarkRegister(b *testing.B) {
 	}
 }
 
-// BenchmarkFirstRequest measures the first request of an operation, which compiles its schemas: alone, and as the first of all, which reads
-// the document before. Load is excluded.
+// BenchmarkFirstRequest measures the first request of an operation, which compiles its schemas:
+// alone, and as the first of all, which reads the document before. Load is excluded.
 func BenchmarkFirstRequest(b *testing.B) {
 	const run = "/threads/019a7d4e-0000-7000-8000-000000000001/runs"
 	for name, before := range map[string]string{"OfAll": "", "OfItsOperation": "/threads"} {

@@ -16,18 +16,16 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// A client that sends too much is listened to for a while, because most clients read the answer only after they have sent all.
+// A client that sends too much is listened to for a while, because most clients read the answer
+// only after they have sent all.
 const (
 	drainFactor = 4
 	drainTime   = 5 * time.Second
 )
 
-const (
-	// arrivalTime is how long a body may take to arrive.
-	arrivalTime = time.Minute
-	// rawReads is how many raw bodies are read at once: they are large, and come from anybody.
-	rawReads = 4
-)
+// rawArrival is how long a raw body may take to arrive: senders of hooks are machines, and give up
+// themselves after that.
+const rawArrival = 10 * time.Second
 
 // body is what the body of a request must look like.
 type body struct {
@@ -35,15 +33,15 @@ type body struct {
 	limit    int64
 	// arrival is how long it may take to arrive.
 	arrival time.Duration
-	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at before. The contract has them as */*. turns are taken to read them.
+	// raw bodies are of any type, and are taken as they come: what is signed cannot be looked at
+	// before. The contract has them as */*.
 	raw    bool
-	turns  chan struct{}
 	shape  *shape
 	schema *schema
 }
 
-// checkedBody is the body of a request that was checked. The generated handler's decoder (runtime.BindJSONBody) binds the value;
-// Read gives the text that came in to everybody else.
+// checkedBody is the body of a request that was checked. The generated handler's decoder
+// (runtime.BindJSONBody) binds the value; Read gives the text that came in to everybody else.
 type checkedBody struct {
 	*bytes.Reader
 	value any
@@ -55,7 +53,8 @@ func (checkedBody) Close() error { return nil }
 // ValidatedValue returns the value to bind.
 func (b checkedBody) ValidatedValue() any { return b.value }
 
-// rawBody is a raw body, which is read when the handler begins to: one who may not send anything is refused without.
+// rawBody is a raw body, which is read when the handler begins to: one who may not send anything is
+// refused without.
 type rawBody struct {
 	io.Closer
 	read func() ([]byte, error)
@@ -82,7 +81,7 @@ func (l *loader) body(at pointer) (*body, error) {
 	b := &body{limit: l.bodyLimit, arrival: l.arrival, required: definition["required"] == true}
 	content := at.child("content")
 	if l.document.at(content.child("*/*")) != nil {
-		b.raw, b.turns = true, l.turns
+		b.raw, b.arrival = true, min(l.arrival, rawArrival)
 		if limit, stated := definition["x-body-limit"].(json.Number); stated {
 			if b.limit, err = limit.Int64(); err != nil {
 				return nil, fmt.Errorf("x-body-limit: %w", err)
@@ -103,52 +102,36 @@ func (l *loader) body(at pointer) (*body, error) {
 	return b, nil
 }
 
-// check reads the body and checks it. An error says that the body could not be taken as JSON at all.
-func (b *body) check(w http.ResponseWriter, r *http.Request) (problems, error) {
+// check reads the body and checks it. ignored are the members that no schema knows. An error says
+// that the body could not be taken as JSON at all.
+func (b *body) check(r *http.Request) (found problems, ignored []string, err error) {
 	if b.raw {
-		if r.ContentLength != 0 {
-			// Also for what net/http reads itself when the handler does not; where there is no connection, the body is there as a whole.
-			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.arrival))
-		}
+		arriveWithin(r, b.arrival)
 		sent := *r
-		r.Body = &rawBody{Closer: r.Body, read: func() ([]byte, error) { return b.readInTurn(w, &sent) }}
-		return nil, nil
+		r.Body = &rawBody{Closer: r.Body, read: func() ([]byte, error) { return b.read(&sent) }}
+		return nil, nil, nil
 	}
-	text, err := b.read(w, r)
+	text, err := b.read(r)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if len(text) == 0 {
 		r.Body = http.NoBody
 		if b.required {
-			return problems{newProblem([]any{"body"}, "missing", "Field required")}, nil
+			return problems{newProblem([]any{"body"}, "missing", "Field required")}, nil, nil
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
-	check, bind, found, err := b.split(text)
+	check, bind, s, err := b.split(text)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	r.Body = checkedBody{bytes.NewReader(text), bind}
-	return append(found, b.schema.validate(check, "body")...), nil
+	return append(s.problems, b.schema.validate(check, "body")...), s.ignored, nil
 }
 
-// readInTurn reads the body when fewer than rawReads others are read.
-func (b *body) readInTurn(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	late := time.NewTimer(b.arrival)
-	defer late.Stop()
-	select {
-	case b.turns <- struct{}{}:
-		defer func() { <-b.turns }()
-		return b.read(w, r)
-	case <-late.C:
-		return nil, fault.New(fault.Unavailable, "Too many bodies are being received. Try again later.")
-	case <-r.Context().Done():
-		return nil, fmt.Errorf("wait for a turn to read the body: %w", r.Context().Err())
-	}
-}
-
-func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+// read reads the body into memory, for which the budget must have room.
+func (b *body) read(r *http.Request) ([]byte, error) {
 	if r.ContentLength == 0 || r.Body == nil {
 		return nil, nil
 	}
@@ -156,40 +139,41 @@ func (b *body) read(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 		return nil, fault.New(fault.UnsupportedMediaType, "The body must be JSON: send Content-Type: application/json.")
 	}
 	if r.ContentLength > b.limit {
-		return nil, b.tooLarge(w, r)
+		return nil, b.tooLarge(r)
 	}
 	var buffer bytes.Buffer
 	if r.ContentLength > 0 {
 		// A stated length is believed only so far: the rest is allocated as it arrives.
 		buffer.Grow(int(min(r.ContentLength, 64<<10)) + bytes.MinRead)
 	}
-	control := http.NewResponseController(w)
-	// Where there is no connection, as behind a gateway, the body is there as a whole.
-	timed := control.SetReadDeadline(time.Now().Add(b.arrival)) == nil
-	n, err := buffer.ReadFrom(io.LimitReader(r.Body, b.limit+1))
+	arriveWithin(r, b.arrival)
+	room := roomOf(r, ownerOf(r), b.arrival)
+	n, err := buffer.ReadFrom(counted{io.LimitReader(r.Body, b.limit+1), room, r})
+	if isNoRoom(err) {
+		return nil, errNoRoom
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return nil, fault.New(fault.Invalid, "The body did not arrive within %s.", b.arrival)
 	}
 	if err != nil {
 		return nil, readError(r)
 	}
-	if timed {
-		// What is read from now on tells whether the client is still there.
-		if err := control.SetReadDeadline(time.Time{}); err != nil {
-			return nil, fmt.Errorf("read body: %w", err)
-		}
-	}
 	if n > b.limit {
-		return nil, b.tooLarge(w, r)
+		return nil, b.tooLarge(r)
 	}
-	return buffer.Bytes(), nil
+	if b.raw {
+		return buffer.Bytes(), nil
+	}
+	return buffer.Bytes(), room.work(r.Context(), buffer.Bytes())
 }
 
-// tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for leave to send.
-func (b *body) tooLarge(w http.ResponseWriter, r *http.Request) error {
-	control := http.NewResponseController(w)
-	if r.Header.Get("Expect") == "" && control.SetReadDeadline(time.Now().Add(drainTime)) == nil {
-		// An error says that the client has gone, or is too slow to be waited for: it gets the same answer.
+// tooLarge refuses the body. It first reads on, up to a bound, unless the client waits for leave to
+// send.
+func (b *body) tooLarge(r *http.Request) error {
+	if r.Header.Get("Expect") == "" {
+		arriveWithin(r, drainTime)
+		// An error says that the client has gone, or is too slow to be waited for: it gets the same
+		// answer.
 		_, _ = io.CopyN(io.Discard, r.Body, drainFactor*b.limit)
 	}
 	return fault.New(fault.TooLarge, "The body is larger than %d bytes.", b.limit)
@@ -204,11 +188,11 @@ func readError(r *http.Request) error {
 }
 
 // split reads the text as JSON.
-func (b *body) split(text []byte) (check, bind any, found problems, err error) {
+func (b *body) split(text []byte) (check, bind any, s *splitter, err error) {
 	if !utf8.Valid(text) {
 		return nil, nil, nil, invalidJSON(firstInvalidUTF8(text), "the text is not UTF-8")
 	}
-	s := &splitter{}
+	s = &splitter{}
 	loc := append(make([]any, 0, 8), "body")
 	if trimmed := bytes.TrimLeft(text, " \t\r\n"); len(trimmed) > 0 && trimmed[0] == '{' && b.shape.properties != nil {
 		var members map[string]json.RawMessage
@@ -228,7 +212,7 @@ func (b *body) split(text []byte) (check, bind any, found problems, err error) {
 			Loc: []any{"body"}, Type: "too_long", Msg: fmt.Sprintf("The body should have at most %d values", mostValues),
 		})
 	}
-	return check, bind, s.problems, nil
+	return check, bind, s, nil
 }
 
 func syntaxError(err error) error {

@@ -22,16 +22,18 @@ func conditionsOf(ctx context.Context) *conditions {
 	return c
 }
 
-// ShowVersion tells the version of the resource that a handler answers with. It becomes a part of the ETag, if the answer has one. It must change
-// with everything that the answer shows of the resource's state.
+// ShowVersion tells the version of the resource that a handler answers with. It becomes a part of
+// the ETag, if the answer has one. It must change with everything that the answer shows of the
+// resource's state.
 func ShowVersion(ctx context.Context, version int64) {
 	if c := conditionsOf(ctx); c != nil {
 		c.version = version
 	}
 }
 
-// ExpectedVersions returns the versions of which one must be the resource's for the request to be executed, as If-Match demands; nil when any
-// will do. A handler that changes a resource hands them to the domain, which decides about them together with the write and returns a fault.Stale.
+// ExpectedVersions returns the versions of which one must be the resource's for the request to be
+// executed, as If-Match demands; nil when any will do. A handler that changes a resource hands them
+// to the domain, which decides about them together with the write and returns a fault.Stale.
 func ExpectedVersions(ctx context.Context) []int64 {
 	if c := conditionsOf(ctx); c != nil {
 		return c.expected
@@ -42,10 +44,12 @@ func ExpectedVersions(ctx context.Context) []int64 {
 // stale answers a request whose If-Match does not hold.
 var stale = fault.New(fault.Stale, "The resource is not as If-Match says. Read it again.")
 
-// conditional gives the answers of an operation that the contract says so of an ETag, decides about If-None-Match, and about If-Match where read
-// is not nil: it reads the resource that the operation changes.
+// conditional gives the answers of an operation that the contract says so of an ETag, decides about
+// If-None-Match, and about If-Match where read is not nil: it reads the resource that the operation
+// changes.
 //
-// Reading before writing leaves a gap, which handlers close with [ExpectedVersions]. Those that have no versions to compare are left with it.
+// Reading before writing leaves a gap, which handlers close with [ExpectedVersions]. Those that
+// have no versions to compare are left with it.
 func (m *Mux) conditional(next http.Handler, tagged bool, read func() http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		own := &conditions{}
@@ -86,7 +90,8 @@ func ifMatch(r *http.Request) (demand tags, demands bool, err error) {
 	return demand, true, nil
 }
 
-// demand compares a resource with what If-Match says. One that cannot be read is left to the operation, which knows what to say.
+// demand compares a resource with what If-Match says. One that cannot be read is left to the
+// operation, which knows what to say.
 func (m *Mux) demand(r *http.Request, demand tags, read http.Handler) error {
 	if read == nil {
 		return nil

@@ -118,7 +118,8 @@ func TestAChangeUnderACondition(t *testing.T) {
 				}
 			}
 		}
-		// Without a resource, its operation says what is wrong; without a tag on the path, the header means nothing.
+		// Without a resource, its operation says what is wrong; without a tag on the path, the
+		// header means nothing.
 		if w := send(t, s, "DELETE", "/widgets", "", "If-Match", `"x"`); w.Code != 204 && !s.counted {
 			t.Errorf("a path without tags: got %d", w.Code)
 		}
@@ -162,7 +163,8 @@ func TestOneOfManyChangesWins(t *testing.T) {
 	}
 }
 
-// TestHandlersLearnWhichVersionsAreExpected is how the gap between the read and the write is closed.
+// TestHandlersLearnWhichVersionsAreExpected is how the gap between the read and the write is
+// closed.
 func TestHandlersLearnWhichVersionsAreExpected(t *testing.T) {
 	t.Parallel()
 	s := newWidgets(t, true)

@@ -18,8 +18,9 @@ const documentURL = "openapi:///contract.json"
 
 // Contract is an OpenAPI document that requests are checked against. It is safe for concurrent use.
 //
-// Loading one only reads which operations there are: a function that starts for one request should not compile schemas that the
-// request has nothing to do with. An operation's schemas are compiled at its first request.
+// Loading one only reads which operations there are: a function that starts for one request should
+// not compile schemas that the request has nothing to do with. An operation's schemas are compiled
+// at its first request.
 type Contract struct {
 	operations map[string]*operation
 	loader     func() (*loader, error)
@@ -34,7 +35,9 @@ type operation struct {
 	tagged bool
 	// repeatable operations take an Idempotency-Key.
 	repeatable bool
-	checks     func() (*checks, error)
+	// stores are operations that add data: the document says that they answer 507.
+	stores bool
+	checks func() (*checks, error)
 }
 
 // checks is what an operation compiles to.
@@ -45,7 +48,8 @@ type checks struct {
 
 // Load reads a document in JSON. bodyLimit is the most bytes that a request's body may have.
 //
-// Whether the document's schemas are valid is not known before they are compiled: see [Contract.Compile].
+// Whether the document's schemas are valid is not known before they are compiled: see
+// [Contract.Compile].
 func Load(document []byte, bodyLimit int64) (*Contract, error) {
 	routing, err := parseIndex(document)
 	if err != nil {
@@ -73,6 +77,7 @@ func (c *Contract) add(method, path string, found *indexed) {
 		public:     found.Security != nil && len(*found.Security) == 0,
 		tagged:     found.tagged(),
 		repeatable: found.repeatable(),
+		stores:     found.stores(),
 		checks: sync.OnceValues(func() (*checks, error) {
 			l, err := c.loader()
 			if err != nil {
@@ -87,7 +92,8 @@ func (c *Contract) add(method, path string, found *indexed) {
 	}
 }
 
-// Compile compiles all operations. Tests call it: an invalid document is a mistake in the program, which no request should find.
+// Compile compiles all operations. Tests call it: an invalid document is a mistake in the program,
+// which no request should find.
 //
 // A document that asks for a check which requests would not get, is invalid: see [keywords].
 func (c *Contract) Compile() error {
@@ -117,9 +123,9 @@ func (c *Contract) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write(published) // a client that is gone needs no answer
 }
 
-// check reads and validates a request, and leaves it such that the generated handler binds exactly what was checked. It writes
-// nothing to w, which it needs for the connection's deadlines.
-func (o *operation) check(w http.ResponseWriter, r *http.Request) error {
+// check reads and validates a request, and leaves it such that the generated handler binds exactly
+// what was checked. The header is that of the answer, which says what of the request is not used.
+func (o *operation) check(r *http.Request, h http.Header) error {
 	compiled, err := o.checks()
 	if err != nil {
 		return err
@@ -128,20 +134,39 @@ func (o *operation) check(w http.ResponseWriter, r *http.Request) error {
 	if compiled.body == nil {
 		return problems.asError()
 	}
-	found, err := compiled.body.check(w, r)
+	found, ignored, err := compiled.body.check(r)
 	if err != nil {
 		return err
 	}
+	warnOf(ignored, h)
 	return append(problems, found...).asError()
 }
+
+// warnOf tells a client which members of its body nothing is done with (RFC 9111, section 5.5):
+// most often a name is misspelt, or belongs to another release.
+func warnOf(ignored []string, h http.Header) {
+	if len(ignored) == 0 {
+		return
+	}
+	slices.Sort(ignored)
+	ignored = slices.Compact(ignored)
+	more := ""
+	if len(ignored) > mostWarnings {
+		more = fmt.Sprintf(" and %d more", len(ignored)-mostWarnings)
+		ignored = ignored[:mostWarnings]
+	}
+	h.Set("Warning", fmt.Sprintf("299 - \"unknown and ignored: %s%s\"", strings.Join(ignored, ", "), more))
+}
+
+// mostWarnings is how many members a warning names.
+const mostWarnings = 10
 
 // loader compiles the operations of one document, one at a time: the compiler is for one goroutine.
 type loader struct {
 	document  document
 	bodyLimit int64
-	// arrival is how long a body may take to arrive, turns are for reading raw ones.
+	// arrival is how long a body may take to arrive.
 	arrival time.Duration
-	turns   chan struct{}
 
 	mu       sync.Mutex
 	compiler *jsonschema.Compiler
@@ -152,7 +177,7 @@ func newLoader(text []byte, bodyLimit int64) (*loader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("parse OpenAPI document: %w", err)
 	}
-	l := &loader{document: root, bodyLimit: bodyLimit, arrival: arrivalTime, turns: make(chan struct{}, rawReads), compiler: jsonschema.NewCompiler()}
+	l := &loader{document: root, bodyLimit: bodyLimit, arrival: arrivalTime, compiler: jsonschema.NewCompiler()}
 	l.compiler.DefaultDraft(jsonschema.Draft2020)
 	l.compiler.AssertFormat()
 	if err := l.compiler.AddResource(documentURL, map[string]any(root)); err != nil {

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
 func TestBodyProblems(t *testing.T) {
@@ -114,6 +116,28 @@ func TestPathAndBodyProblemsAreReportedTogether(t *testing.T) {
 	}
 }
 
+// Members have the public service's spelling, too; what no schema knows is told, and not used.
+func TestMembersThatAreNotKnown(t *testing.T) {
+	t.Parallel()
+	things := newThings(t)
+	public := publicname.Public("framework_note")
+	for _, tt := range []struct{ body, bound, warning string }{
+		{`{"name":"a"}`, `{"name":"a"}`, ""},
+		{`{"name":"a","` + public + `":"x"}`, `{"name":"a","framework_note":"x"}`, ""},
+		{`{"name":"a","` + public + `":"x","framework_note":"y"}`, `{"name":"a","framework_note":"y"}`, `299 - "unknown and ignored: ` + public + `"`},
+		{`{"name":"a","nmae":"b","inner":{"a":"x","b":1,"d":[]},"free":{"x":1}}`, `{"name":"a","inner":{"a":"x","b":1},"free":{"x":1}}`, `299 - "unknown and ignored: inner.d, nmae"`},
+		{`{"name":"a","\r\nX-Evil: 1":1}`, `{"name":"a"}`, ""},
+	} {
+		w := send(t, things, http.MethodPost, thingPath, tt.body)
+		if got := strings.TrimSpace(w.Body.String()); w.Code != http.StatusOK || got != tt.bound {
+			t.Errorf("bound %s: got %d %s, want %s", tt.body, w.Code, got, tt.bound)
+		}
+		if got := w.Header().Get("Warning"); got != tt.warning {
+			t.Errorf("%s: the warning is %q, want %q", tt.body, got, tt.warning)
+		}
+	}
+}
+
 // What reaches the handler is what was checked, and free-form parts are as the client wrote them.
 func TestBoundBody(t *testing.T) {
 	t.Parallel()
@@ -203,7 +227,8 @@ func manyMembers(n int) string {
 	return b.String()
 }
 
-// TestRawBodies sends what is no JSON to an operation that takes any body, up to a limit of its own.
+// TestRawBodies sends what is no JSON to an operation that takes any body, up to a limit of its
+// own.
 func TestRawBodies(t *testing.T) {
 	t.Parallel()
 	mux, _ := newMux()

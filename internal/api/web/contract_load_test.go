@@ -27,7 +27,8 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// Operations are compiled at their first requests. This is what finds a mistake in one before a client does.
+// Operations are compiled at their first requests. This is what finds a mistake in one before a
+// client does.
 func TestDocumentsCompile(t *testing.T) {
 	t.Parallel()
 	for name, document := range map[string][]byte{

@@ -6,10 +6,12 @@ import (
 	"strings"
 )
 
-// exposed are the headers of answers that scripts of other origins may read, beside those that they always may.
-const exposed = "Content-Location, ETag, Location, Retry-After, X-Pagination-Next, X-Pagination-Total, X-Request-Id"
+// exposed are the headers of answers that scripts of other origins may read, beside those that they
+// always may.
+const exposed = "Content-Location, ETag, Location, Retry-After, Warning, X-Pagination-Next, X-Pagination-Total, X-Request-Id"
 
-// preflightAge is for how many seconds a browser need not ask again; none keeps an answer for longer than two hours.
+// preflightAge is for how many seconds a browser need not ask again; none keeps an answer for
+// longer than two hours.
 const preflightAge = "7200"
 
 // AnyOrigin lets pages of all origins in.
@@ -21,13 +23,15 @@ type origins struct {
 	allowed []string
 }
 
-// AllowOrigins lets pages of other origins call the paths below a prefix, from browsers. No cookies are involved: a page sends the key that it was
-// given. Preflights are answered without authentication, as browsers send them without credentials. AnyOrigin stands for all.
+// AllowOrigins lets pages of other origins call the paths below a prefix, from browsers. No cookies
+// are involved: a page sends the key that it was given. Preflights are answered without
+// authentication, as browsers send them without credentials. AnyOrigin stands for all.
 func (m *Mux) AllowOrigins(prefix string, allowed ...string) {
 	m.origins = append(m.origins, origins{prefix, allowed})
 }
 
-// crossOrigin sets the headers that a browser looks for. It reports whether the request was a preflight, which it has answered then.
+// crossOrigin sets the headers that a browser looks for. It reports whether the request was a
+// preflight, which it has answered then.
 func (m *Mux) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
 	i := slices.IndexFunc(m.origins, func(o origins) bool { return strings.HasPrefix(r.URL.Path, o.prefix) })
 	if i < 0 {

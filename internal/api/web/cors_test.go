@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// newOpen serves GET and POST of /d/{id}/things to callers with a key, and lets pages of some origins in; /v2/things is for no page.
+// newOpen serves GET and POST of /d/{id}/things to callers with a key, and lets pages of some
+// origins in; /v2/things is for no page.
 func newOpen(t *testing.T, origins ...string) *web.Mux {
 	t.Helper()
 	mux, _ := newMux()
@@ -36,7 +37,7 @@ func crossHeaders(header http.Header) map[string]string {
 	return found
 }
 
-const exposedHeaders = "Content-Location, ETag, Location, Retry-After, X-Pagination-Next, X-Pagination-Total, X-Request-Id"
+const exposedHeaders = "Content-Location, ETag, Location, Retry-After, Warning, X-Pagination-Next, X-Pagination-Total, X-Request-Id"
 
 func TestPagesOfOtherOrigins(t *testing.T) {
 	t.Parallel()
@@ -92,7 +93,7 @@ func TestPagesOfOtherOrigins(t *testing.T) {
 
 func TestPage(t *testing.T) {
 	t.Parallel()
-	page := web.Page(func() []byte { return []byte("<!DOCTYPE html><title>Docs</title>") }, "default-src 'none'")
+	page := web.Page(func() ([]byte, string) { return []byte("<!DOCTYPE html><title>Docs</title>"), "default-src 'none'" })
 	w := send(t, page, "GET", "/docs", "")
 	want := map[string]string{
 		"Content-Type": "text/html; charset=utf-8", "Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff",

@@ -25,7 +25,8 @@ func parseDocument(text []byte) (document, error) {
 	return object(value), nil
 }
 
-// index is as much of a document as it takes to route requests. Reading it takes a small part of the time that the document takes.
+// index is as much of a document as it takes to route requests. Reading it takes a small part of
+// the time that the document takes.
 type index struct {
 	Paths map[string]pathItem
 }
@@ -44,7 +45,8 @@ type indexed struct {
 	}
 	// Security is nil unless the operation has a list of its own.
 	Security *[]json.RawMessage
-	// Responses are asked for one thing only: whether they have an ETag.
+	// Responses are asked for two things only: whether they have an ETag, and whether there is one
+	// that says that there is no room.
 	Responses map[string]struct {
 		Headers struct{ ETag json.RawMessage }
 	}
@@ -55,7 +57,14 @@ func (i *indexed) tagged() bool {
 	return i.Responses["200"].Headers.ETag != nil || i.Responses["201"].Headers.ETag != nil
 }
 
-// repeatable says whether the operation takes an Idempotency-Key, as a parameter of its own or as the component idempotency_key.
+// stores says whether the operation is refused when there is no room for more data.
+func (i *indexed) stores() bool {
+	_, documented := i.Responses["507"]
+	return documented
+}
+
+// repeatable says whether the operation takes an Idempotency-Key, as a parameter of its own or as
+// the component idempotency_key.
 func (i *indexed) repeatable() bool {
 	for _, parameter := range i.Parameters {
 		if parameter.Name == HeaderIdempotencyKey || parameter.Ref == "#/components/parameters/idempotency_key" {
@@ -65,7 +74,8 @@ func (i *indexed) repeatable() bool {
 	return false
 }
 
-// byMethod returns the operations by the names that the document has for their methods. Those that are not there are nil.
+// byMethod returns the operations by the names that the document has for their methods. Those that
+// are not there are nil.
 func (i pathItem) byMethod() map[string]*indexed {
 	return map[string]*indexed{
 		"get": i.Get, "head": i.Head, "post": i.Post, "put": i.Put, "patch": i.Patch, "delete": i.Delete, "options": i.Options,

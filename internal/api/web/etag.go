@@ -15,8 +15,9 @@ type tag struct {
 	text string
 }
 
-// newTag returns the strong tag of a representation. Where the resource counts its versions, the version comes first, so that a condition on the
-// tag can be decided together with the write; the digest tells apart what else a representation depends on, such as who reads it.
+// newTag returns the strong tag of a representation. Where the resource counts its versions, the
+// version comes first, so that a condition on the tag can be decided together with the write; the
+// digest tells apart what else a representation depends on, such as who reads it.
 func newTag(body []byte, version int64) tag {
 	sum := sha256.Sum256(body)
 	text := hex.EncodeToString(sum[:16])
@@ -50,7 +51,8 @@ type tags struct {
 	list []tag
 }
 
-// parseTags reads a header's values. Nothing is half understood: a value that is not of the form is refused.
+// parseTags reads a header's values. Nothing is half understood: a value that is not of the form is
+// refused.
 func parseTags(values []string) (tags, bool) {
 	rest := strings.Trim(strings.Join(values, ","), " \t")
 	if rest == "*" {
@@ -87,13 +89,14 @@ func cutTag(text string) (one tag, after string, ok bool) {
 	return one, after, ok
 }
 
-// weakly reports whether one of the tags is the tag's, weak or not: good enough to save a client from reading what it has.
+// weakly reports whether one of the tags is the tag's, weak or not: good enough to save a client
+// from reading what it has.
 func (t tags) weakly(current tag) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool { return one.text == current.text })
 }
 
-// strongly reports whether one of the tags stands for the same state, for a client that wants to change what it has seen. Two representations of
-// one version are of the same state.
+// strongly reports whether one of the tags stands for the same state, for a client that wants to
+// change what it has seen. Two representations of one version are of the same state.
 func (t tags) strongly(current tag) bool {
 	return t.any || slices.ContainsFunc(t.list, func(one tag) bool {
 		return !one.weak && !current.weak && (one.text == current.text || one.version() > 0 && one.version() == current.version())

@@ -12,6 +12,13 @@ func (c *Contract) SetArrival(arrival time.Duration) error {
 	return nil
 }
 
+// SetPatience sets how long bodies may take to arrive, before and after their requests are
+// answered.
+func (m *Mux) SetPatience(arrival, refused time.Duration) { m.arrival, m.refused = arrival, refused }
+
+// SetTaking sets how long clients may take to accept what is written.
+func (m *Mux) SetTaking(taking time.Duration) { m.taking = taking }
+
 // SetMost sets how many buckets are kept.
 func (l *Limiter) SetMost(most int) { l.most = most }
 

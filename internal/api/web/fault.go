@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -31,15 +32,17 @@ var statuses = map[fault.Kind]int{
 	fault.UnsupportedMediaType: http.StatusUnsupportedMediaType,
 	fault.Unprocessable:        http.StatusUnprocessableEntity,
 	fault.TooMany:              http.StatusTooManyRequests,
+	fault.NoRoom:               http.StatusInsufficientStorage,
 	fault.Unavailable:          http.StatusServiceUnavailable,
 }
 
-// Error answers with err: a fault by its status and message, any other error by a fixed sentence, after logging it. It has the
-// signature of the generated packages' hook for errors of handlers, ResponseErrorHandlerFunc.
+// Error answers with err: a fault by its status and message, any other error by a fixed sentence,
+// after logging it. It has the signature of the generated packages' hook for errors of handlers,
+// ResponseErrorHandlerFunc.
 //
-// When the response has begun already, the connection is closed instead, so that the client does not take a part for the whole.
-// A server that stops, or whose time is up, should cancel its requests with a fault.Unavailable as the cause: they are answered
-// with that.
+// When the response has begun already, the connection is closed instead, so that the client does
+// not take a part for the whole. A server that stops, or whose time is up, should cancel its
+// requests with a fault.Unavailable as the cause: they are answered with that.
 func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	x := exchangeOf(r.Context())
 	begun := x != nil && x.status != 0
@@ -64,8 +67,8 @@ func (m *Mux) Error(w http.ResponseWriter, r *http.Request, err error) {
 	}
 }
 
-// cutShort gives up a response that has begun. That is an error unless the server cancelled the request on purpose: its client
-// comes back and goes on.
+// cutShort gives up a response that has begun. That is an error unless the server cancelled the
+// request on purpose: its client comes back and goes on.
 func (m *Mux) cutShort(r *http.Request, err error) {
 	level := slog.LevelError
 	if fault.Is(context.Cause(r.Context()), fault.Unavailable) {
@@ -79,9 +82,13 @@ func (m *Mux) cutShort(r *http.Request, err error) {
 // answer writes the response that belongs to err.
 func (m *Mux) answer(w http.ResponseWriter, r *http.Request, err error) {
 	var known *fault.Error
+	err = disk.Named(err)
 	if !errors.As(err, &known) || statuses[known.Kind] == 0 {
 		m.unknown(w, r, err)
 		return
+	}
+	if known.Kind == fault.NoRoom && err != error(known) { // a write found no room
+		m.log.LogAttrs(r.Context(), slog.LevelError, "request failed", slog.String("request_id", RequestID(r.Context())), slog.Any("error", err))
 	}
 	wait := known.RetryAfter
 	if known.Kind == fault.Unavailable {
@@ -111,9 +118,10 @@ func details(e *fault.Error) []fault.Detail {
 	return []fault.Detail{{Loc: []any{"body"}, Msg: e.Message, Type: "value_error"}}
 }
 
-// RequestError answers when a generated handler could not bind a request. It has the signature of the generated packages' hooks
-// ErrorHandlerFunc and RequestErrorHandlerFunc. The contract lets nothing through that does not bind, unless the Go type of a
-// member is narrower than its schema; so this is logged.
+// RequestError answers when a generated handler could not bind a request. It has the signature of
+// the generated packages' hooks ErrorHandlerFunc and RequestErrorHandlerFunc. The contract lets
+// nothing through that does not bind, unless the Go type of a member is narrower than its schema;
+// so this is logged.
 func (m *Mux) RequestError(w http.ResponseWriter, r *http.Request, err error) {
 	var known *fault.Error
 	if errors.As(err, &known) || r.Context().Err() != nil {
@@ -138,7 +146,8 @@ func (m *Mux) unknown(w http.ResponseWriter, r *http.Request, err error) {
 	respond(w, http.StatusInternalServerError, internalError(id))
 }
 
-// Unforeseen logs an error that a part of a request ended with and that nobody foresaw. It returns what the client is told of it.
+// Unforeseen logs an error that a part of a request ended with and that nobody foresaw. It returns
+// what the client is told of it.
 func (m *Mux) Unforeseen(ctx context.Context, err error) string {
 	id := RequestID(ctx)
 	m.log.LogAttrs(ctx, slog.LevelError, "request failed in part", slog.String("request_id", id), slog.Any("error", err))

@@ -40,10 +40,12 @@ type Answer struct {
 	Body   []byte
 }
 
-// Answers keeps the answers to requests that carry an Idempotency-Key, for the caller that ctx tells of.
+// Answers keeps the answers to requests that carry an Idempotency-Key, for the caller that ctx
+// tells of.
 type Answers interface {
-	// Claim returns the answer to a request, or else claims the key for it: then the Attempt is not nil, and the caller must execute the request.
-	// A fingerprint tells requests apart. When the key belongs to another request, or to one that is being executed, the error is a fault.
+	// Claim returns the answer to a request, or else claims the key for it: then the Attempt is not
+	// nil, and the caller must execute the request. A fingerprint tells requests apart. When the
+	// key belongs to another request, or to one that is being executed, the error is a fault.
 	Claim(ctx context.Context, key string, fingerprint [sha256.Size]byte) (*Answer, Attempt, error)
 }
 
@@ -57,12 +59,14 @@ type Attempt interface {
 	Release(ctx context.Context) error
 }
 
-// idempotent lets clients repeat a request that changes something, as often as it takes to see an answer: under one Idempotency-Key the request
-// is executed once, and later ones get the first answer again. Answers of 500 and above are not kept, nor are those that say no-store: their
+// idempotent lets clients repeat a request that changes something, as often as it takes to see an
+// answer: under one Idempotency-Key the request is executed once, and later ones get the first
+// answer again. Answers of 500 and above are not kept, nor are those that say no-store: their
 // requests are executed again, unless what has been done says otherwise through Attempted.
 //
-// It stands behind the contract's checks: a request that is not executed claims nothing. A claimed request is executed to its end even when its
-// client has gone, since that client will ask what became of it.
+// It stands behind the contract's checks: a request that is not executed claims nothing. A claimed
+// request is executed to its end even when its client has gone, since that client will ask what
+// became of it.
 func (m *Mux) idempotent(answers Answers, next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		values := r.Header.Values(HeaderIdempotencyKey)
@@ -175,15 +179,34 @@ func Refusal(refusal *fault.Error) Answer {
 	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}
 }
 
+// MostSettled is how large an answer may be, in bytes, that is written together with what its
+// request does. A larger one is kept after that, on its own.
+const MostSettled = 64 << 10
+
+// Rehearse returns the answer that a handler is going to send, for an attempt to settle its key
+// with. Version is what the handler says to ShowVersion, 0 if it says nothing.
+func Rehearse(send func(http.ResponseWriter) error, version int64) (Answer, error) {
+	rec := &recorder{header: http.Header{}}
+	if err := send(rec); err != nil {
+		return Answer{}, err
+	}
+	if version > 0 {
+		rec.tag(&http.Request{Method: http.MethodPost}, newTag(rec.body.Bytes(), version))
+	}
+	return Answer{Status: rec.status, Header: rec.sent, Body: rec.body.Bytes()}, nil
+}
+
 type attemptKey struct{}
 
-// Attempted returns the attempt that a handler executes, nil when its request has no Idempotency-Key.
+// Attempted returns the attempt that a handler executes, nil when its request has no
+// Idempotency-Key.
 func Attempted(ctx context.Context) Attempt {
 	attempt, _ := ctx.Value(attemptKey{}).(Attempt)
 	return attempt
 }
 
-// settle ends an attempt. When that fails the answer is sent all the same, and the key is free again when the attempt's time is over.
+// settle ends an attempt. When that fails the answer is sent all the same, and the key is free
+// again when the attempt's time is over.
 func (m *Mux) settle(r *http.Request, end func(context.Context) error) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), keepTime)
 	defer cancel()
@@ -192,8 +215,8 @@ func (m *Mux) settle(r *http.Request, end func(context.Context) error) {
 	}
 }
 
-// outliving returns a context that goes on when the client has gone. It ends with the time limit, and when the server cancels the request for a
-// reason of its own.
+// outliving returns a context that goes on when the client has gone. It ends with the time limit,
+// and when the server cancels the request for a reason of its own.
 func outliving(parent context.Context, limit time.Duration) (context.Context, context.CancelCauseFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(parent))
 	stop := context.AfterFunc(parent, func() {

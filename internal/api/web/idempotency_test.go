@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // kept are answers in a real table.
@@ -47,15 +48,7 @@ func newKept(t *testing.T, c *handClock) kept {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(c.now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(c.now))
 	return kept{idempotency.NewStore(tb, key, c.now)}
 }
 

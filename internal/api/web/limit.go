@@ -16,7 +16,8 @@ import (
 // mostBuckets is how many buckets a Limiter keeps. A caller has at most two.
 const mostBuckets = 20_000
 
-// Rate is how often a caller may ask: so many requests at once, and so many per second in the long run.
+// Rate is how often a caller may ask: so many requests at once, and so many per second in the long
+// run.
 type Rate struct {
 	// PerSecond is 0 for no limit.
 	PerSecond float64
@@ -28,7 +29,8 @@ type Limits struct {
 	Reads, Writes Rate
 }
 
-// policy is a Rate as answers name it (draft-ietf-httpapi-ratelimit-headers-10): a quota in a window of time.
+// policy is a Rate as answers name it (draft-ietf-httpapi-ratelimit-headers-10): a quota in a
+// window of time.
 type policy struct {
 	Rate
 	name, field string
@@ -43,7 +45,8 @@ func newPolicy(name string, r Rate) policy {
 	return policy{Rate: r, name: name, field: fmt.Sprintf("%q;q=%d;w=%d", name, r.Burst, window)}
 }
 
-// Limiter counts the requests of each caller, in the memory of one process. It is safe for concurrent use.
+// Limiter counts the requests of each caller, in the memory of one process. It is safe for
+// concurrent use.
 type Limiter struct {
 	reads, writes policy
 	now           clock.Clock
@@ -61,8 +64,9 @@ func NewLimiter(limits Limits, now clock.Clock) *Limiter {
 	}
 }
 
-// Limit is the middleware that refuses callers who ask too often: 429, with the time after which it is worth asking again. Answers tell how much
-// is left. It belongs behind authentication; caller names who sent a request.
+// Limit is the middleware that refuses callers who ask too often: 429, with the time after which it
+// is worth asking again. Answers tell how much is left. It belongs behind authentication; caller
+// names who sent a request.
 func (m *Mux) Limit(l *Limiter, caller func(*http.Request) string) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -7,7 +7,9 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -19,11 +21,22 @@ type Mux struct {
 	routes  http.ServeMux
 	log     *slog.Logger
 	origins []origins
+	// arrival and refused are how long bodies may take to arrive, before and after their requests
+	// are answered.
+	arrival, refused time.Duration
+	// budget is what the bodies of requests take their memory from, nil for no bound.
+	budget *budget.Budget
+	// reads is what requests take the memory from of what they read, nil for no bound.
+	reads *budget.Budget
+	// storage says whether there is room for more data; nil has room.
+	storage Storage
+	// taking is how long a client may take to accept a part of an answer.
+	taking time.Duration
 }
 
 // NewMux returns a Mux without routes.
 func NewMux(log *slog.Logger) *Mux {
-	m := &Mux{log: log}
+	m := &Mux{log: log, arrival: arrivalTime, refused: refusedTime, taking: writeTimeout}
 	m.routes.HandleFunc("/", m.miss)
 	return m
 }
@@ -33,10 +46,11 @@ func (m *Mux) Handle(pattern string, handler http.Handler) {
 	m.routes.Handle(pattern, handler)
 }
 
-// Routes returns what a generated package registers its operations on, as the BaseRouter and with the same base as BaseURL.
+// Routes returns what a generated package registers its operations on, as the BaseRouter and with
+// the same base as BaseURL.
 //
-// authenticate runs before anything else of the request is looked at, except for operations that the contract declares open to
-// everybody. It may be nil.
+// authenticate runs before anything else of the request is looked at, except for operations that
+// the contract declares open to everybody. It may be nil.
 func (m *Mux) Routes(contract *Contract, base string, authenticate Middleware) *Routes {
 	return &Routes{mux: m, contract: contract, base: base, authenticate: authenticate, reads: map[string]http.Handler{}}
 }
@@ -48,18 +62,20 @@ type Routes struct {
 	base         string
 	authenticate Middleware
 	answers      Answers
-	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before them.
+	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before
+	// them.
 	reads map[string]http.Handler
 }
 
-// Idempotent keeps the answers of the operations that take an Idempotency-Key, which are those whose contract names the header; nil keeps none. It
-// concerns what is registered afterwards.
+// Idempotent keeps the answers of the operations that take an Idempotency-Key, which are those
+// whose contract names the header; nil keeps none. It concerns what is registered afterwards.
 func (r *Routes) Idempotent(answers Answers) *Routes {
 	r.answers = answers
 	return r
 }
 
-// HandleFunc adds the route of an operation. A pattern that is not in the contract is a mistake in the program and panics.
+// HandleFunc adds the route of an operation. A pattern that is not in the contract is a mistake in
+// the program and panics.
 func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *http.Request)) {
 	method, path, _ := strings.Cut(pattern, " ")
 	o := r.contract.operations[method+" "+strings.TrimPrefix(path, r.base)]
@@ -71,20 +87,23 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 		inner = r.mux.idempotent(r.answers, inner)
 	}
 	var checked http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
-		if err := o.check(w, req); err != nil {
+		if err := o.check(req, w.Header()); err != nil {
 			r.mux.Error(w, req, err)
 			return
 		}
 		inner.ServeHTTP(w, req)
 	})
+	if o.stores {
+		checked = r.mux.Storing(checked)
+	}
 	if r.authenticate != nil && !o.public {
 		checked = r.authenticate(checked)
 	}
 	r.mux.Handle(pattern, checked)
 }
 
-// conditional lets the operation speak of the state of its resource, where the contract says so: by an ETag in its own answers, or in those of GET
-// to the path that it changes.
+// conditional lets the operation speak of the state of its resource, where the contract says so: by
+// an ETag in its own answers, or in those of GET to the path that it changes.
 func (r *Routes) conditional(o *operation, method, path string, handler http.Handler) http.Handler {
 	if method == http.MethodGet && o.tagged {
 		r.reads[path] = handler
@@ -105,9 +124,18 @@ func (r *Routes) ServeHTTP(w http.ResponseWriter, req *http.Request) { r.mux.Ser
 
 // ServeHTTP answers a request: exactly one response, one log line, and no panic beyond this point.
 func (m *Mux) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := newExchange(w, r)
+	x := m.newExchange(w, r)
 	w.Header().Set("X-Request-Id", x.id)
-	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	ctx := context.WithValue(r.Context(), exchangeKey{}, x)
+	if m.reads != nil {
+		x.reads = budget.NewHold(m.reads, readAllowance, readWait, errNoRoom)
+		ctx = budget.Holding(ctx, x.reads)
+	}
+	r = r.WithContext(ctx)
+	if x.body != nil {
+		r.Body = x.body
+	}
+	defer x.end()
 	defer x.logTo(m.log, r)
 	defer m.recover(x, r)
 	if !isClean(r.URL.Path) {
@@ -151,8 +179,8 @@ func (m *Mux) allowed(r *http.Request) []string {
 	return allowed
 }
 
-// isClean reports whether the path has no empty, "." or ".." segments: net/http would answer those with a redirect to another
-// path, which no client of an API expects.
+// isClean reports whether the path has no empty, "." or ".." segments: net/http would answer those
+// with a redirect to another path, which no client of an API expects.
 func isClean(p string) bool {
 	clean := path.Clean(p)
 	return p == clean || p == clean+"/"

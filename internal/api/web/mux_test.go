@@ -261,7 +261,8 @@ func TestResponseCutShort(t *testing.T) {
 	}
 }
 
-// A response that the server cuts short because it stops, or because a function's time is up, is nobody's mistake.
+// A response that the server cuts short because it stops, or because a function's time is up, is
+// nobody's mistake.
 func TestResponseCutShortOnPurpose(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
@@ -283,7 +284,7 @@ func TestResponseCutShortOnPurpose(t *testing.T) {
 				err := error(fault.New(fault.Unavailable, "The table is busy."))
 				if tt.cause != nil {
 					cancel(tt.cause)
-					err = stream.Copy(r.Context(), nil, time.Hour)
+					err = stream.Follow(r.Context(), time.Hour, silent)
 				}
 				m.Error(w, r, err)
 			})
@@ -303,7 +304,8 @@ func TestResponseCutShortOnPurpose(t *testing.T) {
 	}
 }
 
-// When the client has left in the middle of the response, there is nobody to tell and nothing to mend.
+// When the client has left in the middle of the response, there is nobody to tell and nothing to
+// mend.
 func TestClientThatLeavesInTheMiddle(t *testing.T) {
 	t.Parallel()
 	for name, fail := range map[string]func(w http.ResponseWriter, cancel func()) error{

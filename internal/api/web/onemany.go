@@ -5,7 +5,8 @@ import (
 	"encoding/json"
 )
 
-// OneOrMany is a list that clients may also send as its only element: `"values"` means `["values"]`.
+// OneOrMany is a list that clients may also send as its only element: `"values"` means
+// `["values"]`.
 type OneOrMany[T any] []T
 
 // UnmarshalJSON reads a list, one element, or null.

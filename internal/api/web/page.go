@@ -5,30 +5,51 @@ import (
 	"sync"
 )
 
-// Page serves an HTML page that was made before the program was built; the first request reads it. contentPolicy is its Content-Security-Policy.
-func Page(read func() []byte, contentPolicy string) http.Handler {
-	type page struct {
-		html []byte
+// File is a text that browsers load.
+type File struct {
+	Body []byte
+	// Type is the Content-Type.
+	Type string
+	// ContentPolicy is the Content-Security-Policy of a page, "" for a file that is no page.
+	ContentPolicy string
+}
+
+// Page serves an HTML page with its Content-Security-Policy. read makes both at the first request.
+func Page(read func() (html []byte, contentPolicy string)) http.Handler {
+	return Serve(func() File {
+		html, contentPolicy := read()
+		return File{html, "text/html; charset=utf-8", contentPolicy}
+	})
+}
+
+// Serve serves a file, which read makes at the first request. A client that has the file already
+// gets 304.
+func Serve(read func() File) http.Handler {
+	type tagged struct {
+		File
+
 		etag tag
 	}
-	once := sync.OnceValue(func() page {
-		html := read()
-		return page{html, newTag(html, 0)}
+	once := sync.OnceValue(func() tagged {
+		file := read()
+		return tagged{file, newTag(file.Body, 0)}
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		page := once()
+		file := once()
 		header := w.Header()
-		header.Set("Content-Type", "text/html; charset=utf-8")
-		header.Set("Content-Security-Policy", contentPolicy)
+		header.Set("Content-Type", file.Type)
+		if file.ContentPolicy != "" {
+			header.Set("Content-Security-Policy", file.ContentPolicy)
+		}
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("Referrer-Policy", "no-referrer")
 		header.Set(headerCacheControl, "no-cache")
-		header.Set("ETag", page.etag.String())
-		if known, ok := parseTags(r.Header.Values("If-None-Match")); ok && known.weakly(page.etag) {
+		header.Set("ETag", file.etag.String())
+		if known, ok := parseTags(r.Header.Values("If-None-Match")); ok && known.weakly(file.etag) {
 			header.Del("Content-Type")
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		_, _ = w.Write(page.html) // a client that is gone needs no answer
+		_, _ = w.Write(file.Body) // a client that is gone needs no answer
 	})
 }

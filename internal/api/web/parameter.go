@@ -70,7 +70,8 @@ func (l *loader) describe(p *parameter, at pointer) error {
 	return nil
 }
 
-// checkParameters checks all parameters, and rewrites those whose text the generated binder would read differently.
+// checkParameters checks all parameters, and rewrites those whose text the generated binder would
+// read differently.
 func checkParameters(parameters []*parameter, r *http.Request) problems {
 	var found problems
 	var query url.Values
@@ -111,8 +112,9 @@ func (p *parameter) checkPath(r *http.Request) problems {
 	return p.checkValues([]string{value})
 }
 
-// normalize takes the last of several values where one is wanted. Where a list is wanted it takes the items of JSON arrays, and leaves out empty
-// values: a client that has nothing to name may still name the parameter.
+// normalize takes the last of several values where one is wanted. Where a list is wanted it takes
+// the items of JSON arrays, and leaves out empty values: a client that has nothing to name may
+// still name the parameter.
 func (p *parameter) normalize(values []string) ([]string, bool) {
 	values, changed := p.choose(values)
 	if !p.uuid {

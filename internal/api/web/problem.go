@@ -24,7 +24,8 @@ func newProblem(loc []any, kind, message string) problem {
 	return problem{Detail: fault.Detail{Loc: slices.Clone(loc), Type: kind, Msg: message}}
 }
 
-// asError returns the problems as one fault, or nil when there are none. They are ordered by place, and each value has one.
+// asError returns the problems as one fault, or nil when there are none. They are ordered by place,
+// and each value has one.
 func (p problems) asError() error {
 	if len(p) == 0 {
 		return nil

@@ -10,7 +10,8 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 )
 
-// schema is a compiled schema together with the document that it came from, which the wording of problems needs.
+// schema is a compiled schema together with the document that it came from, which the wording of
+// problems needs.
 type schema struct {
 	compiled *jsonschema.Schema
 	document document
@@ -67,8 +68,8 @@ func (t translation) problems(e *jsonschema.ValidationError) problems {
 	return all
 }
 
-// closest returns the problems of the alternative that the client most likely meant: the first one whose JSON type fits, or else
-// the first one that is not null.
+// closest returns the problems of the alternative that the client most likely meant: the first one
+// whose JSON type fits, or else the first one that is not null.
 func (t translation) closest(e *jsonschema.ValidationError) problems {
 	var fallback problems
 	for _, alternative := range e.Causes {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// shape is as much of a schema as it takes to split a body into values that are checked and values that are bound.
+// shape is as much of a schema as it takes to split a body into values that are checked and values
+// that are bound.
 type shape struct {
 	// properties and extra are the shapes of an object's members, by name and of all others.
 	properties map[string]*shape
@@ -22,8 +23,9 @@ type shape struct {
 	integer bool
 }
 
-// keywords are the members that a schema of a request may have. An object or array whose members no schema describes is not
-// decoded, so a keyword that looks into it would have no effect; therefore the set is closed.
+// keywords are the members that a schema of a request may have. An object or array whose members no
+// schema describes is not decoded, so a keyword that looks into it would have no effect; therefore
+// the set is closed.
 var keywords = map[string]bool{
 	"$ref": true, "anyOf": true, "type": true, "enum": true, "format": true,
 	"properties": true, "required": true, "additionalProperties": true, "items": true,

@@ -3,38 +3,69 @@ package web
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
+	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
-// mostValues is how many values of a body a schema may describe. It bounds what checking costs, and the length of the answer
-// when each of them is wrong; free-form parts do not count.
+// mostValues is how many values of a body a schema may describe. It bounds what checking costs, and
+// the length of the answer when each of them is wrong; free-form parts do not count.
 const mostValues = 20_000
 
-// splitter turns a body's text into two trees: one to check against the schema, one to bind to the generated model.
+// splitter turns a body's text into two trees: one to check against the schema, one to bind to the
+// generated model.
 //
-// Parts that no schema looks into are not decoded. In the tree to check, an empty value of the same type stands for them; in the
-// tree to bind they are the text that came in, so that numbers and the order of members survive.
+// Parts that no schema looks into are not decoded. In the tree to check, an empty value of the same
+// type stands for them; in the tree to bind they are the text that came in, so that numbers and the
+// order of members survive.
 type splitter struct {
 	values   int
 	problems problems
+	// ignored are the members that no schema knows, by their place.
+	ignored []string
 }
 
-// object splits the members of an object. Of members with equal names the last one counts, unknown ones are left out.
+// object splits the members of an object. Of members with equal names the last one counts, unknown
+// ones are left out. A member may have the public service's spelling of its name.
 func (s *splitter) object(sh *shape, members map[string]json.RawMessage, loc []any) (check, bind map[string]any) {
 	check, bind = make(map[string]any, len(members)), make(map[string]any, len(members))
 	for name, text := range members {
 		member := sh.properties[name]
+		if neutral := publicname.Neutral(name); member == nil && neutral != name && members[neutral] == nil && sh.properties[neutral] != nil {
+			name, member = neutral, sh.properties[neutral]
+		}
 		if member == nil {
 			member = sh.extra
 		}
-		if member != nil {
-			check[name], bind[name] = s.value(member, text, append(loc, name))
+		if member == nil {
+			s.ignore(append(loc, name))
+			continue
 		}
+		check[name], bind[name] = s.value(member, text, append(loc, name))
 	}
 	return check, bind
 }
+
+// ignore notes a member that no schema knows, by its place in the body. Names that a header cannot
+// have, or that are longer than any name of ours, are left out.
+func (s *splitter) ignore(loc []any) {
+	if len(s.ignored) > mostWarnings*10 {
+		return // the rest would not be told anyway
+	}
+	words := make([]string, 0, len(loc)-1)
+	for _, part := range loc[1:] {
+		words = append(words, fmt.Sprint(part))
+	}
+	if place := strings.Join(words, "."); warnable.MatchString(place) {
+		s.ignored = append(s.ignored, place)
+	}
+}
+
+var warnable = regexp.MustCompile(`^[A-Za-z0-9_.$-]{1,200}$`)
 
 // value splits one value, whose text is valid JSON.
 func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bind any) {
@@ -42,6 +73,7 @@ func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bin
 		return nil, nil
 	}
 	text = bytes.TrimLeft(text, " \t\r\n")
+	known := len(s.ignored)
 	switch text[0] {
 	case '{':
 		check, bind = s.members(sh, text, loc)
@@ -58,7 +90,7 @@ func (s *splitter) value(sh *shape, text json.RawMessage, loc []any) (check, bin
 		check, bind = s.number(sh, text, loc)
 	}
 	if sh.raw {
-		bind = text
+		bind, s.ignored = text, s.ignored[:known] // nothing of it is ignored
 	}
 	return check, bind
 }

@@ -6,13 +6,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync/atomic"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
 const (
 	// HeartbeatInterval is how long a waiting connection stays silent.
 	HeartbeatInterval = 5 * time.Second
-	// writeTimeout is how long a reader may take to accept what is sent. A slower one loses its connection and comes back.
+	// writeTimeout is how long a reader may take to accept what is sent. A slower one loses its
+	// connection and comes back.
 	writeTimeout = 30 * time.Second
 )
 
@@ -31,7 +36,8 @@ type Stream struct {
 	err error
 }
 
-// NewStream begins the response. Headers of the handler's own, such as Content-Location, must be set before.
+// NewStream begins the response. Headers of the handler's own, such as Content-Location, must be
+// set before.
 func NewStream(w http.ResponseWriter) *Stream {
 	h := w.Header()
 	h.Set("Content-Type", "text/event-stream")
@@ -43,13 +49,27 @@ func NewStream(w http.ResponseWriter) *Stream {
 	return s
 }
 
-// Send writes events and flushes them together. After an error the stream has ended and Send returns that error again.
+// sendBytes is about how much is written at a time, and the most that a stream keeps for what it
+// writes next.
+const sendBytes = 64 << 10
+
+// Send writes events and flushes them together, or in parts when they are large. After an error the
+// stream has ended and Send returns that error again.
 func (s *Stream) Send(events ...Event) error {
 	s.buf.Reset()
+	defer s.shrink()
 	for _, e := range events {
+		if s.buf.Len() >= sendBytes {
+			if err := s.write(); err != nil {
+				return err
+			}
+			s.buf.Reset()
+		}
 		s.line("event: ", e.Name)
 		s.buf.WriteString("data: ")
-		s.buf.Write(oneLine(e.Data))
+		if err := s.data(oneLine(e.Data)); err != nil {
+			return err
+		}
 		s.buf.WriteByte('\n')
 		s.line("id: ", e.ID)
 		s.buf.WriteByte('\n')
@@ -57,16 +77,47 @@ func (s *Stream) Send(events ...Event) error {
 	return s.write()
 }
 
-// Heartbeat writes a comment, without the empty line that would end an event: some clients take that for an event of its own.
+// data writes the data of an event; what is large is not copied.
+func (s *Stream) data(text []byte) error {
+	if len(text) < sendBytes {
+		s.buf.Write(text)
+		return nil
+	}
+	if err := s.write(); err != nil {
+		return err
+	}
+	s.buf.Reset()
+	if s.err == nil {
+		s.err = s.out.write(text)
+	}
+	return s.err
+}
+
+// shrink lets go of the buffer of a large event, as most streams wait for most of their time.
+func (s *Stream) shrink() {
+	if s.buf.Cap() > 2*sendBytes {
+		s.buf = bytes.Buffer{}
+	}
+}
+
+// Heartbeat writes a comment, without the empty line that would end an event: some clients take
+// that for an event of its own.
 func (s *Stream) Heartbeat() error {
 	s.buf.Reset()
 	s.buf.WriteString(": heartbeat\n")
 	return s.write()
 }
 
-// Copy sends batches as they come, with a heartbeat when none came for the interval. It returns nil when the channel is closed,
-// the context's error when the client has gone or the server stops, and the stream's error when the client does not read.
-func (s *Stream) Copy(ctx context.Context, batches <-chan []Event, interval time.Duration) error {
+// batch is what is sent together. It holds so many bytes of what was read until then.
+type batch struct {
+	events []Event
+	held   *atomic.Int64
+}
+
+// copy sends batches as they come, with a heartbeat when none came for the interval. It returns nil
+// when the channel is closed, the context's error when the client has gone or the server stops, and
+// the stream's error when the client does not read.
+func (s *Stream) copy(ctx context.Context, batches <-chan batch, hold *budget.Hold, interval time.Duration) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -78,7 +129,9 @@ func (s *Stream) Copy(ctx context.Context, batches <-chan []Event, interval time
 				return s.err
 			}
 			ticker.Reset(interval)
-			if err := s.Send(batch...); err != nil {
+			err := s.Send(batch.events...)
+			hold.Return(batch.held.Swap(0))
+			if err != nil {
 				return err
 			}
 		case <-ticker.C:
@@ -89,23 +142,41 @@ func (s *Stream) Copy(ctx context.Context, batches <-chan []Event, interval time
 	}
 }
 
-// Follow sends what read hands to send, as Copy does. It returns when read does, or when the client has gone; read has ended by then.
+// Follow sends what read hands to send, with a heartbeat when nothing came for the interval. What
+// read takes of the request's budget is given back when it is sent: a slow client holds what it has
+// not taken yet. Sending nothing gives back what was read for nothing. Follow returns when read
+// does, or when the client has gone; read has ended by then.
 func (s *Stream) Follow(ctx context.Context, interval time.Duration, read func(ctx context.Context, send func(...Event) error) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	batches, ended := make(chan []Event), make(chan error, 1)
+	hold := budget.HoldOf(ctx)
+	hold.Endure()
+	batches, ended := make(chan batch), make(chan error, 1)
 	go func() {
 		defer close(batches)
-		ended <- read(ctx, func(events ...Event) error {
+		last := new(atomic.Int64)
+		send := func(events ...Event) error {
+			held := hold.Detach()
+			if len(events) == 0 {
+				hold.Return(held)
+				return nil
+			}
+			next := batch{events, new(atomic.Int64)}
+			if held == 0 {
+				held = last.Swap(0) // this is more of what the batch before was made of
+			}
+			next.held.Store(held)
+			last = next.held
 			select {
-			case batches <- events:
+			case batches <- next:
 				return nil
 			case <-ctx.Done():
 				return context.Cause(ctx)
 			}
-		})
+		}
+		ended <- guard.Run(nil, "read a stream", func() error { return read(ctx, send) })
 	}()
-	sent := s.Copy(ctx, batches, interval)
+	sent := s.copy(ctx, batches, hold, interval)
 	cancel()
 	for range batches { // until read has ended
 	}
@@ -127,7 +198,8 @@ func (s *Stream) write() error {
 	return s.err
 }
 
-// oneLine replaces line breaks, which would end the field. In JSON they can only be space between tokens.
+// oneLine replaces line breaks, which would end the field. In JSON they can only be space between
+// tokens.
 func oneLine(text []byte) []byte {
 	if !bytes.ContainsAny(text, "\r\n") {
 		return text
@@ -143,7 +215,8 @@ func oneLine(text []byte) []byte {
 // errNotTaken marks errors of a client that has gone or does not read.
 var errNotTaken = errors.New("client does not take the response")
 
-// connection writes to a client with a deadline, so that one that does not read holds nobody up for long.
+// connection writes to a client with a deadline, so that one that does not read holds nobody up for
+// long.
 type connection struct {
 	w       http.ResponseWriter
 	control *http.ResponseController
@@ -158,7 +231,8 @@ func (c *connection) write(data []byte) (err error) {
 	if err := c.deadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
-	// The deadline is taken off again: net/http still has to end the response, however much later that is.
+	// The deadline is taken off again: net/http still has to end the response, however much later
+	// that is.
 	defer func() { err = errors.Join(err, c.deadline(time.Time{})) }()
 	if _, err := c.w.Write(data); err != nil {
 		return fmt.Errorf("%w: %w", errNotTaken, err)

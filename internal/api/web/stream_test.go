@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
@@ -53,7 +54,8 @@ func TestStreamFrames(t *testing.T) {
 	}
 }
 
-// serve runs a Mux on one end of an in-memory connection, inside a synctest bubble, and returns the other end.
+// serve runs a Mux on one end of an in-memory connection, inside a synctest bubble, and returns the
+// other end.
 func serve(t *testing.T, handler func(*web.Mux, http.ResponseWriter, *http.Request)) (client net.Conn, l *logs, stop func()) {
 	t.Helper()
 	mux, l := failing(handler)
@@ -110,25 +112,37 @@ func get(t *testing.T, conn net.Conn) *http.Response {
 	return response
 }
 
-func TestStreamCopy(t *testing.T) {
+// silent sends nothing until ctx ends.
+func silent(ctx context.Context, _ func(...web.Event) error) error {
+	<-ctx.Done()
+	return nil
+}
+
+func TestStreamFollow(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		batches := make(chan []web.Event)
-		conn, _, stop := serve(t, func(m *web.Mux, w http.ResponseWriter, r *http.Request) {
-			if err := web.NewStream(w).Copy(r.Context(), batches, 5*time.Second); err != nil {
-				t.Errorf("Copy: %v", err)
+		bound := budget.New(1000)
+		hold := budget.NewHold(bound, 0, time.Second, nil)
+		conn, _, stop := serve(t, func(_ *web.Mux, w http.ResponseWriter, r *http.Request) {
+			err := web.NewStream(w).Follow(budget.Holding(r.Context(), hold), 5*time.Second, func(ctx context.Context, send func(...web.Event) error) error {
+				time.Sleep(12 * time.Second) // the bubble's time: two heartbeats
+				if err := errors.Join(hold.Take(ctx, 400), send(web.Event{Name: "a", Data: []byte("1")}, web.Event{Name: "b", Data: []byte("2")})); err != nil {
+					return err
+				}
+				time.Sleep(4 * time.Second)
+				if held := bound.Held(); held != 0 {
+					t.Errorf("%d bytes are held of what was sent", held)
+				}
+				err := errors.Join(hold.Take(ctx, 400), send(), hold.Take(ctx, 400), send(web.Event{Name: "c", Data: []byte("3")}))
+				time.Sleep(4 * time.Second) // an event puts the heartbeat off
+				return err
+			})
+			if held := bound.Held(); err != nil || held != 0 {
+				t.Errorf("Follow: %v, and %d bytes are held", err, held)
 			}
 		})
 		defer stop()
 		response := get(t, conn)
-		go func() {
-			time.Sleep(12 * time.Second) // the bubble's time: two heartbeats
-			batches <- []web.Event{{Name: "a", Data: []byte("1")}, {Name: "b", Data: []byte("2")}}
-			time.Sleep(4 * time.Second)
-			batches <- []web.Event{{Name: "c", Data: []byte("3")}}
-			time.Sleep(4 * time.Second) // an event puts the heartbeat off
-			close(batches)
-		}()
 		got, err := io.ReadAll(response.Body)
 		if err != nil {
 			t.Fatal(err)
@@ -163,14 +177,14 @@ func TestStreamEndsWhenTheClientGoes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended := make(chan error, 1)
 		conn, l, stop := serve(t, func(m *web.Mux, w http.ResponseWriter, r *http.Request) {
-			err := web.NewStream(w).Copy(r.Context(), nil, time.Hour)
+			err := web.NewStream(w).Follow(r.Context(), time.Hour, silent)
 			ended <- err
 			m.Error(w, r, err)
 		})
 		get(t, conn)
 		stop()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("Copy: got %v, want context canceled", err)
+			t.Errorf("Follow: got %v, want context canceled", err)
 		}
 		if strings.Contains(l.String(), "ERROR") {
 			t.Errorf("log:\n%s", l)
@@ -293,7 +307,8 @@ func TestAwaitEndsWhenTheClientGoes(t *testing.T) {
 	})
 }
 
-// A client that does not read the newlines is let go: the wait ends, and nobody is told of an error.
+// A client that does not read the newlines is let go: the wait ends, and nobody is told of an
+// error.
 func TestAwaitWithASlowReader(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -78,6 +78,7 @@ components:
         url: { type: string, format: uri }
         link: { type: string, format: uri-reference }
         flag: { type: boolean }
+        framework_note: { type: string }
         count: { type: integer, minimum: 0, maximum: 10 }
         ratio: { type: number, exclusiveMinimum: 0, exclusiveMaximum: 1, multipleOf: 0.1 }
         color: { $ref: "#/components/schemas/Color" }
@@ -103,6 +104,7 @@ components:
 type thing struct {
 	Name   string                `json:"name"`
 	Text   *string               `json:"text,omitempty"`
+	Note   *string               `json:"framework_note,omitempty"`
 	Owner  *string               `json:"owner,omitempty"`
 	Count  *int                  `json:"count,omitempty"`
 	Ratio  *float64              `json:"ratio,omitempty"`
@@ -171,7 +173,8 @@ func inJSON(t testing.TB, document string) []byte {
 	return text
 }
 
-// newThings serves thingsDocument: operations with a body echo the thing that they bound, ListThings echoes its query.
+// newThings serves thingsDocument: operations with a body echo the thing that they bound,
+// ListThings echoes its query.
 func newThings(t testing.TB) *web.Mux {
 	t.Helper()
 	mux, _ := newMux()
@@ -198,7 +201,8 @@ func writeJSON(t testing.TB, w http.ResponseWriter, value any) {
 	}
 }
 
-// send makes a request with a JSON body, or without a body when it is empty, and returns the response.
+// send makes a request with a JSON body, or without a body when it is empty, and returns the
+// response.
 func send(t testing.TB, handler http.Handler, method, target, body string, headers ...string) *httptest.ResponseRecorder {
 	t.Helper()
 	var reader io.Reader

@@ -60,7 +60,8 @@ type widgets struct {
 
 func newWidgets(t testing.TB, counted bool) *widgets { return newGuardedWidgets(t, counted, nil, nil) }
 
-// newGuardedWidgets has what stands before the handlers: a guard, and the answers that are kept. Both may be nil.
+// newGuardedWidgets has what stands before the handlers: a guard, and the answers that are kept.
+// Both may be nil.
 func newGuardedWidgets(t testing.TB, counted bool, guard func(*web.Mux) web.Middleware, answers web.Answers) *widgets {
 	t.Helper()
 	mux, l := newMux()

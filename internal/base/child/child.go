@@ -1,8 +1,9 @@
 // Package child runs programs as process groups that do not outlive the server.
 //
-// A Registry starts them. Each child leads a process group of its own, gets exactly the environment it is given, and is ended as a
-// group. When the server is killed, the kernel ends its children on Linux; what is left (grandchildren, or everything on another
-// system) is found by the registry's records and ended when the next server opens the same registry.
+// A Registry starts them. Each child leads a process group of its own, gets exactly the environment
+// it is given, and is ended as a group. When the server is killed, the kernel ends its children on
+// Linux; what is left (grandchildren, or everything on another system) is found by the registry's
+// records and ended when the next server opens the same registry.
 package child
 
 import (
@@ -17,20 +18,25 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
-// outputLimit bounds the wait for output that a program which left the process group still holds open.
+// outputLimit bounds the wait for output that a program which left the process group still holds
+// open.
 const outputLimit = time.Second
 
 // Command is a program to start.
 type Command struct {
-	// Args are the program and its arguments. A program without a slash is looked up in the PATH of Env.
+	// Args are the program and its arguments. A program without a slash is looked up in the PATH of
+	// Env.
 	Args []string
 	// Dir is the working directory; a program given by a relative path is looked up from there.
 	Dir string
 	// Env is the whole environment; nothing of the server's is added but the registry's own mark.
 	Env []string
-	// Stdout and Stderr get the output, from one goroutine each. A nil Stderr goes where Stdout goes, in the order of writing.
+	// Stdout and Stderr get the output, from one goroutine each. A nil Stderr goes where Stdout
+	// goes, in the order of writing.
 	Stdout, Stderr io.Writer
 	// Confine keeps the program from a directory of the server's.
 	Confine Confinement
@@ -44,7 +50,8 @@ type Exit struct {
 	Code int
 	// Signal is what ended the process, or 0.
 	Signal syscall.Signal
-	// OutOfMemory tells that it ended because it, or what it had started, used more memory than its Limits.
+	// OutOfMemory tells that it ended because it, or what it had started, used more memory than its
+	// Limits.
 	OutOfMemory bool
 }
 
@@ -63,7 +70,10 @@ type Process struct {
 	cmd     *exec.Cmd
 	group   *group
 	outputs []*output
-	forget  func() error
+	// mark is the name of the child's record, "" where nothing but the group is ended with the
+	// child.
+	mark   string
+	forget func() error
 
 	// stopping and killed are closed by Stop and Kill.
 	stopping, killed         chan struct{}
@@ -78,8 +88,10 @@ type Process struct {
 	err  error
 }
 
-// start runs the command in a control group. It calls keep with the process id, and forget once the whole group has ended and is removed.
-func start(command Command, in *group, keep func(pid int) error, forget func() error) (*Process, error) {
+// start runs the command in a control group. It calls keep with the process id, and forget once the
+// whole group has ended and is removed. A confined command and all that it started end together,
+// also what left the group.
+func start(command Command, in *group, mark string, keep func(pid int) error, forget func() error) (*Process, error) {
 	if command.Dir != "" {
 		// The system's own error would name the program, not the directory.
 		if _, err := os.Stat(command.Dir); err != nil {
@@ -113,19 +125,28 @@ func start(command Command, in *group, keep func(pid int) error, forget func() e
 		p.outputs = append(p.outputs, stderr)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = stdout.w, stderr.w
-	if err := startConfined(p.cmd, command.Confine, p.done); err != nil {
+	if user := command.Confine.User; user != 0 {
+		// Programs open their output again by the name /dev/stdout.
+		if err := errors.Join(stdout.w.Chown(user, user), stderr.w.Chown(user, user)); err != nil {
+			return nil, err
+		}
+	}
+	if command.Confine.Private != "" {
+		p.mark = mark
+	}
+	if err := startConfined(p.cmd, command.Confine, markOf(mark)); err != nil {
 		err = fmt.Errorf("start %s: %w", command.Args[0], err)
 		for _, out := range p.outputs {
 			err = errors.Join(err, out.abandon())
 		}
 		return nil, err
 	}
-	p.err = errors.Join(keep(p.Pid()), yield(p.Pid()))
+	p.err = keep(p.Pid())
 	for _, out := range p.outputs {
 		p.err = errors.Join(p.err, out.w.Close())
 		go out.drain()
 	}
-	go p.wait()
+	go guard.Func(nil, "follow a process to its end", p.wait)()
 	return p, nil
 }
 
@@ -162,11 +183,12 @@ func (p *Process) Pid() int { return p.cmd.Process.Pid }
 // Done is closed when the whole group has ended and all its output was handed over.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
-// Exit says how the process ended, and which error kept its output from being written or its group from being cleared. It may be
-// called once Done is closed.
+// Exit says how the process ended, and which error kept its output from being written or its group
+// from being cleared. It may be called once Done is closed.
 func (p *Process) Exit() (Exit, error) { return p.exit, p.err }
 
-// Stop asks the group to end, kills what is left of it when grace is over or ctx ends, and returns once it has ended.
+// Stop asks the group to end, kills what is left of it when grace is over or ctx ends, and returns
+// once it has ended.
 func (p *Process) Stop(ctx context.Context, grace time.Duration) error {
 	p.stoppingOnce.Do(func() { close(p.stopping) })
 	err := p.signal(syscall.SIGTERM)
@@ -218,6 +240,9 @@ func (p *Process) wait() {
 	p.mu.Lock()
 	p.gone = true
 	p.mu.Unlock()
+	if p.mark != "" {
+		err = errors.Join(err, endMarked(p.mark))
+	}
 	p.err = errors.Join(p.err, err, p.noteMemory(), p.collectOutput(), p.clear())
 }
 
@@ -229,7 +254,8 @@ func (p *Process) noteMemory() (err error) {
 	return err
 }
 
-// clear removes the control group and forgets the process. A group that stays is left to the next server.
+// clear removes the control group and forgets the process. A group that stays is left to the next
+// server.
 func (p *Process) clear() error {
 	if err := p.group.remove(); err != nil {
 		return err
@@ -237,8 +263,9 @@ func (p *Process) clear() error {
 	return p.forget()
 }
 
-// letGroupFinish gives the rest of a group that was asked to stop its grace too: a shell ends at once where the program that it
-// started still finishes its work. Open output tells that somebody is left.
+// letGroupFinish gives the rest of a group that was asked to stop its grace too: a shell ends at
+// once where the program that it started still finishes its work. Open output tells that somebody
+// is left.
 func (p *Process) letGroupFinish() {
 	select {
 	case <-p.stopping:
@@ -254,7 +281,8 @@ func (p *Process) letGroupFinish() {
 	}
 }
 
-// collectOutput waits for the end of the output, but not for programs that left the group and hold it open.
+// collectOutput waits for the end of the output, but not for programs that left the group and hold
+// it open.
 func (p *Process) collectOutput() error {
 	var failed error
 	for _, out := range p.outputs {

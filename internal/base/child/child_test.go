@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		callAndFinish()
 	case "server":
 		serve()
+	case "connect":
+		connect()
+	case "listen":
+		listen()
 	case "hog":
 		hog()
 	case "print":
@@ -45,7 +49,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// call connects to the test and lives until it is killed: the test sees its death as the end of the connection.
+// call connects to the test and lives until it is killed: the test sees its death as the end of the
+// connection.
 func call() {
 	conn := dial()
 	fmt.Fprintln(conn, "here")
@@ -389,4 +394,21 @@ func TestRemoveFilesErasesReadOnlyDirectories(t *testing.T) {
 		t.Errorf("the directory is still there: %v", err)
 	}
 	must(t, child.RemoveFiles(dir))
+}
+
+// connect and listen are what a hostile program tries.
+func connect() {
+	conn, err := (&net.Dialer{}).DialContext(context.Background(), os.Getenv("NETWORK"), os.Getenv("ADDR"))
+	if err != nil {
+		panic(err)
+	}
+	conn.Close()
+}
+
+func listen() {
+	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", os.Getenv("ADDR"))
+	if err != nil {
+		panic(err)
+	}
+	listener.Close()
 }

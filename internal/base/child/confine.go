@@ -1,11 +1,121 @@
 package child
 
-// Confinement keeps a program from a directory: of all that is below Private it reaches what is named here, and it has no way into the memory and environment of
-// processes that are not its own. Names in the directory can still be listed. Where the system has no means for it, nothing is kept from the program, and
-// Confines says so.
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// Confinement bounds what a program can reach. Inside Private the program reaches only the paths
+// that are named here. Outside it, the program reads what its user may read, and writes nothing but
+// a few devices. It has no way into processes that are not its own: it cannot signal them, read
+// their memory, change their limits or connect to their abstract sockets. Where the system has no
+// means for a part of this, Gaps says so.
 type Confinement struct {
-	// Private is the directory, "" for none.
+	// Private is the server's directory; "" confines nothing.
 	Private string
-	// Write are the paths in it that the program may read, run and change, Read those that it may read and run. One that does not exist is left out.
+	// Write are the paths that the program may read, run and change; Read those that it may read
+	// and run. A path that does not exist is left out.
 	Write, Read []string
+	// User is the user and the group that the program runs as; 0 leaves it the server's.
+	User int
+	// Ports are the TCP ports that the program may listen on, 0 for any that the system picks; nil
+	// lets it listen on all.
+	Ports []uint16
+}
+
+// sharedMemory is the one directory outside Private that every confined program may write to: the C
+// library keeps semaphores there.
+const sharedMemory = "/dev/shm"
+
+// resolve returns the path without links and relative parts.
+func resolve(path string) (string, error) {
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	return filepath.EvalSymlinks(absolute)
+}
+
+// Public are the directories outside private that every confined program may write to.
+func Public(private string) []string {
+	resolved, err := resolve(private)
+	if private == "" || err != nil || contains(sharedMemory, resolved) {
+		return nil
+	}
+	return []string{sharedMemory}
+}
+
+// programDirs are where the programs of the server's PATH are installed: a user of its own reads
+// them also where they are in a directory that is not open to everybody, as in a home. What the
+// PATH has in the private directory is left out.
+func programDirs(path, private string) ([]string, error) {
+	private, err := resolve(private)
+	if err != nil {
+		return nil, err
+	}
+	home, _ := os.UserHomeDir() // "" is no directory's parent
+	var dirs []string
+	for _, dir := range filepath.SplitList(path) {
+		resolved, err := filepath.EvalSymlinks(dir)
+		if err != nil || !filepath.IsAbs(dir) {
+			continue
+		}
+		if base := filepath.Base(resolved); base == "bin" || base == "sbin" || base == "shims" {
+			if parent := filepath.Dir(resolved); parent != "/" && parent != home {
+				resolved = parent
+			}
+		}
+		if !contains(resolved, private) && !contains(private, resolved) {
+			dirs = append(dirs, resolved)
+		}
+	}
+	return dirs, nil
+}
+
+// contains reports whether a path is a directory or in it.
+func contains(dir, path string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
+// Own gives a directory and all that is in it to a user and the group of the same number. It
+// follows no link out of the directory, whatever a program changes there meanwhile.
+func Own(dir string, user int) (err error) {
+	if user == 0 {
+		return nil
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	return fs.WalkDir(root.FS(), ".", func(path string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return root.Lchown(path, user, user)
+	})
+}
+
+// OwnOnce does what Own does unless the directory itself belongs to the user already.
+func OwnOnce(dir string, user int) error {
+	if user == 0 {
+		return nil
+	}
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	status, known := info.Sys().(*syscall.Stat_t)
+	if !known {
+		return fmt.Errorf("the owner of %s is not known", dir)
+	}
+	if int(status.Uid) == user {
+		return nil
+	}
+	return Own(dir, user)
 }

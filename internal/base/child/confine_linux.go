@@ -1,104 +1,257 @@
 package child
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
-	"sync"
-	"unsafe"
+	"strconv"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-const (
-	readAccess = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
-	fileAccess = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE
-	allAccess  = readAccess | fileAccess | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR |
-		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
-		unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+// confineName is the program name by which a copy of this program knows that it has to confine
+// itself and become another program.
+const confineName = "slipway-confine"
 
-	// neededABI is the version of Landlock that knows all of allAccess, scopeABI the one that keeps signals within the program.
-	neededABI, scopeABI = 3, 6
+const (
+	// orderFD and failureFD are the descriptors of the copy: what it has to become, and where it
+	// says why it could not.
+	orderFD, failureFD = 3, 4
+	// orderLimit bounds the text of an order, which holds a program's whole environment.
+	orderLimit = 64 << 20
 )
 
-// landlock is the version of Landlock that the kernel has, 0 for none.
-var landlock = sync.OnceValue(func() int {
-	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
-	if errno != 0 {
-		return 0
+// order says what a copy of this program has to become. It travels through a pipe, because command
+// lines and environments are not for it: others read the first, and the second would act on the
+// copy itself.
+type order struct {
+	Program   string
+	Args, Env []string
+	Confine   Confinement
+	// Mark is the mark of the child's record, see setMark.
+	Mark uint64
+	// Server is the process whose end ends the program.
+	Server int
+}
+
+// failure is why a copy could not become what it was told.
+type failure struct {
+	Message string
+	Errno   syscall.Errno
+}
+
+func (f failure) Error() string { return f.Message }
+
+func (f failure) Unwrap() error {
+	if f.Errno == 0 {
+		return nil
 	}
-	return int(version)
-})
+	return f.Errno
+}
 
-// Confines tells whether this system can keep a program from a directory.
-func Confines() bool { return landlock() >= neededABI }
+func init() { //nolint:gochecknoinits // a copy of the program confines itself before main runs
+	if len(os.Args) == 1 && os.Args[0] == confineName {
+		runtime.LockOSThread() // what is given up below is given up by a thread
+		fail(becomeOrdered())
+	}
+}
 
-// startConfined starts the command from a thread of its own that has given up what the command is kept from, and that lives until done is closed: the kernel takes
-// its end for the end of the server.
-func startConfined(cmd *exec.Cmd, c Confinement, done <-chan struct{}) error {
+// becomeOrdered confines the calling thread and replaces this program by the one of its order. It
+// returns only when that fails.
+func becomeOrdered() error {
+	unix.CloseOnExec(orderFD)
+	unix.CloseOnExec(failureFD)
+	text, err := io.ReadAll(io.LimitReader(os.NewFile(orderFD, "order"), orderLimit))
+	if err != nil {
+		return err
+	}
+	var o order
+	if err := json.Unmarshal(text, &o); err != nil {
+		return err
+	}
+	if err := yield(0); err != nil {
+		return err
+	}
+	if err := setMark(o.Mark); err != nil {
+		return fmt.Errorf("mark process: %w", err)
+	}
+	if err := o.Confine.enter(); err != nil {
+		return fmt.Errorf("confine process: %w", err)
+	}
+	// The kernel forgets whose end to follow when the user changes.
+	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
+		return err
+	}
+	if os.Getppid() != o.Server {
+		return errors.New("the server has ended")
+	}
+	err = syscall.Exec(o.Program, o.Args, o.Env)
+	return &fs.PathError{Op: "exec", Path: o.Program, Err: err}
+}
+
+// fail tells the server why the program does not run.
+func fail(err error) {
+	told := failure{Message: err.Error()}
+	errors.As(err, &told.Errno)
+	if text, err := json.Marshal(told); err == nil {
+		os.NewFile(failureFD, "failure").Write(text) //nolint:errcheck // there is nobody else to tell
+	}
+	os.Exit(1)
+}
+
+// startConfined starts the command with what Confinement says. It returns once the program runs, or
+// with the reason why it does not.
+func startConfined(cmd *exec.Cmd, c Confinement, mark uint64) (err error) {
 	if c.Private == "" || !Confines() {
-		return startBound(cmd)
+		if c.User != 0 {
+			return errors.New("this system can give a program a user of its own only with Landlock")
+		}
+		if err := startBound(cmd); err != nil {
+			return err
+		}
+		return yield(cmd.Process.Pid)
 	}
-	started := make(chan error, 1)
-	go runConfinedThread(cmd, c, started, done)
-	return <-started
-}
-
-func runConfinedThread(cmd *exec.Cmd, c Confinement, started chan<- error, done <-chan struct{}) {
-	runtime.LockOSThread() // for good: the thread ends with this function
-	err := c.enter()
-	if err == nil {
-		err = cmd.Start()
+	if c.User != 0 {
+		programs, err := programDirs(os.Getenv("PATH"), c.Private)
+		if err != nil {
+			return err
+		}
+		c.Read = append(slices.Clip(c.Read), programs...)
 	}
-	started <- err
-	if err == nil {
-		<-done
+	text, err := json.Marshal(order{cmd.Path, cmd.Args, cmd.Env, c, mark, os.Getpid()})
+	if err != nil {
+		return err
 	}
-}
-
-// enter confines the calling thread and all that it starts.
-func (c Confinement) enter() (err error) {
-	attributes := unix.LandlockRulesetAttr{Handled_access_fs: allAccess}
-	if landlock() >= scopeABI {
-		attributes.Scoped = unix.LANDLOCK_SCOPE_SIGNAL
+	orders, send, err := os.Pipe()
+	if err != nil {
+		return err
 	}
-	ruleset, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0) //nolint:gosec // the kernel takes a structure
-	if errno != 0 {
-		return fmt.Errorf("confine process: create ruleset: %w", errno)
+	told, tell, err := os.Pipe()
+	if err != nil {
+		return errors.Join(err, orders.Close(), send.Close())
 	}
-	defer func() { err = errors.Join(err, unix.Close(int(ruleset))) }()
-	if err := c.permit(int(ruleset)); err != nil {
-		return fmt.Errorf("confine process: %w", err)
+	defer func() { err = errors.Join(err, told.Close()) }()
+	cmd.Path, cmd.Args, cmd.Env, cmd.ExtraFiles = "/proc/self/exe", []string{confineName}, []string{}, []*os.File{orders, tell}
+	started := startBound(cmd)
+	if err := errors.Join(orders.Close(), tell.Close()); err != nil || started != nil {
+		return errors.Join(started, err, send.Close())
 	}
-	if err := dropCapabilities(); err != nil {
-		return fmt.Errorf("confine process: %w", err)
+	// A copy that has ended reads nothing; its failure says why.
+	_, sent := send.Write(text)
+	if errors.Is(sent, syscall.EPIPE) {
+		sent = nil
 	}
-	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("confine process: %w", err)
-	}
-	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, ruleset, 0, 0); errno != 0 {
-		return fmt.Errorf("confine process: %w", errno)
+	if err := awaitProgram(told, errors.Join(sent, send.Close())); err != nil {
+		_ = cmd.Process.Kill() // it has ended, or must
+		_ = cmd.Wait()
+		return err
 	}
 	return nil
 }
 
-// keptCapabilities are what a program of root may do that a container's root may do, too: nothing that concerns the machine or processes of others.
+// awaitProgram returns when the pipe is closed, as it is when the copy becomes the program, or with
+// what the copy says.
+func awaitProgram(told io.Reader, sent error) error {
+	text, err := io.ReadAll(told)
+	if err = errors.Join(err, sent); err != nil || len(text) == 0 {
+		return err
+	}
+	var failed failure
+	if err := json.Unmarshal(text, &failed); err != nil {
+		return err
+	}
+	return failed
+}
+
+// enter confines the calling thread.
+func (c Confinement) enter() error {
+	switch {
+	case c.User != 0:
+		if err := changeUser(c.User); err != nil {
+			return fmt.Errorf("change user: %w", err)
+		}
+	case os.Geteuid() == 0:
+		if err := dropCapabilities(); err != nil {
+			return err
+		}
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := c.restrict(); err != nil {
+		return err
+	}
+	return filterSystemCalls(c.User != 0)
+}
+
+// userCapability is the one power that a program with a user of its own keeps of root's: it reads
+// by the rules of Landlock alone, so that directories on the way to its own need not be open to it.
+const userCapability = unix.CAP_DAC_READ_SEARCH
+
+// changeUser makes the calling thread that of a user and the group of the same number.
+func changeUser(user int) error {
+	// Without this the kernel answers access(2) as if the power were not there.
+	const securebits = 1<<2 | 1<<3 // SECBIT_NO_SETUID_FIXUP and its lock
+	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
+		return err
+	}
+	if err := unix.Setgroups(nil); err != nil {
+		return err
+	}
+	if err := unix.Setresgid(user, user, user); err != nil {
+		return err
+	}
+	if err := unix.Setresuid(user, user, user); err != nil {
+		return err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	kept := [2]unix.CapUserData{{Effective: 1 << userCapability, Permitted: 1 << userCapability, Inheritable: 1 << userCapability}}
+	if err := unix.Capset(&header, &kept[0]); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, userCapability, 0, 0)
+}
+
+// CanChangeUser returns nil where a program can be given a user of its own, and otherwise why not.
+func CanChangeUser() error {
+	if os.Geteuid() != 0 {
+		return errors.New("the server is not root")
+	}
+	if !Confines() {
+		return errors.New("the kernel has no Landlock")
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var have [2]unix.CapUserData
+	if err := unix.Capget(&header, &have[0]); err != nil {
+		return err
+	}
+	for name, capability := range map[string]int{
+		"CAP_DAC_READ_SEARCH": userCapability, "CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETPCAP": unix.CAP_SETPCAP,
+		"CAP_CHOWN": unix.CAP_CHOWN, "CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_FOWNER": unix.CAP_FOWNER, "CAP_KILL": unix.CAP_KILL,
+	} {
+		if have[0].Effective&(1<<capability) == 0 {
+			return fmt.Errorf("the server is root without %s", name)
+		}
+	}
+	return nil
+}
+
+// keptCapabilities are what a program of root may do that a container's root may do, too: nothing
+// that concerns the machine or processes of others.
 var keptCapabilities = []uintptr{
 	unix.CAP_CHOWN, unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, unix.CAP_FSETID, unix.CAP_KILL, unix.CAP_SETGID, unix.CAP_SETUID, unix.CAP_SETPCAP,
 	unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_SETFCAP,
 }
 
-// dropCapabilities keeps programs that the thread starts from other capabilities. A server that is not root has none to drop.
+// dropCapabilities keeps programs that the thread starts from other capabilities.
 func dropCapabilities() error {
-	if os.Geteuid() != 0 {
-		return nil
-	}
 	for capability := uintptr(0); capability <= unix.CAP_LAST_CAP; capability++ {
 		if slices.Contains(keptCapabilities, capability) {
 			continue
@@ -112,97 +265,19 @@ func dropCapabilities() error {
 	return nil
 }
 
-// permit adds what may be reached: names everywhere, all that is beside the way to the private directory, and what is named in it.
-func (c Confinement) permit(ruleset int) error {
-	private, err := filepath.EvalSymlinks(c.Private)
-	if err != nil {
-		return err
-	}
-	if private, err = filepath.Abs(private); err != nil {
-		return err
-	}
-	if err := permit(ruleset, "/", unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
-		return err
-	}
-	for dir := filepath.Dir(private); ; dir = filepath.Dir(dir) {
-		if err := permitBeside(ruleset, dir, private); err != nil {
-			return err
-		}
-		if dir == "/" {
-			break
-		}
-	}
-	for access, paths := range map[uint64][]string{allAccess: c.Write, readAccess: c.Read} {
-		for _, path := range paths {
-			if err := permit(ruleset, path, access); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// permitBeside adds what is in a directory on the way to the private one and does not lead there.
-func permitBeside(ruleset int, dir, private string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		path, err := filepath.EvalSymlinks(filepath.Join(dir, entry.Name()))
-		if err != nil || contains(path, private) || contains(private, path) {
-			continue // it leads nowhere, to the private directory, or around it
-		}
-		access := uint64(allAccess)
-		if path == "/sys" {
-			access = readAccess // a program that may change its control group has no limits
-		}
-		if err := permit(ruleset, path, access); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// contains reports whether a path is a directory or in it.
-func contains(dir, path string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
-}
-
-// permit adds a rule for a path and what is below it. One that is gone, or that the server itself may not look at, is left out.
-func permit(ruleset int, path string, access uint64) (err error) {
-	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, unix.Close(fd)) }()
-	var found unix.Stat_t
-	if err := unix.Fstat(fd, &found); err != nil {
-		return err
-	}
-	if found.Mode&unix.S_IFMT != unix.S_IFDIR {
-		access &= fileAccess
-	}
-	rule := unix.LandlockPathBeneathAttr{Allowed_access: access, Parent_fd: int32(fd)}
-	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(ruleset), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&rule)), 0, 0, 0) //nolint:gosec // the kernel takes a structure
-	if errno != 0 && errno != unix.EBADFD {                                                                                                              // sockets and pipes of the kernel have no path
-		return fmt.Errorf("permit %s: %w", path, errno)
-	}
-	return nil
-}
-
-// yield has the kernel end the process before the server when memory runs out, and write no image of its memory to a file.
+// yield has the kernel end a process before the server when memory runs out, and write no image of
+// its memory to a file. Process 0 is the caller. A process that has ended by now needs neither.
 func yield(pid int) error {
-	none := unix.Rlimit{}
-	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &none, nil); err != nil && !errors.Is(err, unix.ESRCH) {
+	if err := unix.Prlimit(pid, unix.RLIMIT_CORE, &unix.Rlimit{}, nil); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("limit process %d: %w", pid, err)
 	}
-	err := os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("500"), 0)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
-		return nil
+	name := "self"
+	if pid != 0 {
+		name = strconv.Itoa(pid)
+	}
+	err := os.WriteFile("/proc/"+name+"/oom_score_adj", []byte("500"), 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) || errors.Is(err, fs.ErrPermission) {
+		return nil // the files of a process that ends belong to root
 	}
 	return err
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// TestAConfinedProgram tries what it may and what it may not. Where the kernel has no means to keep it from anything, it may do all of that.
+// TestAConfinedProgram tries what it may and what it may not. Where the kernel has no means to keep
+// it from anything, it may do all of that.
 func TestAConfinedProgram(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -39,8 +40,9 @@ func TestAConfinedProgram(t *testing.T) {
 		{"cat ../around/secret.key", false},
 		{"mv secret.key own/", false},
 		{"ln secret.key own/stolen", false},
-		{"cat ../beside && echo more > ../beside", true},
-		{"git --version && ls / && echo > /dev/null", true},
+		{"cat ../beside", true},
+		{"echo more > ../beside", false},
+		{"git --version && ls /usr/bin && echo > /dev/null", true},
 		{fmt.Sprintf("cat /proc/%d/environ", other.Pid()), false},
 		{fmt.Sprintf("cat /proc/%d/environ", os.Getpid()), false},
 		{"sh -c 'sh -c \"cat secret.key\"'", false},

@@ -42,8 +42,9 @@ var ownGroup = sync.OnceValues(func() (string, error) {
 	return dir, err
 })
 
-// CanLimit returns nil where Limits are kept, and otherwise why they are not. Its first call may move this process into a control group below its own, as a group
-// that is divided has no processes itself.
+// CanLimit returns nil where Limits are kept, and otherwise why they are not. Its first call may
+// move this process into a control group below its own, as a group that is divided has no processes
+// itself.
 func CanLimit() error {
 	_, err := ownGroup()
 	return err
@@ -65,7 +66,8 @@ func findGroup() (string, error) {
 			continue
 		}
 		for mount := range strings.Lines(string(mounts)) {
-			// Before the dash: ids, device, the part of the file system that is mounted, and where; after it: the type.
+			// Before the dash: ids, device, the part of the file system that is mounted, and where;
+			// after it: the type.
 			fields := strings.Fields(mount)
 			dash := slices.Index(fields, "-")
 			if dash < 5 || len(fields) < dash+2 || fields[dash+1] != "cgroup2" || !contains(fields[3], own) {
@@ -99,7 +101,8 @@ func divide(dir string, wanted []string) error {
 	return errors.Join(err, tried.remove())
 }
 
-// enable hands the controllers on to the groups in dir. Only the root of all groups may do so while it has processes, so that a server alone in its group goes down a step.
+// enable hands the controllers on to the groups in dir. Only the root of all groups may do so while
+// it has processes, so that a server alone in its group goes down a step.
 func enable(dir string, wanted []string) error {
 	enabled, err := words(filepath.Join(dir, "cgroup.subtree_control"))
 	if err != nil {
@@ -228,7 +231,8 @@ func (g *group) kill() error {
 	return err
 }
 
-// outOfMemory tells whether the kernel ended processes of the group because they used more than they may.
+// outOfMemory tells whether the kernel ended processes of the group because they used more than
+// they may.
 func (g *group) outOfMemory() (bool, error) {
 	if g == nil {
 		return false, nil

@@ -14,7 +14,8 @@ import (
 	"testing"
 )
 
-// newGroup makes a group without controllers, which is also possible where those belong to control groups of version 1. It returns nil where groups cannot be made.
+// newGroup makes a group without controllers, which is also possible where those belong to control
+// groups of version 1. It returns nil where groups cannot be made.
 func newGroup(t *testing.T, mark string) *group {
 	t.Helper()
 	dir, err := findGroup()
@@ -35,7 +36,8 @@ func newGroup(t *testing.T, mark string) *group {
 	return g
 }
 
-// startIn runs a script in a group and waits until it has printed the id of a process that has left the script's process group.
+// startIn runs a script in a group and waits until it has printed the id of a process that has left
+// the script's process group.
 func startIn(t *testing.T, g *group, script string) (*Process, int) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -44,7 +46,7 @@ func startIn(t *testing.T, g *group, script string) (*Process, int) {
 	}
 	defer r.Close()
 	command := Command{Args: []string{"sh", "-c", "setsid sleep 600 >/dev/null 2>&1 & echo $!; " + script}, Env: []string{"PATH=" + os.Getenv("PATH")}, Stdout: w}
-	p, err := start(command, g, func(int) error { return nil }, w.Close)
+	p, err := start(command, g, "", func(int) error { return nil }, w.Close)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +62,8 @@ func startIn(t *testing.T, g *group, script string) (*Process, int) {
 	return p, stray
 }
 
-// TestAGroupEndsAsAWhole also what has left the process group, when the program ends by itself and when it is killed.
+// TestAGroupEndsAsAWhole also what has left the process group, when the program ends by itself and
+// when it is killed.
 func TestAGroupEndsAsAWhole(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*Process) error{
@@ -96,7 +99,8 @@ func runs(pid int) bool {
 	return err == nil && !bytes.Contains(stat, []byte(") Z "))
 }
 
-// TestOpenRemovesLeftGroups opens the registry of a server that was killed while a child of it had a group.
+// TestOpenRemovesLeftGroups opens the registry of a server that was killed while a child of it had
+// a group.
 func TestOpenRemovesLeftGroups(t *testing.T) {
 	t.Parallel()
 	const mark = "ABCDEF"

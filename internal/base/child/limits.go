@@ -1,6 +1,7 @@
 package child
 
-// Limits bound what a program and all that it starts use together; a zero bounds nothing. Where the system has no means for it nothing is bounded, and CanLimit says why.
+// Limits bound what a program and all that it starts use together; a zero bounds nothing. Where the
+// system has no means for it nothing is bounded, and CanLimit says why.
 type Limits struct {
 	// CPU is in cores.
 	CPU float64

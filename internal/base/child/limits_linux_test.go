@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// limited is how a program ends where limits are kept, or where they are not: there it ends as if it had none.
+// limited is how a program ends where limits are kept, or where they are not: there it ends as if
+// it had none.
 func limited(kept, unkept child.Exit) child.Exit {
 	if child.CanLimit() == nil {
 		return kept
@@ -53,7 +54,8 @@ func TestProcessesAreLimited(t *testing.T) {
 	}
 }
 
-// TestTheGroupHasItsLimits reads what the kernel was told, and wants the group gone with its program.
+// TestTheGroupHasItsLimits reads what the kernel was told, and wants the group gone with its
+// program.
 func TestTheGroupHasItsLimits(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"io"
 	"os"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
-// output carries what a group writes to one writer. The pipe is ours, not os/exec's, so that the end of the process is seen even
-// while a grandchild holds the pipe open.
+// output carries what a group writes to one writer. The pipe is ours, not os/exec's, so that the
+// end of the process is seen even while a grandchild holds the pipe open.
 type output struct {
 	r, w  *os.File
 	to    io.Writer
@@ -26,14 +28,15 @@ func newOutput(to io.Writer) (*output, error) {
 	return &output{r: r, w: w, to: to, ended: make(chan struct{})}, nil
 }
 
-// drain copies until the last writer is gone. It goes on when the writer fails, because a full pipe would stop the child.
+// drain copies until the last writer is gone. It goes on when the writer fails or panics, because a
+// full pipe would stop the child.
 func (o *output) drain() {
 	defer close(o.ended)
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := o.r.Read(buf)
 		if n > 0 {
-			if _, err := o.to.Write(buf[:n]); err != nil && o.err == nil {
+			if err := guard.Run(nil, "write output of a process", func() error { return o.write(buf[:n]) }); err != nil && o.err == nil {
 				o.err = err
 			}
 		}
@@ -45,6 +48,11 @@ func (o *output) drain() {
 			return
 		}
 	}
+}
+
+func (o *output) write(text []byte) error {
+	_, err := o.to.Write(text)
+	return err
 }
 
 // abandon closes the pipe of a process that was not started.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,9 +13,6 @@ import (
 	"syscall"
 	"time"
 )
-
-// markVariable is in the environment of each child and of all that it starts; its value is the name of the child's record.
-const markVariable = "SLIPWAY_PROCESS"
 
 const (
 	recordSuffix = ".json"
@@ -31,14 +29,15 @@ type Registry struct {
 type record struct {
 	mark string
 	PID  int `json:"pid"`
-	// Started is when the system says that the process began, where that is needed to know it again.
+	// Started is when the system says that the process began, where that is needed to know it
+	// again.
 	Started string `json:"started,omitempty"`
 	// Group is the directory of its control group, where it has one.
 	Group string `json:"group,omitempty"`
 }
 
-// Open ends every child that an earlier server left behind in dir and returns a registry that keeps its records there. It fails
-// while another server uses dir, whose children it would end.
+// Open ends every child that an earlier server left behind in dir and returns a registry that keeps
+// its records there. It fails while another server uses dir, whose children it would end.
 func Open(dir string) (*Registry, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open process registry: %w", err)
@@ -57,8 +56,8 @@ func Open(dir string) (*Registry, error) {
 	return r, nil
 }
 
-// takeLock locks the file until it is unlocked or this server ends. It tries for a moment, because a child that a killed server was
-// just starting still holds the server's files.
+// takeLock locks the file until it is unlocked or this server ends. It tries for a moment, because
+// a child that a killed server was just starting still holds the server's files.
 func takeLock(file *os.File) error {
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(10 * time.Millisecond) {
 		err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -78,7 +77,8 @@ func (r *Registry) Close() error {
 func (r *Registry) Start(command Command) (*Process, error) {
 	rec := record{mark: rand.Text()}
 	rec.Group = groupOf(rec.mark, command.Limits)
-	// The record comes first: a server killed between the two leaves a record too many, never a child too many.
+	// The record comes first: a server killed between the two leaves a record too many, never a
+	// child too many.
 	if err := r.write(rec); err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (r *Registry) Start(command Command) (*Process, error) {
 	if err != nil {
 		return nil, errors.Join(err, forget())
 	}
-	p, err := start(command, g, keep, forget)
+	p, err := start(command, g, rec.mark, keep, forget)
 	if err != nil {
 		return nil, errors.Join(err, g.remove(), forget())
 	}
@@ -146,7 +146,7 @@ func (r *Registry) clear() error {
 		return err
 	}
 	for _, name := range names {
-		if err := os.Remove(name); err != nil {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
 	}

@@ -16,10 +16,12 @@ import (
 // groupAttributes makes the child lead a group of its own.
 func groupAttributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// startBound starts the command. This system cannot bind it to the life of the server; endLeftovers ends it later.
+// startBound starts the command. This system cannot bind it to the life of the server; endLeftovers
+// ends it later.
 func startBound(cmd *exec.Cmd) error { return cmd.Start() }
 
-// startTime asks the system when a process began, which together with its id names it for good. A process that has ended has none.
+// startTime asks the system when a process began, which together with its id names it for good. A
+// process that has ended has none.
 func startTime(pid int) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
@@ -56,8 +58,24 @@ func endLeftovers(left []record) error {
 // Confines tells whether this system can keep a program from a directory.
 func Confines() bool { return false }
 
+// Gaps says what this system cannot keep confined programs from.
+func Gaps(bool) []string {
+	return []string{"Only Linux confines programs: agents and builds can read and change all files that the server's user can."}
+}
+
+// CanChangeUser returns nil where a program can be given a user of its own, and otherwise why not.
+func CanChangeUser() error { return errors.New("only Linux confines programs") }
+
 // startConfined starts the command, which this system cannot confine.
-func startConfined(cmd *exec.Cmd, _ Confinement, _ <-chan struct{}) error { return startBound(cmd) }
+func startConfined(cmd *exec.Cmd, _ Confinement, _ uint64) error { return startBound(cmd) }
+
+// markVariable is in the environment of each child; its value is the name of the child's record.
+const markVariable = "SLIPWAY_PROCESS"
+
+// markOf and endMarked are of no use where processes have no mark that stays.
+func markOf(string) uint64 { return 0 }
+
+func endMarked(...string) error { return nil }
 
 // CanLimit returns nil where Limits are kept, and otherwise why they are not.
 func CanLimit() error { return errors.New("only Linux has control groups") }
@@ -78,6 +96,3 @@ func (*group) outOfMemory() (bool, error) { return false, nil }
 func (*group) remove() error { return nil }
 
 func removeLeftGroup(record) error { return nil }
-
-// yield is of no use here.
-func yield(int) error { return nil }

@@ -1,7 +1,7 @@
 // Package clock holds the one source of time that the whole product takes as an input.
 //
-// Every timestamp that Slipway stores or shows is UTC with microsecond precision; it is cut here and nowhere else, so that a
-// time compares equal before and after it was stored.
+// Every timestamp that Slipway stores or shows is UTC with microsecond precision; it is cut here
+// and nowhere else, so that a time compares equal before and after it was stored.
 package clock
 
 import "time"

@@ -1,5 +1,6 @@
-// Package fault holds the kinds of error that somebody acts upon. Domain code returns them, the web layer alone turns a
-// kind into an HTTP status; every other error is unknown, is logged and answered with a fixed sentence.
+// Package fault holds the kinds of error that somebody acts upon. Domain code returns them, the web
+// layer alone turns a kind into an HTTP status; every other error is unknown, is logged and
+// answered with a fixed sentence.
 package fault
 
 import (
@@ -20,9 +21,11 @@ const (
 	Forbidden Kind = "forbidden"
 	// NotFound: no such resource in the caller's workspace. 404.
 	NotFound Kind = "not_found"
-	// Conflict: the resource's present state does not allow it. The caller reads again and decides. 409.
+	// Conflict: the resource's present state does not allow it. The caller reads again and decides.
+	// 409.
 	Conflict Kind = "conflict"
-	// Stale: the resource is not as the caller has seen it, which it made a condition. The caller reads again and decides. 412.
+	// Stale: the resource is not as the caller has seen it, which it made a condition. The caller
+	// reads again and decides. 412.
 	Stale Kind = "stale"
 	// TooLarge: the body is over the limit. 413.
 	TooLarge Kind = "too_large"
@@ -32,6 +35,8 @@ const (
 	Unprocessable Kind = "unprocessable"
 	// TooMany: the caller asks more often than it may. The caller waits. 429.
 	TooMany Kind = "too_many"
+	// NoRoom: the server cannot store more. The caller, or somebody else, deletes data. 507.
+	NoRoom Kind = "no_room"
 	// Unavailable: it would work later. The caller tries again. 503.
 	Unavailable Kind = "unavailable"
 )
@@ -42,17 +47,20 @@ type Error struct {
 	Message string
 	// Details lists the problems of an Unprocessable request.
 	Details []Detail
-	// RetryAfter is how long the caller should wait before it tries again; 0 where the kind says it all.
+	// RetryAfter is how long the caller should wait before it tries again; 0 where the kind says it
+	// all.
 	RetryAfter time.Duration
 }
 
 // Detail is one problem of a request's shape: the interface's ValidationError.
 type Detail struct {
-	// Loc is the path to the value: "body", "path" or "query" first, then member names (string) and indexes (int).
+	// Loc is the path to the value: "body", "path" or "query" first, then member names (string) and
+	// indexes (int).
 	Loc []any `json:"loc"`
 	// Msg says what is wrong, for a person.
 	Msg string `json:"msg"`
-	// Type is the machine-readable rule, in the vocabulary of pydantic: "missing", "string_type", "uuid_parsing", ...
+	// Type is the machine-readable rule, in the vocabulary of pydantic: "missing", "string_type",
+	// "uuid_parsing", ...
 	Type string `json:"type"`
 }
 

@@ -1,4 +1,5 @@
-// Package id makes the identifiers of every resource: UUID version 7 (RFC 9562), so that ids sort by creation time.
+// Package id makes the identifiers of every resource: UUID version 7 (RFC 9562), so that ids sort
+// by creation time.
 package id
 
 import (
@@ -11,8 +12,9 @@ import (
 	"github.com/google/uuid"
 )
 
-// New returns a version 7 UUID for t in its canonical text form. The twelve bits after the milliseconds hold the
-// fraction of the millisecond (RFC 9562, section 6.2, method 3), so ids of different microseconds sort by time.
+// New returns a version 7 UUID for t in its canonical text form. The twelve bits after the
+// milliseconds hold the fraction of the millisecond (RFC 9562, section 6.2, method 3), so ids of
+// different microseconds sort by time.
 func New(t time.Time) string {
 	var u uuid.UUID
 	if _, err := rand.Read(u[8:]); err != nil {
@@ -25,7 +27,8 @@ func New(t time.Time) string {
 	return u.String()
 }
 
-// First returns a text that sorts before the ids that New makes at t or later and after all others, "" for the zero time.
+// First returns a text that sorts before the ids that New makes at t or later and after all others,
+// "" for the zero time.
 func First(t time.Time) string {
 	switch {
 	case t.IsZero():
@@ -37,7 +40,8 @@ func First(t time.Time) string {
 	}
 }
 
-// Of returns the UUID of version 8 that stands for some words, always the same one. No word holds a zero byte.
+// Of returns the UUID of version 8 that stands for some words, always the same one. No word holds a
+// zero byte.
 func Of(words ...string) string {
 	return uuid.NewHash(sha256.New(), uuid.Nil, []byte(strings.Join(words, "\x00")), 8).String()
 }
@@ -51,7 +55,8 @@ func Valid(s string) bool {
 	return err == nil
 }
 
-// Time returns the microsecond that New was given for an id, the zero time when s is not of its making.
+// Time returns the microsecond that New was given for an id, the zero time when s is not of its
+// making.
 func Time(s string) time.Time {
 	u, err := uuid.Parse(s)
 	if err != nil || u.Version() != 7 {

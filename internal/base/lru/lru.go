@@ -1,4 +1,5 @@
-// Package lru remembers values within a bound of what they take, in bytes or in number: those used last stay.
+// Package lru remembers values within a bound of what they take, in bytes or in number: those used
+// last stay.
 package lru
 
 import (
@@ -27,7 +28,8 @@ func New[K comparable, V any](most int) *Cache[K, V] {
 	return &Cache[K, V]{most: most, of: map[K]*list.Element{}}
 }
 
-// Put remembers a value of about that size in place of what was remembered by the key. One that is larger than all may be is not kept.
+// Put remembers a value of about that size in place of what was remembered by the key. One that is
+// larger than all may be is not kept.
 func (c *Cache[K, V]) Put(key K, value V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

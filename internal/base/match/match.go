@@ -1,5 +1,6 @@
-// Package match answers whether a JSON document has what a filter asks for, in the way of searches by metadata or values: objects match when each member
-// of the filter matches, everything else when it is equal.
+// Package match answers whether a JSON document has what a filter asks for, in the way of searches
+// by metadata or values: objects match when each member of the filter matches, everything else when
+// it is equal.
 package match
 
 import (
@@ -54,7 +55,8 @@ func decode(text json.RawMessage) (value any, err error) {
 	return value, err
 }
 
-// contains is containment as PostgreSQL's jsonb has it: objects by their members, lists by their elements in any order.
+// contains is containment as PostgreSQL's jsonb has it: objects by their members, lists by their
+// elements in any order.
 func contains(found, wanted any) bool {
 	switch wanted := wanted.(type) {
 	case map[string]any:

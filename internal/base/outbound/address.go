@@ -13,8 +13,9 @@ import (
 // ErrAddress is the dialer's refusal.
 var ErrAddress = errors.New("the address is not public")
 
-// notPublic are the networks that are no part of the internet, beyond those that package netip names: IANA's special purpose registries, and
-// the prefixes that carry an IPv4 address inside an IPv6 one, where any of these could hide.
+// notPublic are the networks that are no part of the internet, beyond those that package netip
+// names: IANA's special purpose registries, and the prefixes that carry an IPv4 address inside an
+// IPv6 one, where any of these could hide.
 var notPublic = []netip.Prefix{
 	netip.MustParsePrefix("0.0.0.0/8"),
 	netip.MustParsePrefix("100.64.0.0/10"), // carriers' NAT, and metadata services of some clouds
@@ -50,11 +51,11 @@ func public(addr netip.Addr) bool {
 	return true
 }
 
-// guard is a dialer's Control: it sees the address that a name was resolved to, directly before the connection is made, so that no answer of a
-// DNS server comes between the check and its use.
-func guard(_, address string, _ syscall.RawConn) error {
+// guard is a dialer's Control. It sees the address that a name was resolved to, directly before the
+// connection is made, so that no answer of a DNS server comes between the check and its use.
+func (n Networks) guard(_, address string, _ syscall.RawConn) error {
 	at, err := netip.ParseAddrPort(address)
-	if err != nil || !public(at.Addr()) {
+	if err != nil || !n.permit(at.Addr()) {
 		return ErrAddress
 	}
 	return nil
@@ -63,9 +64,10 @@ func guard(_, address string, _ syscall.RawConn) error {
 // MaxURL is how long a URL may be.
 const MaxURL = 2048
 
-// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that may be called: https, or http on the machine itself. A literal address
-// that is not public is refused at once; what a name is resolved to is the dialer's to check.
-func CheckURL(field, raw string, allowPrivate bool) error {
+// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that may be called:
+// https, or http on the machine itself. A literal address that may not be called is refused at
+// once; what a name is resolved to is checked by the dialer.
+func CheckURL(field, raw string, private Networks) error {
 	u, err := url.Parse(raw)
 	switch {
 	case err != nil || u.Host == "" || u.Hostname() == "" || len(raw) > MaxURL:
@@ -73,33 +75,30 @@ func CheckURL(field, raw string, allowPrivate bool) error {
 	case u.User != nil || u.Fragment != "":
 		return fault.New(fault.Invalid, "%s must have neither credentials nor a fragment.", field)
 	}
-	loopback, private := kind(u.Hostname())
+	loopback, permitted := private.kind(u.Hostname())
 	switch {
 	case u.Scheme != "https" && (u.Scheme != "http" || !loopback):
 		return fault.New(fault.Invalid, "%s must be an https URL; http is for loopback addresses only.", field)
-	case private && !allowPrivate:
+	case !permitted:
 		return fault.New(fault.Invalid, "%s must not name a private address.", field)
 	}
 	return nil
 }
 
-// kind says what a host is as far as its text tells.
-func kind(host string) (loopback, private bool) {
+// kind says of a host, as far as its text tells, whether it is this machine and whether it may be
+// called.
+func (n Networks) kind(host string) (loopback, permitted bool) {
 	if host == "localhost" {
-		return true, true
+		return true, n.permit(netip.IPv6Loopback()) || n.permit(netip.AddrFrom4([4]byte{127, 0, 0, 1}))
 	}
 	addr, err := netip.ParseAddr(host)
 	if err != nil {
-		return false, false
+		return false, true
 	}
-	return addr.Unmap().IsLoopback(), !public(addr)
+	return addr.Unmap().IsLoopback(), n.permit(addr)
 }
 
-// dialer returns how connections are made.
-func dialer(allowPrivate bool) *net.Dialer {
-	d := &net.Dialer{Timeout: dialTimeout}
-	if !allowPrivate {
-		d.Control = guard
-	}
-	return d
+// Dialer returns a dialer that connects to public addresses and to those of the networks.
+func (n Networks) Dialer() *net.Dialer {
+	return &net.Dialer{Timeout: dialTimeout, Control: n.guard}
 }

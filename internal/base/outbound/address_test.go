@@ -57,15 +57,20 @@ func TestURLs(t *testing.T) {
 		"https://provider.test/\x7f":                         {false, false},
 		"https://provider.test/" + strings.Repeat("x", 2048): {false, false},
 	} {
-		for allowed, good := range map[bool]bool{false: want.closed, true: want.open} {
-			if err := CheckURL("url", raw, allowed); (err == nil) != good || err != nil && !fault.Is(err, fault.Invalid) {
-				t.Errorf("%.80q, private allowed %v: got %v", raw, allowed, err)
+		for private, good := range map[string]bool{"false": want.closed, "true": want.open} {
+			networks, err := ParseNetworks(private)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := CheckURL("url", raw, networks); (err == nil) != good || err != nil && !fault.Is(err, fault.Invalid) {
+				t.Errorf("%.80q, private addresses %s: got %v", raw, private, err)
 			}
 		}
 	}
 }
 
-// TestTheDialerChecksWhatANameIsResolvedTo has a name that passes every check of its text: what it is resolved to is seen when it is dialed.
+// TestTheDialerChecksWhatANameIsResolvedTo has a name that passes every check of its text: what it
+// is resolved to is seen when it is dialed.
 func TestTheDialerChecksWhatANameIsResolvedTo(t *testing.T) {
 	t.Parallel()
 	called := false
@@ -92,7 +97,7 @@ func TestTheDialerChecksWhatANameIsResolvedTo(t *testing.T) {
 	if called {
 		t.Error("the server was reached")
 	}
-	answer, err := NewClient(Limits{AllowPrivate: true, Timeout: time.Second}).Do(request)
+	answer, err := NewClient(Limits{Private: Everywhere, Timeout: time.Second}).Do(request)
 	if err != nil || !called {
 		t.Fatalf("the setting does not allow it: %v", err)
 	}
@@ -110,7 +115,7 @@ func TestAnAnswerIsBounded(t *testing.T) {
 	server := httptest.NewServer(mux)
 	defer server.Close()
 	defer close(hang)
-	client := NewClient(Limits{AllowPrivate: true, Timeout: 200 * time.Millisecond, MaxAnswer: 10})
+	client := NewClient(Limits{Private: Everywhere, Timeout: 200 * time.Millisecond, MaxAnswer: 10})
 	get := func(path string) (*http.Response, error) {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+path, nil)
 		if err != nil {

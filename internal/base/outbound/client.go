@@ -17,25 +17,26 @@ var ErrTooLarge = errors.New("the answer is too large")
 
 // Limits of what the other side may make the client do.
 type Limits struct {
-	// AllowPrivate lets addresses be called that are not public.
-	AllowPrivate bool
+	// Private are the networks that may be called although their addresses are not public.
+	Private Networks
 	// Timeout bounds a call, reading the answer included.
 	Timeout time.Duration
 	// MaxAnswer is how large the body of an answer may be, in bytes.
 	MaxAnswer int
 }
 
-// NewClient returns a client for addresses that users name. It follows no redirect, as that would hand what is sent to whoever the answer names; and it knows
-// no proxy, which would make the connection in its place, unchecked.
+// NewClient returns a client for addresses that users name. It follows no redirect, as that would
+// hand what is sent to whoever the answer names; and it knows no proxy, which would make the
+// connection in its place, unchecked.
 func NewClient(l Limits) *http.Client {
 	return &http.Client{
 		Transport: limited{&http.Transport{
-			DialContext:            dialer(l.AllowPrivate).DialContext,
+			DialContext:            l.Private.Dialer().DialContext,
 			TLSHandshakeTimeout:    dialTimeout,
 			ForceAttemptHTTP2:      true,
 			MaxResponseHeaderBytes: maxHeaders,
-			// A connection that died while a function was frozen would make a request fail after it was sent, and nobody would know whether it
-			// was done.
+			// A connection that died while a function was frozen would make a request fail after it
+			// was sent, and nobody would know whether it was done.
 			DisableKeepAlives: true,
 		}, l.MaxAnswer},
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },

@@ -1,8 +1,9 @@
 // Package sse reads server-sent events.
 //
-// Three properties made the reader ours rather than a library's: its time is linear in the size of an event however small the
-// pieces are in which it arrives (the library that was tried looks at an event from its start again at each piece: 4.5 s for 8 MB),
-// an event without its closing blank line is a broken stream and never an event, and the caller pulls events, without a goroutine.
+// Three properties made the reader ours rather than a library's: its time is linear in the size of
+// an event however small the pieces are in which it arrives (the library that was tried looks at an
+// event from its start again at each piece: 4.5 s for 8 MB), an event without its closing blank
+// line is a broken stream and never an event, and the caller pulls events, without a goroutine.
 package sse
 
 import (
@@ -31,19 +32,24 @@ type FormatError struct {
 
 func (e *FormatError) Error() string { return e.Message }
 
-// Reader takes a stream apart. It is for one goroutine. Lines end in LF or CRLF; the field retry is passed over.
+// Reader takes a stream apart. It is for one goroutine. Lines end in LF or CRLF; the field retry is
+// passed over.
 type Reader struct {
 	lines *bufio.Reader
 	limit int
 	// limits are those of events with certain names.
 	limits map[string]int
-	// name is the name read last. A stream repeats a few names, and each is allocated once in a row.
+	// reserve is asked before the data of an event takes more memory, nil for no bound.
+	reserve func(bytes int) error
+	// name is the name read last. A stream repeats a few names, and each is allocated once in a
+	// row.
 	name string
 }
 
 var lineReaders = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
 
-// NewReader returns a reader of events with at most limit bytes of data each. Release gives its buffer back.
+// NewReader returns a reader of events with at most limit bytes of data each. Release gives its
+// buffer back.
 func NewReader(body io.Reader, limit int) *Reader {
 	lines := lineReaders.Get().(*bufio.Reader)
 	lines.Reset(body)
@@ -58,6 +64,11 @@ func (r *Reader) Allow(name string, limit int) {
 	r.limits[name] = limit
 }
 
+// Reserve has the reader ask before the data of an event takes more memory: the sum of what it asks
+// for during an event is the capacity of the event's data. An error of reserve ends the stream and
+// is returned as it is.
+func (r *Reader) Reserve(reserve func(bytes int) error) { r.reserve = reserve }
+
 // Release gives the buffer back. The reader must not be used after it.
 func (r *Reader) Release() {
 	r.lines.Reset(nil)
@@ -65,8 +76,9 @@ func (r *Reader) Release() {
 	r.lines = nil
 }
 
-// Next returns the next event, whose data is the caller's to keep. The error is io.EOF at the end of the stream,
-// io.ErrUnexpectedEOF when the stream ends within an event, and a *FormatError when it cannot be used.
+// Next returns the next event, whose data is the caller's to keep. The error is io.EOF at the end
+// of the stream, io.ErrUnexpectedEOF when the stream ends within an event, and a *FormatError when
+// it cannot be used.
 func (r *Reader) Next() (Event, error) {
 	event, within := Event{Name: DefaultName}, false
 	for {
@@ -91,7 +103,8 @@ func (r *Reader) Next() (Event, error) {
 	}
 }
 
-// readField adds one field to the event. Of a line that is longer than the buffer, line is the first part.
+// readField adds one field to the event. Of a line that is longer than the buffer, line is the
+// first part.
 func (r *Reader) readField(event *Event, line []byte, partial bool) error {
 	name, value, _ := bytes.Cut(line, []byte(":"))
 	value = bytes.TrimPrefix(value, []byte(" "))
@@ -125,18 +138,23 @@ func (r *Reader) eventName(name []byte) string {
 }
 
 func (r *Reader) readData(event *Event, value []byte, partial bool) error {
-	if event.Data != nil {
-		event.Data = append(event.Data, '\n')
-	} else {
-		event.Data = make([]byte, 0, len(value))
-	}
 	limit, own := r.limits[event.Name]
 	if !own {
 		limit = r.limit
 	}
+	first := event.Data == nil
+	if err := r.grow(event, len(event.Data)+1+len(value), limit+1); err != nil {
+		return err
+	}
+	if !first {
+		event.Data = append(event.Data, '\n')
+	}
 	for {
 		if len(event.Data)+len(value) > limit {
 			return &FormatError{Message: fmt.Sprintf("the data of a %q event is larger than %d bytes", event.Name, limit)}
+		}
+		if err := r.grow(event, len(event.Data)+len(value), limit+1); err != nil {
+			return err
 		}
 		event.Data = append(event.Data, value...)
 		if !partial {
@@ -147,6 +165,25 @@ func (r *Reader) readData(event *Event, value []byte, partial bool) error {
 			return unexpected(err)
 		}
 	}
+}
+
+// grow makes room for so many bytes of data, and for as many again up to a limit.
+func (r *Reader) grow(event *Event, size, limit int) error {
+	before := cap(event.Data)
+	if size <= before {
+		return nil
+	}
+	room := size
+	if before > 0 {
+		room = max(size, min(2*before, limit))
+	}
+	if r.reserve != nil {
+		if err := r.reserve(room - before); err != nil {
+			return err
+		}
+	}
+	event.Data = append(make([]byte, 0, room), event.Data...)
+	return nil
 }
 
 // skip reads the rest of a line and keeps nothing of it.

@@ -39,7 +39,8 @@ func (c *client) restart(ctx context.Context) error {
 	return nil
 }
 
-// send makes a request, with a body if there is one, and returns the response if its status is good.
+// send makes a request, with a body if there is one, and returns the response if its status is
+// good.
 func (c *client) send(ctx context.Context, method, url string, body any) (*http.Response, error) {
 	content := io.Reader(http.NoBody)
 	if body != nil {
@@ -84,7 +85,8 @@ func (c *client) call(ctx context.Context, method, url string, body, answer any)
 	return json.Unmarshal(text, answer)
 }
 
-// discard makes a request and reads its answer without looking at it, as a proxy would: what decoding costs is not the server's.
+// discard makes a request and reads its answer without looking at it, as a proxy would: what
+// decoding costs is not the server's.
 func (c *client) discard(ctx context.Context, method, url string, body any) error {
 	host, path, _ := strings.Cut(strings.TrimPrefix(url, "http://"), "/")
 	request := fmt.Appendf(nil, "%s /%s HTTP/1.1\r\nHost: %s\r\nX-Api-Key: %s\r\nX-Tenant-Id: %s\r\n", method, path, host, c.APIKey, c.TenantID)
@@ -104,7 +106,7 @@ func (c *client) discard(ctx context.Context, method, url string, body any) erro
 }
 
 // deploy makes a repository of the agent and deploys it; it returns the URL of the agent server.
-func (c *client) deploy(ctx context.Context, agent, work string) (string, error) {
+func (c *client) deploy(ctx context.Context, name, agent, work string) (string, error) {
 	repository := filepath.Join(work, "agent")
 	if err := os.CopyFS(repository, os.DirFS(agent)); err != nil {
 		return "", err
@@ -121,7 +123,7 @@ func (c *client) deploy(ctx context.Context, agent, work string) (string, error)
 		SourceConfig   map[string]any `json:"source_config"`
 	}
 	if err := c.call(ctx, http.MethodPost, c.BaseURL+"/v2/deployments", map[string]any{
-		"name": "bench", "source": "github", "secrets": []any{},
+		"name": name, "source": "github", "secrets": []any{},
 		"source_config":          map[string]any{"repo_url": "file://" + repository},
 		"source_revision_config": map[string]any{"repo_ref": "main"},
 	}, &deployment); err != nil {

@@ -9,9 +9,10 @@ import (
 	"time"
 )
 
-// stored is how many deployments are there when the control plane is measured, patience how long their rollouts may take to end.
+// stored is how many deployments the measured control plane holds: a team has tens of them.
+// patience is how long their rollouts may take to end.
 const (
-	stored   = 10_000
+	stored   = 100
 	patience = 5 * time.Minute
 )
 
@@ -20,8 +21,9 @@ type rolledOut struct {
 	LatestRevision string `json:"latest_revision_id"`
 }
 
-// measureDeployments fills the control plane and measures the reads and writes of a server that is then started on it. What it deploys is an image that nobody has, so
-// that rollouts end soon, and the requests measured are the only work.
+// measureDeployments fills the control plane and measures the reads and writes of a server that is
+// then started on it. What it deploys is an image that nobody has, so that rollouts end soon, and
+// the requests measured are the only work.
 func measureDeployments(ctx context.Context, c *client, duration time.Duration) error {
 	ids := make(chan rolledOut, stored)
 	begun := time.Now()
@@ -95,7 +97,8 @@ func measureDeployments(ctx context.Context, c *client, duration time.Duration) 
 	return nil
 }
 
-// awaitIdle waits until the server has nothing left to do: what follows upon the end of a rollout would count as work of the requests.
+// awaitIdle waits until the server has nothing left to do: what follows upon the end of a rollout
+// would count as work of the requests.
 func (c *client) awaitIdle(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -114,7 +117,8 @@ func (c *client) awaitIdle(ctx context.Context) error {
 	}
 }
 
-// awaitRollouts waits until no revision is on its way, one deployment after the other, each by a long poll.
+// awaitRollouts waits until no revision is on its way, one deployment after the other, each by a
+// long poll.
 func awaitRollouts(ctx context.Context, c *client, deployments []rolledOut) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -28,7 +28,8 @@ const (
 // starts is how often each function is started.
 const starts = 20
 
-// measureFunctions prints, for each function of the template, the size of its program and how long it takes until it asks for its first call.
+// measureFunctions prints, for each function of the template, the size of its program and how long
+// it takes until it asks for its first call.
 func measureFunctions(ctx context.Context, dir string) error {
 	read, err := template.Load("template.yaml")
 	if err != nil {
@@ -71,7 +72,8 @@ func missed(it bool) string {
 type started struct {
 	// ready are the times from the start of a process to its first poll, sorted.
 	ready []time.Duration
-	// inits is how long the initialization of all packages took at one start, heaviest the package that took longest.
+	// inits is how long the initialization of all packages took at one start, heaviest the package
+	// that took longest.
 	inits    time.Duration
 	heaviest string
 }

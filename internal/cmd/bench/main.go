@@ -1,9 +1,10 @@
-// Command bench measures a one-machine server with a real agent, from outside: it starts bin/slipway on an empty data directory, deploys the weather example
-// from a git repository with all its delays set to zero, and prints what it measured. The load generator shares the machine with the server and the agent, so figures are
-// those of the whole. Run it with `make bench`.
+// Command bench measures a one-machine server with a real agent, from outside: it starts
+// bin/slipway on an empty data directory, deploys the weather example from a git repository with
+// all its delays set to zero, and prints what it measured. The load generator shares the machine
+// with the server and the agent, so figures are those of the whole. Run it with `make bench`.
 //
-// With -lambda it measures the AWS stack on this machine instead: the built functions by themselves, and then bin/slipway-local, which serves them. Run that
-// with `make bench-lambda`.
+// With -lambda it measures the AWS stack on this machine instead: the built functions by
+// themselves, and then bin/slipway-local, which serves them. Run that with `make bench-lambda`.
 package main
 
 import (
@@ -21,14 +22,17 @@ func main() {
 	stack := flag.Bool("lambda", false, "measure the AWS stack: the functions as processes")
 	local := flag.String("slipway-local", "bin/slipway-local", "the program that serves the AWS stack")
 	functions := flag.String("functions", "build", "directory of the built functions")
-	only := flag.String("only", "", "make only these measurements of the one-machine server, as names with commas: threads, runs, interrupts, state, long, history, streams, endurance, deployments")
+	only := flag.String("only", "", "make only these measurements of the one-machine server, as names with commas: threads, runs, interrupts, state, long, history, streams, endurance, deployments, hostile")
 	profile := flag.String("profile", "", "file that a profile of the one-machine server's processor time since its last start is written to")
 	seconds := flag.Int("seconds", 5, "how long each load goes on")
+	hostile := flag.Bool("hostile-agent", false, "be the agent of the measurement hostile, which the server starts")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	duration := time.Duration(*seconds) * time.Second
 	var err error
-	if *stack {
+	if *hostile {
+		err = serveHostileAgent()
+	} else if *stack {
 		err = stackBench{binary: *binary, local: *local, functions: *functions, agent: *agent, duration: duration}.run(ctx)
 	} else {
 		err = oneMachine{binary: *binary, agent: *agent, only: *only, profile: *profile, duration: duration}.run(ctx)

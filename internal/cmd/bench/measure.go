@@ -47,7 +47,7 @@ func (m oneMachine) run(ctx context.Context) error {
 		return err
 	}
 	c := newClient(s)
-	url, err := c.deploy(ctx, m.agent, work)
+	url, err := c.deploy(ctx, "bench", m.agent, work)
 	if err == nil {
 		err = measureLoads(ctx, c, url, m.only, m.duration)
 	}
@@ -88,6 +88,7 @@ func measureLoads(ctx context.Context, c *client, url, only string, duration tim
 		{"history", func() error { return measureHistory(ctx, c, url) }},
 		{"endurance", func() error { return measureEndurance(ctx, c, url, duration) }},
 		{"streams", func() error { return measureStreams(ctx, c, url, 2*duration) }},
+		{"hostile", func() error { return measureHostile(ctx, c) }},
 		{"deployments", func() error { return measureDeployments(ctx, c, duration) }},
 	} {
 		if only != "" && !slices.Contains(strings.Split(only, ","), measurement.name) {
@@ -193,7 +194,8 @@ func measureInterrupts(ctx context.Context, c *client, url string) error {
 	return nil
 }
 
-// interrupt returns how long it took, from the POST of the second run, until a join of the first returned and until the second's first event came.
+// interrupt returns how long it took, from the POST of the second run, until a join of the first
+// returned and until the second's first event came.
 func interrupt(ctx context.Context, c *client, url string) (final, first time.Duration, err error) {
 	thread, err := c.thread(ctx, url)
 	if err != nil {
@@ -248,7 +250,8 @@ func awaitEvents(response *http.Response, name string, n int) error {
 	return fmt.Errorf("the stream ended before its %q event: %w", name, lines.Err())
 }
 
-// measureRate prints how often op succeeds, how long it takes, and how much processor time the server spends on each.
+// measureRate prints how often op succeeds, how long it takes, and how much processor time the
+// server spends on each.
 func measureRate(ctx context.Context, c *client, what string, clients int, duration time.Duration, op func() error) error {
 	before := c.cpu()
 	taken, err := load(ctx, clients, duration, op)

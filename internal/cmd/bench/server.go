@@ -26,7 +26,8 @@ type server struct {
 	ready time.Duration
 }
 
-// startServer starts a server on a data directory and waits until it answers. The arguments are those of its command, which is serve by default.
+// startServer starts a server on a data directory and waits until it answers. The arguments are
+// those of its command, which is serve by default.
 func startServer(ctx context.Context, binary, data string, args ...string) (*server, error) {
 	const address = "127.0.0.1:18474"
 	// Most of this is for a database that is fetched the first time.
@@ -85,22 +86,28 @@ func (s *server) stop() error {
 	return s.cmd.Wait()
 }
 
-// residentMiB is how much memory the server's process holds; 0 where the system does not tell.
-func (s *server) residentMiB() float64 {
+// residentMiB is how much memory the server's process holds, and peakMiB how much it has held at
+// most; 0 where the system does not tell.
+func (s *server) residentMiB() float64 { return s.memoryMiB("VmRSS") }
+
+func (s *server) peakMiB() float64 { return s.memoryMiB("VmHWM") }
+
+func (s *server) memoryMiB(figure string) float64 {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	if err != nil {
 		return 0
 	}
 	for line := range strings.Lines(string(text)) {
 		var kib float64
-		if _, err := fmt.Sscanf(line, "VmRSS: %f kB", &kib); err == nil {
+		if _, err := fmt.Sscanf(line, figure+": %f kB", &kib); err == nil {
 			return kib / 1024
 		}
 	}
 	return 0
 }
 
-// cpu is how much processor time the server's process has used, without its agents'; 0 where the system does not tell.
+// cpu is how much processor time the server's process has used, without its agents'; 0 where the
+// system does not tell.
 func (s *server) cpu() time.Duration {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid))
 	if err != nil {

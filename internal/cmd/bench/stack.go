@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// aimOverhead is what the way through API Gateway and the Runtime API should cost on this machine, over that of the handler alone.
+// aimOverhead is what the way through API Gateway and the Runtime API should cost on this machine,
+// over that of the handler alone.
 const aimOverhead = time.Millisecond
 
 // stackBench measures the AWS stack.
@@ -80,7 +81,7 @@ func (b stackBench) measureStack(ctx context.Context, c *client, work string, pl
 		return err
 	}
 	fmt.Printf("%-36s p50 %7.2f ms   (aim < %s) %s\n", "what the function's way costs", ms(taken-plain), aimOverhead, missed(taken-plain >= aimOverhead))
-	url, err := c.deploy(ctx, b.agent, work)
+	url, err := c.deploy(ctx, "bench", b.agent, work)
 	if err != nil {
 		return err
 	}
@@ -111,7 +112,8 @@ func (b stackBench) runAndJoin(ctx context.Context, c *client, url string, threa
 	return c.runAndJoin(ctx, thread)
 }
 
-// measureFirstToken creates runs one after the other, each on a new thread, and measures until the first token of the agent's is there.
+// measureFirstToken creates runs one after the other, each on a new thread, and measures until the
+// first token of the agent's is there.
 func (b stackBench) measureFirstToken(ctx context.Context, c *client, url string) error {
 	const warm = 5 // the first ones start processes
 	var taken []time.Duration

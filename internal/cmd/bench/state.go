@@ -50,7 +50,8 @@ func measureState(ctx context.Context, c *client, url string, duration time.Dura
 	return nil
 }
 
-// measureLongThreads makes runs on threads of different length, one after the other on each in turn, so that both meet the same disturbances.
+// measureLongThreads makes runs on threads of different length, one after the other on each in
+// turn, so that both meet the same disturbances.
 func measureLongThreads(ctx context.Context, c *client, url string) error {
 	const runs = 100
 	lengths := []int{20, 2000}

@@ -22,7 +22,8 @@ const (
 	aimDelay = 250 * time.Millisecond
 )
 
-// measureStreams has many readers follow an answer each, and prints how much later than the agent's pace tokens come while all of them are read.
+// measureStreams has many readers follow an answer each, and prints how much later than the agent's
+// pace tokens come while all of them are read.
 func measureStreams(ctx context.Context, c *client, url string, duration time.Duration) error {
 	threads := make(chan string, streams)
 	if err := makeThreads(ctx, c, url, streams, threads); err != nil {
@@ -93,7 +94,8 @@ func (c *client) follow(ctx context.Context, thread string, times *[]time.Time, 
 	return lines.Err()
 }
 
-// delaysOf returns how much longer than the interval each token between two times came after the one before it, sorted.
+// delaysOf returns how much longer than the interval each token between two times came after the
+// one before it, sorted.
 func delaysOf(seen [][]time.Time, from, to time.Time) []time.Duration {
 	var delays []time.Duration
 	for _, times := range seen {

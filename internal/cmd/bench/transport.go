@@ -18,8 +18,10 @@ import (
 // maxIdle is how long a connection may stand unused; the servers close theirs later.
 const maxIdle = 5 * time.Second
 
-// transport sends a request on a connection of its own and reads the answer on the same goroutine. It takes less than half of the processor time that http.Transport
-// needs, with its two goroutines per connection: what the load generator takes of the machine, the server under it lacks. Plain HTTP/1.1 only.
+// transport sends a request on a connection of its own and reads the answer on the same goroutine.
+// It takes less than half of the processor time that http.Transport needs, with its two goroutines
+// per connection: what the load generator takes of the machine, the server under it lacks. Plain
+// HTTP/1.1 only.
 type transport struct {
 	mu   sync.Mutex
 	idle []*connection
@@ -70,7 +72,8 @@ func (c *connection) exchange(request *http.Request) (*http.Response, error) {
 	return http.ReadResponse(c.read, request)
 }
 
-// pass sends a request as text and passes over its answer; it returns an error unless the status is 2xx. It takes two thirds of what RoundTrip does.
+// pass sends a request as text and passes over its answer; it returns an error unless the status is
+// 2xx. It takes two thirds of what RoundTrip does.
 func (t *transport) pass(ctx context.Context, host string, request []byte) error {
 	c, err := t.take(ctx, host)
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package client speaks to a control plane and to the agent servers beside it, for programs of a user: over HTTP only, with a key.
+// Package client speaks to a control plane and to the agent servers beside it, for programs of a
+// user: over HTTP only, with a key.
 package client
 
 import (
@@ -90,10 +91,15 @@ func IsNotFound(err error) bool {
 	return ok && answer.Status == http.StatusNotFound
 }
 
-// Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless out is nil. The address is a path of the
-// control plane or a whole URL.
+// Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless out is
+// nil. The address is a path of the control plane or a whole URL.
 func (c *Client) Call(ctx context.Context, method, address string, body, out any) error {
-	response, err := c.Send(ctx, method, address, body, "Accept", "application/json")
+	return c.CallWith(ctx, method, address, body, out)
+}
+
+// CallWith is Call with further headers, names and values in turns.
+func (c *Client) CallWith(ctx context.Context, method, address string, body, out any, headers ...string) error {
+	response, err := c.Send(ctx, method, address, body, append(headers, "Accept", "application/json")...)
 	if err != nil {
 		return err
 	}
@@ -111,7 +117,8 @@ func (c *Client) Call(ctx context.Context, method, address string, body, out any
 	return nil
 }
 
-// Send sends a request with further headers, names and values in turns, and returns an answer below 300, whose body the caller closes.
+// Send sends a request with further headers, names and values in turns, and returns an answer below
+// 300, whose body the caller closes.
 func (c *Client) Send(ctx context.Context, method, address string, body any, headers ...string) (*http.Response, error) {
 	if !strings.Contains(address, "://") {
 		address = c.server.URL + address
@@ -151,11 +158,14 @@ func (c *Client) request(ctx context.Context, method, address string, body any) 
 		request.Header.Set("Content-Type", "application/json")
 	}
 	request.Header.Set("X-Api-Key", c.server.Key)
-	request.Header.Set("X-Tenant-Id", c.server.Tenant)
+	if c.server.Tenant != "" {
+		request.Header.Set("X-Tenant-Id", c.server.Tenant)
+	}
 	return request, nil
 }
 
-// unreachable names the address that was tried. A request that ended with its context has that end as its error.
+// unreachable names the address that was tried. A request that ended with its context has that end
+// as its error.
 func (c *Client) unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -213,7 +223,8 @@ type Stream struct {
 	body   io.ReadCloser
 }
 
-// Stream sends a request with further headers, and returns the events that answer it. The caller closes it.
+// Stream sends a request with further headers, and returns the events that answer it. The caller
+// closes it.
 func (c *Client) Stream(ctx context.Context, method, address string, body any, headers ...string) (*Stream, error) {
 	response, err := c.Send(ctx, method, address, body, append(headers, "Accept", "text/event-stream")...) //nolint:bodyclose // Stream.Close does
 	if err != nil {
@@ -235,4 +246,26 @@ func (s *Stream) Next(ctx context.Context) (sse.Event, error) {
 func (s *Stream) Close() error {
 	s.events.Release()
 	return s.body.Close()
+}
+
+// Put sends a body to an address that is itself the permission to do so: without the key, which is
+// nobody else's to know.
+func (c *Client) Put(ctx context.Context, address string, body io.Reader, size int64, headers map[string]string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPut, address, body)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = size
+	for name, value := range headers {
+		request.Header.Set(name, value)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode >= http.StatusMultipleChoices {
+		return readError("PUT "+request.URL.Path, response)
+	}
+	return nil
 }

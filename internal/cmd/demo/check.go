@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // conversation is what the demo has seen of a thread.
 type conversation struct {
 	first, second *turn
-	messages      []Message
+	messages      []output.Message
 }
 
-// check says what is not as it should be: the runs' ends, and the thread. The exact order of messages is known of the example agent only;
-// of others it is that both questions stand there in order and the last of them is answered.
+// check says what is not as it should be: the runs' ends, and the thread. The exact order of
+// messages is known of the example agent only; of others it is that both questions stand there in
+// order and the last of them is answered.
 func (c conversation) check(example bool) error {
 	problems := slices.Concat(c.checkRuns(), c.checkShown())
 	if example {
@@ -36,7 +39,7 @@ func (c conversation) checkRuns() []string {
 	if c.second.status != "success" {
 		problems = append(problems, fmt.Sprintf("run 2 is %q, not success", c.second.status))
 	}
-	if len(c.first.joined) == 0 || c.first.joined[0].Content != Content(c.first.question) {
+	if len(c.first.joined) == 0 || c.first.joined[0].Content != output.Content(c.first.question) {
 		problems = append(problems, "joining run 1 did not answer its messages")
 	}
 	if got, want := shapes(c.second.joined), shapes(c.messages); !slices.Equal(got, want) {
@@ -49,7 +52,7 @@ func (c conversation) checkRuns() []string {
 func (c conversation) checkShown() []string {
 	var problems []string
 	for id, shown := range c.first.pieces {
-		kept := slices.IndexFunc(c.messages, func(m Message) bool { return m.ID == id })
+		kept := slices.IndexFunc(c.messages, func(m output.Message) bool { return m.ID == id })
 		switch {
 		case kept < 0:
 			problems = append(problems, fmt.Sprintf("%q was shown and is not in the thread", shown))
@@ -64,11 +67,11 @@ func (c conversation) checkShown() []string {
 
 // checkShapes compares the thread with that of the example agent.
 func (c conversation) checkShapes() []string {
-	want := []string{human, "ai tool call", tool}
+	want := []string{output.Human, "ai tool call", output.Tool}
 	if len(c.first.pieces) > 0 {
 		want = append(want, "ai (incomplete)")
 	}
-	want = append(want, human, "ai tool call", tool, ai)
+	want = append(want, output.Human, "ai tool call", output.Tool, output.AI)
 	if got := shapes(c.messages); !slices.Equal(got, want) {
 		return []string{fmt.Sprintf("it is %s, not %s", list(got), list(want))}
 	}
@@ -79,7 +82,7 @@ func (c conversation) checkShapes() []string {
 func (c conversation) checkQuestions() []string {
 	var asked []string
 	for _, message := range c.messages {
-		if message.Type == human {
+		if message.Type == output.Human {
 			asked = append(asked, string(message.Content))
 		}
 	}
@@ -87,16 +90,16 @@ func (c conversation) checkQuestions() []string {
 	if want := []string{c.first.question, c.second.question}; !slices.Equal(asked, want) {
 		problems = append(problems, fmt.Sprintf("the questions in it are %q, not %q", asked, want))
 	}
-	if len(c.messages) == 0 || c.messages[len(c.messages)-1].shape() != ai {
+	if len(c.messages) == 0 || c.messages[len(c.messages)-1].Shape() != output.AI {
 		problems = append(problems, "it does not end with an answer")
 	}
 	return problems
 }
 
-func shapes(messages []Message) []string {
+func shapes(messages []output.Message) []string {
 	var shapes []string
 	for _, message := range messages {
-		shapes = append(shapes, message.shape())
+		shapes = append(shapes, message.Shape())
 	}
 	return shapes
 }

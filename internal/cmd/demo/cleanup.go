@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // cleanUp takes back what the demo has made. failed is why the demo ended early, if it did.
@@ -20,28 +21,28 @@ func (d *demo) cleanUp(ctx context.Context, failed error) error {
 	if d.own == nil {
 		return d.dropDirectory(failed)
 	}
-	err := d.own.stop(ctx)
+	err := d.own.Stop(ctx)
 	if failed == nil && err == nil || interrupted {
 		return errors.Join(err, d.dropDirectory(failed))
 	}
 	return errors.Join(err, d.keepLog())
 }
 
-// withdraw asks for the end of a deployment that the demo could not delete itself. It is only shown when that is not possible, because
-// the demo has failed for a reason of its own then.
+// withdraw asks for the end of a deployment that the demo could not delete itself. It is only shown
+// when that is not possible, because the demo has failed for a reason of its own then.
 func (d *demo) withdraw(ctx context.Context) {
 	if d.deployment == "" {
 		return
 	}
 	if d.Keep {
-		d.show(Event{Kind: KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment})
+		d.show(output.Event{Kind: output.KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment})
 		return
 	}
 	if err := d.client.Call(ctx, http.MethodDelete, "/v2/deployments/"+d.deployment, nil, nil); err != nil {
-		d.show(Event{Kind: KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment + ", because it could not be deleted: " + err.Error()})
+		d.show(output.Event{Kind: output.KindKept, Deployment: d.deployment, Text: "deployment " + d.deployment + ", because it could not be deleted: " + err.Error()})
 		return
 	}
-	d.show(Event{Kind: KindDeleted, Deployment: d.deployment, Text: "being deleted"})
+	d.show(output.Event{Kind: output.KindDeleted, Deployment: d.deployment, Text: "being deleted"})
 }
 
 // dropDirectory removes the demo's directory, unless it holds what is to be kept.
@@ -52,21 +53,22 @@ func (d *demo) dropDirectory(failed error) error {
 	if !d.Keep || failed != nil {
 		return child.RemoveFiles(d.dir)
 	}
-	d.show(Event{Kind: KindKept, Text: d.dir})
+	d.show(output.Event{Kind: output.KindKept, Text: d.dir})
 	if d.own != nil && d.Data == "" {
-		d.show(Event{Kind: KindKept, Text: "the server's data; it goes on with: slipway serve --data " + filepath.Join(d.dir, "data")})
+		d.show(output.Event{Kind: output.KindKept, Text: "the server's data; it goes on with: slipway serve --data " + filepath.Join(d.dir, "data")})
 	}
 	return nil
 }
 
-// keepLog shows the end of the server's log, and keeps it alone of all that is in the demo's directory.
+// keepLog shows the end of the server's log, and keeps it alone of all that is in the demo's
+// directory.
 func (d *demo) keepLog() error {
-	lines, err := d.own.lastLog()
+	lines, err := d.own.LastLog()
 	if err != nil {
 		return err
 	}
-	name := d.own.log.Name()
-	d.show(Event{Kind: KindLog, Text: name, Lines: lines})
+	name := d.own.LogFile()
+	d.show(output.Event{Kind: output.KindLog, Text: name, Lines: lines})
 	entries, err := os.ReadDir(d.dir)
 	if err != nil {
 		return fmt.Errorf("remove directory: %w", err)

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/base/sse"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // Questions of the two runs.
@@ -36,10 +37,11 @@ type turn struct {
 	// pieces holds the text of the messages that were not complete when the stream ended, by id.
 	pieces map[string]string
 	// joined are the messages that join answered.
-	joined []Message
+	joined []output.Message
 }
 
-// converse asks, interrupts the answer, follows both runs to their ends, and checks and shows the thread.
+// converse asks, interrupts the answer, follows both runs to their ends, and checks and shows the
+// thread.
 func (d *demo) converse(ctx context.Context, agentURL string) error {
 	d.waiting = "the agent's runs are still going on"
 	var created struct {
@@ -49,7 +51,7 @@ func (d *demo) converse(ctx context.Context, agentURL string) error {
 		return err
 	}
 	url := agentURL + "/threads/" + created.ID
-	d.show(Event{Kind: KindThread, Thread: created.ID, URL: url})
+	d.show(output.Event{Kind: output.KindThread, Thread: created.ID, URL: url})
 	first := &turn{number: 1, question: firstQuestion, pieces: map[string]string{}}
 	second := &turn{number: 2, question: secondQuestion, pieces: map[string]string{}}
 	if err := d.interrupt(ctx, url, first, second); err != nil {
@@ -65,7 +67,7 @@ func (d *demo) converse(ctx context.Context, agentURL string) error {
 	if err != nil {
 		return err
 	}
-	d.show(Event{Kind: KindState, Thread: created.ID, Messages: messages})
+	d.show(output.Event{Kind: output.KindState, Thread: created.ID, Messages: messages})
 	seen := conversation{first: first, second: second, messages: messages}
 	return seen.check(d.example)
 }
@@ -80,7 +82,7 @@ func (d *demo) interrupt(ctx context.Context, url string, first, second *turn) e
 	group, both := errgroup.WithContext(ctx)
 	group.Go(func() error {
 		return d.follow(both, first, func() {
-			d.show(Event{Kind: KindRun, Run: second.number, Text: fmt.Sprintf("%s (interrupts run 1 after %d tokens)", second.question, first.tokens)})
+			d.show(output.Event{Kind: output.KindRun, Run: second.number, Text: fmt.Sprintf("%s (interrupts run 1 after %d tokens)", second.question, first.tokens)})
 			asked = time.Now()
 			close(enough)
 		})
@@ -102,7 +104,7 @@ func (d *demo) interrupt(ctx context.Context, url string, first, second *turn) e
 
 // ask starts a run and shows its question.
 func (d *demo) ask(ctx context.Context, url string, t *turn) (err error) {
-	d.show(Event{Kind: KindRun, Run: t.number, Text: t.question})
+	d.show(output.Event{Kind: output.KindRun, Run: t.number, Text: t.question})
 	t.run, err = d.start(ctx, url, t)
 	return err
 }
@@ -116,8 +118,8 @@ func (d *demo) start(ctx context.Context, url string, t *turn) (*runStream, erro
 	})
 }
 
-// follow shows what a run streams until it ends. It calls enough, if that is not nil, when InterruptAfter tokens have come, and fails when
-// the run ends before.
+// follow shows what a run streams until it ends. It calls enough, if that is not nil, when
+// InterruptAfter tokens have come, and fails when the run ends before.
 func (d *demo) follow(ctx context.Context, t *turn, enough func()) (err error) {
 	defer func() { err = errors.Join(err, t.run.Close()) }()
 	for {
@@ -168,7 +170,7 @@ func (d *demo) token(t *turn, data []byte) error {
 	if err := json.Unmarshal(data, &pair); err != nil {
 		return err
 	}
-	var piece Message
+	var piece output.Message
 	if err := json.Unmarshal(pair[0], &piece); err != nil {
 		return err
 	}
@@ -177,7 +179,7 @@ func (d *demo) token(t *turn, data []byte) error {
 	}
 	t.tokens++
 	t.pieces[piece.ID] += string(piece.Content)
-	d.show(Event{Kind: KindToken, Run: t.number, RunID: t.run.ID, Text: string(piece.Content)})
+	d.show(output.Event{Kind: output.KindToken, Run: t.number, RunID: t.run.ID, Text: string(piece.Content)})
 	return nil
 }
 
@@ -189,7 +191,7 @@ func (d *demo) update(t *turn, data []byte) error {
 	}
 	for _, node := range slices.Sorted(maps.Keys(nodes)) {
 		var delta struct {
-			Messages []Message `json:"messages"`
+			Messages []output.Message `json:"messages"`
 		}
 		if json.Unmarshal(nodes[node], &delta) != nil {
 			continue // a node may update something else than messages
@@ -201,13 +203,13 @@ func (d *demo) update(t *turn, data []byte) error {
 	return nil
 }
 
-func (d *demo) added(t *turn, message Message) {
+func (d *demo) added(t *turn, message output.Message) {
 	if _, shown := t.pieces[message.ID]; shown {
 		delete(t.pieces, message.ID)
 		message.Content = ""
 	}
 	if message.Text() != "" {
-		d.show(Event{Kind: KindMessage, Run: t.number, RunID: t.run.ID, Messages: []Message{message}})
+		d.show(output.Event{Kind: output.KindMessage, Run: t.number, RunID: t.run.ID, Messages: []output.Message{message}})
 	}
 }
 
@@ -223,14 +225,14 @@ func (d *demo) settle(ctx context.Context, url string, t *turn, note string) err
 	if t.status != "interrupted" {
 		note = ""
 	}
-	d.show(Event{Kind: KindRunEnd, Run: t.number, RunID: t.run.ID, Status: t.status, Text: note})
+	d.show(output.Event{Kind: output.KindRunEnd, Run: t.number, RunID: t.run.ID, Status: t.status, Text: note})
 	return nil
 }
 
 // join joins the runs and returns the messages of the thread.
-func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]Message, error) {
+func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]output.Message, error) {
 	type values struct {
-		Messages []Message `json:"messages"`
+		Messages []output.Message `json:"messages"`
 	}
 	for _, t := range turns {
 		var joined values

@@ -1,6 +1,7 @@
-// Package demo shows the main job through HTTP only, as a client of anybody's would do it: it deploys an agent from a git repository,
-// waits until it is served, lets it answer a question, interrupts the answer with a second question, and checks that the thread
-// reads as it should and that nothing that was shown is lost.
+// Package demo shows the main job through HTTP only, as a client of anybody's would do it: it
+// deploys an agent from a git repository, waits until it is served, lets it answer a question,
+// interrupts the answer with a second question, and checks that the thread reads as it should and
+// that nothing that was shown is lost.
 package demo
 
 import (
@@ -15,6 +16,9 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/local"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 const (
@@ -28,37 +32,25 @@ const (
 
 // Config says what to show and where.
 type Config struct {
-	// Server is the server to use. When its URL is empty, the one that uses the directory Data is, and when none does, Program is
-	// started as one, with a temporary directory if Data is empty.
+	// Server is the server to use. When its URL is empty, the one that uses the directory Data is,
+	// and when none does, Program is started as one, with a temporary directory if Data is empty.
 	Server  client.Server
 	Data    string
 	Program string
-	// Agent is the directory that a repository is made of. Repo, unless empty, is the URL of another repository, and Ref its branch or tag.
+	// Agent is the directory that a repository is made of. Repo, unless empty, is the URL of
+	// another repository, and Ref its branch or tag.
 	Agent string
 	Repo  string
 	Ref   string
-	// InterruptAfter is after how many tokens of the first answer the second question is asked. It must be at least 1.
+	// InterruptAfter is after how many tokens of the first answer the second question is asked. It
+	// must be at least 1.
 	InterruptAfter int
 	// WaitTimeout is how long the whole demo may wait for the server.
 	WaitTimeout time.Duration
 	// Keep leaves the deployment, and what a server that was started here has written.
 	Keep     bool
-	Progress Progress
+	Progress output.Teller
 }
-
-// TimeoutError says that WaitTimeout ended while something was still going on.
-type TimeoutError struct {
-	// Waiting is what was waited for.
-	Waiting string
-	Limit   time.Duration
-}
-
-func (e *TimeoutError) Error() string {
-	return fmt.Sprintf("%s after %s (--wait-timeout)", e.Waiting, e.Limit)
-}
-
-// ErrInterrupted says that the demo's context ended before it did.
-var ErrInterrupted = errors.New("interrupted")
 
 // demo is one demo.
 type demo struct {
@@ -66,7 +58,7 @@ type demo struct {
 	began time.Time
 	// dir is a directory of the demo's own.
 	dir    string
-	own    *ownServer
+	own    *local.Server
 	client *client.Client
 	// example is set when the agent is the example, of which the whole thread is known.
 	example bool
@@ -76,7 +68,8 @@ type demo struct {
 	deployment string
 }
 
-// Run runs the demo. It leaves nothing behind unless Keep is set, but the log of a server that it started if something failed.
+// Run runs the demo. It leaves nothing behind unless Keep is set, but the log of a server that it
+// started if something failed.
 func Run(ctx context.Context, config Config) error {
 	d := &demo{Config: config, began: time.Now(), waiting: "the server is still starting"}
 	limited, cancel := context.WithTimeout(ctx, config.WaitTimeout)
@@ -85,24 +78,24 @@ func Run(ctx context.Context, config Config) error {
 	switch {
 	case err == nil:
 	case ctx.Err() != nil:
-		err = ErrInterrupted
+		err = exit.ErrInterrupted
 	case limited.Err() != nil:
-		err = &TimeoutError{Waiting: d.waiting, Limit: config.WaitTimeout}
+		err = &exit.TimeoutError{Waiting: d.waiting, Limit: config.WaitTimeout}
 	}
 	err = errors.Join(err, d.cleanUp(ctx, err))
 	d.show(result(err))
 	return errors.Join(err, config.Progress.Close())
 }
 
-func result(err error) Event {
+func result(err error) output.Event {
 	if err != nil {
-		return Event{Kind: KindResult, Status: "failed", Text: err.Error()}
+		return output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error()}
 	}
-	return Event{Kind: KindResult, Status: "succeeded", Text: "the thread reads as it should and holds all that was shown"}
+	return output.Event{Kind: output.KindResult, Status: "succeeded", Text: "the thread reads as it should and holds all that was shown"}
 }
 
 // show tells what happened.
-func (d *demo) show(event Event) {
+func (d *demo) show(event output.Event) {
 	event.Time = time.Now()
 	event.Elapsed = event.Time.Sub(d.began).Round(time.Millisecond).Seconds()
 	d.Progress.Show(event)
@@ -136,7 +129,7 @@ func (d *demo) run(ctx context.Context) error {
 func (d *demo) findServer(ctx context.Context) error {
 	server, started := d.Server, ""
 	if server.URL == "" && d.Data != "" {
-		found, ok, err := running(ctx, d.Data)
+		found, ok, err := local.Running(ctx, d.Data)
 		if err != nil {
 			return err
 		}
@@ -149,7 +142,7 @@ func (d *demo) findServer(ctx context.Context) error {
 		if data == "" {
 			data = filepath.Join(d.dir, "data")
 		}
-		own, err := startServer(ctx, d.Program, data, d.dir)
+		own, err := local.Start(ctx, d.Program, "127.0.0.1:0", data, d.dir)
 		d.own = own
 		if err != nil {
 			return err
@@ -160,7 +153,7 @@ func (d *demo) findServer(ctx context.Context) error {
 	if err := d.client.Call(ctx, http.MethodGet, "/ok", nil, nil); err != nil {
 		return err
 	}
-	d.show(Event{Kind: KindServer, URL: server.URL, Text: started})
+	d.show(output.Event{Kind: output.KindServer, URL: server.URL, Text: started})
 	return nil
 }
 
@@ -173,7 +166,7 @@ func (d *demo) findRepository(ctx context.Context) error {
 		}
 		d.Repo, d.Ref, d.example = url, branch, true
 	}
-	d.show(Event{Kind: KindRepository, URL: d.Repo, Ref: d.Ref})
+	d.show(output.Event{Kind: output.KindRepository, URL: d.Repo, Ref: d.Ref})
 	return nil
 }
 
@@ -213,7 +206,7 @@ func (d *demo) deploy(ctx context.Context) (string, error) {
 		return "", err
 	}
 	d.deployment = created.ID
-	d.show(Event{Kind: KindDeployment, Deployment: created.ID, Revision: created.LatestRevision, Name: created.Name})
+	d.show(output.Event{Kind: output.KindDeployment, Deployment: created.ID, Revision: created.LatestRevision, Name: created.Name})
 	if err := d.awaitDeployed(ctx, created); err != nil {
 		return "", err
 	}
@@ -235,11 +228,11 @@ func (d *demo) awaitDeployed(ctx context.Context, created deployment) error {
 		}
 		d.waiting = "revision " + now.ID + " is still " + now.Status
 		if now.Status == shown {
-			d.show(Event{Kind: KindWaiting, Revision: now.ID, Status: now.Status})
+			d.show(output.Event{Kind: output.KindWaiting, Revision: now.ID, Status: now.Status})
 			return false, nil
 		}
 		shown = now.Status
-		d.show(Event{Kind: KindStatus, Deployment: created.ID, Revision: now.ID, Status: now.Status})
+		d.show(output.Event{Kind: output.KindStatus, Deployment: created.ID, Revision: now.ID, Status: now.Status})
 		if now.failed() {
 			return false, fmt.Errorf("revision %s: %s: %s: %s", now.ID, now.Status, now.Reason, now.Message)
 		}
@@ -280,7 +273,7 @@ func (d *demo) remove(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	d.show(Event{Kind: KindDeleted, Deployment: d.deployment})
+	d.show(output.Event{Kind: output.KindDeleted, Deployment: d.deployment})
 	d.deployment = ""
 	return nil
 }

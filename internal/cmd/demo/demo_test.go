@@ -16,15 +16,17 @@ import (
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // record is a Progress that keeps the events.
 type record struct {
-	events []demo.Event
-	shown  func(demo.Event)
+	events []output.Event
+	shown  func(output.Event)
 }
 
-func (r *record) Show(event demo.Event) {
+func (r *record) Show(event output.Event) {
 	if r.events = append(r.events, event); r.shown != nil {
 		r.shown(event)
 	}
@@ -152,7 +154,7 @@ func TestWaitTimeout(t *testing.T) {
 	config := s.serve(t)
 	config.Progress, config.WaitTimeout, config.Repo = &record{}, 2*time.Second, "https://git.example.com/agent.git"
 	err := demo.Run(t.Context(), config)
-	if timeout, ok := errors.AsType[*demo.TimeoutError](err); !ok || timeout.Error() != "revision r is still BUILDING after 2s (--wait-timeout)" {
+	if timeout, ok := errors.AsType[*exit.TimeoutError](err); !ok || timeout.Error() != "revision r is still BUILDING after 2s (--wait-timeout)" {
 		t.Errorf("got %v, want a timeout error that says what is going on", err)
 	}
 	if !s.wasDeleted() {
@@ -166,12 +168,12 @@ func TestInterruptedByTheUser(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	config := s.serve(t)
-	config.Progress = &record{shown: func(event demo.Event) {
-		if event.Kind == demo.KindToken {
+	config.Progress = &record{shown: func(event output.Event) {
+		if event.Kind == output.KindToken {
 			cancel()
 		}
 	}}
-	if err := demo.Run(ctx, config); !errors.Is(err, demo.ErrInterrupted) {
+	if err := demo.Run(ctx, config); !errors.Is(err, exit.ErrInterrupted) {
 		t.Errorf("got %v, want ErrInterrupted", err)
 	}
 	if !s.wasDeleted() {
@@ -187,12 +189,12 @@ func TestTextIsPlain(t *testing.T) {
 	s.messages[3] = partial("a2", "\x1b[2J\r")
 	s.messages[6] = text("tool", "t2", "a\x1b[31m\nb")
 	config := s.serve(t)
-	var data, progress bytes.Buffer
-	config.Progress = demo.NewText(&data, &progress, false, false)
+	var data, shown bytes.Buffer
+	config.Progress = output.NewText(&data, &shown, false, false)
 	if err := demo.Run(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
-	for name, text := range map[string]string{"data": data.String(), "progress": progress.String()} {
+	for name, text := range map[string]string{"data": data.String(), "progress": shown.String()} {
 		if strings.ContainsAny(text, "\x1b\r") || !strings.HasSuffix(text, "\n") {
 			t.Errorf("%s is not plain: %q", name, text)
 		}
@@ -207,17 +209,17 @@ func TestJSONLines(t *testing.T) {
 	s := example()
 	config := s.serve(t)
 	var out bytes.Buffer
-	config.Progress = demo.NewJSON(&out)
+	config.Progress = output.NewJSON(&out)
 	if err := demo.Run(t.Context(), config); err != nil {
 		t.Fatal(err)
 	}
 	lines := strings.Split(strings.TrimSuffix(out.String(), "\n"), "\n")
 	for _, line := range lines {
-		var event demo.Event
+		var event output.Event
 		if err := json.Unmarshal([]byte(line), &event); err != nil || event.Kind == "" || event.Time.IsZero() {
 			t.Errorf("not an event: %s (%v)", line, err)
 		}
-		if event.Kind == demo.KindWaiting {
+		if event.Kind == output.KindWaiting {
 			t.Errorf("a line within %s of another says that nothing happened", 10*time.Second)
 		}
 	}

@@ -17,13 +17,15 @@ import (
 
 // stub is a server that answers what a test tells it.
 type stub struct {
-	// statuses are what reading the revision answers, one after the other and the last one again and again.
+	// statuses are what reading the revision answers, one after the other and the last one again
+	// and again.
 	statuses []map[string]any
 	// tokens are streamed by run 1, which goes on until run 2 is asked for.
 	tokens []string
 	// first is the status of run 1 in the end.
 	first string
-	// messages are the thread in the end, and joined what joining run 2 answers; messages when it is nil.
+	// messages are the thread in the end, and joined what joining run 2 answers; messages when it
+	// is nil.
 	messages, joined []any
 	// undeletable makes deleting fail.
 	undeletable bool

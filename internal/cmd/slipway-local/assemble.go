@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/agenthost"
+	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -40,7 +41,8 @@ import (
 // setupLimit is how long it may take until DynamoDB Local answers; the first time it is fetched.
 const setupLimit = 3 * time.Minute
 
-// assemble starts the services and puts the functions over them, and the gateway over the functions.
+// assemble starts the services and puts the functions over them, and the gateway over the
+// functions.
 func (s *server) assemble(ctx context.Context) (err error) {
 	if err := s.readTemplate(); err != nil {
 		return err
@@ -68,9 +70,8 @@ func (s *server) assemble(ctx context.Context) (err error) {
 		return err
 	}
 	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": build.Version(), "SLIPWAY_AGENT_HOST_TOKEN": s.token}
-	if s.config.PrivateAddresses {
-		s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = "true"
-	}
+	s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = s.config.PrivateAddresses.String()
+	s.environment["SLIPWAY_QUOTAS"] = s.config.Quotas.String()
 	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_KMS": keys, "SLIPWAY_AGENT_HOST": s.agents}); err != nil {
 		return err
@@ -160,6 +161,10 @@ func (s *server) openTable(ctx context.Context) error {
 // openAgents makes the place where agents are built and run.
 func (s *server) openAgents(key *keyfile.Key) error {
 	log := s.config.Log
+	program, err := os.Executable()
+	if err != nil {
+		return err
+	}
 	logs, err := files.Open(s.path("logs"), clock.System)
 	if err != nil {
 		return err
@@ -167,7 +172,11 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, clock.System); err != nil {
 		return err
 	}
-	if s.builder, err = buildlocal.New(buildlocal.Config{Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log}); err != nil {
+	if s.builder, err = buildlocal.New(buildlocal.Config{
+		Dir: s.path("builds"), Private: s.config.Data, Uploads: s.uploads, Logs: logs, Log: log,
+		// The stack is on the machine of its only user.
+		Networks: s.config.PrivateAddresses, LocalRepositories: true, OperatorSSH: true, Connect: []string{program, standalone.ConnectCommand},
+	}); err != nil {
 		return err
 	}
 	if s.target, err = process.New(process.Config{
@@ -184,12 +193,14 @@ func (s *server) openAgents(key *keyfile.Key) error {
 	return err
 }
 
-// openFunctions makes what calls functions, and what functions call while they are called. Nothing runs before this returns.
+// openFunctions makes what calls functions, and what functions call while they are called. Nothing
+// runs before this returns.
 func (s *server) openFunctions() (err error) {
 	if s.workflows, err = sqlite.Open(s.path("workflows.db"), sqlite.WithLogger(s.config.Log)); err != nil {
 		return err
 	}
-	// The engine calls the functions, and the functions call the engine, of which they must know the address.
+	// The engine calls the functions, and the functions call the engine, of which they must know
+	// the address.
 	tasks := map[string]workflow.TaskFunc{}
 	substitutions := map[string]string{}
 	var definitions string
@@ -238,8 +249,8 @@ func (s *server) platformConfig() lambda.Config {
 	return config
 }
 
-// functionEnvironment is what the template declares for a function, with what this machine has to say. As with other local tools, only variables
-// that are declared can be set.
+// functionEnvironment is what the template declares for a function, with what this machine has to
+// say. As with other local tools, only variables that are declared can be set.
 func (s *server) functionEnvironment(f template.Function) map[string]string {
 	environment := maps.Clone(f.Environment)
 	for _, said := range []map[string]string{s.environment, s.urls} {

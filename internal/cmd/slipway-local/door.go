@@ -7,8 +7,8 @@ import (
 	"net/url"
 )
 
-// door is what clients talk to where SAM serves the API. It adds nothing to what SAM answers, and takes the streaming routes from it: SAM would
-// wait for the end of the stream and then answer 502.
+// door is what clients talk to where SAM serves the API. It adds nothing to what SAM answers, and
+// takes the streaming routes from it: SAM would wait for the end of the stream and then answer 502.
 type door struct {
 	streams             func(*http.Request) bool
 	streaming, buffered http.Handler
@@ -39,7 +39,8 @@ func newProxy(target string, log *slog.Logger) (http.Handler, error) {
 		ErrorLog:  slog.NewLogLogger(log.Handler(), slog.LevelWarn),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		// A server that closes the request's body when the answer begins would have the proxy cut it short, as in package agenthost.
+		// A server that closes the request's body when the answer begins would have the proxy cut
+		// it short, as in package agenthost.
 		if err := http.NewResponseController(w).EnableFullDuplex(); err != nil {
 			log.WarnContext(r.Context(), "proxy without full duplex", "error", err)
 		}

@@ -141,7 +141,8 @@ func TestDoorSaysThatSAMIsGone(t *testing.T) {
 	}
 }
 
-// TestContainersHaveAnotherNameForThisMachine checks what containers are told, and that only variables are set that the template declares.
+// TestContainersHaveAnotherNameForThisMachine checks what containers are told, and that only
+// variables are set that the template declares.
 func TestContainersHaveAnotherNameForThisMachine(t *testing.T) {
 	t.Parallel()
 	s := &server{

@@ -20,7 +20,8 @@ const (
 	gitHubWebhookARN = secretARN + "-github-webhook"
 )
 
-// offerGitHub lets functions read the GitHub App, if there is one. What is wrong with it is found now, not by the first who needs it.
+// offerGitHub lets functions read the GitHub App, if there is one. What is wrong with it is found
+// now, not by the first who needs it.
 func (s *server) offerGitHub() error {
 	if s.config.GitHubApp == "" {
 		return nil
@@ -50,7 +51,8 @@ func (s *server) offerGitHub() error {
 	return s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_SECRETS_MANAGER": secrets})
 }
 
-// processEnvironment is a function's environment as a process: whom this machine trusts, such as a GitHub of its own, that trusts too.
+// processEnvironment is a function's environment as a process: whom this machine trusts, such as a
+// GitHub of its own, that trusts too.
 func (s *server) processEnvironment(f template.Function) map[string]string {
 	environment := s.functionEnvironment(f)
 	if file := os.Getenv("SSL_CERT_FILE"); file != "" {

@@ -86,7 +86,8 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// TestTasksFailByName checks that Retry and Catch see what the function, or the platform, calls a failure.
+// TestTasksFailByName checks that Retry and Catch see what the function, or the platform, calls a
+// failure.
 func TestTasksFailByName(t *testing.T) {
 	t.Parallel()
 	functions, err := lambda.New(lambda.Config{

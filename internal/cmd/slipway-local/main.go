@@ -1,5 +1,6 @@
-// Command slipway-local runs the AWS stack on one machine: `slipway-local lambda` serves template.yaml with the built functions as processes,
-// `slipway-local sam` with the built functions in containers of the SAM CLI.
+// Command slipway-local runs the AWS stack on one machine: `slipway-local lambda` serves
+// template.yaml with the built functions as processes, `slipway-local sam` with the built functions
+// in containers of the SAM CLI.
 package main
 
 import (

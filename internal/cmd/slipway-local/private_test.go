@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-// TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that say what they can read of the server's files. What they print last is told with
-// their failure. Where the kernel has no means to keep it from them, they can read all.
+// TestBuildsAndAgentsAreKeptFromTheServersFiles has a build command and then an agent that say what
+// they can read of the server's files. What they print last is told with their failure. Where the
+// kernel has no means to keep it from them, they can read all.
 func TestBuildsAndAgentsAreKeptFromTheServersFiles(t *testing.T) {
 	t.Parallel()
 	s := &server{config: testConfig(t)}

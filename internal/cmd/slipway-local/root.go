@@ -35,7 +35,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(newLambda(), newSAM())
+	root.AddCommand(newLambda(), newSAM(), newConnect())
 	return root
 }
 

@@ -21,7 +21,8 @@ DynamoDB Local; workflows, keys and agents are this program's. Everything is kep
 The server is ready when it has written credentials.json into that directory, which tells clients how to reach it.`
 
 const (
-	// installLimit is how long it may take to install the SAM CLI and its image, samLimit how long it may take until SAM answers.
+	// installLimit is how long it may take to install the SAM CLI and its image, samLimit how long
+	// it may take until SAM answers.
 	installLimit = 10 * time.Minute
 	samLimit     = 2 * time.Minute
 )
@@ -41,7 +42,8 @@ func (s *server) installContainers(ctx context.Context) (err error) {
 	return err
 }
 
-// openContainers puts SAM before the functions. What it cannot serve stays with the functions that are processes.
+// openContainers puts SAM before the functions. What it cannot serve stays with the functions that
+// are processes.
 func (s *server) openContainers(ctx context.Context) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, samLimit)
 	defer cancel()
@@ -66,7 +68,8 @@ func (s *server) openContainers(ctx context.Context) (err error) {
 	return nil
 }
 
-// containerEnvironment is a function's environment in a container, from which this machine has another name.
+// containerEnvironment is a function's environment in a container, from which this machine has
+// another name.
 func (s *server) containerEnvironment(environment map[string]string) (map[string]string, error) {
 	environment = maps.Clone(environment)
 	for variable, address := range s.urls {

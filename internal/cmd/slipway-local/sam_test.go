@@ -15,12 +15,14 @@ import (
 
 	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
-// TestSAM shows the main job under SAM, and that nothing is left of it: neither when the server is asked to end nor, after the next start, when it was
-// killed. It needs Docker, Python, Java and Maven.
+// TestSAM shows the main job under SAM, and that nothing is left of it: neither when the server is
+// asked to end nor, after the next start, when it was killed. It needs Docker, Python, Java and
+// Maven.
 func TestSAM(t *testing.T) {
 	t.Parallel()
 	p := newProgram(t)
@@ -43,7 +45,7 @@ func TestSAM(t *testing.T) {
 	var told bytes.Buffer
 	err := demo.Run(t.Context(), demo.Config{
 		Server: client.Server{URL: c.BaseURL, Key: c.APIKey, Tenant: c.TenantID}, Agent: filepath.Join(p.root, "infra", "examples", "weather"),
-		InterruptAfter: 12, WaitTimeout: 2 * patience, Progress: demo.NewText(&told, &told, false, false),
+		InterruptAfter: 12, WaitTimeout: 2 * patience, Progress: output.NewText(&told, &told, false, false),
 	})
 	t.Logf("the demo:\n%s", &told)
 	must(t, err)

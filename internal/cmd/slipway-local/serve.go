@@ -53,8 +53,10 @@ func newServe(cmd *cobra.Command, config config) *cobra.Command {
 	flags.DurationVar(&config.Reconcile, "reconcile-interval", 0, "how often lost work is looked for (default: as the template says)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
 		"file with this stack's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
-	flags.BoolVar(&config.PrivateAddresses, "private-addresses", false,
-		"let OAuth providers, webhooks and the agents of listeners have addresses that are not public")
+	flags.Var(&config.Quotas, "quota", "how much a workspace may have, as the parameter Quotas of the stack, such as threads=20000000; may be repeated")
+	flags.Var(&config.PrivateAddresses, "private-addresses",
+		"let repositories, OAuth providers, webhooks and the agents of listeners have addresses that are not public: all, or those of a list like 10.1.0.0/16,192.168.7.3")
+	flags.Lookup("private-addresses").NoOptDefVal = "true"
 	flags.BoolVar(&verbose, "verbose", false, "log details")
 	return cmd
 }

@@ -16,12 +16,14 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/host/agenthost"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/test/emulator/apigateway"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
@@ -47,10 +49,14 @@ type config struct {
 	ReadyLimit      time.Duration
 	DrainLimit      time.Duration
 	Reconcile       time.Duration
-	// GitHubApp is the file with the stack's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
+	// GitHubApp is the file with the stack's GitHub App, as integration.ParseApp and
+	// push.ParseSecrets read it; "" is none.
 	GitHubApp string
-	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
-	PrivateAddresses bool
+	// PrivateAddresses are the networks that repositories, OAuth providers, webhooks and the agents
+	// of listeners may have addresses of although these are not public.
+	PrivateAddresses outbound.Networks
+	// Quotas bound what each workspace may have.
+	Quotas quota.Limits
 	// Containers says that functions run under SAM, as far as it can run them.
 	Containers bool
 	// Terminal gets what a person needs to reach the server, Output what happens.
@@ -62,8 +68,10 @@ type config struct {
 //
 //	dynamodb/           the table
 //	workflows.db        the executions of state machines
-//	kms.key             the key that wraps data keys and seals what the agent host keeps, mode 0600
-//	credentials.json    base_url, api_key, tenant_id of the first workspace, mode 0600; written when the server is ready
+//	kms.key             the key that wraps data keys and seals what the agent host keeps, mode
+//	                    0600
+//	credentials.json    base_url, api_key, tenant_id of the first workspace, mode 0600; written
+//	                    when the server is ready
 //	builds/ agents/ releases/   built trees, homes of the running agents, what was applied
 //	logs/               build and agent output of each revision
 //	functions/ services/ tmp/   records of processes; the functions' TMPDIR
@@ -93,14 +101,16 @@ type server struct {
 	// host is the address that services listen on.
 	host     string
 	services []*service
-	// environment is what functions are told about this machine, over what the template says; urls are its services.
+	// environment is what functions are told about this machine, over what the template says; urls
+	// are its services.
 	environment, urls map[string]string
 	// front answers clients, tasks calls the functions of workflows and timers.
 	front http.Handler
 	tasks invoker
 }
 
-// open prepares a server: it takes the data directory, starts the services and listens. The caller must call serve or close.
+// open prepares a server: it takes the data directory, starts the services and listens. The caller
+// must call serve or close.
 func open(ctx context.Context, config config) (*server, error) {
 	s := &server{config: config, host: "127.0.0.1"}
 	if err := s.open(ctx); err != nil {
@@ -123,7 +133,8 @@ func (s *server) open(ctx context.Context) (err error) {
 	return s.assemble(ctx)
 }
 
-// addressURL is the URL of a listening address; one that listens everywhere is reached on the loopback interface.
+// addressURL is the URL of a listening address; one that listens everywhere is reached on the
+// loopback interface.
 func addressURL(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {
@@ -134,7 +145,8 @@ func addressURL(addr net.Addr) string {
 
 func (s *server) path(name string) string { return filepath.Join(s.config.Data, name) }
 
-// serve serves until ctx ends, then stops: no new work, running invocations get some time, what is not done by then goes on at the next start.
+// serve serves until ctx ends, then stops: no new work, running invocations get some time, what is
+// not done by then goes on at the next start.
 func (s *server) serve(ctx context.Context) error {
 	httpServer := &http.Server{
 		Handler: s.front, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
@@ -161,7 +173,8 @@ func (s *server) serve(ctx context.Context) error {
 	stopped := make(chan error, 1)
 	go func() { stopped <- httpServer.Shutdown(grace) }()
 	s.engine.Close(grace)
-	// Runs that could end have ended. Who still waits for one is cut off with the function that waits.
+	// Runs that could end have ended. Who still waits for one is cut off with the function that
+	// waits.
 	if shutdown := <-stopped; shutdown != nil && !errors.Is(shutdown, context.DeadlineExceeded) {
 		err = errors.Join(err, shutdown)
 	}
@@ -192,7 +205,8 @@ func (s *server) await(ctx context.Context, served <-chan error) error {
 	}
 }
 
-// start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
+// start brings back what an earlier process left, and writes the credentials, which tell that the
+// server is ready.
 func (s *server) start(ctx context.Context) error {
 	if err := s.agents.Restore(ctx); err != nil {
 		// One release that cannot be restored must not keep the others down.
@@ -213,7 +227,8 @@ func (s *server) start(ctx context.Context) error {
 	return err
 }
 
-// close lets go of everything, in the order in which one needs the other. It is safe on a server that was opened in part.
+// close lets go of everything, in the order in which one needs the other. It is safe on a server
+// that was opened in part.
 func (s *server) close(ctx context.Context) error {
 	var errs []error
 	if s.listener != nil {

@@ -1,6 +1,8 @@
-// Command slipway-recipe says how a commit, or a tarball that it unpacks, becomes an image, for the script that CodeBuild runs: it reads the framework configuration file of a tree, writes the Dockerfile and
-// what that needs into a directory, and prints the rest as JSON. It runs nothing of the repository. Trouble that the repository is to blame for is part of what it
-// prints; any other ends it with an error.
+// Command slipway-recipe says how a commit, or a tarball that it unpacks, becomes an image, for the
+// script that CodeBuild runs: it reads the framework configuration file of a tree, writes the
+// Dockerfile and what that needs into a directory, and prints the rest as JSON. It runs nothing of
+// the repository. Trouble that the repository is to blame for is part of what it prints; any other
+// ends it with an error.
 package main
 
 import (
@@ -24,7 +26,8 @@ import (
 type answer struct {
 	// Failure is why there is no recipe.
 	Failure *build.Failure `json:"failure,omitempty"`
-	// Build is the argument list of the command that is to be run in Dir of the tree before the image is built, Text what to call it; null when there is none.
+	// Build is the argument list of the command that is to be run in Dir of the tree before the
+	// image is built, Text what to call it; null when there is none.
 	Build  []string `json:"build"`
 	Text   string   `json:"text"`
 	Dir    string   `json:"dir"`

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
@@ -30,14 +32,14 @@ type shownEntry struct {
 
 func newAuditList() *cobra.Command {
 	var at place
-	var out printer
+	var out output.List
 	var in string
 	var limit int
 	cmd := &cobra.Command{
-		Use: "list", Short: "Show a workspace's audit log, the newest entry first", Args: usage(cobra.NoArgs),
+		Use: "list", Short: "Show a workspace's audit log, the newest entry first", Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 1 {
-				return usageError{errors.New("--limit must be at least 1")}
+				return exit.Usage(errors.New("--limit must be at least 1"))
 			}
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				w, err := r.workspace(ctx, in)
@@ -54,18 +56,18 @@ func newAuditList() *cobra.Command {
 						e.ID, clock.Nullable(e.At), e.Key, e.Subject, string(e.Action), e.Resource, string(e.Outcome), e.Detail, e.Request,
 					}
 					rows[i] = []string{
-						shownTime(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail,
+						output.Time(e.At), cmp.Or(e.Subject, e.Key), string(e.Action), e.Resource, string(e.Outcome), e.Detail,
 					}
 				}
 				header := []string{"TIME", "WHO", "ACTION", "RESOURCE", "OUTCOME", "DETAIL"}
-				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, header, rows)
+				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, header, rows)
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	cmd.Flags().IntVar(&limit, "limit", 100, "how many entries at most")
 	at.flags(cmd)
-	out.flags(cmd)
+	out.Flags(cmd)
 	return cmd
 }
 

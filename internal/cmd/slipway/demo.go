@@ -3,15 +3,16 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
+	"github.com/slipway-run/slipway/internal/cmd/cli"
 	"github.com/slipway-run/slipway/internal/cmd/demo"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // exampleAgent is where a checkout has the example.
@@ -31,22 +32,22 @@ func newDemo() *cobra.Command {
 		Use:   "demo",
 		Short: "Show the main job: deploy an agent, talk to it, interrupt it",
 		Long:  demoLong,
-		Args:  usage(cobra.NoArgs),
+		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := errors.Join(exclusive(cmd, "url", "data"), exclusive(cmd, "agent", "repo"), completeDemo(&config)); err != nil {
-				return usageError{err}
+			if err := errors.Join(cli.Exclusive(cmd, "url", "data"), cli.Exclusive(cmd, "agent", "repo"), completeDemo(&config)); err != nil {
+				return exit.Usage(err)
 			}
 			program, err := os.Executable()
 			if err != nil {
 				return fmt.Errorf("find program: %w", err)
 			}
 			config.Program = program
-			config.Progress = progress(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			config.Progress = output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
 			return demo.Run(cmd.Context(), config)
 		},
 	}
 	flags := cmd.Flags()
-	serverFlags(cmd, &config.Server)
+	cli.ServerFlags(cmd, &config.Server)
 	flags.StringVar(&config.Data, "data", "", "data directory of a server on this machine; one is started there if none runs (default: a temporary one)")
 	flags.StringVar(&config.Agent, "agent", exampleAgent, "directory of the example, or of an agent that answers as it does; a repository is made of it")
 	flags.StringVar(&config.Repo, "repo", "", "URL of another agent's repository, instead of --agent; its graph must be called agent")
@@ -69,19 +70,5 @@ func completeDemo(config *demo.Config) error {
 	if config.Data != "" {
 		return nil
 	}
-	return completeServer(&config.Server)
-}
-
-// progress chooses how to tell what happens: lines are redrawn and coloured only for a person at a terminal who has not asked otherwise.
-func progress(stdout, stderr io.Writer, asJSON bool) demo.Progress {
-	if asJSON {
-		return demo.NewJSON(stdout)
-	}
-	live := isTerminal(stderr) && os.Getenv("TERM") != "dumb" && os.Getenv("CI") == ""
-	return demo.NewText(stdout, stderr, live, live && os.Getenv("NO_COLOR") == "")
-}
-
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	return ok && term.IsTerminal(int(file.Fd()))
+	return cli.CompleteServer(&config.Server)
 }

@@ -12,6 +12,9 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/cmd/cli"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -28,15 +31,15 @@ func newKeysCreate() *cobra.Command {
 	var at place
 	var in, role, name, expires string
 	cmd := &cobra.Command{
-		Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: usage(cobra.NoArgs),
+		Use: "create", Short: "Make an API key", Long: keysCreateLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			parsed, err := workspace.ParseRole(role)
 			if err != nil {
-				return usageError{fmt.Errorf("--role: %w", err)}
+				return exit.Usage(fmt.Errorf("--role: %w", err))
 			}
 			until, err := deadline(expires)
 			if err != nil {
-				return usageError{err}
+				return exit.Usage(err)
 			}
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				w, err := r.workspace(ctx, in)
@@ -62,6 +65,7 @@ func newKeysCreate() *cobra.Command {
 	flags.StringVar(&name, "name", "", "what the key is for")
 	flags.StringVar(&expires, "expires", "", "after what time the key is good no longer, as 12h or 90d (default: never)")
 	at.flags(cmd)
+	cli.RemoteKeysCreate(cmd, deadline)
 	return cmd
 }
 
@@ -100,10 +104,10 @@ type shownKey struct {
 
 func newKeysList() *cobra.Command {
 	var at place
-	var out printer
+	var out output.List
 	var in string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List a workspace's API keys, without the keys themselves", Args: usage(cobra.NoArgs),
+		Use: "list", Short: "List a workspace's API keys, without the keys themselves", Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				w, err := r.workspace(ctx, in)
@@ -120,17 +124,18 @@ func newKeysList() *cobra.Command {
 						k.ID, k.Workspace, k.Name, string(k.Role), k.Prefix, clock.Nullable(k.Created), clock.Nullable(k.Expires), clock.Nullable(k.LastUsed),
 					}
 					rows[i] = []string{
-						k.ID, k.Name, string(k.Role), k.Prefix + "...", shownTime(k.Created), shownTime(k.Expires), shownTime(k.LastUsed),
+						k.ID, k.Name, string(k.Role), k.Prefix + "...", output.Time(k.Created), output.Time(k.Expires), output.Time(k.LastUsed),
 					}
 				}
 				header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
-				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, header, rows)
+				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, header, rows)
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	at.flags(cmd)
-	out.flags(cmd)
+	out.Flags(cmd)
+	cli.RemoteKeysList(cmd, &out)
 	return cmd
 }
 
@@ -141,7 +146,7 @@ func newKeysRevoke() *cobra.Command {
 	var at place
 	var in string
 	cmd := &cobra.Command{
-		Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: usage(cobra.ExactArgs(1)),
+		Use: "revoke KEY_ID", Short: "Revoke an API key", Long: keysRevokeLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				w, err := r.revoke(ctx, in, args[0])
@@ -155,6 +160,7 @@ func newKeysRevoke() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&in, "workspace", "", "id or name of the key's workspace (default: it is looked for in all)")
 	at.flags(cmd)
+	cli.RemoteKeysRevoke(cmd)
 	return cmd
 }
 
@@ -177,7 +183,7 @@ func (r *records) revoke(ctx context.Context, in, keyID string) (workspace.Works
 		}
 	}
 	if strings.HasPrefix(keyID, apikey.Prefix) {
-		return workspace.Workspace{}, usageError{errors.New("a key is revoked by its id, which slipway keys list shows, not by the key")}
+		return workspace.Workspace{}, exit.Usage(errors.New("a key is revoked by its id, which slipway keys list shows, not by the key"))
 	}
 	return workspace.Workspace{}, fault.New(fault.NotFound, "Key ID %s not found.", keyID)
 }

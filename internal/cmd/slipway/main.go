@@ -1,5 +1,7 @@
-// Command slipway is Slipway's command line: `slipway serve` runs the one-machine server, `slipway demo` shows the main job against one,
-// `slipway logs` prints what agents and builds print, and `slipway workspaces`, `members`, `trust`, `keys`, `secrets` and `audit` say who may use a server or a stack, and look after its keys.
+// Command slipway is Slipway's command line: `slipway serve` runs the one-machine server, `slipway
+// deploy` and the other commands of package cli are clients of a server, `slipway demo` shows the
+// main job against one, and `slipway workspaces`, `members`, `trust`, `keys`, `secrets` and `audit`
+// say who may use a server or a stack, and look after its keys.
 package main
 
 import (
@@ -8,6 +10,8 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 )
 
 func main() { os.Exit(run()) }
@@ -22,5 +26,5 @@ func run() int {
 		return 0
 	}
 	fmt.Fprintln(os.Stderr, "slipway: "+err.Error())
-	return exitCode(err)
+	return exit.Code(err)
 }

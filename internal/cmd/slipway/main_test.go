@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -25,24 +26,37 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// readyLimit bounds the wait for a file; it is generous because other tests may take all of the machine.
+// readyLimit bounds the wait for a file; it is generous because other tests may take all of the
+// machine.
 const readyLimit = time.Minute
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"slipway": main})
+	testscript.Main(m, map[string]func(){"slipway": main, "sayagent": sayAgent})
 }
 
-// TestScripts runs the command line as its users do. Beside testscript's own commands, a script may use those below. It finds in
-// $URL a server that counts requests and answers 401 to all but GET /ok, in $BUSY an address that is taken, and in $AGENT the
-// example agent, already built.
+// TestScripts runs the command line as its users do. Beside testscript's own commands, a script may
+// use those below. It finds in $URL a server that counts requests and answers 401 to all but GET
+// /ok, in $BUSY an address that is taken, in $AGENT the example agent, already built, and in $SMALL
+// a directory that names its program, which is quick to upload.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	agent := buildAgent(t)
+	cache, err := exec.Command("go", "env", "GOCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson,
-			"keep": keep, "keyid": keyid, "answers": answers, "deployed": deployed, "holds": holds,
+			"keep": keep, "keyid": keyid, "answers": answers, "credentials": credentials, "deployed": deployed, "holds": holds,
+			"typed": typed, "threadid": threadID, "flaky": flaky, "slipwaypath": slipwayPath, "threadof": threadOf, "describe-agent": describeAgent, "kept": kept,
+		},
+		Condition: func(condition string) (bool, error) {
+			if condition == "root" {
+				return os.Getuid() == 0, nil
+			}
+			return false, fmt.Errorf("unknown condition %s", condition)
 		},
 		Setup: func(env *testscript.Env) error {
 			counter := new(atomic.Int64)
@@ -58,7 +72,10 @@ func TestScripts(t *testing.T) {
 			env.Setenv("URL", server.URL)
 			env.Setenv("BUSY", server.Listener.Addr().String())
 			env.Setenv("AGENT", agent)
+			env.Setenv("SMALL", filepath.Join(agent, "small"))
 			env.Setenv("GIT_CONFIG_GLOBAL", os.DevNull)
+			env.Setenv("GOCACHE", strings.TrimSpace(string(cache)))
+			env.Setenv("XDG_CONFIG_HOME", filepath.Join(env.WorkDir, ".config"))
 			return nil
 		},
 	})
@@ -76,11 +93,21 @@ func buildAgent(t *testing.T) string {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, output)
 	}
-	config := `{"graphs": {"agent": "./agent.go:agent"}, "start": "./weather"}`
+	describe(t, dir, "./weather")
+	if err := os.Mkdir(filepath.Join(dir, "small"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	describe(t, filepath.Join(dir, "small"), filepath.Join(dir, "weather"))
+	return dir
+}
+
+// describe makes a directory that of an agent.
+func describe(t *testing.T, dir, start string) {
+	t.Helper()
+	config := fmt.Sprintf(`{"graphs": {"agent": "./agent.go:agent"}, "start": %q}`, start)
 	if err := os.WriteFile(filepath.Join(dir, "framework.json"), []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return dir
 }
 
 // exits runs a command that must end with the given exit code: exits code command...
@@ -100,7 +127,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// terminate asks the background commands to end, with SIGTERM, which testscript's own kill cannot send.
+// terminate asks the background commands to end, with SIGTERM, which testscript's own kill cannot
+// send.
 func terminate(ts *testscript.TestScript, _ bool, _ []string) {
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
@@ -141,7 +169,8 @@ func plain(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// ndjson checks that each line of stdout is an event, and that the events named occur in that order.
+// ndjson checks that each line of stdout is an event, and that the events named occur in that
+// order.
 func ndjson(ts *testscript.TestScript, _ bool, kinds []string) {
 	lines := bufio.NewScanner(strings.NewReader(ts.ReadFile("stdout")))
 	last := ""
@@ -181,9 +210,33 @@ func keyid(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Fatalf("there is no key named %s", args[1])
 }
 
-// deployed finds the only deployment at the server of the directory data, and sets $NAME, $ID and $REVISION of it, and $KEY, $TENANT and $LISTEN of the server.
+// credentials sets $KEY and $LISTEN of the server of the directory data, and writes the key to the
+// file key.
+func credentials(ts *testscript.TestScript, _ bool, _ []string) {
+	found, err := standalone.ReadCredentials(dataDirectory(ts))
+	ts.Check(err)
+	ts.Setenv("KEY", found.APIKey)
+	ts.Setenv("LISTEN", strings.TrimPrefix(found.BaseURL, "http://"))
+	ts.Check(os.WriteFile(ts.MkAbs("key"), []byte(found.APIKey+"\n"), 0o600))
+}
+
+// dataDirectory is that of a script's server: data, or the one that servers use by themselves.
+func dataDirectory(ts *testscript.TestScript) string {
+	if data := ts.MkAbs("data"); isDirectory(data) {
+		return data
+	}
+	return ts.MkAbs(".slipway")
+}
+
+func isDirectory(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// deployed finds the only deployment at the server of the data directory, and sets $NAME, $ID and
+// $REVISION of it, and $KEY, $TENANT and $LISTEN of the server.
 func deployed(ts *testscript.TestScript, _ bool, _ []string) {
-	credentials, err := standalone.ReadCredentials(ts.MkAbs("data"))
+	credentials, err := standalone.ReadCredentials(dataDirectory(ts))
 	ts.Check(err)
 	var list struct {
 		Resources []struct {
@@ -226,9 +279,10 @@ func holds(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// answers sends a request to the server of the directory data: answers status method path key [body].
+// answers sends a request to the server of the directory data: answers status method path key
+// [body].
 func answers(ts *testscript.TestScript, _ bool, args []string) {
-	credentials, err := standalone.ReadCredentials(ts.MkAbs("data"))
+	credentials, err := standalone.ReadCredentials(dataDirectory(ts))
 	ts.Check(err)
 	body := "{}"
 	if len(args) > 4 {
@@ -245,4 +299,47 @@ func answers(ts *testscript.TestScript, _ bool, args []string) {
 		text, err := io.ReadAll(response.Body)
 		ts.Fatalf("status %s, want %s: %s (%v)", got, args[0], text, err)
 	}
+}
+
+// threadID takes the id of the thread that a chat names as the value of $THREAD.
+func threadID(ts *testscript.TestScript, _ bool, _ []string) {
+	found := regexp.MustCompile(`thread ([0-9a-f-]{36})`).FindStringSubmatch(ts.Getenv("SCREEN"))
+	if found == nil {
+		ts.Fatalf("the screen names no thread: %q", ts.Getenv("SCREEN"))
+	}
+	ts.Setenv("THREAD", found[1])
+}
+
+// kept checks that the text of the thread's interrupted answer, as the interface has it, is what
+// the screen showed before its mark.
+func kept(ts *testscript.TestScript, _ bool, _ []string) {
+	ts.Check(ts.Exec("slipway", "threads", "show", "say", ts.Getenv("THREAD")))
+	found := regexp.MustCompile(`(?m)^ai +(I have.*) \[interrupted: incomplete\]$`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil || !strings.Contains(ts.Getenv("SCREEN"), found[1]+" [interrupted]") {
+		ts.Fatalf("kept is %q; the screen showed %q", found, ts.Getenv("SCREEN"))
+	}
+}
+
+// threadOf takes the id of the thread of the last command's events as the value of $THREAD.
+func threadOf(ts *testscript.TestScript, _ bool, _ []string) {
+	found := regexp.MustCompile(`"thread_id":"([^"]+)"`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("there is no thread")
+	}
+	ts.Setenv("THREAD", found[1])
+}
+
+// describeAgent makes a directory that of the agent that says what the file words has.
+func describeAgent(ts *testscript.TestScript, _ bool, args []string) {
+	program, err := exec.LookPath("sayagent")
+	ts.Check(err)
+	config := fmt.Sprintf(`{"graphs": {"agent": "a:b"}, "start": %q}`, program)
+	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs(args[0]), "framework.json"), []byte(config), 0o600))
+}
+
+// slipwayPath sets $SLIPWAY to the program, for scripts that change $PATH.
+func slipwayPath(ts *testscript.TestScript, _ bool, _ []string) {
+	path, err := exec.LookPath("slipway")
+	ts.Check(err)
+	ts.Setenv("SLIPWAY", path)
 }

@@ -8,6 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
@@ -23,7 +25,7 @@ func newMembersAdd() *cobra.Command {
 	var at place
 	var in, issuer, role string
 	cmd := &cobra.Command{
-		Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: usage(cobra.ExactArgs(1)),
+		Use: "add USER --role ROLE", Short: "Make a person a member", Long: membersAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parsed, err := parseRole(role)
 			if err != nil {
@@ -49,7 +51,7 @@ func newMembersAdd() *cobra.Command {
 func parseRole(role string) (workspace.Role, error) {
 	parsed, err := workspace.ParseRole(role)
 	if err != nil {
-		return "", usageError{fmt.Errorf("--role: %w", err)}
+		return "", exit.Usage(fmt.Errorf("--role: %w", err))
 	}
 	return parsed, nil
 }
@@ -66,10 +68,10 @@ type shownMember struct {
 
 func newMembersList() *cobra.Command {
 	var at place
-	var out printer
+	var out output.List
 	var in string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List a workspace's members", Args: usage(cobra.NoArgs),
+		Use: "list", Short: "List a workspace's members", Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
 				found, err := r.workspaces.Members(ctx, w.ID)
@@ -82,15 +84,15 @@ func newMembersList() *cobra.Command {
 					if m.Issuer != "" {
 						document[i].Issuer = &m.Issuer
 					}
-					rows[i] = []string{m.ID, m.User, m.Issuer, string(m.Role), shownTime(m.Updated)}
+					rows[i] = []string{m.ID, m.User, m.Issuer, string(m.Role), output.Time(m.Updated)}
 				}
-				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, rows)
+				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"ID", "USER", "ISSUER", "ROLE", "SINCE"}, rows)
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	at.flags(cmd)
-	out.flags(cmd)
+	out.Flags(cmd)
 	return cmd
 }
 
@@ -98,7 +100,7 @@ func newMembersSetRole() *cobra.Command {
 	var at place
 	var in, role string
 	cmd := &cobra.Command{
-		Use: "set-role MEMBER --role ROLE", Short: "Give a member another role", Args: usage(cobra.ExactArgs(1)),
+		Use: "set-role MEMBER --role ROLE", Short: "Give a member another role", Args: exit.Arguments(cobra.ExactArgs(1)),
 		Long: "MEMBER is an id, which slipway members list shows, or an email address.\n",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			parsed, err := parseRole(role)
@@ -129,7 +131,7 @@ func newMembersRemove() *cobra.Command {
 	var at place
 	var in string
 	cmd := &cobra.Command{
-		Use: "remove MEMBER", Short: "Take a member out of a workspace", Long: membersRemoveLong, Args: usage(cobra.ExactArgs(1)),
+		Use: "remove MEMBER", Short: "Take a member out of a workspace", Long: membersRemoveLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
 				if err := r.workspaces.RemoveMember(ctx, w.ID, memberID(args[0]), nil); err != nil {

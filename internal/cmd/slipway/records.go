@@ -3,18 +3,14 @@ package main
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"log/slog"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
-	"text/tabwriter"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/smithy-go"
@@ -22,6 +18,8 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/cmd/cli"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -56,12 +54,12 @@ func (p *place) flags(cmd *cobra.Command) {
 
 // complete takes from the environment what the flags leave open.
 func (p *place) complete(cmd *cobra.Command) error {
-	if err := exclusive(cmd, "data", "table"); err != nil {
-		return usageError{err}
+	if err := cli.Exclusive(cmd, "data", "table"); err != nil {
+		return exit.Usage(err)
 	}
 	if cmd.Flags().Changed("data") {
 		if p.key != "" || p.region != "" {
-			return usageError{errors.New("--kms-key and --region are for a stack's --table, not for --data")}
+			return exit.Usage(errors.New("--kms-key and --region are for a stack's --table, not for --data"))
 		}
 		return nil
 	}
@@ -133,11 +131,8 @@ func (p *place) openData(ctx context.Context) (*records, error) {
 	}
 	file := filepath.Join(p.data, standalone.KeyFile)
 	r := &records{
-		table: tb,
-		close: func() error {
-			tb.Settle() // a key that was revoked is good no longer when the command ends
-			return tb.Close()
-		},
+		table:  tb,
+		close:  tb.Close,
 		hasher: func(context.Context) (secret.Hasher, error) { return keyfile.Load(file) },
 		rotate: func(context.Context) error {
 			_, err := keyfile.Rotate(file)
@@ -165,16 +160,16 @@ func (p *place) openStack(ctx context.Context) (*records, error) {
 		return nil, err
 	}
 	if cfg.Region == "" {
-		return nil, usageError{errors.New("the stack's region is missing: --region or $AWS_REGION")}
+		return nil, exit.Usage(errors.New("the stack's region is missing: --region or $AWS_REGION"))
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, credentialsError{fmt.Errorf("there are no AWS credentials: %w", err)}
+		return nil, exit.Refused(fmt.Errorf("there are no AWS credentials: %w", err))
 	}
 	s := &stack.Stack{Environment: stack.Environment{Table: p.table, Key: p.key}, Log: slog.New(slog.DiscardHandler), AWS: cfg}
 	tb := s.Table()
 	keyed := func() error {
 		if p.key == "" {
-			return usageError{errors.New("the stack's KMS key is missing: --kms-key or $SLIPWAY_KMS_KEY")}
+			return exit.Usage(errors.New("the stack's KMS key is missing: --kms-key or $SLIPWAY_KMS_KEY"))
 		}
 		return nil
 	}
@@ -195,9 +190,6 @@ func (p *place) openStack(ctx context.Context) (*records, error) {
 	}, nil
 }
 
-// credentialsError is an error of the credentials, or of what they allow.
-type credentialsError struct{ error }
-
 // denied are the errors of AWS that say so.
 var denied = map[string]bool{
 	"AccessDeniedException": true, "UnrecognizedClientException": true, "ExpiredTokenException": true, "InvalidSignatureException": true,
@@ -207,10 +199,10 @@ var denied = map[string]bool{
 // explain gives an error its exit code.
 func explain(err error) error {
 	if api, ok := errors.AsType[smithy.APIError](err); ok && denied[api.ErrorCode()] {
-		return credentialsError{err}
+		return exit.Refused(err)
 	}
 	if fault.Is(err, fault.Invalid) {
-		return usageError{err}
+		return exit.Usage(err)
 	}
 	return err
 }
@@ -232,50 +224,8 @@ func (r *records) workspace(ctx context.Context, idOrName string) (workspace.Wor
 	case len(all) == 0:
 		return workspace.Workspace{}, errors.New("there is no workspace yet; make one with: slipway workspaces create NAME")
 	case len(all) > 1:
-		return workspace.Workspace{}, usageError{fmt.Errorf("there are %d workspaces: name one with --workspace", len(all))}
+		return workspace.Workspace{}, exit.Usage(fmt.Errorf("there are %d workspaces: name one with --workspace", len(all)))
 	default:
 		return all[0], nil
 	}
-}
-
-// printer prints lists: aligned and with a header for a person at a terminal, one line with tabs for each row otherwise, or as JSON.
-type printer struct {
-	asJSON bool
-}
-
-func (p *printer) flags(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&p.asJSON, "json", false, "print one JSON document")
-}
-
-// print prints either the document or the rows. An empty cell is shown as -.
-func (p *printer) print(w io.Writer, live bool, document any, header []string, rows [][]string) error {
-	if p.asJSON {
-		encoder := json.NewEncoder(w)
-		encoder.SetEscapeHTML(false)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(document)
-	}
-	out := w
-	if live {
-		aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-		defer aligned.Flush()
-		out, rows = aligned, append([][]string{header}, rows...)
-	}
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = cmp.Or(strings.ReplaceAll(cell, "\t", " "), "-")
-		}
-		if _, err := fmt.Fprintln(out, strings.Join(row, "\t")); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// shownTime is a time for people; that of a time that is not there is "".
-func shownTime(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.Local().Format(time.RFC3339)
 }

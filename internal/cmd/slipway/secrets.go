@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/host/standalone"
 	"github.com/slipway-run/slipway/internal/jobs/reseal"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
@@ -30,7 +32,7 @@ of the new key file with your backups. To do without the keys before, go on with
 func newSecretsRotate() *cobra.Command {
 	var at place
 	cmd := &cobra.Command{
-		Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: usage(cobra.NoArgs),
+		Use: "rotate", Short: "Make a new key, which protects secrets from now on", Long: secretsRotateLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				if err := r.rotate(ctx); err != nil {
@@ -52,9 +54,9 @@ The data keys of an AWS stack are kept wrapped by KMS, which keeps its own older
 
 func newSecretsReseal() *cobra.Command {
 	var at place
-	var out printer
+	var out output.List
 	cmd := &cobra.Command{
-		Use: "reseal", Short: "Seal anew, with the newest key, what older keys have sealed", Long: secretsResealLong, Args: usage(cobra.NoArgs),
+		Use: "reseal", Short: "Seal anew, with the newest key, what older keys have sealed", Long: secretsResealLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				if r.data == nil {
@@ -73,12 +75,12 @@ func newSecretsReseal() *cobra.Command {
 				for i, kind := range kinds {
 					rows[i] = []string{kind, strconv.Itoa(rewritten[kind])}
 				}
-				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), rewritten, []string{"KIND", "SEALED ANEW"}, rows)
+				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), rewritten, []string{"KIND", "SEALED ANEW"}, rows)
 			})
 		},
 	}
 	at.flags(cmd)
-	out.flags(cmd)
+	out.Flags(cmd)
 	return cmd
 }
 
@@ -93,7 +95,7 @@ Whoever had an older key and the records of its time knows what was in them: cha
 func newSecretsRetire() *cobra.Command {
 	var at place
 	cmd := &cobra.Command{
-		Use: "retire", Short: "Take away all keys but the newest", Long: secretsRetireLong, Args: usage(cobra.NoArgs),
+		Use: "retire", Short: "Take away all keys but the newest", Long: secretsRetireLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				if r.data == nil {

@@ -1,21 +1,23 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"runtime/debug"
 	"slices"
-	"syscall"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
 	"github.com/slipway-run/slipway/internal/host/standalone"
-	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
 )
+
+// noUsers is the range without users.
+const noUsers = "none"
 
 func newServe() *cobra.Command {
 	var config standalone.Config
@@ -23,15 +25,29 @@ func newServe() *cobra.Command {
 	var rate float64
 	var cpuProfile string
 	var programs, people []string
+	var users string
+	var localRepositories, operatorSSH bool
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the one-machine server",
 		Long: "Run the control plane and the agent servers on this machine, with everything kept in one directory.\n" +
 			"The server is ready when GET /ok answers; it has then written credentials.json into that directory.",
-		Args: usage(cobra.NoArgs),
+		Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := takeTokens(&config, programs, people); err != nil {
-				return usageError{err}
+				return exit.Usage(err)
+			}
+			if users != noUsers {
+				var err error
+				if config.Users, err = child.ParseUsers(users); err != nil {
+					return exit.Usage(fmt.Errorf("--agent-users: %w", err))
+				}
+			}
+			if cmd.Flags().Changed("local-repositories") {
+				config.LocalRepositories = &localRepositories
+			}
+			if cmd.Flags().Changed("operator-ssh") {
+				config.OperatorSSH = &operatorSSH
 			}
 			each := web.Rate{PerSecond: rate, Burst: int(2 * rate)}
 			config.Limits = web.Limits{Reads: each, Writes: each}
@@ -40,21 +56,22 @@ func newServe() *cobra.Command {
 				level = slog.LevelDebug
 			}
 			if os.Getenv("GOGC") == "" {
-				// The heap is small, so that collecting it less often costs a few MiB and saves a tenth of the processor's time.
+				// The heap is small, so that collecting it less often costs a few MiB and saves a
+				// tenth of the processor's time.
 				debug.SetGCPercent(300)
+			}
+			if os.Getenv("GOMEMLIMIT") == "" {
+				// From here on it is collected more often: what is bounded is held, not what was.
+				debug.SetMemoryLimit(2 * config.MemoryBound())
 			}
 			config.Log = slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: level}))
 			server, err := standalone.Open(config)
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return fmt.Errorf("%w; choose another address with --listen", err)
-			}
-			if errors.Is(err, builddocker.ErrNoEngine) {
-				return fmt.Errorf("%w; start Docker, or serve without --build-images", err)
-			}
 			if err != nil {
+				return advised(err)
+			}
+			if err := greet(cmd.ErrOrStderr(), os.Args[0], server.BaseURL(), config.Data); err != nil {
 				return err
 			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "slipway serves at "+server.BaseURL())
 			return profile(cpuProfile, func() error { return server.Serve(cmd.Context()) })
 		},
 	}
@@ -70,6 +87,8 @@ func newServe() *cobra.Command {
 		"issuer, as https://issuer=audience, of the bearer tokens of people, who are looked up among a workspace's members; may be repeated")
 	flags.Float64Var(&rate, "rate-limit", 0,
 		"how often a key may call the control plane, per second and twice that at once, reads and writes each (default: no limit)")
+	flags.Var(&config.Quotas, "quota",
+		"how much a workspace may have, as threads=20000000 or deployments=5000,webhooks=15; may be repeated; GET /v2/workspaces/current shows all quotas")
 	flags.StringArrayVar(&config.Origins, "allow-origin", nil, "origin whose pages may call agents from browsers; may be repeated (default: all)")
 	flags.BoolVar(&config.BuildImages, "build-images", false,
 		"make images of what is deployed from repositories, and run it in containers; needs a Docker engine (default: it runs as processes)")
@@ -77,9 +96,18 @@ func newServe() *cobra.Command {
 		"registry, or a part of one, with the images python, node and debian that images are made from (default docker.io/library)")
 	flags.StringVar(&config.GitHubApp, "github-app", "",
 		"file with this server's GitHub App as JSON: app_id, slug, client_id, client_secret, private_key and webhook_secrets (default: none)")
-	flags.BoolVar(&config.PrivateAddresses, "private-addresses", false,
-		"let OAuth providers, webhooks and the agents of listeners have addresses that are not public, as in a company's own network")
+	flags.Var(&config.PrivateAddresses, "private-addresses",
+		"let repositories, images, OAuth providers, webhooks and the agents of listeners have addresses that are not public: all, or with =10.1.0.0/16,192.168.7.3 those")
+	flags.Lookup("private-addresses").NoOptDefVal = "true"
+	flags.BoolVar(&localRepositories, "local-repositories", false,
+		"let repositories be directories of this machine, as file:///srv/agent.git (default: while only this machine can reach the server)")
+	flags.BoolVar(&operatorSSH, "operator-ssh", false,
+		"let git over ssh use the keys, the agent and the configuration of this user (default: while only this machine can reach the server)")
 	flags.BoolVar(&config.RedactSecrets, "redact-secrets", false, "show the values of secrets to nobody (default: to those who may change them)")
+	flags.StringVar(&users, "agent-users", child.DefaultUsers.String(),
+		"range of user numbers, of which each workspace gets one for its agents and builds where the server is root, or "+noUsers)
+	flags.BoolVar(&config.TrustAgents, "trust-agents", false, "run agents of several workspaces also where this machine cannot keep them apart")
+	addBounds(flags, &config)
 	flags.StringVar(&cpuProfile, "cpu-profile", "", "file that a profile of the processor's time is written to when the server ends (default: none)")
 	flags.BoolVar(&verbose, "verbose", false, "log details")
 	return cmd

@@ -26,7 +26,8 @@ import (
 
 const keyARN = "arn:aws:kms:us-east-1:000000000000:key/7f3c1c1e-0000-4000-8000-000000000000"
 
-// TestStack runs the scripts for the records of a stack: its table as the template declares it, in DynamoDB Local, and its key.
+// TestStack runs the scripts for the records of a stack: its table as the template declares it, in
+// DynamoDB Local, and its key.
 func TestStack(t *testing.T) {
 	t.Parallel()
 	root, err := filepath.Abs(filepath.Join("..", "..", ".."))
@@ -65,7 +66,8 @@ func TestStack(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "keep": keep, "keyid": keyid,
-			// authorized asks as the stack's authorizer does: authorized key role, without a role for a key that is no good.
+			// authorized asks as the stack's authorizer does: authorized key role, without a role
+			// for a key that is no good.
 			"authorized": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(authorized(environment, args[0], strings.Join(args[1:], "")))
 			},

@@ -10,6 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
@@ -31,7 +33,7 @@ func newTrustAdd() *cobra.Command {
 	var claims []string
 	var rule trust.Rule
 	cmd := &cobra.Command{
-		Use: "add --issuer URL --claim NAME=VALUE --role ROLE", Short: "Let jobs of a CI service in", Long: trustAddLong, Args: usage(cobra.NoArgs),
+		Use: "add --issuer URL --claim NAME=VALUE --role ROLE", Short: "Let jobs of a CI service in", Long: trustAddLong, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if rule.Role, err = parseRole(role); err != nil {
@@ -41,7 +43,7 @@ func newTrustAdd() *cobra.Command {
 			for _, claim := range claims {
 				name, value, ok := strings.Cut(claim, "=")
 				if _, twice := rule.Claims[name]; !ok || twice {
-					return usageError{fmt.Errorf("--claim must be NAME=VALUE, once for each name, not %q", claim)}
+					return exit.Usage(fmt.Errorf("--claim must be NAME=VALUE, once for each name, not %q", claim))
 				}
 				rule.Claims[name] = value
 			}
@@ -77,10 +79,10 @@ type shownRule struct {
 
 func newTrustList() *cobra.Command {
 	var at place
-	var out printer
+	var out output.List
 	var in string
 	cmd := &cobra.Command{
-		Use: "list", Short: "List a workspace's trust rules", Args: usage(cobra.NoArgs),
+		Use: "list", Short: "List a workspace's trust rules", Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {
 				found, err := r.rules.List(ctx, w.ID)
@@ -94,16 +96,16 @@ func newTrustList() *cobra.Command {
 					for _, name := range slices.Sorted(maps.Keys(rule.Claims)) {
 						claims = append(claims, name+"="+rule.Claims[name])
 					}
-					rows[i] = []string{rule.ID, rule.Name, string(rule.Role), rule.Issuer, strings.Join(claims, " "), shownTime(rule.Created)}
+					rows[i] = []string{rule.ID, rule.Name, string(rule.Role), rule.Issuer, strings.Join(claims, " "), output.Time(rule.Created)}
 				}
 				header := []string{"ID", "NAME", "ROLE", "ISSUER", "CLAIMS", "CREATED"}
-				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, header, rows)
+				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, header, rows)
 			})
 		},
 	}
 	workspaceFlag(cmd, &in)
 	at.flags(cmd)
-	out.flags(cmd)
+	out.Flags(cmd)
 	return cmd
 }
 
@@ -111,7 +113,7 @@ func newTrustRemove() *cobra.Command {
 	var at place
 	var in string
 	cmd := &cobra.Command{
-		Use: "remove RULE_ID", Short: "Delete a trust rule", Args: usage(cobra.ExactArgs(1)),
+		Use: "remove RULE_ID", Short: "Delete a trust rule", Args: exit.Arguments(cobra.ExactArgs(1)),
 		Long: "Its jobs are let in no longer, behind an AWS stack's authorizer within a minute.\n",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.in(cmd, in, func(ctx context.Context, r *records, w workspace.Workspace) error {

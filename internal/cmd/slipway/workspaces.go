@@ -7,12 +7,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // group is a command that only holds others.
 func group(name, short string, commands ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
-		Use: name, Short: short, Args: usage(cobra.NoArgs),
+		Use: name, Short: short, Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(commands...)
@@ -36,7 +38,7 @@ TABLE and KEY are outputs of the stack. The first of these that needs the KMS ke
 func newWorkspacesCreate() *cobra.Command {
 	var at place
 	cmd := &cobra.Command{
-		Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: usage(cobra.ExactArgs(1)),
+		Use: "create NAME", Short: "Make a workspace", Long: workspacesCreateLong, Args: exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				w, err := r.workspaces.Create(ctx, args[0])
@@ -61,9 +63,9 @@ type shownWorkspace struct {
 
 func newWorkspacesList() *cobra.Command {
 	var at place
-	var out printer
+	var out output.List
 	cmd := &cobra.Command{
-		Use: "list", Short: "List the workspaces", Args: usage(cobra.NoArgs),
+		Use: "list", Short: "List the workspaces", Args: exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return at.with(cmd, func(ctx context.Context, r *records) error {
 				all, err := r.workspaces.List(ctx)
@@ -73,13 +75,13 @@ func newWorkspacesList() *cobra.Command {
 				document, rows := make([]shownWorkspace, len(all)), make([][]string, len(all))
 				for i, w := range all {
 					document[i] = shownWorkspace{w.ID, w.Name, clock.Nullable(w.Created)}
-					rows[i] = []string{w.ID, w.Name, shownTime(w.Created)}
+					rows[i] = []string{w.ID, w.Name, output.Time(w.Created)}
 				}
-				return out.print(cmd.OutOrStdout(), isTerminal(cmd.OutOrStdout()), document, []string{"ID", "NAME", "CREATED"}, rows)
+				return out.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"ID", "NAME", "CREATED"}, rows)
 			})
 		},
 	}
 	at.flags(cmd)
-	out.flags(cmd)
+	out.Flags(cmd)
 	return cmd
 }

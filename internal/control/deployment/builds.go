@@ -15,13 +15,15 @@ import (
 const (
 	// removedAtOnce bounds the builds that one ForgetBuilds removes.
 	removedAtOnce = 20
-	// buildPage is how many revisions are read at a time, buildPages how often at most: a build that is further back than that stays until its deployment is deleted.
+	// buildPage is how many revisions are read at a time, buildPages how often at most: a build
+	// that is further back than that stays until its deployment is deleted.
 	buildPage, buildPages = 50, 4
 )
 
-// ForgetBuilds hands remove the builds that only revisions beside the newest deployed ones have, oldest first, so many at a time. Such a revision can still be deployed
-// again: its commit is built anew. One whose removal failed holds up no other, and is handed to remove the next time. A deployment that got a revision meanwhile is
-// ErrOvertaken.
+// ForgetBuilds hands remove the builds that only revisions beside the newest deployed ones have,
+// oldest first, so many at a time. Such a revision can still be deployed again: its commit is built
+// anew. One whose removal failed holds up no other, and is handed to remove the next time. If the
+// deployment got a revision meanwhile, it returns record.ErrLost.
 func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remove func(ctx context.Context, revision string) error) error {
 	if d.Source.IsImage() {
 		return nil // nothing is built
@@ -34,7 +36,7 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 	var failures []error
 	for _, r := range old[:min(len(old), removedAtOnce)] {
 		err := s.forgetBuild(ctx, d, r, remove)
-		if errors.Is(err, ErrOvertaken) {
+		if errors.Is(err, record.ErrLost) {
 			return err
 		}
 		failures = append(failures, err)
@@ -42,8 +44,8 @@ func (s *Store) ForgetBuilds(ctx context.Context, d Deployment, newest int, remo
 	return errors.Join(failures...)
 }
 
-// readBuilds reads what revisions have from the newest back until as many in a row have nothing as are kept: one that was deployed again is no further than that from the one
-// that it was made from.
+// readBuilds reads what revisions have from the newest back until as many in a row have nothing as
+// are kept: one that was deployed again is no further than that from the one that it was made from.
 func (s *Store) readBuilds(ctx context.Context, d Deployment, newest int) (builds, error) {
 	query := keys.Revisions(d.Workspace, d.Deployment)
 	query.Reverse, query.Limit = true, buildPage
@@ -69,11 +71,13 @@ type builds struct {
 	deployment Deployment
 	// newest is of how many deployed revisions the builds are needed, deployed how many were read.
 	newest, deployed int
-	// needed are the artifacts that have to stay: revisions that were deployed again have the build of the first.
+	// needed are the artifacts that have to stay: revisions that were deployed again have the build
+	// of the first.
 	needed map[string]bool
 	// images are those of the revisions that need theirs.
 	images []string
-	// old are the revisions with builds beside the newest, gone is how many deployed ones without came behind the last of them.
+	// old are the revisions with builds beside the newest, gone is how many deployed ones without
+	// came behind the last of them.
 	old  []revision.Revision
 	gone int
 	// complete tells that no revision further back has anything.
@@ -117,7 +121,8 @@ func (b *builds) serves(r revision.Revision) bool {
 	return r.Revision == b.deployment.Active || r.Revision == b.deployment.Previous
 }
 
-// artifactOf tells revisions apart that have builds of their own. An image is one even where nothing has resolved its name.
+// artifactOf tells revisions apart that have builds of their own. An image is one even where
+// nothing has resolved its name.
 func artifactOf(r revision.Revision) string {
 	if image := r.Image(); image != "" {
 		return image
@@ -132,5 +137,5 @@ func (s *Store) forgetBuild(ctx context.Context, d Deployment, r revision.Revisi
 	if err := remove(ctx, r.Revision); err != nil {
 		return fmt.Errorf("remove build of revision %s: %w", r.Revision, err)
 	}
-	return s.overtaken(s.table.Transact(ctx, r.Forgot()))
+	return record.Commit(ctx, s.table, record.Write(r.Forgot()))
 }

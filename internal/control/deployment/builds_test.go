@@ -38,7 +38,8 @@ func (f *fixture) deployNext(t *testing.T, ref deployment.Ref) string {
 	return r.Revision
 }
 
-// TestOldBuildsAreFoundWithoutReadingAllRevisions keeps the builds of three deployed revisions, of many.
+// TestOldBuildsAreFoundWithoutReadingAllRevisions keeps the builds of three deployed revisions, of
+// many.
 func TestOldBuildsAreFoundWithoutReadingAllRevisions(t *testing.T) {
 	t.Parallel()
 	const kept, page = 3, 50

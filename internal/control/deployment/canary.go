@@ -4,11 +4,11 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
-	"errors"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
@@ -17,13 +17,15 @@ import (
 // canaryTime is how long a canary lasts where its deployment does not say.
 const canaryTime = 5 * time.Minute
 
-// Serving returns the release that serves a thread of the deployment, or what belongs to none; it implements runner.Deployments.
+// Serving returns the release that serves a thread of the deployment, or what belongs to none; it
+// implements runner.Deployments.
 func (s *Store) Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error) {
 	release, _, err := s.ServingSince(ctx, workspace, deployment, thread)
 	return release, err
 }
 
-// ServingSince is Serving that tells the newest restart whose end was told, "" before the first; it implements runner.Deployments.
+// ServingSince is Serving that tells the newest restart whose end was told, "" before the first; it
+// implements runner.Deployments.
 func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error) {
 	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err == nil {
@@ -42,7 +44,8 @@ func (s *Store) ServingSince(ctx context.Context, workspace, deployment, thread 
 	return compute.Ref(d.Revision(serving)), d.newestRestart(), nil
 }
 
-// tries tells whether a thread is among those that the canary serves. It is so for the whole of a canary, and the next canary has other threads.
+// tries tells whether a thread is among those that the canary serves. It is so for the whole of a
+// canary, and the next canary has other threads.
 func (d Deployment) tries(thread string) bool {
 	if d.Canary == 0 || thread == "" {
 		return false
@@ -59,26 +62,30 @@ func (d Deployment) CanaryTime() time.Duration {
 	return time.Duration(*d.CanarySeconds) * time.Second
 }
 
-// WantsCanary tells whether a revision is to serve a share of the threads before it is promoted. One that was deployed before needs no trial: who goes back is in a hurry.
+// WantsCanary tells whether a revision is to serve a share of the threads before it is promoted.
+// One that was deployed before needs no trial: who goes back is in a hurry.
 func (d Deployment) WantsCanary(r revision.Revision) bool {
 	return d.CanaryPercent != nil && *d.CanaryPercent > 0 && d.Active != "" && !d.Remote() && !r.Again
 }
 
-// BeginCanary has the revision that holds the slot serve its share of the threads. It changes nothing that clients are shown of the deployment.
+// BeginCanary has the revision that holds the slot serve its share of the threads. It changes
+// nothing that clients are shown of the deployment.
 func (s *Store) BeginCanary(ctx context.Context, d Deployment, r revision.Revision) error {
-	return s.overtaken(s.transact(ctx, d, r.Trying(s.now(), *d.CanaryPercent), d.sharing(*d.CanaryPercent)))
+	begun := r.Trying(s.now(), *d.CanaryPercent)
+	return s.commit(ctx, d, d.told(begun), begun.Write, d.sharing(*d.CanaryPercent))
 }
 
 // EndCanary gives all threads back to the active revision.
 func (s *Store) EndCanary(ctx context.Context, d Deployment) error {
-	return s.overtaken(s.table.Transact(ctx, d.sharing(0)))
+	return record.Commit(ctx, s.table, record.Write(d.sharing(0)))
 }
 
 func (d Deployment) sharing(percent int) table.Update {
 	return table.Update{Key: d.Key(), Set: table.Attrs{attrCanary: int64(percent)}, If: d.unchanged()}
 }
 
-// stillTries is the condition that a canary did not end since the deployment was read: that changes no version, and once it is so its release may be removed.
+// stillTries is the condition that a canary did not end since the deployment was read: that changes
+// no version, and once it is so its release may be removed.
 func (d Deployment) stillTries() table.Cond {
 	if d.Canary == 0 {
 		return table.Cond{}
@@ -86,31 +93,31 @@ func (d Deployment) stillTries() table.Cond {
 	return table.Equals(attrCanary, int64(d.Canary))
 }
 
-// PromoteCanary makes a revision the active one that is a canary, whose time is not over. One that is none is a fault.Conflict.
+// PromoteCanary promotes a canary before its time is over. A revision that is not a canary is a
+// fault.Conflict.
 func (s *Store) PromoteCanary(ctx context.Context, ref revision.Ref) (revision.Revision, error) {
-	for range contention {
+	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, r, err := s.GetRevision(ctx, ref)
-		if err != nil {
-			return revision.Revision{}, err
+		if err == nil {
+			err = d.mustLive()
 		}
-		if err := d.mustLive(); err != nil {
-			return revision.Revision{}, err
+		if err != nil {
+			return o, err
 		}
 		if d.Slot != ref.Revision || d.Canary == 0 || r.Status != revision.Deploying || r.Doomed() {
-			return revision.Revision{}, fault.New(fault.Conflict, "Revision ID %s is %s, and no canary.", ref.Revision, r.Status)
+			return o, fault.New(fault.Conflict, "Revision ID %s is %s, and no canary.", ref.Revision, r.Status)
 		}
-		err = s.promote(ctx, d, r, audit.New(ctx, audit.UpdateDeployment, d.Deployment, "promotion of revision "+ref.Revision).Write(d.Workspace, s.now()))
-		if err == nil {
-			_, r, err = s.GetRevision(ctx, ref)
-		}
-		if !errors.Is(err, ErrOvertaken) {
-			return r, err
-		}
+		return s.promotion(ctx, d, r, audit.New(ctx, audit.UpdateDeployment, d.Deployment, "promotion of revision "+ref.Revision).Write(d.Workspace, s.now()))
+	})
+	if err != nil {
+		return revision.Revision{}, err
 	}
-	return revision.Revision{}, busy(ref.Deployment)
+	_, r, err := s.GetRevision(ctx, ref)
+	return r, err
 }
 
-// canary checks that there can be one. At a listener there is none: it reports when it likes, which may be long after the canary is over.
+// canary checks that there can be one. At a listener there is none: it reports when it likes, which
+// may be long after the canary is over.
 func (r *rules) canary(spec Spec) {
 	if spec.CanaryPercent != nil && *spec.CanaryPercent > 0 && spec.SourceConfig.ListenerID != nil {
 		r.breaks("canary_percent must be 0 where a listener runs the deployment (source_config.listener_id).")

@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/revision"
 )
 
-// try makes a second revision that is a canary of so many percent, and returns the one that is active.
+// try makes a second revision that is a canary of so many percent, and returns the one that is
+// active.
 func (f *fixture) try(t *testing.T, percent int) (active, canary revision.Revision) {
 	t.Helper()
 	request := fromGit("weather")
@@ -26,7 +27,8 @@ func (f *fixture) try(t *testing.T, percent int) (active, canary revision.Revisi
 	return active, f.revision(t, d.Ref, r.Revision)
 }
 
-// TestTheShareOfACanary is about as large as was asked for, and made of whole threads: each has the same release whenever it is asked for.
+// TestTheShareOfACanary is about as large as was asked for, and made of whole threads: each has the
+// same release whenever it is asked for.
 func TestTheShareOfACanary(t *testing.T) {
 	t.Parallel()
 	const threads = 2000
@@ -86,7 +88,8 @@ func TestEachCanaryHasOtherThreads(t *testing.T) {
 	}
 }
 
-// TestACanaryChangesNothingThatIsShown of the deployment, so that who has read it may still change it.
+// TestACanaryChangesNothingThatIsShown of the deployment, so that who has read it may still change
+// it.
 func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	t.Parallel()
 	request := fromGit("weather")
@@ -114,7 +117,8 @@ func TestACanaryChangesNothingThatIsShown(t *testing.T) {
 	}
 }
 
-// TestNoCanaryIsPromotedThatIsAboutToFail, also when that is decided while it is asked for: its release is being removed.
+// TestNoCanaryIsPromotedThatIsAboutToFail, also when that is decided while it is asked for: its
+// release is being removed.
 func TestNoCanaryIsPromotedThatIsAboutToFail(t *testing.T) {
 	t.Parallel()
 	for name, end := range map[string]func(*testing.T, *fixture, deployment.Deployment, revision.Revision) error{

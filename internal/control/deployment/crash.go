@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/event"
@@ -19,19 +20,17 @@ func (s *Store) Alarm(ctx context.Context, ref compute.Ref, status compute.Statu
 	}
 }
 
-// crashed notes an end of a revision's agent. Only the first of a series is an event: the series lasts until the agent has Recovered, or another revision takes its place.
-// What becomes of a revision that does not serve is told by its rollout.
+// crashed notes an end of a revision's agent. Only the first of a series is an event: the series
+// lasts until the agent has Recovered, or another revision takes its place. What becomes of a
+// revision that does not serve is told by its rollout.
 func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Status) error {
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
 		if fault.Is(err, fault.NotFound) {
-			return nil
+			return o, nil
 		}
-		if err != nil {
-			return err
-		}
-		if d.Active != ref.Revision || d.Status == AwaitingDelete {
-			return nil
+		if err != nil || d.Active != ref.Revision || d.Status == AwaitingDelete {
+			return o, err
 		}
 		now := s.now()
 		change := table.Update{Key: d.Key(), Set: table.Attrs{attrCrashed: clock.Format(now)}, If: table.All(d.unchanged(), table.Equals(attrActive, d.Active))}
@@ -42,14 +41,12 @@ func (s *Store) crashed(ctx context.Context, ref compute.Ref, status compute.Sta
 		if d.Crashed.IsZero() {
 			events = []event.Event{d.ofAgent(event.AgentCrashed, status.Reason, status.Message)}
 		}
-		if err = s.publish(ctx, d, events, change); !isOvertaken(err) {
-			return err
-		}
-	}
-	return busy(ref.Deployment)
+		return s.outbox(ctx, d, events, change)
+	})
 }
 
-// Recovered notes that the agent which serves has not ended for a while. One that ended meanwhile has not recovered.
+// Recovered notes that the agent which serves has not ended for a while. One that ended meanwhile
+// has not recovered.
 func (s *Store) Recovered(ctx context.Context, d Deployment) error {
 	since := clock.Format(d.Crashed)
 	recovered := d.ofAgent(event.AgentRecovered, "", fmt.Sprintf("The agent is healthy, and has not ended since %s.", since))
@@ -59,8 +56,8 @@ func (s *Store) Recovered(ctx context.Context, d Deployment) error {
 	if !d.unsettled() {
 		change.Index = map[table.Index]table.Key{table.ByDue: {}}
 	}
-	err := s.publish(ctx, d, []event.Event{recovered}, change)
-	if isOvertaken(err) {
+	err := s.commit(ctx, d, []event.Event{recovered}, change)
+	if errors.Is(err, record.ErrLost) {
 		return nil
 	}
 	return err
@@ -68,12 +65,7 @@ func (s *Store) Recovered(ctx context.Context, d Deployment) error {
 
 // ofAgent is an event of the agent that serves.
 func (d Deployment) ofAgent(kind event.Type, reason, message string) event.Event {
-	return event.Event{
-		Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name, Type: kind, Revision: d.Active, Reason: reason, Message: message,
-	}
-}
-
-func isOvertaken(err error) bool {
-	_, failed := errors.AsType[*table.ConditionFailed](err)
-	return failed
+	e := d.happened(kind)
+	e.Revision, e.Reason, e.Message = d.Active, reason, message
+	return e
 }

@@ -2,8 +2,6 @@ package deployment
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -15,7 +13,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
+
+// Note returns a write that a new deployment is made together with, or not at all.
+type Note = record.Note[Deployment]
 
 // NewDeployment is the request to create one.
 type NewDeployment struct {
@@ -25,19 +28,24 @@ type NewDeployment struct {
 	SourceConfig   SourceConfig
 	RevisionConfig revision.Config
 	Secrets        []Secret
-	// SecretReferences name secrets of the workspace, or those of the cluster where a listener runs the deployment.
+	// SecretReferences name secrets of the workspace, or those of the cluster where a listener runs
+	// the deployment.
 	SecretReferences []compute.SecretReference
 	AutoRollback     *bool
 	ReadinessTimeout *int
 	CanaryPercent    *int
 	CanarySeconds    *int
 	DisplayName      *string
+	// Notes are written together with the deployment.
+	Notes []Note
 	// ValidateOnly asks what would be created, and creates nothing.
 	ValidateOnly bool
 }
 
-// Create creates a deployment with its tracing project and its first revision, and starts the rollout. One whose source is yet to be uploaded or pushed gets its
-// first revision when that was done. A request that breaks a rule is a fault.Invalid, a name that is taken a fault.Conflict; nothing is half created.
+// Create creates a deployment with its tracing project and its first revision, and starts the
+// rollout. One whose source is yet to be uploaded or pushed gets its first revision when that was
+// done. A request that breaks a rule is a fault.Invalid, a name that is taken a fault.Conflict;
+// nothing is half created.
 func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, error) {
 	now := s.now()
 	d := s.draft(request, now)
@@ -47,44 +55,47 @@ func (s *Store) Create(ctx context.Context, request NewDeployment) (Deployment, 
 	if err := s.seal(ctx, &d, request.Secrets); err != nil {
 		return Deployment{}, err
 	}
-	for range contention {
-		project, err := s.claimProject(ctx, &d, now)
-		if err != nil {
-			return Deployment{}, err
-		}
-		others, err := s.attach(ctx, &d, request.SourceConfig.ListenerConfig.namespace(), now)
-		if err != nil {
-			return Deployment{}, err
-		}
-		if request.ValidateOnly {
-			return d, nil // the project is free when the name is: they change owners together
-		}
-		writes := []table.Write{
-			s.putName(d, now), project, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now),
-		}
-		if d.Busy {
-			writes = append(writes, revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now))
-		}
-		err = s.transact(ctx, d, append(writes, others...)...)
-		failed, ok := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			if d.Busy {
-				s.begin(ctx, d, s.StartRollout)
-			}
-			return d, nil
-		case ok && failed.Write != 0:
-			continue // somebody else claimed the project, or changed the listener, the integration or a secret
-		case ok:
-			return Deployment{}, taken(d.Name)
-		default:
-			return Deployment{}, fmt.Errorf("create deployment: %w", err)
-		}
-	}
-	return Deployment{}, taken(d.Name)
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
+		return s.creation(ctx, d, request, now)
+	})
 }
 
-// attach returns the writes that note a new deployment with what it needs of others: its place at a listener, its repository, and secrets of the workspace.
+// creation returns what creates a deployment. Only a name that is taken is a conflict: if the
+// project, the listener, the integration or a secret has changed since it was read, the race is
+// lost.
+func (s *Store) creation(ctx context.Context, d Deployment, request NewDeployment, now time.Time) (Deployment, record.Outbox, error) {
+	var o record.Outbox
+	project, err := s.claimProject(ctx, &d, now)
+	if err != nil {
+		return d, o, err
+	}
+	others, err := s.attach(ctx, &d, request.SourceConfig.ListenerConfig.namespace(), now)
+	if err != nil || request.ValidateOnly {
+		return d, o, err // the project is free when the name is: they change owners together
+	}
+	counted, err := s.quotas.Take(ctx, s.table, now, quota.Deployments, d.Workspace, 1)
+	if err != nil {
+		return d, o, err
+	}
+	events := []event.Event{d.happened(event.DeploymentCreated)}
+	o.AddOr(s.putName(d, now), record.Always(taken(d.Name)))
+	writes := append([]table.Write{project, counted, s.put(d), audit.New(ctx, audit.CreateDeployment, d.Deployment, d.Name).Write(d.Workspace, now)}, others...)
+	if d.Busy {
+		first := revision.Put(d.Revision(d.Latest), d.revisionSpec(), revision.Creating, now)
+		events, writes = append(events, d.told(first)...), append(writes, first.Write)
+		o.Then(s.begin(d, s.StartRollout))
+	}
+	change, err := s.outbox(ctx, d, events, writes...)
+	if err != nil {
+		return d, o, err
+	}
+	o.Join(change)
+	err = record.AddNotes(ctx, &o, d, request.Notes...)
+	return d, o, err
+}
+
+// attach returns the writes that note a new deployment with what it needs of others: its place at a
+// listener, its repository, and secrets of the workspace.
 func (s *Store) attach(ctx context.Context, d *Deployment, namespace string, now time.Time) ([]table.Write, error) {
 	place, err := s.settle(ctx, d, namespace, now)
 	if err != nil {
@@ -118,12 +129,16 @@ func (s *Store) draft(request NewDeployment, now time.Time) Deployment {
 	return d
 }
 
-// check applies the rules to a deployment as it would be after a request that names an image, or nil.
+// check applies the rules to a deployment as it would be after a request that names an image, or
+// nil.
 func (s *Store) check(ctx context.Context, d Deployment, secrets []Secret, image *string) error {
 	if err := checkPod(d.SourceConfig.ResourceSpec); err != nil {
 		return err
 	}
 	if err := validate(d.Ref, d.Spec, secrets); err != nil {
+		return err
+	}
+	if err := s.checkImages(ctx, d, image); err != nil {
 		return err
 	}
 	if err := s.ownImage(ctx, d, image); err != nil {
@@ -140,9 +155,10 @@ func (s *Store) putName(d Deployment, now time.Time) table.Write {
 	item := table.Item{
 		Key:  keys.DeploymentName(d.Workspace, d.Name),
 		Body: record.Encode(d.Deployment), Attrs: record.Attrs("deployment_name", now, nil),
+		Index: map[table.Index]table.Key{table.ByDue: keys.DeploymentEntry(d.Deployment)},
 	}
 	if kind := d.SourceConfig.DeploymentType; kind != nil && isFree(*kind) {
-		item.Index = map[table.Index]table.Key{table.ByList: keys.FreeDeploymentEntry(d.Workspace, d.Deployment)}
+		item.Index[table.ByList] = keys.FreeDeploymentEntry(d.Workspace, d.Deployment)
 	}
 	return table.Put{Item: item, If: table.Absent()}
 }

@@ -69,7 +69,8 @@ func TestCreateMakesATracingProjectOfTheSameName(t *testing.T) {
 	}
 }
 
-// TestARefusedCreateLeavesNothing checks that no list shows it, that its name is free, and that nothing was started.
+// TestARefusedCreateLeavesNothing checks that no list shows it, that its name is free, and that
+// nothing was started.
 func TestARefusedCreateLeavesNothing(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -117,7 +118,8 @@ func TestANameBelongsToOneDeploymentOfAWorkspace(t *testing.T) {
 	}
 }
 
-// TestCreatesOfOneNameRace lets 20 requests for a name meet: one wins, and what the others made is nowhere.
+// TestCreatesOfOneNameRace lets 20 requests for a name meet: one wins, and what the others made is
+// nowhere.
 func TestCreatesOfOneNameRace(t *testing.T) {
 	t.Parallel()
 	const n = 20
@@ -144,8 +146,9 @@ func TestCreatesOfOneNameRace(t *testing.T) {
 	}
 }
 
-// TestACreateThatIsStoredSucceeds checks that an engine that refuses does not fail the request: reconcile starts the rollout later, and the client
-// must not be told to try again with a name that is taken by now.
+// TestACreateThatIsStoredSucceeds checks that an engine that refuses does not fail the request:
+// reconcile starts the rollout later, and the client must not be told to try again with a name that
+// is taken by now.
 func TestACreateThatIsStoredSucceeds(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -165,7 +168,8 @@ func TestACreateThatIsStoredSucceeds(t *testing.T) {
 	}
 }
 
-// TestAClientThatLeavesDoesNotHoldUpTheRollout cuts the request off between the write and the start of the workflow.
+// TestAClientThatLeavesDoesNotHoldUpTheRollout cuts the request off between the write and the start
+// of the workflow.
 func TestAClientThatLeavesDoesNotHoldUpTheRollout(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -105,8 +106,8 @@ func TestARolloutDoesNotWriteToADeletedDeployment(t *testing.T) {
 		"Promote": func() error { return f.Promote(t.Context(), marked, r) },
 		"Fail":    func() error { return f.Fail(t.Context(), marked, r, "REASON", "words") },
 	} {
-		if err := write(); !errors.Is(err, deployment.ErrOvertaken) {
-			t.Errorf("%s: got %v, want ErrOvertaken", name, err)
+		if err := write(); !errors.Is(err, record.ErrLost) {
+			t.Errorf("%s: got %v, want ErrLost", name, err)
 		}
 	}
 	if got := f.revision(t, d.Ref, r.Revision).Status; got != revision.Deploying {
@@ -114,7 +115,8 @@ func TestARolloutDoesNotWriteToADeletedDeployment(t *testing.T) {
 	}
 }
 
-// TestErasingGoesPageByPage erases a deployment of several pages; each revision is forgotten before it is erased.
+// TestErasingGoesPageByPage erases a deployment of several pages; each revision is forgotten before
+// it is erased.
 func TestErasingGoesPageByPage(t *testing.T) {
 	t.Parallel()
 	const n = 60

@@ -21,7 +21,8 @@ const (
 	AwaitingDatabase Status = "AWAITING_DATABASE"
 	// Ready: provisioned. It says nothing about its revisions.
 	Ready Status = "READY"
-	// AwaitingDelete: deleted. The teardown stops it at once and erases it, after its recovery window where it has one.
+	// AwaitingDelete: deleted. The teardown stops it at once and erases it, after its recovery
+	// window where it has one.
 	AwaitingDelete Status = "AWAITING_DELETE"
 )
 
@@ -38,7 +39,8 @@ func (r Ref) Revision(id string) revision.Ref {
 	return revision.Ref{Workspace: r.Workspace, Deployment: r.Deployment, Revision: id}
 }
 
-// SourceConfig is the interface's SourceConfig without what is derived from other things. A nil member is null.
+// SourceConfig is the interface's SourceConfig without what is derived from other things. A nil
+// member is null.
 type SourceConfig struct {
 	IntegrationID  *string         `json:"integration_id,omitempty"`
 	RepoURL        *string         `json:"repo_url,omitempty"`
@@ -69,22 +71,27 @@ type Spec struct {
 	Source         revision.Source `json:"source"`
 	SourceConfig   SourceConfig    `json:"source_config"`
 	RevisionConfig revision.Config `json:"source_revision_config"`
-	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
+	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are
+	// none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
-	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a listener runs the releases.
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a
+	// listener runs the releases.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
-	// AutoRollback asks that the revision before takes the place of one that does not stay healthy; nil asks for nothing.
+	// AutoRollback asks that the revision before takes the place of one that does not stay healthy;
+	// nil asks for nothing.
 	AutoRollback *bool `json:"auto_rollback,omitempty"`
-	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the limit of what runs it.
+	// ReadinessTimeout is how many seconds a release may take to become healthy; nil for the limit
+	// of what runs it.
 	ReadinessTimeout *int `json:"readiness_timeout_seconds,omitempty"`
-	// CanaryPercent is how many percent of the threads a release serves on trial before it is promoted; nil and 0 for none. CanarySeconds is for how long, nil for the
-	// default.
+	// CanaryPercent is how many percent of the threads a release serves on trial before it is
+	// promoted; nil and 0 for none. CanarySeconds is for how long, nil for the default.
 	CanaryPercent *int `json:"canary_percent,omitempty"`
 	CanarySeconds *int `json:"canary_seconds,omitempty"`
 	// DisplayName is what people call it; nil when that is its name.
 	DisplayName *string `json:"display_name,omitempty"`
-	// ComputeTier is the size of each replica, nil when the type says it; DatabaseTier is that of a database of its own, nil for none.
+	// ComputeTier is the size of each replica, nil when the type says it; DatabaseTier is that of a
+	// database of its own, nil for none.
 	ComputeTier  *string `json:"compute_tier,omitempty"`
 	DatabaseTier *string `json:"database_tier,omitempty"`
 	// TracingProject is the id of the tracing project.
@@ -106,27 +113,34 @@ type Deployment struct {
 	Next string
 	// Retiring is the revision that was active before, until its release was removed.
 	Retiring string
-	// Previous is the revision that was active before the one that is, "" before the second was promoted.
+	// Previous is the revision that was active before the one that is, "" before the second was
+	// promoted.
 	Previous string
 	// CommitSHA is the commit that the newest revision was built from, "" before.
 	CommitSHA string
-	// ImageVersion is the version of the agent server that the newest revision was made for, "" when that is not known.
+	// ImageVersion is the version of the agent server that the newest revision was made for, ""
+	// when that is not known.
 	ImageVersion string
 	// Graphs are the ids of the graphs that the active revision serves.
 	Graphs []string
 	// Forced says that it was deleted by force: only the teardown still sees it.
 	Forced bool
-	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered since.
+	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered
+	// since.
 	Crashed time.Time
-	// Canary is how many percent of the threads the revision in the slot serves, 0 while it serves none.
+	// Canary is how many percent of the threads the revision in the slot serves, 0 while it serves
+	// none.
 	Canary int
-	// Teardown is the number of the newest teardown, 0 before the first deletion: only that one does anything.
+	// Teardown is the number of the newest teardown, 0 before the first deletion: only that one
+	// does anything.
 	Teardown int
-	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has none. Stopped says that nothing of it runs any more; Purging that it cannot be
-	// undeleted any more, whatever the time.
+	// PurgeAt is when the recovery window of a deleted deployment ends, zero when it has none.
+	// Stopped says that nothing of it runs any more; Purging that it cannot be undeleted any more,
+	// whatever the time.
 	PurgeAt          time.Time
 	Stopped, Purging bool
-	// Leftover are revisions of before a deletion that was undone. Their releases go before anything is deployed.
+	// Leftover are revisions of before a deletion that was undone. Their releases go before
+	// anything is deployed.
 	Leftover []string
 	// watched is what the stored deployment says about pushes.
 	watched push.Watch
@@ -166,7 +180,20 @@ const (
 	attrLeftover = "leftover"
 )
 
-// decodeHead reads all but the Spec, which is most of the work.
+// decode reads a deployment from its item.
+func decode(ref Ref, item *table.Item) (Deployment, error) {
+	d, err := decodeHead(ref, item)
+	if err != nil {
+		return Deployment{}, err
+	}
+	if err := record.Decode(item, &d.Spec); err != nil {
+		return Deployment{}, err
+	}
+	d.watched, d.referred = d.watch(), d.SecretReferences
+	return d, nil
+}
+
+// decodeHead reads a deployment without its Spec, which would be most of the work.
 func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	if err := record.Check(item, kind); err != nil {
 		return Deployment{}, err
@@ -223,7 +250,8 @@ func graphsOf(item *table.Item) (graphs []string, err error) {
 	return graphs, err
 }
 
-// change returns a write of the deployment under the condition that nobody changed it since it was read.
+// change returns a write of the deployment under the condition that nobody changed it since it was
+// read.
 func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 	return record.Change(d.Key(), now, set, d.unchanged())
 }
@@ -231,7 +259,8 @@ func (d Deployment) change(now time.Time, set table.Attrs) table.Update {
 // unchanged is the condition that nobody changed the deployment since it was read.
 func (d Deployment) unchanged() table.Cond { return table.Equals(record.Version, d.version) }
 
-// untold is the condition that nothing was told of the deployment since it was read: that its agent has crashed or recovered changes no version.
+// untold is the condition that nothing was told of the deployment since it was read: that its agent
+// has crashed or recovered changes no version.
 func (d Deployment) untold() table.Cond {
 	if d.event == "" {
 		return table.Cond{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -60,8 +61,9 @@ func (s *Store) ownImage(ctx context.Context, d Deployment, image *string) error
 	return nil
 }
 
-// KeepImages hands keep the images that revisions need: of those in flight, of the newest deployed ones and of what serves. Those that are not among them can be deployed again
-// no more, until they are pushed again. A deployment that got a revision meanwhile is ErrOvertaken.
+// KeepImages hands keep the images that revisions need: of those in flight, of the newest deployed
+// ones and of what serves. Those that are not among them can be deployed again no more, until they
+// are pushed again. If the deployment got a revision meanwhile, it returns record.ErrLost.
 func (s *Store) KeepImages(ctx context.Context, d Deployment, newest int, keep func(ctx context.Context, images []string) error) error {
 	found, err := s.readBuilds(ctx, d, newest)
 	if err != nil || !found.complete {
@@ -78,16 +80,17 @@ func (s *Store) KeepImages(ctx context.Context, d Deployment, newest int, keep f
 	}
 	var failures []error
 	for _, r := range old {
-		failures = append(failures, s.overtaken(s.table.Transact(ctx, r.Forgot())))
+		failures = append(failures, record.Commit(ctx, s.table, record.Write(r.Forgot())))
 	}
 	return errors.Join(failures...)
 }
 
-// markForgotten keeps anything from being made from the build of a revision, unless the deployment got another revision meanwhile.
+// markForgotten keeps anything from being made from the build of a revision, unless the deployment
+// got another revision meanwhile.
 func (s *Store) markForgotten(ctx context.Context, d Deployment, r revision.Revision) error {
 	if r.Forgotten {
 		return nil
 	}
 	unchanged := table.Check{Key: d.Key(), If: table.Equals(attrLatest, d.Latest)}
-	return s.overtaken(s.table.Transact(ctx, r.Forget(), unchanged))
+	return record.Commit(ctx, s.table, record.Write(r.Forget(), unchanged))
 }

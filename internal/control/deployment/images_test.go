@@ -19,7 +19,8 @@ const pushedTo = "registry.test/images"
 
 func (pushes) Repository(context.Context, registry.Ref) (string, error) { return pushedTo, nil }
 
-// TestImagesAreKeptUntilAllIsKnown keeps the images of three deployed revisions, of many: as long as it is not known what older revisions have, no image goes.
+// TestImagesAreKeptUntilAllIsKnown keeps the images of three deployed revisions, of many: as long
+// as it is not known what older revisions have, no image goes.
 func TestImagesAreKeptUntilAllIsKnown(t *testing.T) {
 	t.Parallel()
 	const newest, page = 3, 50

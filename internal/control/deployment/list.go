@@ -20,8 +20,9 @@ type (
 	Page[T any] = record.Page[T]
 )
 
-// mostMisses is how many items that a filter does not let through one request reads. There is no index by what filters ask for: lists of a workspace are short,
-// and an index would cost each write of a deployment another one. Whoever has more than that gets a short page, whose cursor goes on.
+// mostMisses is how many items that a filter does not let through one request reads. There is no
+// index by what filters ask for: lists of a workspace are short, and an index would cost each write
+// of a deployment another one. Whoever has more than that gets a short page, whose cursor goes on.
 const mostMisses = 5000
 
 // Filter says which deployments to list. Zero members ask for nothing.
@@ -36,7 +37,8 @@ type Filter struct {
 	IDs []string
 	// Remote asks for those that a listener runs, or for the others.
 	Remote *bool
-	// Tagged asks for those that have one of some tags, Agent for those of some agent of a registry. Deployments have none.
+	// Tagged asks for those that have one of some tags, Agent for those of some agent of a
+	// registry. Deployments have none.
 	Tagged, Agent bool
 }
 
@@ -59,7 +61,7 @@ func (s *Store) Search(ctx context.Context, workspace string, filter Filter, win
 		source = s.named(workspace, filter.IDs)
 	}
 	found, err := collect(ctx, source, query, window, func(item *table.Item) (Deployment, bool, error) {
-		d, err := s.decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
+		d, err := decode(Ref{Workspace: workspace, Deployment: keys.DeploymentID(item.Key)}, item)
 		return d, err == nil && filter.match(&d), err
 	})
 	if err != nil {
@@ -74,7 +76,8 @@ type RevisionFilter struct {
 	Remote   *bool
 }
 
-// SearchRevisions returns a page of the revisions of a deployment that a filter lets through, newest first.
+// SearchRevisions returns a page of the revisions of a deployment that a filter lets through,
+// newest first.
 func (s *Store) SearchRevisions(ctx context.Context, ref Ref, filter RevisionFilter, window Window) (Page[revision.Revision], error) {
 	d, err := s.Get(ctx, ref)
 	if err != nil {
@@ -139,7 +142,8 @@ func (s *Store) named(workspace string, ids []string) source {
 	}
 }
 
-// collect reads a window of what matches. It reads on from the item where it stopped, so that nothing is read twice, and no more than it needs.
+// collect reads a window of what matches. It reads on from the item where it stopped, so that
+// nothing is read twice, and no more than it needs.
 func collect[T any](ctx context.Context, from source, query table.Query, window Window, decode func(*table.Item) (T, bool, error)) (Page[T], error) {
 	query.Cursor = window.Cursor
 	if _, err := query.Place(); err != nil {

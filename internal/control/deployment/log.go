@@ -21,15 +21,17 @@ const (
 	searchLimit = 5 * time.Second
 )
 
-// Logs reads and keeps the output of the deployments' revisions. Nobody is shown a secret of the deployment: its secrets are hidden before anything is compared with a line,
-// so that a search does not find them either.
+// Logs reads and keeps the output of the deployments' revisions. Nobody is shown a secret of the
+// deployment: its secrets are hidden before anything is compared with a line, so that a search does
+// not find them either.
 type Logs struct {
 	Deployments *Store
 	Reader      revisionlog.Reader
 	// Appender takes what listeners hand in.
 	Appender revisionlog.Appender
 	Now      clock.Clock
-	// SearchLimit is how long a request looks for lines that suit its filter, before it answers with those that it has (5 s).
+	// SearchLimit is how long a request looks for lines that suit its filter, before it answers
+	// with those that it has (5 s).
 	SearchLimit time.Duration
 }
 
@@ -55,7 +57,8 @@ func (f LogFilter) all() bool { return f.Query == "" && f.Level == "" && f.Run =
 
 // LogWindow is the part of a log that a request asks for.
 type LogWindow struct {
-	// Backward begins with the newest line, After is the ID of the line to go on behind, Limit the most lines to return.
+	// Backward begins with the newest line, After is the ID of the line to go on behind, Limit the
+	// most lines to return.
 	Backward bool
 	After    string
 	Limit    int
@@ -64,7 +67,8 @@ type LogWindow struct {
 // LogPage is a part of a log.
 type LogPage struct {
 	Lines []revisionlog.Line
-	// Next is the After of the page that follows, "" when there is none. A page that has one may have fewer lines than its limit, or none.
+	// Next is the After of the page that follows, "" when there is none. A page that has one may
+	// have fewer lines than its limit, or none.
 	Next string
 }
 
@@ -118,8 +122,8 @@ func (l *Logs) page(ctx context.Context, log revisionlog.Log, query revisionlog.
 	return page, err
 }
 
-// Follow hands on the lines of a revision's log as they come, from behind the line After, until no more will come. It returns the revision as it
-// is then.
+// Follow hands on the lines of a revision's log as they come, from behind the line After, until no
+// more will come. It returns the revision as it is then.
 func (l *Logs) Follow(ctx context.Context, ref revision.Ref, kind revisionlog.Kind, filter LogFilter, after string, send func([]revisionlog.Line) error) (revision.Revision, error) {
 	log := revisionlog.Log{Revision: ref.Revision, Kind: kind}
 	lines, statuses, passed := l.Reader.Watch(log), l.Deployments.Watch(ref), l.Deployments.table.Watch(owner(ref).Key()) // which skips queued revisions
@@ -165,7 +169,8 @@ type follower struct {
 	live bool
 }
 
-// look reads how the revision is. One that is erased while it is followed is as it was, and prints no more.
+// look reads how the revision is. One that is erased while it is followed is as it was, and prints
+// no more.
 func (f *follower) look(ctx context.Context, ref revision.Ref) error {
 	d, r, err := f.Deployments.GetRevision(ctx, ref)
 	if fault.Is(err, fault.NotFound) && f.hidden != nil {
@@ -243,7 +248,8 @@ func (f *follower) drain(ctx context.Context) error {
 	}
 }
 
-// hidden are the values that nobody is shown: the revision's secrets, also those that its references have had, the credentials of its repository, and some more.
+// hidden are the values that nobody is shown: the revision's secrets, also those that its
+// references have had, the credentials of its repository, and some more.
 func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, more ...string) (revisionlog.Secrets, error) {
 	values, err := l.Deployments.everReferred(ctx, d, r)
 	if err != nil {
@@ -270,8 +276,8 @@ func (l *Logs) hidden(ctx context.Context, d Deployment, r revision.Revision, mo
 
 func owner(ref revision.Ref) Ref { return Ref{Workspace: ref.Workspace, Deployment: ref.Deployment} }
 
-// LoggedRevision is whose log is meant where only a deployment is named: that of its newest revision for builds, of the one that serves for agents, or of
-// the newest as long as none does.
+// LoggedRevision is whose log is meant where only a deployment is named: that of its newest
+// revision for builds, of the one that serves for agents, or of the newest as long as none does.
 func (l *Logs) LoggedRevision(ctx context.Context, ref Ref, kind revisionlog.Kind) (revision.Ref, error) {
 	d, err := l.Deployments.Head(ctx, ref)
 	if err != nil {

@@ -18,12 +18,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // workspace is the tenant of the tests that need only one.
 const workspace = "0197a000-0000-7000-8000-000000000001"
 
-// fixture is a store on a SQLite file, with an engine that records what is started and a clock that the test moves.
+// fixture is a store on a SQLite file, with an engine that records what is started and a clock that
+// the test moves.
 type fixture struct {
 	*deployment.Store
 	dir          string
@@ -43,15 +45,7 @@ func setUp(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{dir: dir, table: tb, engine: &engine{}, sealer: key, clock: moving}
 	f.listeners = listener.NewStore(listener.Config{Table: tb, Now: f.clock.Now})
 	if f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: f.clock.Now}); err != nil {
@@ -63,7 +57,8 @@ func setUp(t *testing.T) *fixture {
 	return f
 }
 
-// movingClock is a clock that goes on by a microsecond each time it is read, so that what happens later has a later time.
+// movingClock is a clock that goes on by a microsecond each time it is read, so that what happens
+// later has a later time.
 type movingClock struct {
 	mu  sync.Mutex
 	now time.Time

@@ -2,47 +2,39 @@ package deployment
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// skipped is how many revisions are written at a time: each with its event, and that with what it is sent by.
+// skipped is how many revisions are written at a time: each with its event, and that with what it
+// is sent by.
 const skipped = 6
 
-// Skip writes down that the revisions which the one in the slot has overtaken are SKIPPED. They read so since the slot was passed on; what this adds are their
-// events. It may be repeated.
-func (s *Store) Skip(ctx context.Context, ref Ref, slot string) error {
-	for before := slot; before != ""; {
-		var err error
-		for range contention {
-			var next string
-			if next, err = s.skip(ctx, ref, slot, before); err == nil {
-				before = next
-			}
-			if !errors.Is(err, ErrOvertaken) {
-				break
-			}
-		}
-		if err != nil {
-			return err
-		}
+// Skip writes down that the revisions which the one in the slot has overtaken are SKIPPED. They
+// read so since the slot was passed on; what this adds are their events. It may be repeated.
+func (s *Store) Skip(ctx context.Context, ref Ref, slot string) (err error) {
+	for before := slot; before != "" && err == nil; {
+		before, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (string, record.Outbox, error) {
+			return s.skip(ctx, ref, slot, before)
+		})
 	}
-	return nil
+	return err
 }
 
-// skip writes the newest of those that are older than a revision, and returns the oldest of them, "" when no more are left.
-func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (string, error) {
+// skip writes the newest revisions that are older than another one, and returns the oldest of them,
+// "" when no more are left.
+func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (oldest string, o record.Outbox, err error) {
 	d, err := s.Get(ctx, ref)
 	if fault.Is(err, fault.NotFound) || err == nil && (d.Slot != slot || d.Status == AwaitingDelete) {
-		return "", nil
+		return "", o, nil
 	}
 	if err != nil {
-		return "", err
+		return "", o, err
 	}
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Reverse, query.Limit = true, skipped
@@ -50,25 +42,26 @@ func (s *Store) skip(ctx context.Context, ref Ref, slot, before string) (string,
 	query.Cursor = query.CursorAfter(table.Place{Sort: place.SK, Key: place})
 	page, err := s.table.Query(ctx, query)
 	if err != nil {
-		return "", fmt.Errorf("query revisions: %w", err)
+		return "", o, fmt.Errorf("query revisions: %w", err)
 	}
+	var changes []revision.Change
 	var writes []table.Write
-	oldest := ""
 	for _, item := range page.Items {
 		r, err := revision.Decode(ref.Revision(keys.RevisionID(item.Key)), item, "")
 		if err != nil {
-			return "", err
+			return "", o, err
 		}
 		if r.HadSlot() {
 			oldest = ""
 			break
 		}
 		if oldest = r.Revision; r.Status == revision.Queued {
-			writes = append(writes, r.Superseded(s.now()))
+			change := r.Superseded(s.now())
+			changes, writes = append(changes, change), append(writes, change.Write)
 		}
 	}
 	if len(writes) > 0 {
-		err = s.overtaken(s.transact(ctx, d, writes...))
+		o, err = s.outbox(ctx, d, d.told(changes...), writes...)
 	}
-	return oldest, err
+	return oldest, o, err
 }

@@ -2,8 +2,6 @@ package deployment
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"maps"
 	"reflect"
 	"slices"
@@ -15,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
 // Patch is a request to change a deployment. A nil member changes nothing.
@@ -46,51 +45,51 @@ type Patch struct {
 	Expect Versions
 }
 
-// Redacted stands for the value of a secret that is not shown. Sent back, it means the value that the secret has.
+// Redacted stands for the value of a secret that is not shown. Sent back, it means the value that
+// the secret has.
 const Redacted = "[redacted]"
 
-// Patch changes a deployment and makes a revision when the request has a value for the revision's configuration, the secrets or the resource
-// specification, and there is something to make it from. A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
+// Patch changes a deployment and makes a revision when the request has a value for the revision's
+// configuration, the secrets or the resource specification, and there is something to make it from.
+// A broken rule, or another value for an immutable member, is a fault.Invalid and changes nothing.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Deployment, error) {
-	for range contention {
-		d, err := s.Get(ctx, ref)
-		if err != nil {
-			return Deployment{}, err
-		}
-		if err := d.mustLive(); err != nil {
-			return Deployment{}, err
-		}
-		if err := patch.Expect.check(d); err != nil {
-			return Deployment{}, err
-		}
-		next, err := s.apply(ctx, d, patch)
-		if err != nil {
-			return Deployment{}, err
-		}
-		var put putRevision
-		if patch.makesRevision() && next.hasSource() {
-			put = func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
-				return revision.Put(ref, next.revisionSpec(), status, now)
-			}
-			next.CommitSHA = ""
-		} else if reflect.DeepEqual(next.Spec, d.Spec) {
-			return d, nil
-		}
-		if patch.ValidateOnly {
-			_, err = s.refer(ctx, next, s.now())
-			return s.planned(next, put != nil), err
-		}
-		next, err = s.write(ctx, next, "", put)
-		if errors.Is(err, errChanged) {
-			continue
-		}
-		return next, err
-	}
-	return Deployment{}, busy(ref.Deployment)
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
+		return s.patch(ctx, ref, patch)
+	})
 }
 
-// errChanged says that the deployment was changed since it was read.
-var errChanged = errors.New("the deployment was changed meanwhile")
+// patch returns the deployment after a patch, and what stores it.
+func (s *Store) patch(ctx context.Context, ref Ref, patch Patch) (Deployment, record.Outbox, error) {
+	var o record.Outbox
+	d, err := s.Get(ctx, ref)
+	if err != nil {
+		return d, o, err
+	}
+	if err := d.mustLive(); err != nil {
+		return d, o, err
+	}
+	if err := patch.Expect.check(d); err != nil {
+		return d, o, err
+	}
+	next, err := s.apply(ctx, d, patch)
+	if err != nil {
+		return d, o, err
+	}
+	var put putRevision
+	if patch.makesRevision() && next.hasSource() {
+		put = func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
+			return revision.Put(ref, next.revisionSpec(), status, now)
+		}
+		next.CommitSHA = ""
+	} else if reflect.DeepEqual(next.Spec, d.Spec) {
+		return d, o, nil
+	}
+	if patch.ValidateOnly {
+		_, err = s.refer(ctx, next, s.now())
+		return s.planned(next, put != nil), o, err
+	}
+	return s.write(ctx, next, "", put)
+}
 
 func (p Patch) makesRevision() bool {
 	c := p.RevisionConfig
@@ -146,7 +145,8 @@ func (s *Store) apply(ctx context.Context, d Deployment, p Patch) (Deployment, e
 	return d, s.sealSecrets(ctx, &d, secrets)
 }
 
-// secretsAfter returns the secrets that the deployment has after the patch. Those that it has already are opened only where another member of it has to fit them.
+// secretsAfter returns the secrets that the deployment has after the patch. Those that it has
+// already are opened only where another member of it has to fit them.
 func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secret, error) {
 	switch {
 	case p.Secrets != nil:
@@ -158,7 +158,8 @@ func (s *Store) secretsAfter(ctx context.Context, d Deployment, p Patch) ([]Secr
 	}
 }
 
-// unredacted returns the secrets that were sent, with the values that those have whose values were not shown.
+// unredacted returns the secrets that were sent, with the values that those have whose values were
+// not shown.
 func (s *Store) unredacted(ctx context.Context, d Deployment, sent []Secret) ([]Secret, error) {
 	secrets := slices.Clone(sent)
 	if !slices.ContainsFunc(secrets, func(secret Secret) bool { return secret.Value == Redacted }) {
@@ -186,7 +187,8 @@ func replace[T any](field **T, value *T) {
 	}
 }
 
-// setURL takes the custom_url of a request. Empty text takes away the one that there is; what reads show while there is none, sent back, sets none.
+// setURL takes the custom_url of a request. Empty text takes away the one that there is; what reads
+// show while there is none, sent back, sets none.
 func (d *Deployment) setURL(sent *string, shown string) {
 	c := &d.SourceConfig
 	switch {
@@ -250,31 +252,36 @@ func (s *Store) planned(d Deployment, makeRevision bool) Deployment {
 	return d
 }
 
-// putRevision returns the write of a new revision.
-type putRevision func(ref revision.Ref, status revision.Status, now time.Time) table.Write
+// putRevision makes a new revision.
+type putRevision func(ref revision.Ref, status revision.Status, now time.Time) revision.Change
 
-// write stores a changed deployment. With put it has a new revision, which takes the slot or is queued behind the revision in flight. The audit log says what was done
-// besides the change.
-func (s *Store) write(ctx context.Context, d Deployment, done string, put putRevision) (Deployment, error) {
-	return s.writeWith(ctx, d, put, besides{entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done)})
+// write returns what stores a changed deployment. With put it has a new revision, which takes the
+// slot or is queued behind the revision in flight. The audit log says what was done besides.
+func (s *Store) write(ctx context.Context, d Deployment, done string, put putRevision) (Deployment, record.Outbox, error) {
+	return s.writeWith(ctx, d, put, besides{
+		event: event.DeploymentUpdated, entry: audit.New(ctx, audit.UpdateDeployment, d.Deployment, done),
+	})
 }
 
-// besides is what belongs to a change of a deployment: its entry in the audit log, other writes, and what is not of the Spec.
+// besides is what belongs to a change of a deployment: its event, its entry in the audit log, other
+// writes, and what is not of the Spec.
 type besides struct {
-	entry  audit.Entry
-	writes []table.Write
-	set    table.Attrs
-	index  map[table.Index]table.Key
+	event     event.Type
+	entry     audit.Entry
+	writes    []table.Write
+	revisions []revision.Change
+	set       table.Attrs
+	index     map[table.Index]table.Key
 }
 
-func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, more besides) (Deployment, error) {
+func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, more besides) (Deployment, record.Outbox, error) {
 	starts := put != nil && !d.Busy
 	d = s.planned(d, put != nil)
 	now, set := d.Updated, table.Attrs{}
 	maps.Copy(set, more.set)
 	writes, err := s.refer(ctx, d, now)
 	if err != nil {
-		return Deployment{}, err
+		return d, record.Outbox{}, err
 	}
 	writes = append(append(writes, more.entry.Write(d.Workspace, now)), more.writes...)
 	if put != nil {
@@ -285,7 +292,10 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 		maps.Copy(set, table.Attrs{
 			attrLatest: d.Latest, attrSlot: d.Slot, attrBusy: d.Busy, attrNext: d.Next, attrCommit: d.CommitSHA, attrImage: d.ImageVersion,
 		})
-		writes = append(writes, put(d.Revision(d.Latest), status, now))
+		more.revisions = append(more.revisions, put(d.Revision(d.Latest), status, now))
+	}
+	for _, change := range more.revisions {
+		writes = append(writes, change.Write)
 	}
 	if watch := d.watch(); watch != d.watched {
 		writes = append(writes, watch.Write(now))
@@ -296,16 +306,11 @@ func (s *Store) writeWith(ctx context.Context, d Deployment, put putRevision, mo
 		change.Index = overdue(d.Deployment, now)
 		maps.Copy(change.Index, more.index)
 	}
-	err = s.transact(ctx, d, append(writes, change)...)
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return Deployment{}, errChanged
-	}
-	if err != nil {
-		return Deployment{}, fmt.Errorf("write deployment: %w", err)
-	}
+	events := append([]event.Event{d.happened(more.event)}, d.told(more.revisions...)...)
+	o, err := s.outbox(ctx, d, events, append(writes, change)...)
 	d.version++
 	if starts {
-		s.begin(ctx, d, s.StartRollout)
+		o.Then(s.begin(d, s.StartRollout))
 	}
-	return d, nil
+	return d, o, err
 }

@@ -240,7 +240,8 @@ func TestAPatchOfWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// TestPatchesThatMeetAreAllKept lets 50 PATCHes of one deployment race, half of which make a revision.
+// TestPatchesThatMeetAreAllKept lets 50 PATCHes of one deployment race, half of which make a
+// revision.
 func TestPatchesThatMeetAreAllKept(t *testing.T) {
 	t.Parallel()
 	const n = 50

@@ -22,7 +22,8 @@ func (f *fixture) newListener(t *testing.T, computeID string, namespaces ...stri
 	return l
 }
 
-// at is a request to create a deployment that a listener runs; namespace "" leaves it to the listener.
+// at is a request to create a deployment that a listener runs; namespace "" leaves it to the
+// listener.
 func at(l listener.Listener, name, namespace string) deployment.NewDeployment {
 	r := fromImage(name)
 	r.SourceConfig.ListenerID = &l.Listener
@@ -32,7 +33,8 @@ func at(l listener.Listener, name, namespace string) deployment.NewDeployment {
 	return r
 }
 
-// TestADeploymentTakesItsPlace holds its listener and namespace from its creation until the last of it is erased.
+// TestADeploymentTakesItsPlace holds its listener and namespace from its creation until the last of
+// it is erased.
 func TestADeploymentTakesItsPlace(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -72,7 +74,8 @@ func TestADeploymentTakesItsPlace(t *testing.T) {
 	}
 }
 
-// TestAPlaceThatChangesMeanwhile changes the listener between the look at it and the creation of a deployment there.
+// TestAPlaceThatChangesMeanwhile changes the listener between the look at it and the creation of a
+// deployment there.
 func TestAPlaceThatChangesMeanwhile(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// pod is the part of a ResourceSpec whose members must fit together, as Kubernetes would refuse it otherwise. The shape of each was checked before.
+// pod is the part of a ResourceSpec whose members must fit together, as Kubernetes would refuse it
+// otherwise. The shape of each was checked before.
 type pod struct {
 	Volumes        []named     `json:"volumes"`
 	VolumeMounts   []named     `json:"volume_mounts"`
@@ -21,6 +22,7 @@ type named struct {
 
 type container struct {
 	named
+	Image        string     `json:"image"`
 	Env          []variable `json:"env"`
 	VolumeMounts []named    `json:"volumeMounts"`
 }
@@ -30,7 +32,8 @@ type variable struct {
 	ValueFrom json.RawMessage `json:"valueFrom"`
 }
 
-// checkPod reports what does not fit together in a ResourceSpec, as problems of the request's shape.
+// checkPod reports what does not fit together in a ResourceSpec, as problems of the request's
+// shape.
 func checkPod(resourceSpec json.RawMessage) error {
 	if len(resourceSpec) == 0 {
 		return nil

@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
-// WorkspaceSecrets are the secrets of workspaces, to which deployments that no listener runs may refer.
+// WorkspaceSecrets are the secrets of workspaces, to which deployments that no listener runs may
+// refer.
 func (s *Store) WorkspaceSecrets() *workspacesecret.Store { return s.secrets }
 
 // secretNames are the names of the secrets that are referred to, each once.
@@ -28,8 +29,9 @@ func secretNames(references []compute.SecretReference) []string {
 	return slices.Compact(names)
 }
 
-// refer checks what a deployment that is about to be written refers to and did not before, and returns the writes that note it with those secrets, for the same
-// transaction. A secret or a key that is not there is a fault.Invalid that names the field.
+// refer checks what a deployment that is about to be written refers to and did not before, and
+// returns the writes that note it with those secrets, for the same transaction. A secret or a key
+// that is not there is a fault.Invalid that names the field.
 func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table.Write, error) {
 	added := slices.DeleteFunc(slices.Clone(d.SecretReferences), func(reference compute.SecretReference) bool {
 		return slices.ContainsFunc(d.referred, func(before compute.SecretReference) bool {
@@ -65,7 +67,8 @@ func (s *Store) refer(ctx context.Context, d Deployment, now time.Time) ([]table
 	return writes, nil
 }
 
-// referredKeys implements workspacesecret.Config: it looks at the deployment, and at each of its revisions that runs, or that may without anybody asking for it.
+// referredKeys implements workspacesecret.Config: it looks at the deployment, and at each of its
+// revisions that runs, or that may without anybody asking for it.
 func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name string) ([]string, error) {
 	d, err := s.Get(ctx, Ref{Workspace: workspace, Deployment: deployment})
 	if err != nil || d.Remote() {
@@ -89,11 +92,13 @@ func (s *Store) referredKeys(ctx context.Context, workspace, deployment, name st
 	return slices.Compact(found), nil
 }
 
-// restartsLimit is how long RestartUsers begins restarts for: who asks for them is answered within 29 s on AWS.
+// restartsLimit is how long RestartUsers begins restarts for: who asks for them is answered within
+// 29 s on AWS.
 const restartsLimit = 15 * time.Second
 
-// RestartUsers restarts the deployments whose agents have the value of one of some keys of a secret, and hands each to tell, with the error of one that could not be.
-// Those that it comes to too late have a fault.Unavailable, whether they use the secret or not.
+// RestartUsers restarts the deployments whose agents have the value of one of some keys of a
+// secret, and hands each to tell, with the error of one that could not be. Those that it comes to
+// too late have a fault.Unavailable, whether they use the secret or not.
 func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, changed []string, tell func(deployment string, err error)) error {
 	if len(changed) == 0 {
 		return nil
@@ -126,8 +131,9 @@ func (s *Store) RestartUsers(ctx context.Context, ref workspacesecret.Ref, chang
 	return nil
 }
 
-// runsWith tells whether the agents that a restart would start anew refer to one of some keys of a secret: those that serve, and those of a release that was handed to its
-// compute target. One that was not yet is made of what there is by then.
+// runsWith tells whether the agents that a restart would start anew refer to one of some keys of a
+// secret: those that serve, and those of a release that was handed to its compute target. One that
+// was not yet is made of what there is by then.
 func (s *Store) runsWith(ctx context.Context, d Deployment, name string, changed []string) (bool, error) {
 	revisions, err := s.live(ctx, d)
 	return slices.ContainsFunc(revisions, func(r revision.Revision) bool {
@@ -193,7 +199,8 @@ type SecretsError struct{ Reason, Message string }
 
 func (e *SecretsError) Error() string { return e.Message }
 
-// AgentSecrets opens all secrets that the agent of a revision is given now. What people have to mend is a *SecretsError.
+// AgentSecrets opens all secrets that the agent of a revision is given now. What people have to
+// mend is a *SecretsError.
 func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.presentSecrets(ctx, d, r)
 	if err != nil || len(r.SecretReferences) == 0 {
@@ -210,8 +217,9 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 	return secrets, nil
 }
 
-// presentSecrets opens a revision's own secrets, and the values that those which it refers to have now, unless a listener finds these in its cluster. They may have grown too
-// large for another agent since the present one was given them. One that is gone is a *SecretsError.
+// presentSecrets opens a revision's own secrets, and the values that those which it refers to have
+// now, unless a listener finds these in its cluster. They may have grown too large for another
+// agent since the present one was given them. One that is gone is a *SecretsError.
 func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.Secrets(ctx, owner(r.Ref), r.Secrets)
 	if err != nil || d.Remote() || len(r.SecretReferences) == 0 {

@@ -74,7 +74,8 @@ func (f *fixture) wantGiven(t *testing.T, ref deployment.Ref, want ...deployment
 	}
 }
 
-// TestAnAgentIsGivenWhatItRefersTo, whatever its source, as it is when it is asked for; at a listener it is the cluster that has them.
+// TestAnAgentIsGivenWhatItRefersTo, whatever its source, as it is when it is asked for; at a
+// listener it is the cluster that has them.
 func TestAnAgentIsGivenWhatItRefersTo(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -99,7 +100,8 @@ func TestAnAgentIsGivenWhatItRefersTo(t *testing.T) {
 	f.wantNowhere(t, "planted")
 }
 
-// TestReferencesThatAreRefused names the field, when a deployment is created, when it is changed and when it is only asked what would be.
+// TestReferencesThatAreRefused names the field, when a deployment is created, when it is changed
+// and when it is only asked what would be.
 func TestReferencesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -161,7 +163,8 @@ func (f *fixture) wantUsers(t *testing.T, name string, want map[string][]string)
 	}
 }
 
-// TestASecretIsUsedAsLongAsARevisionMayNeedIt follows a reference that was taken away through the revisions that still have it.
+// TestASecretIsUsedAsLongAsARevisionMayNeedIt follows a reference that was taken away through the
+// revisions that still have it.
 func TestASecretIsUsedAsLongAsARevisionMayNeedIt(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -251,7 +254,8 @@ func (f *fixture) wantNoItems(t *testing.T, queries ...table.Query) {
 	}
 }
 
-// TestADeletionMeetsADeploymentThatRefersToTheSecret, as it is created or changed: one of them is refused.
+// TestADeletionMeetsADeploymentThatRefersToTheSecret, as it is created or changed: one of them is
+// refused.
 func TestADeletionMeetsADeploymentThatRefersToTheSecret(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -316,7 +320,8 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	}
 }
 
-// TestRestartsEndInTime has each restart of those who use a secret take long. Those that are not reached are told of, and left as they are.
+// TestRestartsEndInTime has each restart of those who use a secret take long. Those that are not
+// reached are told of, and left as they are.
 func TestRestartsEndInTime(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

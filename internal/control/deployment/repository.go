@@ -2,24 +2,26 @@ package deployment
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/push"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 // Integrations knows what repositories may be cloned with. *integration.Service is one.
 type Integrations interface {
-	// Check tells whether a repository may be cloned with an integration; a rule that is broken is a fault.Invalid. use returns the writes that note a
-	// deployment with it, for the transaction that creates the deployment. When their conditions fail, Check is to be asked again.
+	// Check tells whether a repository may be cloned with an integration; a rule that is broken is
+	// a fault.Invalid. use returns the writes that note a deployment with it, for the transaction
+	// that creates the deployment. When their conditions fail, Check is to be asked again.
 	Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error)
 }
 
-// connect returns the writes that connect a new deployment with its repository: the integration that it is cloned with, and pushes to its branch.
+// connect returns the writes that connect a new deployment with its repository: the integration
+// that it is cloned with, and pushes to its branch.
 func (s *Store) connect(ctx context.Context, d Deployment, now time.Time) ([]table.Write, error) {
 	var writes []table.Write
 	if watch := d.watch(); watch.BuildOnPush {
@@ -49,7 +51,8 @@ func (d Deployment) unwatch(now time.Time) []table.Write {
 	return []table.Write{watch.Write(now)}
 }
 
-// release returns the writes that take the note from the integration that the deployment is cloned with. One that can be undeleted keeps it, so that the integration stays.
+// release returns the writes that take the note from the integration that the deployment is cloned
+// with. One that can be undeleted keeps it, so that the integration stays.
 func (d Deployment) release() []table.Write {
 	if named := d.SourceConfig.IntegrationID; named != nil {
 		return []table.Write{table.Delete{Key: keys.IntegrationUse(d.Workspace, *named, d.Deployment)}}
@@ -79,28 +82,26 @@ func (s *Store) Exists(ctx context.Context, workspace, deployment string) (bool,
 	return err == nil, err
 }
 
-// Build makes a revision of a deployment whose branch was moved on to a commit, as a PATCH of the same repo_ref would; with Exists it implements push.Builder. The build
-// takes the head of the branch as it is when it starts: the commit, or one that was pushed since.
+// Build makes a revision of a deployment whose branch was moved on to a commit, as a PATCH of the
+// same repo_ref would; with Exists it implements push.Builder. The build takes the head of the
+// branch as it is when it starts: the commit, or one that was pushed since.
 func (s *Store) Build(ctx context.Context, workspace, deployment, commit string) error {
 	ref := Ref{Workspace: workspace, Deployment: deployment}
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
-		if err != nil {
-			return err
+		if err == nil {
+			err = d.mustLive()
 		}
-		if err := d.mustLive(); err != nil {
-			return err
+		if err != nil {
+			return o, err
 		}
 		if !d.watch().BuildOnPush {
-			return fault.New(fault.Conflict, "Deployment ID %s is not built on pushes.", deployment)
+			return o, fault.New(fault.Conflict, "Deployment ID %s is not built on pushes.", deployment)
 		}
 		d.CommitSHA = ""
-		_, err = s.write(ctx, d, "push of commit "+commit, func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+		_, o, err = s.write(ctx, d, "push of commit "+commit, func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
 			return revision.Put(ref, d.revisionSpec(), status, now)
 		})
-		if !errors.Is(err, errChanged) {
-			return err
-		}
-	}
-	return busy(deployment)
+		return o, err
+	})
 }

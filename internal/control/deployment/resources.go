@@ -20,8 +20,9 @@ const (
 // isFree tells whether deployments of a type cost nothing.
 func isFree(kind string) bool { return kind == freeType || kind == freeZeroType }
 
-// typeResources are what each replica of an agent may use, and how many replicas there may be, by the deployment's type. Those that may go down to none
-// are as the others where nothing would start them again, which a compute.Target knows.
+// typeResources are what each replica of an agent may use, and how many replicas there may be, by
+// the deployment's type. Those that may go down to none are as the others where nothing would start
+// them again, which a compute.Target knows.
 var typeResources = map[string]compute.Resources{
 	freeType:     {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
 	devType:      {CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
@@ -30,8 +31,10 @@ var typeResources = map[string]compute.Resources{
 	freeZeroType: {CPU: 1, MemoryMB: 1024, MinScale: 0, MaxScale: 1},
 }
 
-// Resources returns what a revision's agent is to get. For an image of somebody else's the ResourceSpec says it, defaults included: what a replica may use are its limits, which a target of
-// one size gives it from the start, and a limit below its request counts for nothing. For all others the deployment's type says it; one without a type is a dev.
+// Resources returns what a revision's agent is to get. For an image of somebody else's the
+// ResourceSpec says it, defaults included: what a replica may use are its limits, which a target of
+// one size gives it from the start, and a limit below its request counts for nothing. For all
+// others the deployment's type says it; one without a type is a dev.
 func (d Deployment) Resources(rev revision.Revision) (compute.Resources, error) {
 	if d.Source != revision.ExternalDocker {
 		kind := devType

@@ -16,15 +16,18 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Restart is one new start of a deployment's agents, with the values that their secrets have by then.
+// Restart is one new start of a deployment's agents, with the values that their secrets have by
+// then.
 type Restart struct {
 	ID string
-	// Revision is the one whose agents are started anew: the active one, or the one in flight where none is.
+	// Revision is the one whose agents are started anew: the active one, or the one in flight where
+	// none is.
 	Revision string
 }
 
-// Restart starts the workflow that starts the deployment's agents anew. How it ends is an event. A deployment that has no agents, and none in flight, is a fault.Conflict, and
-// so is one that a listener runs.
+// Restart starts the workflow that starts the deployment's agents anew. How it ends is an event. A
+// deployment that has no agents, and none in flight, is a fault.Conflict, and so is one that a
+// listener runs.
 func (s *Store) Restart(ctx context.Context, ref Ref) (Restart, error) {
 	d, err := s.Get(ctx, ref)
 	if err != nil {
@@ -63,14 +66,16 @@ func (d Deployment) mustRestart() error {
 	return nil
 }
 
-// Restarted tells that all agents of a deployment run with the values of a restart, once for each restart.
+// Restarted tells that all agents of a deployment run with the values of a restart, once for each
+// restart.
 func (s *Store) Restarted(ctx context.Context, ref Ref, restartID string) error {
 	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestarted, "", func(Deployment) string {
 		return "All agents were started anew by restart " + restartID + "."
 	})
 }
 
-// RestartFailed tells that a restart came to nothing and why, once for each restart. The agents before it serve on, where there are any.
+// RestartFailed tells that a restart came to nothing and why, once for each restart. The agents
+// before it serve on, where there are any.
 func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, message string) error {
 	return s.tellRestart(ctx, ref, restartID, event.DeploymentRestartFailed, reason, func(d Deployment) string {
 		if d.Active == "" {
@@ -80,30 +85,28 @@ func (s *Store) RestartFailed(ctx context.Context, ref Ref, restartID, reason, m
 	})
 }
 
-// tellRestart changes nothing that clients are shown of the deployment. One that is deleted has told its last event.
+// tellRestart changes nothing that clients are shown of the deployment. One that is deleted has
+// told its last event.
 func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind event.Type, reason string, message func(Deployment) string) error {
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, err := s.Get(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
-			return nil
+			return o, nil
 		}
 		if err != nil {
-			return err
+			return o, err
 		}
 		told := strings.Fields(d.restarts)
 		if d.Status == AwaitingDelete || slices.Contains(told, restartID) {
-			return nil
+			return o, nil
 		}
 		told = append(told, restartID)
 		told = told[max(0, len(told)-toldRestarts):]
 		note := table.Update{Key: d.Key(), Set: table.Attrs{attrRestart: strings.Join(told, " ")}, If: d.unchanged()}
 		end := d.ofAgent(kind, reason, message(d))
 		end.Revision = cmp.Or(d.Active, d.Slot)
-		if err = s.publish(ctx, d, []event.Event{end}, note); !isOvertaken(err) {
-			return err
-		}
-	}
-	return busy(ref.Deployment)
+		return s.outbox(ctx, d, []event.Event{end}, note)
+	})
 }
 
 // newestRestart is the restart whose end was told last, "" before the first.
@@ -111,6 +114,6 @@ func (d Deployment) newestRestart() string {
 	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
 }
 
-// toldRestarts is of how many restarts a deployment remembers that their ends were told: a step that is repeated tells nothing anew, unless as many others have ended
-// meanwhile.
+// toldRestarts is of how many restarts a deployment remembers that their ends were told: a step
+// that is repeated tells nothing anew, unless as many others have ended meanwhile.
 const toldRestarts = 20

@@ -2,54 +2,53 @@ package deployment
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Redeploy makes a revision of what a deployed one was made from: its configuration, secrets and resources, and its build, which is not repeated. The
-// deployment, which is to be of one of the versions, has those values from then on. A revision that was never deployed is a fault.Invalid.
+// Redeploy makes a revision of what a deployed one was made from: its configuration, secrets and
+// resources, and its build, which is not repeated. The deployment, which is to be of one of the
+// versions, has those values from then on. A revision that was never deployed is a fault.Invalid.
 func (s *Store) Redeploy(ctx context.Context, ref revision.Ref, expect Versions) (Deployment, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Deployment, record.Outbox, error) {
+		var none record.Outbox
 		d, from, err := s.GetRevision(ctx, ref)
 		if err != nil {
-			return Deployment{}, err
+			return d, none, err
 		}
 		if err := expect.check(d); err != nil {
-			return Deployment{}, err
+			return d, none, err
 		}
 		if err := d.mustLive(); err != nil {
-			return Deployment{}, err
+			return d, none, err
 		}
 		if from.Status != revision.Deployed {
-			return Deployment{}, fault.New(fault.Invalid, "Revision ID %s is %s. Only a revision that is DEPLOYED can be deployed again.", ref.Revision, from.Status)
+			return d, none, fault.New(fault.Invalid, "Revision ID %s is %s. Only a revision that is DEPLOYED can be deployed again.", ref.Revision, from.Status)
 		}
 		if from.Source == revision.InternalDocker && from.Forgotten {
-			return Deployment{}, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
+			return d, none, fault.New(fault.Invalid, "The image of revision ID %s is not kept any more. Push it again, and PATCH the deployment with it.", ref.Revision)
 		}
-		d, err = s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
-		if !errors.Is(err, errChanged) {
-			return d, err
-		}
-	}
-	return Deployment{}, busy(ref.Deployment)
+		return s.deployAgain(ctx, d, from, "redeploy of revision "+ref.Revision)
+	})
 }
 
-// deployAgain writes a revision that is made from another one.
-func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, error) {
+// deployAgain returns what stores a revision that is made from another one.
+func (s *Store) deployAgain(ctx context.Context, d Deployment, from revision.Revision, done string) (Deployment, record.Outbox, error) {
 	put, err := d.again(from)
 	if err != nil {
-		return Deployment{}, err
+		return d, record.Outbox{}, err
 	}
 	return s.write(ctx, d, done, put)
 }
 
-// again gives the deployment the values that another revision was made from, and returns what makes a revision of them.
+// again gives the deployment the values that another revision was made from, and returns what makes
+// a revision of them.
 func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	d.RevisionConfig, d.SourceConfig.ResourceSpec, d.Secrets, d.CommitSHA = from.Config, from.ResourceSpec, from.Secrets, from.CommitSHA
 	d.SecretReferences = from.SecretReferences
@@ -58,7 +57,7 @@ func (d *Deployment) again(from revision.Revision) (putRevision, error) {
 	if err := validate(d.Ref, d.Spec, nil); err != nil {
 		return nil, err
 	}
-	return func(ref revision.Ref, status revision.Status, now time.Time) table.Write {
+	return func(ref revision.Ref, status revision.Status, now time.Time) revision.Change {
 		return revision.PutBuilt(ref, from, status, now)
 	}, nil
 }
@@ -71,26 +70,21 @@ func (d Deployment) mustLive() error {
 	return nil
 }
 
-func busy(deployment string) error {
-	return fault.New(fault.Unavailable, "Deployment ID %s is changed too often to take another change.", deployment)
-}
-
-// Cancel stops a revision, which is INTERRUPTED at once. One that holds the slot has it until its rollout has taken away what it began; one that waits for the slot
-// leaves its place to the newest of those before it. Cancelling again does nothing more; a revision that has ended otherwise is a fault.Conflict.
+// Cancel stops a revision, which is INTERRUPTED at once. A revision that holds the slot keeps it
+// until its rollout has removed what it began. A revision that waits for the slot leaves its place
+// to the newest of the older ones. To cancel again does nothing; a revision that has ended
+// otherwise is a fault.Conflict.
 func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision, error) {
-	for range contention {
+	err := record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		d, r, err := s.GetRevision(ctx, ref)
-		if err != nil {
-			return revision.Revision{}, err
+		if err == nil {
+			err = d.mustLive()
 		}
-		if err := d.mustLive(); err != nil {
-			return revision.Revision{}, err
-		}
-		if r.Status == revision.Interrupted {
-			return r, nil
+		if err != nil || r.Status == revision.Interrupted {
+			return o, err
 		}
 		if r.Status.Terminal() {
-			return revision.Revision{}, fault.New(fault.Conflict, "Revision ID %s has ended: it is %s.", ref.Revision, r.Status)
+			return o, fault.New(fault.Conflict, "Revision ID %s has ended: it is %s.", ref.Revision, r.Status)
 		}
 		set := table.Attrs{}
 		if d.Slot == ref.Revision && d.Canary > 0 {
@@ -98,23 +92,23 @@ func (s *Store) Cancel(ctx context.Context, ref revision.Ref) (revision.Revision
 		}
 		if d.Next == ref.Revision {
 			if set[attrNext], err = s.queuedBefore(ctx, d, ref); err != nil {
-				return revision.Revision{}, err
+				return o, err
 			}
 		}
 		now := s.now()
-		err = s.overtaken(s.transact(ctx, d, r.Cancelled(now), d.change(now, set),
-			audit.New(ctx, audit.UpdateDeployment, d.Deployment, "cancel of revision "+ref.Revision).Write(d.Workspace, now)))
-		if err == nil {
-			_, r, err = s.GetRevision(ctx, ref)
-		}
-		if !errors.Is(err, ErrOvertaken) {
-			return r, err
-		}
+		cancelled := r.Cancelled(now)
+		return s.outbox(ctx, d, d.told(cancelled), cancelled.Write, d.change(now, set),
+			audit.New(ctx, audit.UpdateDeployment, d.Deployment, "cancel of revision "+ref.Revision).Write(d.Workspace, now))
+	})
+	if err != nil {
+		return revision.Revision{}, err
 	}
-	return revision.Revision{}, busy(ref.Deployment)
+	_, r, err := s.GetRevision(ctx, ref)
+	return r, err
 }
 
-// queuedBefore returns the newest revision that waits for the slot and is older than another one, "" when none does.
+// queuedBefore returns the newest revision that waits for the slot and is older than another one,
+// "" when none does.
 func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref) (string, error) {
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Reverse = true
@@ -131,7 +125,8 @@ func (s *Store) queuedBefore(ctx context.Context, d Deployment, ref revision.Ref
 	return found, err
 }
 
-// Await returns a revision when it has ended, or as it is when the time is up; without any time, as it is.
+// Await returns a revision when it has ended, or as it is when the time is up; without any time, as
+// it is.
 func (s *Store) Await(ctx context.Context, ref revision.Ref, limit time.Duration) (revision.Revision, error) {
 	if limit <= 0 {
 		_, r, err := s.GetRevision(ctx, ref)

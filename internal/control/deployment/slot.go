@@ -3,7 +3,6 @@ package deployment
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -17,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// rolloutLease is how long a rollout or teardown may go on before reconcile looks whether its workflow still lives.
+// rolloutLease is how long a rollout or teardown may go on before reconcile looks whether its
+// workflow still lives.
 const rolloutLease = time.Minute
 
 // overdue places a deployment where reconcile looks when the lease is over.
@@ -28,8 +28,9 @@ func overdue(deployment string, now time.Time) map[table.Index]table.Key {
 // unsettled tells whether there is something left to do for the deployment.
 func (d Deployment) unsettled() bool { return d.Busy || d.Retiring != "" || d.Status == AwaitingDelete }
 
-// due places a deployment where reconcile looks while there is something left to do for it, or its agent may have recovered, and takes it from there otherwise. In a recovery
-// window there is nothing to do once it is stopped.
+// due places a deployment where reconcile looks while there is something left to do for it, or its
+// agent may have recovered, and takes it from there otherwise. In a recovery window there is
+// nothing to do once it is stopped.
 func (d Deployment) due(now time.Time) map[table.Index]table.Key {
 	if d.Recoverable(now) && d.Stopped {
 		return overdue(d.Deployment, d.PurgeAt)
@@ -69,7 +70,8 @@ func (s *Store) StartTeardown(ctx context.Context, d Deployment) error {
 	return nil
 }
 
-// TeardownName names the workflow of the newest teardown. An engine knows a name long after its workflow has ended, so that each has another one.
+// TeardownName names the workflow of the newest teardown. An engine knows a name long after its
+// workflow has ended, so that each has another one.
 func (d Deployment) TeardownName() string {
 	if d.Teardown <= 1 {
 		return d.Deployment
@@ -77,81 +79,77 @@ func (d Deployment) TeardownName() string {
 	return d.Deployment + "-" + strconv.Itoa(d.Teardown)
 }
 
-// Advance writes a change of the revision that holds the slot, under its own condition and that of a deployment that lives. A revision that was
-// changed meanwhile is ErrOvertaken: the caller reads it again.
-func (s *Store) Advance(ctx context.Context, d Deployment, change table.Update) error {
+// Advance applies a change of the revision that holds the slot, on the condition that the
+// deployment lives. It returns record.ErrLost if the revision was changed meanwhile: the caller
+// reads again.
+func (s *Store) Advance(ctx context.Context, d Deployment, change revision.Change) error {
 	alive := table.Check{Key: d.Key(), If: table.All(table.Equals(attrSlot, d.Slot), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))}
-	return s.overtaken(s.transact(ctx, d, change, alive))
+	return s.commit(ctx, d, d.told(change), change.Write, alive)
 }
 
-// Built writes the end of a successful build: on the revision, and on its deployment while it is the newest there.
+// Built writes the end of a successful build: on the revision, and on its deployment while it is
+// the newest there.
 func (s *Store) Built(ctx context.Context, d Deployment, r revision.Revision, result build.Result) error {
 	now := s.now()
+	built := r.Built(now, result)
 	if d.Latest != r.Revision {
-		return s.Advance(ctx, d, r.Built(now, result))
+		return s.Advance(ctx, d, built)
 	}
-	return s.overtaken(s.transact(ctx, d, r.Built(now, result), d.change(now, table.Attrs{attrCommit: result.CommitSHA})))
-}
-
-// ErrOvertaken says that a revision or its deployment was changed since it was read.
-var ErrOvertaken = errors.New("the revision was changed meanwhile")
-
-func (s *Store) overtaken(err error) error {
-	if isOvertaken(err) {
-		return ErrOvertaken
-	}
-	if err != nil {
-		return fmt.Errorf("write revision: %w", err)
-	}
-	return nil
+	return s.commit(ctx, d, d.told(built), built.Write, d.change(now, table.Attrs{attrCommit: result.CommitSHA}))
 }
 
 // Provisioned moves the deployment to READY together with its revision's next status.
-func (s *Store) Provisioned(ctx context.Context, d Deployment, change table.Update) error {
+func (s *Store) Provisioned(ctx context.Context, d Deployment, change revision.Change) error {
 	if d.Status != AwaitingDatabase {
 		return s.Advance(ctx, d, change)
 	}
-	return s.overtaken(s.transact(ctx, d, change, d.change(s.now(), table.Attrs{attrStatus: string(Ready)})))
+	return s.commit(ctx, d, d.told(change), change.Write, d.change(s.now(), table.Attrs{attrStatus: string(Ready)}))
 }
 
 // Promote makes the revision that holds the slot the active one and passes the slot on.
 func (s *Store) Promote(ctx context.Context, d Deployment, r revision.Revision) error {
-	return s.promote(ctx, d, r)
+	o, err := s.promotion(ctx, d, r)
+	if err != nil {
+		return err
+	}
+	return record.Commit(ctx, s.table, o)
 }
 
-// promote is Promote, in one transaction with other writes.
-func (s *Store) promote(ctx context.Context, d Deployment, r revision.Revision, besides ...table.Write) error {
+// promotion is Promote, in one transaction with other writes.
+func (s *Store) promotion(ctx context.Context, d Deployment, r revision.Revision, besides ...table.Write) (record.Outbox, error) {
 	set := table.Attrs{
 		attrActive: r.Revision, attrGraphs: string(record.Encode(r.Artifact.Graphs)), attrRetiring: d.Active, attrPrevious: cmp.Or(d.Active, d.Previous), attrCrashed: "",
 	}
 	d.Retiring, d.Crashed = d.Active, time.Time{}
-	return s.passOn(ctx, d, set, append(besides, r.Promoted(s.now()))...)
+	promoted := r.Promoted(s.now())
+	return s.outbox(ctx, d, d.told(promoted), append(besides, promoted.Write, s.passOn(d, set))...)
 }
 
-// Learn notes the graphs that the agent of the active revision says it has, which of an image nobody knows before. It changes nothing that clients are shown.
+// Learn stores the graphs that the active agent reports. For images they are not known before the
+// agent runs. It changes nothing that clients are shown.
 func (s *Store) Learn(ctx context.Context, d Deployment, graphs []string) error {
-	err := s.table.Transact(ctx, table.Update{
+	_, err := record.Try(ctx, s.table, table.Update{
 		Key: d.Key(), Set: table.Attrs{attrGraphs: string(record.Encode(graphs))}, If: table.Equals(attrActive, d.Active),
 	})
-	if _, replaced := errors.AsType[*table.ConditionFailed](err); replaced {
-		return nil
-	}
 	return err
 }
 
-// Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the slot on; the active revision goes on serving.
+// Fail ends the revision that holds the slot in the ..._FAILED status of its phase and passes the
+// slot on; the active revision goes on serving.
 func (s *Store) Fail(ctx context.Context, d Deployment, r revision.Revision, reason, message string) error {
-	return s.passOn(ctx, d, table.Attrs{}, r.Failed(s.now(), reason, message))
+	failed := r.Failed(s.now(), reason, message)
+	return s.commit(ctx, d, d.told(failed), failed.Write, s.passOn(d, table.Attrs{}))
 }
 
-// PassOn passes the slot on from a revision that was cancelled, when nothing is left of its rollout.
+// PassOn passes the slot on from a revision that was cancelled, when nothing is left of its
+// rollout.
 func (s *Store) PassOn(ctx context.Context, d Deployment) error {
-	return s.passOn(ctx, d, table.Attrs{})
+	return record.Commit(ctx, s.table, record.Write(s.passOn(d, table.Attrs{})))
 }
 
-// passOn writes the end of a revision together with the slot, which goes to the newest queued revision if there is one. The caller starts
-// the rollout of that one.
-func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end ...table.Write) error {
+// passOn returns the write that gives the slot to the newest queued revision, if there is one. The
+// caller starts the rollout of that revision.
+func (s *Store) passOn(d Deployment, set table.Attrs) table.Write {
 	now := s.now()
 	if d.Busy = d.Next != ""; d.Busy {
 		d.Slot = d.Next
@@ -163,7 +161,7 @@ func (s *Store) passOn(ctx context.Context, d Deployment, set table.Attrs, end .
 	change := d.change(now, set)
 	change.If = table.All(change.If, d.untold(), d.stillTries(), table.In(attrStatus, string(AwaitingDatabase), string(Ready)))
 	change.Index = d.due(now)
-	return s.overtaken(s.transact(ctx, d, append(end, change)...))
+	return change
 }
 
 // Retired notes that the release of one of the deployment's revisions is gone.
@@ -176,14 +174,15 @@ func (s *Store) Retired(ctx context.Context, d Deployment, revisionID string) er
 		change.If, change.Index = table.All(change.If, d.untold()), d.due(now)
 		writes = append(writes, change)
 	}
-	return s.overtaken(s.table.Transact(ctx, writes...))
+	return record.Commit(ctx, s.table, record.Write(writes...))
 }
 
 // overduePage is how many overdue deployments are in memory at a time.
 const overduePage = 25
 
-// Overdue hands serve the deployments whose rollout or teardown took longer than its lease, or that have a release which should have gone by then, as a table.Pass
-// does: trouble with one keeps no other from being served, and what is left when ctx ends is for the next pass, which is no error.
+// Overdue hands serve the deployments whose rollout or teardown took longer than its lease, or that
+// have a release which should have gone by then, as a table.Pass does: trouble with one keeps no
+// other from being served, and what is left when ctx ends is for the next pass, which is no error.
 func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context.Context, Deployment) error) error {
 	pass := table.Pass{Shards: []table.Query{keys.Rollouts(dueBy)}, Page: overduePage}
 	return pass.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
@@ -205,14 +204,11 @@ func (s *Store) Overdue(ctx context.Context, dueBy time.Time, serve func(context
 	})
 }
 
-// Renew begins another lease of a rollout or teardown, which is no change of the deployment. One that was changed meanwhile takes care of itself.
+// Renew begins another lease of a rollout or teardown, which is no change of the deployment. One
+// that was changed meanwhile takes care of itself.
 func (s *Store) Renew(ctx context.Context, d Deployment) error {
-	err := s.table.Transact(ctx, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.untold())})
-	var failed *table.ConditionFailed
-	if err != nil && !errors.As(err, &failed) {
-		return fmt.Errorf("renew rollout: %w", err)
-	}
-	return nil
+	_, err := record.Try(ctx, s.table, table.Update{Key: d.Key(), Index: d.due(s.now()), If: table.All(d.unchanged(), d.untold())})
+	return err
 }
 
 // Releases returns the revisions that a compute target is to keep running.
@@ -232,7 +228,8 @@ func (s *Store) Releases(ctx context.Context) ([]revision.Ref, error) {
 	return refs, nil
 }
 
-// EraseRevisions removes up to a page of revisions and hands each to forget first. It reports whether more are left; when none is, the deployment itself is gone.
+// EraseRevisions removes up to a page of revisions and hands each to forget first. It reports
+// whether more are left; when none is, the deployment itself is gone.
 func (s *Store) EraseRevisions(ctx context.Context, ref Ref, forget func(revision.Ref) error) (more bool, err error) {
 	query := keys.Revisions(ref.Workspace, ref.Deployment)
 	query.Limit = 25

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -191,8 +192,8 @@ func TestWritesOfARolloutThatWasOvertaken(t *testing.T) {
 		"Fail":    func() error { return f.Fail(t.Context(), d, r, "OTHER", "other words") },
 		"Retired": func() error { d := d; d.Retiring = r.Revision; return f.Retired(t.Context(), d, r.Revision) },
 	} {
-		if err := write(); !errors.Is(err, deployment.ErrOvertaken) {
-			t.Errorf("%s: got %v, want ErrOvertaken", name, err)
+		if err := write(); !errors.Is(err, record.ErrLost) {
+			t.Errorf("%s: got %v, want ErrLost", name, err)
 		}
 	}
 	if diff := cmp.Diff(want, f.get(t, d.Ref), sameDeployment); diff != "" || f.revision(t, d.Ref, r.Revision).Reason != "REASON" {
@@ -242,7 +243,8 @@ func TestReconcileFindsWhatIsLeftToDo(t *testing.T) {
 	}
 }
 
-// TestEachIsLookedAfterOnceInAPass renews leases to a time that the pass looks at too, as the one at the start of a server does.
+// TestEachIsLookedAfterOnceInAPass renews leases to a time that the pass looks at too, as the one
+// at the start of a server does.
 func TestEachIsLookedAfterOnceInAPass(t *testing.T) {
 	t.Parallel()
 	const n = 60
@@ -294,7 +296,8 @@ func TestAnAwaitWithoutTimeReadsOnce(t *testing.T) {
 	}
 }
 
-// TestRevisionsSortByCreationWhenTheClockGoesBack gives the store a clock that is behind that of the host which made the newest revision.
+// TestRevisionsSortByCreationWhenTheClockGoesBack gives the store a clock that is behind that of
+// the host which made the newest revision.
 func TestRevisionsSortByCreationWhenTheClockGoesBack(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

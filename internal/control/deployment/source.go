@@ -78,7 +78,8 @@ func (r *rules) internalSource(ref Ref, spec Spec) {
 	}
 }
 
-// hasSource tells whether there is something that a revision can be made from: what is uploaded or pushed comes after the deployment was created.
+// hasSource tells whether there is something that a revision can be made from: what is uploaded or
+// pushed comes after the deployment was created.
 func (s Spec) hasSource() bool {
 	switch s.Source {
 	case revision.InternalSource:

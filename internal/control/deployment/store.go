@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -22,6 +23,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
 )
 
@@ -33,8 +35,9 @@ type Config struct {
 	Now      clock.Clock
 	// Listeners are asked for the place of a deployment that one of them is to run.
 	Listeners *listener.Store
-	// Unsupported says, in sentences that name the field, what of a ResourceSpec cannot be had where deployments run that no listener is to run, given the names of
-	// the deployment's secrets; nil when everything can.
+	// Unsupported says, in sentences that name the field, what of a ResourceSpec cannot be had
+	// where deployments run that no listener is to run, given the names of the deployment's
+	// secrets; nil when everything can.
 	Unsupported func(resourceSpec json.RawMessage, secrets []string) []string
 	// Integrations are asked about the integration of a deployment from git; nil knows none.
 	Integrations Integrations
@@ -44,7 +47,10 @@ type Config struct {
 	Uploads upload.Store
 	// Subscribers are sent the events of deployments; nil when nobody is.
 	Subscribers event.Subscribers
-	// Version is that of the agent server that revisions are made for: the interface's image_version. "" when it is not known.
+	// Quotas bound how many deployments a workspace may have.
+	Quotas quota.Limits
+	// Version is that of the agent server that revisions are made for: the interface's
+	// image_version. "" when it is not known.
 	Version string
 	// Log gets trouble that no request fails for; the default is slog's.
 	Log *slog.Logger
@@ -62,31 +68,29 @@ type Store struct {
 	uploads      upload.Store
 	unsupported  func(resourceSpec json.RawMessage, secrets []string) []string
 	version      string
+	quotas       quota.Limits
 	log          *slog.Logger
 	events       *event.Log
 	secrets      *workspacesecret.Store
-	known        *Known[*knownDeployment]
 }
 
 // NewStore returns a store.
 func NewStore(c Config) *Store {
 	s := &Store{
 		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, listeners: c.Listeners, integrations: c.Integrations, images: c.Images, unsupported: c.Unsupported,
-		uploads: c.Uploads, version: c.Version, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
-		known: NewKnown[*knownDeployment](knownDeployments),
+		uploads: c.Uploads, version: c.Version, quotas: c.Quotas, log: cmp.Or(c.Log, slog.Default()), events: event.NewLog(c.Table, c.Now, c.Subscribers),
 	}
 	s.secrets = workspacesecret.NewStore(workspacesecret.Config{Table: c.Table, Sealer: c.Sealer, Now: c.Now, Referred: s.referredKeys})
 	return s
 }
 
-// contention is how often a decision is made anew because another request changed the deployment meanwhile; each failure means that another one succeeded.
-const contention = 1000
-
-// begin starts the workflow of what a request has stored. The request has succeeded by then, also when its client is gone, so that an engine that
-// refuses fails nothing: reconcile starts what was not started.
-func (s *Store) begin(ctx context.Context, d Deployment, start func(context.Context, Deployment) error) {
-	if err := start(context.WithoutCancel(ctx), d); err != nil {
-		s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "deployment", d.Deployment, "error", err)
+// begin returns the work that starts a workflow of what a request stores. A failure is only logged,
+// as the request has succeeded by then: reconcile starts the workflow later.
+func (s *Store) begin(d Deployment, start func(context.Context, Deployment) error) func(context.Context) {
+	return func(ctx context.Context) {
+		if err := start(ctx, d); err != nil {
+			s.log.ErrorContext(ctx, "workflow was not started, reconcile will", "deployment", d.Deployment, "error", err)
+		}
 	}
 }
 
@@ -98,7 +102,8 @@ func (s *Store) seal(ctx context.Context, d *Deployment, secrets []Secret) error
 	return s.sealSecrets(ctx, d, secrets)
 }
 
-// sealCredentials takes the credentials out of the repository's URL, which never holds them again; one without any leaves those that there are.
+// sealCredentials takes the credentials out of the repository's URL, which never holds them again;
+// one without any leaves those that there are.
 func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	if raw := d.SourceConfig.RepoURL; raw != nil {
 		if clean, credentials := cutCredentials(*raw); credentials != "" {
@@ -112,8 +117,8 @@ func (s *Store) sealCredentials(ctx context.Context, d *Deployment) error {
 	return nil
 }
 
-// cutCredentials splits a repository's URL into one that may be shown and "user:password", "" when there are none. The user name alone of ssh
-// is not secret and stays.
+// cutCredentials splits a repository's URL into one that may be shown and "user:password", "" when
+// there are none. The user name alone of ssh is not secret and stays.
 func cutCredentials(raw string) (clean, credentials string) {
 	u, err := url.Parse(raw)
 	if err != nil || u.User == nil {
@@ -177,7 +182,7 @@ func (s *Store) Get(ctx context.Context, ref Ref) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	return s.decode(ref, item)
+	return decode(ref, item)
 }
 
 // GetHidden is Get that finds a deployment also when it was deleted by force.
@@ -186,16 +191,39 @@ func (s *Store) GetHidden(ctx context.Context, ref Ref) (Deployment, error) {
 	if err != nil {
 		return Deployment{}, err
 	}
-	return s.decode(ref, item)
+	return decode(ref, item)
 }
 
-// Head returns a deployment without its Spec: what every request to its agent server needs, and nobody changes.
+// Head returns a deployment without its Spec: what every request to its agent server needs, and
+// nobody changes.
 func (s *Store) Head(ctx context.Context, ref Ref) (Deployment, error) {
 	item, err := s.item(ctx, ref)
 	if err != nil {
 		return Deployment{}, err
 	}
 	return decodeHead(ref, item)
+}
+
+// HeadWithID is Head for those who may know no workspace. A deployment that was deleted is a
+// fault.NotFound, too.
+func (s *Store) HeadWithID(ctx context.Context, deployment string) (Deployment, error) {
+	missing := NotFound(Ref{Deployment: deployment})
+	page, err := s.table.Query(ctx, keys.DeploymentWithID(deployment))
+	if err != nil {
+		return Deployment{}, fmt.Errorf("find deployment: %w", err)
+	}
+	if len(page.Items) == 0 {
+		return Deployment{}, missing
+	}
+	workspace, err := keys.WorkspaceOf(page.Items[0].Key)
+	if err != nil {
+		return Deployment{}, err
+	}
+	d, err := s.Head(ctx, Ref{Workspace: workspace, Deployment: deployment})
+	if err == nil && d.Status == AwaitingDelete {
+		err = missing
+	}
+	return d, err
 }
 
 func (s *Store) item(ctx context.Context, ref Ref) (*table.Item, error) {
@@ -222,8 +250,9 @@ func NotFound(ref Ref) error {
 	return fault.New(fault.NotFound, "Deployment ID %s not found.", ref.Deployment)
 }
 
-// GetRevision returns a revision with the deployment that it is of. The deployment is read first: a revision that is still queued when its slot has
-// gone to a newer one stays so, which makes it SKIPPED.
+// GetRevision returns a revision with the deployment that it is of. The deployment is read first: a
+// revision that is still queued when its slot has gone to a newer one stays so, which makes it
+// SKIPPED.
 func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, revision.Revision, error) {
 	d, err := s.Get(ctx, Ref{Workspace: ref.Workspace, Deployment: ref.Deployment})
 	if err != nil {
@@ -240,8 +269,8 @@ func (s *Store) GetRevision(ctx context.Context, ref revision.Ref) (Deployment, 
 	return d, r, err
 }
 
-// after returns the present time, moved behind the newest revision if need be, so that revisions sort by creation even when the
-// clocks of two hosts differ.
+// after returns the present time, moved behind the newest revision if need be, so that revisions
+// sort by creation even when the clocks of two hosts differ.
 func (s *Store) after(latest string) time.Time {
 	now := s.now()
 	if next := id.Time(latest).Add(time.Microsecond); next.After(now) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
@@ -13,58 +14,49 @@ import (
 // Events is the log of what happened to deployments.
 func (s *Store) Events() *event.Log { return s.events }
 
-// transact applies writes of a deployment together with the events that tell of them. All changes of statuses go through here: what is told is read from
-// the writes themselves, so that no change can be made without its event. A deployment that had an event since it was read makes it fail as a condition does.
-func (s *Store) transact(ctx context.Context, d Deployment, writes ...table.Write) error {
-	return s.publish(ctx, d, d.tell(writes), writes...)
+// commit applies writes of a deployment together with the events that tell of them. It returns
+// record.ErrLost if the deployment, or another item, was changed since it was read.
+func (s *Store) commit(ctx context.Context, d Deployment, events []event.Event, writes ...table.Write) error {
+	o, err := s.outbox(ctx, d, events, writes...)
+	if err != nil {
+		return err
+	}
+	return record.Commit(ctx, s.table, o)
 }
 
-// publish applies writes of a deployment together with events.
-func (s *Store) publish(ctx context.Context, d Deployment, events []event.Event, writes ...table.Write) error {
+// outbox returns writes of a deployment together with the events that tell of them. If the
+// deployment had another event since it was read, the race is lost.
+func (s *Store) outbox(ctx context.Context, d Deployment, events []event.Event, writes ...table.Write) (record.Outbox, error) {
 	if len(events) == 0 {
-		return s.table.Transact(ctx, writes...)
+		return record.Write(writes...), nil
 	}
 	events = event.Chain(d.event, s.now(), events)
-	return s.events.Publish(ctx, d.Workspace, events, d.note(writes, events[len(events)-1].ID)...)
+	o := record.Write(d.note(writes, events[len(events)-1].ID)...)
+	published, err := s.events.Publish(ctx, d.Workspace, events)
+	o.Join(published)
+	return o, err
 }
 
-// tell returns the events of writes.
-func (d Deployment) tell(writes []table.Write) []event.Event {
+// happened is an event of the deployment itself.
+func (d Deployment) happened(kind event.Type) event.Event {
+	return event.Event{Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name, Type: kind}
+}
+
+// told are the events of changes of the deployment's revisions.
+func (d Deployment) told(changes ...revision.Change) []event.Event {
 	var events []event.Event
-	of := event.Event{Workspace: d.Workspace, Deployment: d.Deployment, Name: d.Name}
-	for _, w := range writes {
-		if e := of; w.Target() == d.Key() {
-			if e.Type = changeOf(w); e.Type != "" {
-				events = append([]event.Event{e}, events...)
-			}
-		} else if change, ok := revision.ChangeOf(w); ok {
-			e.Type, e.Revision, e.Status = event.OfStatus(string(change.Status)), change.Revision, string(change.Status)
-			e.Reason, e.Message = change.Reason, change.Message
-			if change.Reason == revision.ReasonCanary {
-				e.Type = event.RevisionCanary
-			}
-			events = append(events, e)
+	for _, change := range changes {
+		if change.Status == "" {
+			continue
 		}
+		e := d.happened(event.OfStatus(string(change.Status)))
+		if change.Reason == revision.ReasonCanary {
+			e.Type = event.RevisionCanary
+		}
+		e.Revision, e.Status, e.Reason, e.Message = change.Revision, string(change.Status), change.Reason, change.Message
+		events = append(events, e)
 	}
 	return events
-}
-
-// changeOf is the type of the event that a write of the deployment itself is, "" when it is none.
-func changeOf(w table.Write) event.Type {
-	switch w := w.(type) {
-	case table.Put:
-		return event.DeploymentCreated
-	case table.Update:
-		switch {
-		case w.Set[attrStatus] == string(AwaitingDelete):
-			return event.DeploymentDeleted
-		case w.Body != nil && w.Set[attrStatus] == string(Ready):
-			return event.DeploymentUndeleted
-		case w.Body != nil:
-			return event.DeploymentUpdated
-		}
-	}
-	return ""
 }
 
 // note returns the writes with the note on the deployment which event is its newest.

@@ -49,7 +49,8 @@ func (d *Deployment) takeTiers(compute, database *string) error {
 	return nil
 }
 
-// setTiers sets those that are not nil. Only next to a dedicated compute tier there is one for the database.
+// setTiers sets those that are not nil. Only next to a dedicated compute tier there is one for the
+// database.
 func (d *Deployment) setTiers(compute, database *string) {
 	replace(&d.ComputeTier, compute)
 	replace(&d.DatabaseTier, database)

@@ -13,10 +13,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TracingProject is where the traces of a deployment's agent belong. It has the deployment's name, and comes to be in the same transaction.
+// TracingProject is where the traces of a deployment's agent belong. It has the deployment's name,
+// and comes to be in the same transaction.
 //
-// It outlives its deployment unless it is deleted with it. As a name must be free when its deployment is gone, the next deployment of the name takes the project
-// over, with the traces of the one before.
+// It outlives its deployment unless it is deleted with it. As a name must be free when its
+// deployment is gone, the next deployment of the name takes the project over, with the traces of
+// the one before.
 type TracingProject struct {
 	ID, Name string
 	// Deployment is whose it is, "" when that was deleted.
@@ -56,8 +58,9 @@ func (s *Store) project(ctx context.Context, workspace, name string) (TracingPro
 	return p, err
 }
 
-// claimProject returns the write that gives a new deployment, or one that is undeleted, its tracing project: a new one, or the one that an earlier deployment of the name
-// left. It notes the project's id on the deployment.
+// claimProject returns the write that gives a new deployment, or one that is undeleted, its tracing
+// project: a new one, or the one that an earlier deployment of the name left. It notes the
+// project's id on the deployment.
 func (s *Store) claimProject(ctx context.Context, d *Deployment, now time.Time) (table.Write, error) {
 	key := keys.TracingProject(d.Workspace, d.Name)
 	p, err := s.project(ctx, d.Workspace, d.Name)
@@ -85,16 +88,11 @@ func (d Deployment) leaveProject(now time.Time, erase bool) table.Write {
 	return record.Change(key, now, table.Attrs{attrOwner: ""}, table.Equals(attrOwner, d.Deployment))
 }
 
-// eraseProject deletes the tracing project of a deployment that was deleted without it, unless a new deployment has taken it over.
+// eraseProject deletes the tracing project of a deployment that was deleted without it, unless a
+// new deployment has taken it over.
 func (s *Store) eraseProject(ctx context.Context, d Deployment) error {
-	err := s.table.Transact(ctx, table.Delete{
+	_, err := record.Try(ctx, s.table, table.Delete{
 		Key: keys.TracingProject(d.Workspace, d.Name), If: table.All(table.Equals(attrOwner, ""), table.Equals(attrProject, d.TracingProject)),
 	})
-	if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("delete tracing project: %w", err)
-	}
-	return nil
+	return err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
@@ -57,7 +58,8 @@ func (f *fixture) wantRefused(t *testing.T, ref deployment.Ref, words string) {
 	}
 }
 
-// TestUndeleteGivesEverythingBack deletes a deployment with all that one can have, and undeletes it.
+// TestUndeleteGivesEverythingBack deletes a deployment with all that one can have, and undeletes
+// it.
 func TestUndeleteGivesEverythingBack(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -191,7 +193,8 @@ func TestUndeleteAfterTheProjectWasDeleted(t *testing.T) {
 	}
 }
 
-// TestUndeleteOfWhatNeverServed builds the newest revision, cuts off the one that was in flight, and skips those that waited for it.
+// TestUndeleteOfWhatNeverServed builds the newest revision, cuts off the one that was in flight,
+// and skips those that waited for it.
 func TestUndeleteOfWhatNeverServed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -329,7 +332,7 @@ func TestOneOfUndeleteAndPurgeWins(t *testing.T) {
 				defer mu.Unlock()
 				if err == nil {
 					purged++
-				} else if !errors.Is(err, deployment.ErrOvertaken) {
+				} else if !errors.Is(err, record.ErrLost) {
 					t.Errorf("purge: %v", err)
 				}
 			})

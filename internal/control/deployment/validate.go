@@ -113,8 +113,9 @@ func (r *rules) command(field string, command *string) {
 }
 
 const (
-	// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the environment of an agent as JSON of up to 64 KiB, in which the build and the
-	// platform have a part too.
+	// maxSecrets is how large all secrets of a deployment may be. Secrets Manager keeps the
+	// environment of an agent as JSON of up to 64 KiB, in which the build and the platform have a
+	// part too.
 	maxSecrets = workspacesecret.MaxSize
 	// maxReferred is how many secrets of the workspace a deployment may refer to.
 	maxReferred = 20
@@ -140,7 +141,8 @@ func (r *rules) secrets(source revision.Source, secrets []Secret) {
 	}
 }
 
-// references checks the names of those to secrets. Whether the secrets are there, refer finds, or a listener in its cluster.
+// references checks the names of those to secrets. Whether the secrets are there, refer finds, or a
+// listener in its cluster.
 func (r *rules) references(spec Spec, secrets []Secret) {
 	if referred := len(secretNames(spec.SecretReferences)); referred > maxReferred && spec.SourceConfig.ListenerID == nil {
 		r.breaks("secret_references may name %d secrets; these name %d.", maxReferred, referred)
@@ -154,7 +156,8 @@ func (r *rules) references(spec Spec, secrets []Secret) {
 	}
 }
 
-// variable checks the name of an environment variable, the i-th of a list, among those that were seen before.
+// variable checks the name of an environment variable, the i-th of a list, among those that were
+// seen before.
 func (r *rules) variable(source revision.Source, list string, i int, name string, seen map[string]bool) {
 	switch {
 	case !environmentName(name):
@@ -179,7 +182,8 @@ func environmentName(name string) bool {
 	return true
 }
 
-// reservedNames are the environment variables that the platform sets itself, so that a request may not.
+// reservedNames are the environment variables that the platform sets itself, so that a request may
+// not.
 var reservedNames = strings.Fields(`
 	VENDOR_TRACING_V2 PLATFORM_TRACING_V2 VENDOR_ENDPOINT VENDOR_PROJECT PLATFORM_PROJECT PLATFORM_FRAMEWORK_GIT_REPO
 	FRAMEWORK_GIT_REPO_PATH VENDOR_API_KEY PLATFORM_CONTROL_PLANE_API_KEY POSTGRES_URI POSTGRES_PASSWORD DATABASE_URI
@@ -188,7 +192,8 @@ var reservedNames = strings.Fields(`
 	LOG_DICT_TRACEBACKS REDIS_URI VENDOR_CALLBACKS_BACKGROUND DD_TRACE_PSYCOPG_ENABLED DD_TRACE_REDIS_ENABLED
 	PLATFORM_DEPLOYMENT_NAME FRAMEWORK_CLOUD_LICENSE_KEY FRAMEWORK_HOST_API_KEY PORT HOST`)
 
-// machineNames are those that are set of the machine which an agent without an image of its own runs on. A container's are its image's business.
+// machineNames are those that are set of the machine which an agent without an image of its own
+// runs on. A container's are its image's business.
 var machineNames = []string{"PATH", "HOME", "TMPDIR", "MOUNT_PREFIX"}
 
 func reserved(source revision.Source, name string) bool {

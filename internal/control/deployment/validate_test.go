@@ -117,7 +117,8 @@ func wantInvalid(t *testing.T, err error, want string) {
 	}
 }
 
-// TestNamesOfTheMachineAreAnImagesOwn sets what the platform sets only of agents that have no image.
+// TestNamesOfTheMachineAreAnImagesOwn sets what the platform sets only of agents that have no
+// image.
 func TestNamesOfTheMachineAreAnImagesOwn(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -14,10 +14,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Check tells whether a repository may be cloned with an integration, as far as that can be told without asking anybody: a deployment is created
-// also while GitHub is away. Every rule that is broken is a fault.Invalid. use returns the writes that note a deployment with the integration, which
-// cannot be deleted then; they belong into the transaction that creates the deployment, and their conditions fail when the integration was changed
-// meanwhile, so that Check is to be asked again.
+// Check tells whether a repository may be cloned with an integration, as far as that can be told
+// without asking anybody: a deployment is created also while GitHub is away. Every rule that is
+// broken is a fault.Invalid. use returns the writes that note a deployment with the integration,
+// which cannot be deleted then; they belong into the transaction that creates the deployment, and
+// their conditions fail when the integration was changed meanwhile, so that Check is to be asked
+// again.
 func (s *Service) Check(ctx context.Context, workspace, integrationID, repoURL string) (use func(deployment string, now time.Time) []table.Write, err error) {
 	ref := Ref{workspace, integrationID}
 	found, err := s.find(ctx, ref, repoURL)
@@ -27,8 +29,9 @@ func (s *Service) Check(ctx context.Context, workspace, integrationID, repoURL s
 	return func(deployment string, now time.Time) []table.Write { return found.use(ref, deployment, now) }, nil
 }
 
-// CloneCredentials returns "user:password" for a clone of the repository with the integration: build.Spec.Credentials. A fault.Unavailable may go away
-// by itself; any other fault does not, and says to people what to do.
+// CloneCredentials returns "user:password" for a clone of the repository with the integration:
+// build.Spec.Credentials. A fault.Unavailable may go away by itself; any other fault does not, and
+// says to people what to do.
 func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error) {
 	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
 	if err != nil {
@@ -48,8 +51,9 @@ func (s *Service) CloneCredentials(ctx context.Context, workspace, integrationID
 	return "x-access-token:" + token, nil
 }
 
-// CloneRefused asks anew for what a clone got that was refused, and returns the fault that says why: another process may have heard that the
-// installation changed while this one still held a token.
+// CloneRefused asks anew for what a clone got that was refused, and returns the fault that says
+// why: another process may have heard that the installation changed while this one still held a
+// token.
 func (s *Service) CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error {
 	found, err := s.find(ctx, Ref{workspace, integrationID}, repoURL)
 	if err != nil || found.sealed != nil {
@@ -70,7 +74,8 @@ type means struct {
 	sealed       []byte
 }
 
-// find reads an integration, and holds it against the repository's URL. No fault repeats the URL, which may have a password in it.
+// find reads an integration, and holds it against the repository's URL. No fault repeats the URL,
+// which may have a password in it.
 func (s *Service) find(ctx context.Context, ref Ref, repoURL string) (means, error) {
 	unknown := fault.New(fault.Invalid, "source_config.integration_id: integration ID %s not found.", ref.Integration)
 	if !id.Valid(ref.Integration) {

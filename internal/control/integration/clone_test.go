@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/integration"
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -19,7 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// TestAPrivateRepositoryIsCloned clones over https from a server that wants the token that the same server has made.
+// TestAPrivateRepositoryIsCloned clones over https from a server that wants the token that the same
+// server has made.
 func TestAPrivateRepositoryIsCloned(t *testing.T) {
 	f := setUp(t)
 	t.Setenv("GIT_SSL_CAINFO", f.github.Trust(t))
@@ -30,7 +32,7 @@ func TestAPrivateRepositoryIsCloned(t *testing.T) {
 	dir := t.TempDir()
 	logs, err := files.Open(filepath.Join(dir, "logs"), f.clock.Now)
 	must(t, err)
-	builder, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default()})
+	builder, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default(), Networks: outbound.Everywhere})
 	must(t, err)
 	t.Cleanup(func() { must(t, builder.Close()) })
 

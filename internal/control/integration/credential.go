@@ -18,7 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Credential is what a workspace clones https URLs of a git host with. Its token is never read back.
+// Credential is what a workspace clones https URLs of a git host with. Its token is never read
+// back.
 type Credential struct {
 	Ref
 	// Host is in lower case, with its port unless that is https's own.
@@ -93,7 +94,8 @@ func parseHost(text string) (string, bool) {
 	return plainHost(u), true
 }
 
-// checkUser and checkToken refuse what cannot be handed to git, which is told credentials line by line, as "user:password".
+// checkUser and checkToken refuse what cannot be handed to git, which is told credentials line by
+// line, as "user:password".
 func checkUser(user string) error {
 	if user == "" || len(user) > maxUser || strings.Contains(user, ":") || strings.ContainsFunc(user, unicode.IsControl) {
 		return fault.New(fault.Invalid, "user must have 1 to %d bytes, with neither control characters nor a colon.", maxUser)
@@ -131,7 +133,8 @@ func (s *Service) credential(ctx context.Context, ref Ref) (*table.Item, error) 
 	return item, nil
 }
 
-// CredentialPage returns up to size of a workspace's credentials, oldest first, and the cursor of the next page, "" after the last.
+// CredentialPage returns up to size of a workspace's credentials, oldest first, and the cursor of
+// the next page, "" after the last.
 func (s *Service) CredentialPage(ctx context.Context, workspace string, size int, cursor string) ([]Credential, string, error) {
 	query := keys.GitCredentials(workspace)
 	query.Limit, query.Cursor = size, cursor
@@ -146,7 +149,8 @@ func (s *Service) CredentialPage(ctx context.Context, workspace string, size int
 	return found, page.Cursor, err
 }
 
-// CredentialPatch is a request to change credentials. A nil member changes nothing. The host stays: deployments name the credentials for it.
+// CredentialPatch is a request to change credentials. A nil member changes nothing. The host stays:
+// deployments name the credentials for it.
 type CredentialPatch struct{ User, Token *string }
 
 // PatchCredential gives credentials another user or token, as when the token was renewed.
@@ -172,37 +176,25 @@ func (s *Service) PatchCredential(ctx context.Context, ref Ref, patch Credential
 	if err != nil || patch == (CredentialPatch{}) {
 		return c, err
 	}
-	err = s.table.Transact(ctx, change, audit.New(ctx, audit.UpdateIntegration, ref.Integration, c.Host).Write(ref.Workspace, now))
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
-		return Credential{}, notFound(ref)
-	}
-	if err != nil {
-		return Credential{}, fmt.Errorf("change credential: %w", err)
+	var o record.Outbox
+	o.AddOr(change, record.Always(notFound(ref)))
+	o.Add(audit.New(ctx, audit.UpdateIntegration, ref.Integration, c.Host).Write(ref.Workspace, now))
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Credential{}, err
 	}
 	return s.GetCredential(ctx, ref)
 }
 
 // DeleteCredential erases credentials. Those that a deployment is built with are a fault.Conflict.
 func (s *Service) DeleteCredential(ctx context.Context, ref Ref) error {
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		item, err := s.credential(ctx, ref)
 		if err != nil {
-			return err
+			return record.Outbox{}, err
 		}
-		if err := s.mustBeUnused(ctx, ref); err != nil {
-			return err
-		}
-		err = s.table.Transact(ctx,
+		return record.Write(
 			table.Delete{Key: ref.credentialKey(), If: unchanged(item)},
 			audit.New(ctx, audit.DeleteIntegration, ref.Integration, item.Text(attrHost)).Write(ref.Workspace, s.now()),
-		)
-		if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("delete credential: %w", err)
-		}
-		return nil
-	}
-	return busy(ref)
+		), s.mustBeUnused(ctx, ref)
+	})
 }

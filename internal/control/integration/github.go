@@ -20,8 +20,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 )
 
-// App is a GitHub App as GitHub has registered it. It needs the permissions contents (read), metadata (read) and, of organizations, members (read);
-// its setup must ask for the user's authorization during installation.
+// App is a GitHub App as GitHub has registered it. It needs the permissions contents (read),
+// metadata (read) and, of organizations, members (read); its setup must ask for the user's
+// authorization during installation.
 type App struct {
 	ID int64
 	// Slug is its name in addresses.
@@ -30,7 +31,8 @@ type App struct {
 	ClientID, ClientSecret string
 	// PrivateKey is the RSA key in PEM.
 	PrivateKey []byte
-	// WebURL is where people and git go, APIURL where the API is; empty is github.com. GitHub Enterprise: https://HOST and https://HOST/api/v3.
+	// WebURL is where people and git go, APIURL where the API is; empty is github.com. GitHub
+	// Enterprise: https://HOST and https://HOST/api/v3.
 	WebURL, APIURL string
 	// Transport makes the requests; nil is the default one.
 	Transport http.RoundTripper
@@ -39,7 +41,8 @@ type App struct {
 const (
 	defaultWebURL = "https://github.com"
 	defaultAPIURL = "https://api.github.com"
-	// callTimeout bounds one call to GitHub, maxAnswer the size of its answer: a page of repositories has less than a megabyte.
+	// callTimeout bounds one call to GitHub, maxAnswer the size of its answer: a page of
+	// repositories has less than a megabyte.
 	callTimeout = 15 * time.Second
 	maxAnswer   = 8 << 20
 )
@@ -97,7 +100,8 @@ func (g *github) installURL(state string) string {
 	return fmt.Sprintf("%s/%s/%s/installations/new?state=%s", g.web, folder, url.PathEscape(g.slug), url.QueryEscape(state))
 }
 
-// stayOnHost follows redirects (of renamed repositories) on GitHub's own host only, as each request carries a token.
+// stayOnHost follows redirects (of renamed repositories) on GitHub's own host only, as each request
+// carries a token.
 func stayOnHost(next *http.Request, via []*http.Request) error {
 	if len(via) > 3 || next.URL.Host != via[0].URL.Host || next.URL.Scheme != via[0].URL.Scheme {
 		return http.ErrUseLastResponse
@@ -126,8 +130,8 @@ func (g *github) as(token string) (*api.Client, error) {
 	return api.NewClient(api.WithHTTPClient(g.http), api.WithURLs(&g.apiURL, nil), api.WithAuthToken(token), api.WithDisableRateLimitCheck())
 }
 
-// asApp returns the API for the App itself, with a JWT that outlives the call but not GitHub's limit of ten minutes. It begins a minute ago, as
-// clocks differ.
+// asApp returns the API for the App itself, with a JWT that outlives the call but not GitHub's
+// limit of ten minutes. It begins a minute ago, as clocks differ.
 func (g *github) asApp() (*api.Client, error) {
 	now := g.now()
 	claims := jwt.RegisteredClaims{

@@ -25,7 +25,8 @@ const (
 	installTime = time.Hour
 )
 
-// BeginInstall returns the link at which a person installs the App for the workspace: the interface's install_url.
+// BeginInstall returns the link at which a person installs the App for the workspace: the
+// interface's install_url.
 func (s *Service) BeginInstall(ctx context.Context, workspace string) (link string, err error) {
 	app, err := s.app(ctx)
 	if err != nil {
@@ -62,7 +63,8 @@ func (c Callback) Check() error {
 	return nil
 }
 
-// CompleteInstall binds an installation to the workspace whose state it is. Every callback that is not good is a fault.Invalid.
+// CompleteInstall binds an installation to the workspace whose state it is. Every callback that is
+// not good is a fault.Invalid.
 func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installation, error) {
 	app, err := s.app(ctx)
 	if err != nil {
@@ -85,8 +87,9 @@ func (s *Service) CompleteInstall(ctx context.Context, back Callback) (Installat
 	return s.bind(ctx, asked.Workspace, back.InstallationID, account)
 }
 
-// Installing returns the workspace that a callback's installation would be bound to, and uses nothing up: what a person is asked before CompleteInstall.
-// A state that is not good is a fault.Invalid.
+// Installing returns the workspace that a callback's installation would be bound to, and uses
+// nothing up: what a person is asked before CompleteInstall. A state that is not good is a
+// fault.Invalid.
 func (s *Service) Installing(ctx context.Context, text string) (workspace string, err error) {
 	asked, ok := oauthstate.Parse(text)
 	if !ok {
@@ -104,18 +107,17 @@ func (s *Service) Installing(ctx context.Context, text string) (workspace string
 
 // claim uses a state up. Of two callbacks that carry it, one does.
 func (s *Service) claim(ctx context.Context, asked oauthstate.State) error {
-	err := s.table.Transact(ctx, table.Delete{Key: requestKey(asked), If: table.Equals(attrState, asked.Hash())})
-	if _, unknown := errors.AsType[*table.ConditionFailed](err); unknown {
+	claimed, err := record.Try(ctx, s.table, table.Delete{Key: requestKey(asked), If: table.Equals(attrState, asked.Hash())})
+	if err == nil && !claimed {
 		return badState()
 	}
-	if err != nil {
-		return fmt.Errorf("claim install request: %w", err)
-	}
-	return nil
+	return err
 }
 
-// confirm asks GitHub whether an installation is one of the App's, and whether it is up to the person who consented; it returns the account's name.
-// That there is such an installation says nothing about who sent its id, and that somebody can see it does not mean that all that it may read is theirs.
+// confirm asks GitHub whether an installation is one of the App's, and whether it is up to the
+// person who consented; it returns the account's name. That there is such an installation says
+// nothing about who sent its id, and that somebody can see it does not mean that all that it may
+// read is theirs.
 func (g *github) confirm(ctx context.Context, back Callback) (account string, err error) {
 	app, err := g.asApp()
 	if err != nil {
@@ -139,7 +141,8 @@ func (g *github) confirm(ctx context.Context, back Callback) (account string, er
 	return at.GetLogin(), nil
 }
 
-// owns tells whether the person that a code stands for is an account, or an owner of an organization.
+// owns tells whether the person that a code stands for is an account, or an owner of an
+// organization.
 func (g *github) owns(ctx context.Context, code string, person bool, accountID int64, login string) (bool, error) {
 	token, err := g.oauth.Exchange(context.WithValue(ctx, oauth2.HTTPClient, g.http), code)
 	if answer := refused(err); answer.code != 0 && answer.code < http.StatusInternalServerError && !answer.limited() {
@@ -170,7 +173,8 @@ func unconfirmed(installation int64) error {
 
 func requestKey(s oauthstate.State) table.Key { return keys.InstallRequest(s.Workspace, s.Request) }
 
-// badState is the fault of every state that is not good, whatever the reason: who guesses learns nothing.
+// badState is the fault of every state that is not good, whatever the reason: who guesses learns
+// nothing.
 func badState() error {
 	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Open the link of a new installation.")
 }

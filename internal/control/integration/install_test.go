@@ -156,7 +156,8 @@ func TestCallbacksThatAreMadeUp(t *testing.T) {
 	must(t, err)
 }
 
-// TestAnInstallationOfOthersIsNotBound is about people who know, or guess, the id of an installation.
+// TestAnInstallationOfOthersIsNotBound is about people who know, or guess, the id of an
+// installation.
 func TestAnInstallationOfOthersIsNotBound(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -231,7 +232,8 @@ func TestUninstall(t *testing.T) {
 	must(t, f.Uninstall(t.Context(), gone.Ref))
 }
 
-// TestNothingComesToUseWhatIsBeingRemoved looks at what others can do while GitHub is asked to remove the App.
+// TestNothingComesToUseWhatIsBeingRemoved looks at what others can do while GitHub is asked to
+// remove the App.
 func TestNothingComesToUseWhatIsBeingRemoved(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// Installation is a workspace's use of an installation of the GitHub App: the interface's GithubIntegration.
+// Installation is a workspace's use of an installation of the GitHub App: the interface's
+// GithubIntegration.
 type Installation struct {
 	Ref
 	// InstallationID is GitHub's id of it, Name the account that it is installed at.
@@ -67,7 +68,8 @@ func (s *Service) installation(ctx context.Context, ref Ref) (*table.Item, error
 	return item, nil
 }
 
-// Installations returns all of a workspace's installations, oldest first. There are as many as the organizations that its people own.
+// Installations returns all of a workspace's installations, oldest first. There are as many as the
+// organizations that its people own.
 func (s *Service) Installations(ctx context.Context, workspace string) ([]Installation, error) {
 	items, err := table.AllItems(ctx, s.table, keys.GitHubIntegrations(workspace))
 	if err != nil {
@@ -76,7 +78,8 @@ func (s *Service) Installations(ctx context.Context, workspace string) ([]Instal
 	return decodeAll(workspace, items, decodeInstallation)
 }
 
-// InstallationPage returns up to size of them, oldest first, and the cursor of the next page, "" after the last.
+// InstallationPage returns up to size of them, oldest first, and the cursor of the next page, ""
+// after the last.
 func (s *Service) InstallationPage(ctx context.Context, workspace string, size int, cursor string) ([]Installation, string, error) {
 	query := keys.GitHubIntegrations(workspace)
 	query.Limit, query.Cursor = size, cursor
@@ -103,53 +106,43 @@ func decodeAll[T any](workspace string, items []*table.Item, decode func(string,
 	return found, nil
 }
 
-// bind gives the workspace an installation, which it has once: an integration id stays good when the App is installed again. One that is being removed is a
-// fault.Conflict.
+// bind gives the workspace an installation, which it has once: an integration id stays good when
+// the App is installed again. One that is being removed is a fault.Conflict.
 func (s *Service) bind(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
-	for range contention {
-		i, err := s.bindOnce(ctx, workspace, installation, name)
-		if !errors.Is(err, errTurn) {
-			return i, err
+	var existing *Ref
+	errBound := errors.New("the installation is bound already")
+	i, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
+		at, err := s.gate(ctx, installation)
+		if err != nil {
+			return i, o, err
 		}
-	}
-	return Installation{}, fault.New(fault.Unavailable, "Installation ID %d is connected too often at a time to be connected once more.", installation)
-}
-
-func (s *Service) bindOnce(ctx context.Context, workspace string, installation int64, name string) (Installation, error) {
-	at, err := s.gate(ctx, installation)
-	if err != nil {
-		return Installation{}, err
-	}
-	if at.closed {
-		return Installation{}, leaving(installation)
-	}
-	now := s.now()
-	i := Installation{Ref: Ref{workspace, id.New(now)}, InstallationID: installation, Name: name, Created: now, Updated: now}
-	binding := keys.InstallationBinding(workspace, installation)
-	err = s.table.Transact(ctx,
-		table.Put{Item: table.Item{
-			Key:   binding,
+		if at.closed {
+			return i, o, leaving(installation)
+		}
+		now := s.now()
+		i = Installation{Ref: Ref{workspace, id.New(now)}, InstallationID: installation, Name: name, Created: now, Updated: now}
+		o.AddOr(table.Put{Item: table.Item{
+			Key:   keys.InstallationBinding(workspace, installation),
 			Attrs: record.Attrs(kindBinding, now, table.Attrs{attrIntegration: i.Integration}),
 			Index: map[table.Index]table.Key{table.ByList: keys.InstallationBindingEntry(workspace, installation)},
-		}, If: table.Absent()},
-		table.Put{Item: table.Item{
-			Key:   i.key(),
-			Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
-		}, If: table.Absent()},
-		audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
-		at.next(now, false),
-	)
-	failed, ok := errors.AsType[*table.ConditionFailed](err)
-	switch {
-	case err == nil:
-		return i, nil
-	case ok && failed.Item != nil && failed.Item.Key == binding:
-		return s.bound(ctx, Ref{workspace, failed.Item.Text(attrIntegration)}, installation)
-	case ok:
-		return Installation{}, errTurn
-	default:
-		return Installation{}, fmt.Errorf("bind installation: %w", err)
+		}, If: table.Absent()}, func(binding *table.Item) error {
+			existing = &Ref{workspace, binding.Text(attrIntegration)}
+			return errBound
+		})
+		o.Add(
+			table.Put{Item: table.Item{
+				Key:   i.key(),
+				Attrs: record.Attrs(kindInstallation, now, table.Attrs{attrInstallation: installation, attrName: name}),
+			}, If: table.Absent()},
+			audit.New(ctx, audit.CreateIntegration, i.Integration, describe(installation, name)).Write(workspace, now),
+			at.next(now, false),
+		)
+		return i, o, nil
+	})
+	if errors.Is(err, errBound) {
+		return s.bound(ctx, *existing, installation)
 	}
+	return i, err
 }
 
 // bound returns the installation that a workspace has already.
@@ -168,23 +161,24 @@ func describe(installation int64, account string) string {
 	return fmt.Sprintf("GitHub installation %d of %s", installation, account)
 }
 
-// unbind takes an installation from its workspace, for a reason, if it is as expected. One that is gone, or was bound anew meanwhile, stays as it is.
+// unbind takes an installation from its workspace, for a reason, if it is as expected. One that is
+// gone, or was bound anew meanwhile, stays as it is.
 func (s *Service) unbind(ctx context.Context, i Installation, expected table.Cond, reason string) error {
 	now := s.now()
-	err := s.table.Transact(ctx,
-		table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID), If: table.Equals(attrIntegration, i.Integration)},
-		table.Delete{Key: i.key(), If: expected},
+	var o record.Outbox
+	o.Add(table.Delete{Key: keys.InstallationBinding(i.Workspace, i.InstallationID), If: table.Equals(attrIntegration, i.Integration)})
+	o.AddOr(table.Delete{Key: i.key(), If: expected}, func(item *table.Item) error {
+		if item == nil {
+			return nil
+		}
+		return fault.New(fault.Unavailable, "Integration ID %s was changed meanwhile. Try again.", i.Integration)
+	})
+	o.Add(
 		audit.New(ctx, audit.DeleteIntegration, i.Integration, reason).Write(i.Workspace, now),
 		gate{installation: i.InstallationID}.open(now),
 	)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok {
-		if failed.Item != nil && failed.Item.Key == i.key() {
-			return busy(i.Ref)
-		}
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("unbind installation: %w", err)
+	if err := record.Commit(ctx, s.table, o); !errors.Is(err, record.ErrLost) {
+		return err
 	}
 	return nil
 }
@@ -230,5 +224,6 @@ func (s *Service) Removed(ctx context.Context, installation int64) error {
 	return err
 }
 
-// Changed notes that an installation may reach other repositories than before: tokens of it are asked for anew.
+// Changed notes that an installation may reach other repositories than before: tokens of it are
+// asked for anew.
 func (s *Service) Changed(installation int64) { s.tokens.forget(installation) }

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/control/integration/githubtest"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -38,9 +39,7 @@ func setUp(t *testing.T) *fixture {
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	must(t, err)
 	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	hub := githubtest.New(t, moving.Now)
 	f := &fixture{dir: dir, table: tb, clock: moving, github: hub}
 	f.config = integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: app(hub)}

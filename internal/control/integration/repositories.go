@@ -26,7 +26,8 @@ const (
 	maxPage = 100
 )
 
-// Repositories returns what an installation may reach, MaxRepositories at most: RepositoryPage has no end.
+// Repositories returns what an installation may reach, MaxRepositories at most: RepositoryPage has
+// no end.
 func (s *Service) Repositories(ctx context.Context, ref Ref) ([]Repository, error) {
 	all, page := []Repository{}, 1
 	for page != 0 && len(all) < MaxRepositories {
@@ -39,7 +40,8 @@ func (s *Service) Repositories(ctx context.Context, ref Ref) ([]Repository, erro
 	return all, nil
 }
 
-// RepositoryPage returns up to size (100 at most) of the repositories, in GitHub's order, and the cursor of the next page, "" after the last.
+// RepositoryPage returns up to size (100 at most) of the repositories, in GitHub's order, and the
+// cursor of the next page, "" after the last.
 func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor string) ([]Repository, string, error) {
 	page := 1
 	if cursor != "" {
@@ -59,11 +61,11 @@ func (s *Service) RepositoryPage(ctx context.Context, ref Ref, size int, cursor 
 
 // repositories returns a page of GitHub's list and the number of the next, 0 after the last.
 func (s *Service) repositories(ctx context.Context, ref Ref, options api.ListOptions) ([]Repository, int, error) {
-	app, err := s.app(ctx)
+	i, err := s.GetInstallation(ctx, ref)
 	if err != nil {
 		return nil, 0, err
 	}
-	i, err := s.GetInstallation(ctx, ref)
+	app, err := s.app(ctx)
 	if err != nil {
 		return nil, 0, err
 	}

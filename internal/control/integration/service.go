@@ -20,10 +20,11 @@ type Config struct {
 	Now    clock.Clock
 	// GitHub is the server's GitHub App; nil when it has none.
 	GitHub *App
-	// LoadGitHub fetches the App, in GitHub's place, when it is first needed; nil when there is none to fetch. A fetch that fails is tried again by
-	// the next who needs it.
+	// LoadGitHub fetches the App, in GitHub's place, when it is first needed; nil when there is
+	// none to fetch. A fetch that fails is tried again by the next who needs it.
 	LoadGitHub func(context.Context) (*App, error)
-	// GitHubURL is where the App's repositories are, for a service that only checks and needs no secrets for it; empty asks the App itself.
+	// GitHubURL is where the App's repositories are, for a service that only checks and needs no
+	// secrets for it; empty asks the App itself.
 	GitHubURL string
 }
 
@@ -41,7 +42,8 @@ type Service struct {
 	load   func(context.Context) (*App, error)
 }
 
-// New returns a service. An App that cannot be used as it is configured is an error, which holds none of its secrets.
+// New returns a service. An App that cannot be used as it is configured is an error, which holds
+// none of its secrets.
 func New(c Config) (*Service, error) {
 	s := &Service{table: c.Table, sealer: c.Sealer, now: c.Now, tokens: tokens{held: map[tokenKey]token{}}, load: c.LoadGitHub}
 	if c.GitHub != nil {

@@ -17,13 +17,16 @@ import (
 )
 
 const (
-	// tokenRest is how long a token is good for at least when it is handed out. A clone takes its time, and a build may wait for its place until it is handed another.
+	// tokenRest is how long a token is good for at least when it is handed out. A clone takes its
+	// time, and a build may wait for its place until it is handed another.
 	tokenRest = 20 * time.Minute
-	// maxTokens bounds what is kept. Tokens are good for an hour, so that this many builds in one are no trouble.
+	// maxTokens bounds what is kept. Tokens are good for an hour, so that this many builds in one
+	// are no trouble.
 	maxTokens = 4096
 )
 
-// repository is a repository at GitHub. The zero value stands for all repositories of an installation.
+// repository is a repository at GitHub. The zero value stands for all repositories of an
+// installation.
 type repository struct{ owner, name string }
 
 func (r repository) String() string { return r.owner + "/" + r.name }
@@ -45,7 +48,8 @@ type tokens struct {
 	flight singleflight.Group
 	mu     sync.Mutex
 	held   map[tokenKey]token
-	// generation counts what was forgotten: an answer to a question that was asked before is used once, and not kept.
+	// generation counts what was forgotten: an answer to a question that was asked before is used
+	// once, and not kept.
 	generation int
 }
 
@@ -77,8 +81,9 @@ func (t *tokens) forget(installation int64) {
 	maps.DeleteFunc(t.held, func(key tokenKey, _ token) bool { return key.installation == installation })
 }
 
-// token returns a token that reads the contents of a repository of the installation or, for the zero repository, the metadata of all. Callers who ask
-// for the same at once share one question to GitHub, which goes on when one of them goes away.
+// token returns a token that reads the contents of a repository of the installation or, for the
+// zero repository, the metadata of all. Callers who ask for the same at once share one question to
+// GitHub, which goes on when one of them goes away.
 func (s *Service) token(ctx context.Context, i Installation, repo repository) (string, error) {
 	app, err := s.app(ctx)
 	if err != nil {
@@ -114,8 +119,9 @@ func (s *Service) token(ctx context.Context, i Installation, repo repository) (s
 	}
 }
 
-// ask asks GitHub for a token. The name of a repository means one of the installation's account, whatever the owner in the URL is, and GitHub does not
-// follow a rename here: what the name alone does not find is looked up.
+// ask asks GitHub for a token. The name of a repository means one of the installation's account,
+// whatever the owner in the URL is, and GitHub does not follow a rename here: what the name alone
+// does not find is looked up.
 func (g *github) ask(ctx context.Context, i Installation, repo repository) (token, error) {
 	read := new("read")
 	if repo == (repository{}) {

@@ -94,7 +94,8 @@ func TestWorkspacesOfOneInstallationShareItsTokens(t *testing.T) {
 	wantFault(t, err, fault.Invalid, "not found")
 }
 
-// TestCallersShareAQuestion holds GitHub's answer back until many have asked; one of them goes away.
+// TestCallersShareAQuestion holds GitHub's answer back until many have asked; one of them goes
+// away.
 func TestCallersShareAQuestion(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -266,7 +267,8 @@ func TestARedirectElsewhereIsNotFollowed(t *testing.T) {
 	}
 }
 
-// TestACloneThatIsRefusedIsAskedAbout suspends an installation while this process holds a token of it and hears of nothing.
+// TestACloneThatIsRefusedIsAskedAbout suspends an installation while this process holds a token of
+// it and hears of nothing.
 func TestACloneThatIsRefusedIsAskedAbout(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

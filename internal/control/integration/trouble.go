@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// trouble turns a failed call to GitHub into a fault, or into an error for the operator when it is the server's own: a key that GitHub does not
-// accept. account names the installation to people.
+// trouble turns a failed call to GitHub into a fault, or into an error for the operator when it is
+// the server's own: a key that GitHub does not accept. account names the installation to people.
 func (g *github) trouble(err error, account string) error {
 	answer := refused(err)
 	switch {

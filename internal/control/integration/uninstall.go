@@ -15,17 +15,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// gate is where those who bind an installation and who removes it take turns, whatever their workspaces: each write is made under the condition that it is
-// the next after the turn that was read.
+// gate is where those who bind an installation and who removes it take turns, whatever their
+// workspaces: each write is made under the condition that it is the next after the turn that was
+// read.
 type gate struct {
 	installation int64
 	turn         string
 	// closed says that the App is being removed from the account: nobody can bind the installation.
 	closed bool
 }
-
-// errTurn says that somebody else took the turn.
-var errTurn = errors.New("the installation was changed meanwhile")
 
 func (s *Service) gate(ctx context.Context, installation int64) (gate, error) {
 	item, err := s.table.Get(ctx, keys.InstallationGate(installation))
@@ -60,9 +58,10 @@ func leaving(installation int64) error {
 	return fault.New(fault.Conflict, "Installation ID %d is being removed. Open the link again when that is done.", installation)
 }
 
-// Uninstall takes an installation from its workspace. When no other workspace uses it, the App is removed from the account at GitHub too. One that a
-// deployment is built with is a fault.Conflict. From its first write on no deployment and no workspace can come to use what is about to go; if it does not get to
-// the end, the same request goes on with it.
+// Uninstall takes an installation from its workspace. When no other workspace uses it, the App is
+// removed from the account at GitHub too. One that a deployment is built with is a fault.Conflict.
+// From its first write on no deployment and no workspace can come to use what is about to go; if it
+// does not get to the end, the same request goes on with it.
 func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 	i, alone, err := s.leave(ctx, ref)
 	if err != nil {
@@ -80,38 +79,32 @@ func (s *Service) Uninstall(ctx context.Context, ref Ref) error {
 	return s.unbind(ctx, i, table.Equals(attrIsLeaving, true), describe(i.InstallationID, i.Name))
 }
 
-// leave notes that an installation leaves its workspace, and tells whether that is the only one that uses it.
+// leave notes that an installation leaves its workspace, and tells whether that is the only one
+// that uses it.
 func (s *Service) leave(ctx context.Context, ref Ref) (i Installation, alone bool, err error) {
-	for range contention {
+	i, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (i Installation, o record.Outbox, err error) {
 		item, err := s.installation(ctx, ref)
 		if err != nil {
-			return Installation{}, false, err
+			return i, o, err
 		}
 		if i, err = decodeInstallation(ref.Workspace, item); err != nil {
-			return Installation{}, false, err
+			return i, o, err
 		}
 		if err := s.mustBeUnused(ctx, ref); err != nil {
-			return Installation{}, false, err
+			return i, o, err
 		}
 		at, err := s.gate(ctx, i.InstallationID)
 		if err != nil {
-			return Installation{}, false, err
+			return i, o, err
 		}
 		bindings, err := s.bindings(ctx, i.InstallationID)
 		if err != nil {
-			return Installation{}, false, err
+			return i, o, err
 		}
 		alone = !slices.ContainsFunc(bindings, func(b Ref) bool { return b.Workspace != ref.Workspace })
-		err = s.table.Transact(ctx, mark(item, true), at.next(s.now(), alone))
-		if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
-			continue
-		}
-		if err != nil {
-			return Installation{}, false, fmt.Errorf("mark installation: %w", err)
-		}
-		return i, alone, nil
-	}
-	return Installation{}, false, busy(ref)
+		return i, record.Write(mark(item, true), at.next(s.now(), alone)), nil
+	})
+	return i, alone, err
 }
 
 // mark notes on an installation whether it leaves. It is no change for users.
@@ -125,14 +118,9 @@ func (s *Service) stay(ctx context.Context, i Installation) error {
 	if err != nil {
 		return err
 	}
-	err = s.table.Transact(ctx, mark(item, false), gate{installation: i.InstallationID}.open(s.now()))
-	if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
-		return nil // by the same request again, which goes on
-	}
-	if err != nil {
-		return fmt.Errorf("keep installation: %w", err)
-	}
-	return nil
+	// If the note was changed, a repetition of the same request goes on with it.
+	_, err = record.Try(ctx, s.table, mark(item, false), gate{installation: i.InstallationID}.open(s.now()))
+	return err
 }
 
 func (g *github) uninstall(ctx context.Context, i Installation) error {

@@ -14,7 +14,8 @@ import (
 // use returns the writes that note a deployment with the integration.
 func (m means) use(ref Ref, deployment string, now time.Time) []table.Write {
 	return []table.Write{
-		// Counting the version up is what makes a deletion that looked for uses before this one look again. It is no change for users.
+		// Counting the version up is what makes a deletion that looked for uses before this one
+		// look again. It is no change for users.
 		table.Update{Key: m.item.Key, Add: map[string]int64{record.Version: 1}, If: unchanged(m.item)},
 		table.Put{
 			Item: table.Item{Key: keys.IntegrationUse(ref.Workspace, ref.Integration, deployment), Attrs: record.Attrs("integration_use", now, nil)},
@@ -41,11 +42,4 @@ func (s *Service) mustBeUnused(ctx context.Context, ref Ref) error {
 			ref.Integration, keys.IntegrationUseDeployment(page.Items[0].Key))
 	}
 	return nil
-}
-
-// contention is how often a decision is made anew because another request changed the integration meanwhile.
-const contention = 100
-
-func busy(ref Ref) error {
-	return fault.New(fault.Unavailable, "Integration ID %s is changed too often to take another change.", ref.Integration)
 }

@@ -2,13 +2,13 @@ package listener
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
@@ -16,8 +16,9 @@ import (
 // awayPage is how many listeners are in memory at a time.
 const awayPage = 100
 
-// TellAway tells of the listeners that have called once, and not for Config.OfflineLimit: each once, until it calls again, which is told by that call. A listener that calls
-// is looked at once in that time. What is left when ctx ends is for the next call, and no error.
+// TellAway tells of the listeners that have called once, and not for Config.OfflineLimit: each
+// once, until it calls again, which is told by that call. A listener that calls is looked at once
+// in that time. What is left when ctx ends is for the next call, and no error.
 func (s *Store) TellAway(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueListeners(dueBy), Page: awayPage}.Serve(ctx, s.table, func(ctx context.Context, item *table.Item) error {
 		parts, err := keys.ParseListener(item.Key)
@@ -32,42 +33,39 @@ func (s *Store) TellAway(ctx context.Context, dueBy time.Time) error {
 }
 
 func (s *Store) tellAway(ctx context.Context, ref Ref) error {
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		l, err := s.Get(ctx, ref)
 		if fault.Is(err, fault.NotFound) || err == nil && !l.Away.IsZero() {
-			return nil // an index may lag behind
+			return record.Outbox{}, nil // an index may lag behind
 		}
 		if err != nil {
-			return err
+			return record.Outbox{}, err
 		}
 		now := s.now()
 		change := table.Update{Key: ref.Key(), If: table.All(present(), l.asHeard(), table.Equals(attrSeen, clock.Format(l.LastSeen)))}
 		if late := l.LastSeen.Add(s.offlineLimit); now.Before(late) {
 			change.Index = l.lookAt(late)
-			err = s.table.Transact(ctx, change)
-		} else {
-			change.Index = map[table.Index]table.Key{table.ByDue: {}}
-			err = s.tell(ctx, l, change, table.Attrs{attrAway: clock.Format(now)}, event.Event{
-				Type: event.ListenerOffline, Reason: ReasonOffline,
-				Message: fmt.Sprintf("The listener called last at %s. What it runs may go on, but nobody looks after it, and no deployment changes there until the listener calls again.",
-					clock.Format(l.LastSeen)),
-			})
+			return record.Write(change), nil
 		}
-		if _, called := errors.AsType[*table.ConditionFailed](err); !called {
-			return err
-		}
-	}
-	return errContention
+		change.Set, change.Index = table.Attrs{attrAway: clock.Format(now)}, map[table.Index]table.Key{table.ByDue: {}}
+		return s.tell(ctx, l, change, event.Event{
+			Type: event.ListenerOffline, Reason: ReasonOffline,
+			Message: fmt.Sprintf("The listener called last at %s. What it runs may go on, but nobody looks after it, and no deployment changes there until the listener calls again.",
+				clock.Format(l.LastSeen)),
+		})
+	})
 }
 
-// tell applies a change of the listener together with an event of it. As each flips attrAway, under the condition that it was as it was read, the events of a listener are
-// a chain.
-func (s *Store) tell(ctx context.Context, l Listener, change table.Update, set table.Attrs, e event.Event) error {
+// tell returns a change of the listener together with an event of it. Each such change flips
+// attrAway under the condition that it was as it was read, so the events of a listener are a chain.
+func (s *Store) tell(ctx context.Context, l Listener, change table.Update, e event.Event) (record.Outbox, error) {
 	e.Workspace, e.Listener, e.ComputeID = l.Workspace, l.Listener, l.ComputeID
 	events := event.Chain(l.event, s.now(), []event.Event{e})
-	set[attrEvent] = events[0].ID
-	change.Set = set
-	return s.events.Publish(ctx, l.Workspace, events, change)
+	change.Set[attrEvent] = events[0].ID
+	o := record.Write(change)
+	published, err := s.events.Publish(ctx, l.Workspace, events)
+	o.Join(published)
+	return o, err
 }
 
 // lookAt places the listener where TellAway looks at a time.
@@ -75,7 +73,8 @@ func (l Listener) lookAt(due time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.DueListener(l.Listener, due)}
 }
 
-// asHeard is the condition that nobody has told since the listener was read that it is away, or online again.
+// asHeard is the condition that nobody has told since the listener was read that it is away, or
+// online again.
 func (l Listener) asHeard() table.Cond {
 	if !l.minded {
 		return table.Cond{}

@@ -2,21 +2,23 @@ package listener
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
 const (
-	// MaxWait is the longest that one Claim waits. It is less than leaseTime, so that a listener which only claims keeps its session.
+	// MaxWait is the longest that one Claim waits. It is less than leaseTime, so that a listener
+	// which only claims keeps its session.
 	MaxWait = 20 * time.Second
-	// maxWork is how much one Claim or one page of Releases gives out: two writes for each, in one transaction.
+	// maxWork is how much one Claim or one page of Releases gives out: two writes for each, in one
+	// transaction.
 	maxWork = 20
 )
 
@@ -59,8 +61,9 @@ func labels(ref compute.Ref) map[string]string {
 	}
 }
 
-// Claim renews the caller's session, or begins one when no other process holds the listener, and returns what there is to do. It waits for either; when the other process
-// still holds the listener then, that is a fault.Conflict.
+// Claim renews the caller's session, or begins one when no other process holds the listener, and
+// returns what there is to do. It waits for either; when the other process still holds the listener
+// then, that is a fault.Conflict.
 func (s *Store) Claim(ctx context.Context, request ClaimRequest) (Claim, error) {
 	if err := checkCaller(request.Ref, request.Holder, request.Version); err != nil {
 		return Claim{}, err
@@ -80,88 +83,83 @@ func (s *Store) take(ctx, wait context.Context, session Session) ([]Work, error)
 	bell := s.table.Watch(keys.ListenerBell(session.Workspace, session.Listener))
 	defer bell.Stop()
 	for {
-		work, again, err := s.deliver(ctx, session)
-		if err != nil || len(work) > 0 {
-			return work, err
+		given, err := s.deliver(ctx, session)
+		if err != nil || len(given.work) > 0 {
+			return given.work, err
 		}
-		if !s.pause(wait, bell, again) {
+		if !s.pause(wait, bell, given.again) {
 			return nil, ctx.Err()
 		}
 	}
 }
 
-// deliver gives out what there is to do now. It also returns when work that the session has will be given to it again.
-func (s *Store) deliver(ctx context.Context, session Session) (work []Work, again time.Time, err error) {
-	for range contention {
+// delivery is the work that one look has found.
+type delivery struct {
+	work []Work
+	// again is when work that the session has will be given to it again, zero for no work.
+	again time.Time
+}
+
+// deliver gives out the work that is due now.
+func (s *Store) deliver(ctx context.Context, session Session) (delivery, error) {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (given delivery, o record.Outbox, err error) {
 		now := s.now()
-		again = time.Time{}
 		due, err := table.Collect(ctx, s.table, keys.ListenerTasks(session.Workspace, session.Listener), table.Window{Limit: maxWork},
 			func(item *table.Item) (task, bool, error) {
 				t, err := decodeTask(session.Ref, item)
-				if err == nil && !t.isFor(session, now) && (again.IsZero() || t.due.Before(again)) {
-					again = t.due
+				if err == nil && !t.isFor(session, now) && (given.again.IsZero() || t.due.Before(given.again)) {
+					given.again = t.due
 				}
 				return t, t.isFor(session, now), err
 			})
 		if err != nil {
-			return nil, again, fmt.Errorf("query tasks of listener: %w", err)
+			return given, o, fmt.Errorf("query tasks of listener: %w", err)
 		}
-		if len(due) == 0 {
-			return nil, again, nil
+		if len(due) > 0 {
+			given.work, o, err = s.hand(ctx, session, due)
 		}
-		work, err = s.hand(ctx, session, due)
-		failed, contended := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case !contended:
-			return work, again, err
-		case failed.Write == 0:
-			return nil, again, session.fenced(err)
-		}
-	}
-	return nil, again, errContention
+		return given, o, err
+	})
 }
 
-// hand makes work of tasks and notes that the session has it, all in one transaction. A release that was read of another moment than its task fails the
-// task's condition.
-func (s *Store) hand(ctx context.Context, session Session, tasks []task) ([]Work, error) {
+// hand makes work of tasks, and notes that the session has it. The conditions of the tasks fail if
+// their releases have changed since they were read.
+func (s *Store) hand(ctx context.Context, session Session, tasks []task) (work []Work, o record.Outbox, err error) {
 	names := make([]table.Key, len(tasks))
 	for i, t := range tasks {
 		names[i] = releaseKey(t.Ref)
 	}
 	items, err := s.table.GetBatch(ctx, names...)
 	if err != nil {
-		return nil, fmt.Errorf("get releases of listener: %w", err)
+		return nil, o, fmt.Errorf("get releases of listener: %w", err)
 	}
-	var work []Work
 	now := s.now()
-	writes := []table.Write{session.check()}
+	o = session.fence()
 	for i, t := range tasks {
 		if items[i] == nil {
 			continue // removed meanwhile
 		}
 		r, err := decodeRelease(t.Ref, items[i])
 		if err != nil {
-			return nil, err
+			return nil, o, err
 		}
 		w, err := s.work(ctx, r)
 		if err != nil {
-			// One release that cannot be opened keeps nobody from the others; its rollout fails as it is not ready in time.
+			// A release that cannot be opened must not hold up the others. Its rollout fails
+			// because it is not ready in time.
 			s.log.ErrorContext(ctx, "work of a listener cannot be given out", "revision", r.Revision, "error", err)
 			continue
 		}
 		work = append(work, w)
-		writes = append(writes, t.deliver(now, session.Epoch))
+		o.Add(t.deliver(now, session.Epoch))
 		if r.status == waiting {
-			writes = append(writes, r.change(now, working, table.Attrs{attrDelivered: true}))
+			o.Add(r.change(now, working, table.Attrs{attrDelivered: true}))
 		}
 	}
 	if len(work) == 0 {
-		return nil, nil
+		return nil, record.Outbox{}, nil
 	}
-	if err := s.table.Transact(ctx, writes...); err != nil {
-		return nil, fmt.Errorf("deliver work: %w", err)
-	}
-	return work, nil
+	return work, o, nil
 }
 
 func (s *Store) work(ctx context.Context, r *release) (Work, error) {
@@ -175,8 +173,9 @@ func (s *Store) work(ctx context.Context, r *release) (Work, error) {
 	return w, err
 }
 
-// Releases returns what a listener is to run, whether it has it or not, the oldest revision first, for one that has lost it or looks for what it should not
-// have. after is the last revision of the page before, "" at first; a page that is empty is the end.
+// Releases returns what a listener is to run, whether it has it or not, the oldest revision first,
+// for one that has lost it or looks for what it should not have. after is the last revision of the
+// page before, "" at first; a page that is empty is the end.
 func (s *Store) Releases(ctx context.Context, session Session, after string) ([]Work, error) {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return nil, err
@@ -184,8 +183,8 @@ func (s *Store) Releases(ctx context.Context, session Session, after string) ([]
 	if after != "" && !id.Valid(after) {
 		return nil, fault.New(fault.Invalid, "after must be the id of a revision.")
 	}
-	if err := s.table.Transact(ctx, session.check()); err != nil {
-		return nil, session.fenced(err)
+	if err := record.Commit(ctx, s.table, session.fence()); err != nil {
+		return nil, err
 	}
 	found, err := table.Collect(ctx, s.table, keys.ListenerReleases(session.Workspace, session.Listener, after), table.Window{Limit: maxWork},
 		func(item *table.Item) (Work, bool, error) {

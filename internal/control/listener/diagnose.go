@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// How much of a listener is looked at, so that a diagnosis costs the same whatever there is: one read and three queries.
+// How much of a listener is looked at, so that a diagnosis costs the same whatever there is: one
+// read and three queries.
 const (
 	diagnosedOrders   = 100
 	diagnosedReleases = 50
@@ -26,7 +27,8 @@ const (
 // Code names a Check.
 type Code string
 
-// The checks, in the order in which a listener gets something wrong: each is about what those before it make possible.
+// The checks, in the order in which a listener gets something wrong: each is about what those
+// before it make possible.
 const (
 	CheckCalled     Code = "HAS_CALLED"
 	CheckOnline     Code = "IS_ONLINE"
@@ -71,7 +73,8 @@ type Misplaced struct {
 type Diagnosis struct {
 	Listener
 	At time.Time
-	// Session is the last one, held by nobody any more when the listener is not online; nil when none was begun, or it was ended.
+	// Session is the last one, held by nobody any more when the listener is not online; nil when
+	// none was begun, or it was ended.
 	Session *Session
 	// Orders begin with the oldest, Failures with those of the newest revision.
 	Orders    []Order
@@ -80,7 +83,8 @@ type Diagnosis struct {
 	Checks    []Check
 }
 
-// Diagnose looks at what there is to know of a listener, and says what is wrong with it. Of a listener with very much to do it looks at a part.
+// Diagnose looks at what there is to know of a listener, and says what is wrong with it. Of a
+// listener with very much to do it looks at a part.
 func (s *Store) Diagnose(ctx context.Context, ref Ref) (Diagnosis, error) {
 	l, err := s.Get(ctx, ref)
 	if err != nil {

@@ -38,26 +38,31 @@ type Spec struct {
 type Listener struct {
 	Ref
 	Spec
-	// Version is the version of the listener's program, as a user or the listener itself gave it last; nil when nobody did.
+	// Version is the version of the listener's program, as a user or the listener itself gave it
+	// last; nil when nobody did.
 	Version          *string
 	Created, Updated time.Time
-	// LastSeen is when a process last spoke for the listener, zero when none ever did. Until is when the session of that process is over, unless it is renewed.
+	// LastSeen is when a process last spoke for the listener, zero when none ever did. Until is
+	// when the session of that process is over, unless it is renewed.
 	LastSeen, Until time.Time
 	// Away is when it was told that the listener is not heard of any more, zero while it calls.
 	Away time.Time
 
 	holder string
 	epoch  int64
-	// event is the newest event of the listener, "" when there is none; minded tells that the listener has called since its absence is told.
+	// event is the newest event of the listener, "" when there is none; minded tells that the
+	// listener has called since its absence is told.
 	event  string
 	minded bool
 	// leaving tells that the listener is being deleted; nobody sees it any more.
 	leaving bool
-	// version counts the changes by users, and the deployments that came; a session changes none of it.
+	// version counts the changes by users, and the deployments that came; a session changes none of
+	// it.
 	version int64
 }
 
-// ChangeCount is the version of the resource, as ETags have it: it counts what users change and the deployments that come, not what the listener's own calls note.
+// ChangeCount is the version of the resource, as ETags have it: it counts what users change and the
+// deployments that come, not what the listener's own calls note.
 func (l Listener) ChangeCount() int64 { return l.version }
 
 // expected refuses a change that was asked for another version of the listener than there is.
@@ -115,7 +120,8 @@ func decode(ref Ref, item *table.Item) (Listener, error) {
 	return l, record.Decode(item, &l.Spec)
 }
 
-// unchanged is the condition that no user changed the listener since it was read, and no deployment came to it.
+// unchanged is the condition that no user changed the listener since it was read, and no deployment
+// came to it.
 func (l Listener) unchanged() table.Cond { return table.Equals(record.Version, l.version) }
 
 // present is the condition that a listener is there, and is not being deleted.

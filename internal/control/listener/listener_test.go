@@ -225,7 +225,8 @@ func TestAListenerThatIsUsedStays(t *testing.T) {
 	wantFault(t, f.Delete(t.Context(), l.Ref, nil), fault.NotFound)
 }
 
-// TestAUseAndAChangeMeet has a deployment and a change of its listener look at each other's side before either writes.
+// TestAUseAndAChangeMeet has a deployment and a change of its listener look at each other's side
+// before either writes.
 func TestAUseAndAChangeMeet(t *testing.T) {
 	t.Parallel()
 	for name, change := range map[string]func(*fixture, listener.Ref) error{

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -24,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) {
@@ -58,12 +60,10 @@ func setUpAt(t *testing.T, moving *movingClock, now clock.Clock) *fixture {
 	dir := t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	must(t, err)
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(now))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(now))
 	f := &fixture{dir: dir, table: tb, clock: moving, config: listener.Config{
 		Table: tb, Sealer: key, Token: token, Now: now, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-		AllowPrivate: true, // the clusters are this machine
+		Private: outbound.Everywhere, // the clusters are this machine
 	}}
 	f.Store = listener.NewStore(f.config)
 	f.target = f.Target(nil)

@@ -10,7 +10,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/listener"
-	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
@@ -20,14 +20,15 @@ type subscriber struct {
 	sent []string
 }
 
-func (s *subscriber) Notify(_ context.Context, _ string, events []event.Event) ([]table.Write, func(context.Context), error) {
-	return nil, func(context.Context) {
+func (s *subscriber) Notify(_ context.Context, _ string, events []event.Event) (o record.Outbox, _ error) {
+	o.Then(func(context.Context) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		for _, e := range events {
 			s.sent = append(s.sent, string(e.Type)+" "+e.Listener)
 		}
-	}, nil
+	})
+	return o, nil
 }
 
 // tellAway is what the timer does.
@@ -124,7 +125,8 @@ func TestAListenerThatGoesOfflineIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestAListenerThatCallsWhileItIsToldAway lets the calls of a listener and the timer meet: whoever is later decides, and what is told alternates.
+// TestAListenerThatCallsWhileItIsToldAway lets the calls of a listener and the timer meet: whoever
+// is later decides, and what is told alternates.
 func TestAListenerThatCallsWhileItIsToldAway(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,9 +15,11 @@ import (
 )
 
 const (
-	// maxOutput is how much a call may hand in, in bytes, lineCost what a line counts beside its text.
+	// maxOutput is how much a call may hand in, in bytes, lineCost what a line counts beside its
+	// text.
 	maxOutput, lineCost = 512 << 10, 32
-	// outputRate is how much output a release may have per second in the long run, outputBurst how much at once.
+	// outputRate is how much output a release may have per second in the long run, outputBurst how
+	// much at once.
 	outputRate, outputBurst = 64 << 10, 2 << 20
 )
 
@@ -38,8 +39,9 @@ func (o Output) size() int64 {
 	return int64(size)
 }
 
-// Admit lets a listener hand in output of a release that it runs, removes or has failed to run, and returns the agent's token, which no log may show. Output of a session or a
-// release that is not the listener's any more is a fault.Conflict, more of it than a release may have a fault.TooMany.
+// Admit lets a listener hand in output of a release that it runs, removes or has failed to run, and
+// returns the agent's token, which no log may show. Output of a session or a release that is not
+// the listener's any more is a fault.Conflict, more of it than a release may have a fault.TooMany.
 func (s *Store) Admit(ctx context.Context, session Session, output Output) (token string, err error) {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return "", err
@@ -48,24 +50,19 @@ func (s *Store) Admit(ctx context.Context, session Session, output Output) (toke
 	if err := output.check(); err != nil {
 		return "", err
 	}
-	for range contention {
+	err = record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+		o := session.fence()
 		writes, err := s.admission(ctx, session, ref, output.size())
 		if err != nil {
-			return "", s.refusal(ctx, session, err)
+			return o, s.refusal(ctx, session, err)
 		}
-		err = s.table.Transact(ctx, append([]table.Write{session.check()}, writes...)...)
-		failed, contended := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case contended && failed.Write == 0:
-			return "", session.fenced(err)
-		case contended:
-			continue
-		case err != nil:
-			return "", fmt.Errorf("admit output: %w", err)
-		}
-		return s.token(ctx, ref.Revision)
+		o.Add(writes...)
+		return o, nil
+	})
+	if err != nil {
+		return "", err
 	}
-	return "", errContention
+	return s.token(ctx, ref.Revision)
 }
 
 func (o Output) check() error {
@@ -81,7 +78,8 @@ func (o Output) check() error {
 	return problems.err()
 }
 
-// admission are the writes that take output out of a release's allowance, under the condition that the release is the listener's.
+// admission are the writes that take output out of a release's allowance, under the condition that
+// the release is the listener's.
 func (s *Store) admission(ctx context.Context, session Session, ref compute.Ref, size int64) ([]table.Write, error) {
 	allowance := keys.ListenerOutput(ref.Workspace, ref.Deployment, ref.Revision)
 	items, err := s.table.GetBatch(ctx, releaseKey(ref), allowance)
@@ -116,7 +114,8 @@ const (
 	attrAt     = "at"
 )
 
-// allowed is how many bytes a release may print now, and the condition that nobody took any meanwhile.
+// allowed is how many bytes a release may print now, and the condition that nobody took any
+// meanwhile.
 func allowed(item *table.Item, now time.Time) (int64, table.Cond, error) {
 	if item == nil {
 		return outputBurst, table.Absent(), nil

@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -24,22 +23,24 @@ type Patch struct {
 	Expect []int64
 }
 
-// Patch changes a listener. A broken rule is a fault.Invalid; taking away a namespace that a deployment runs in is a fault.Conflict.
+// Patch changes a listener. A broken rule is a fault.Invalid; taking away a namespace that a
+// deployment runs in is a fault.Conflict.
 func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Listener, record.Outbox, error) {
+		var o record.Outbox
 		l, err := s.Get(ctx, ref)
 		if err != nil {
-			return Listener{}, err
+			return Listener{}, o, err
 		}
 		if err := l.expected(patch.Expect); err != nil {
-			return Listener{}, err
+			return Listener{}, o, err
 		}
 		next, changed, err := patch.apply(l)
 		if err != nil || !changed {
-			return l, err
+			return l, o, err
 		}
 		if err := s.mayLose(ctx, l, next); err != nil {
-			return Listener{}, err
+			return Listener{}, o, err
 		}
 		next.Updated = s.now()
 		set := table.Attrs{}
@@ -48,20 +49,14 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Listener, erro
 		}
 		change := record.Change(ref.Key(), next.Updated, set, table.All(present(), l.unchanged()))
 		change.Body = record.Encode(next.Spec)
-		err = s.table.Transact(ctx, change, l.audit(ctx, audit.UpdateListener, next.Updated))
-		if _, failed := errors.AsType[*table.ConditionFailed](err); failed {
-			continue
-		}
-		if err != nil {
-			return Listener{}, fmt.Errorf("write listener: %w", err)
-		}
+		o.Add(change, l.audit(ctx, audit.UpdateListener, next.Updated))
 		next.version++
-		return next, nil
-	}
-	return Listener{}, errContention
+		return next, o, nil
+	})
 }
 
-// apply returns the listener as it would be after the patch, and whether that is another than before.
+// apply returns the listener as it would be after the patch, and whether that is another than
+// before.
 func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
 	r := new(rules)
 	if p.ComputeType != nil && *p.ComputeType != l.ComputeType {
@@ -83,7 +78,8 @@ func (p Patch) apply(l Listener) (next Listener, changed bool, err error) {
 	return next, changed, validate(next)
 }
 
-// mayLose refuses to take away a namespace that is in use. A deployment that comes meanwhile changes the listener's version.
+// mayLose refuses to take away a namespace that is in use. A deployment that comes meanwhile
+// changes the listener's version.
 func (s *Store) mayLose(ctx context.Context, before, after Listener) error {
 	for _, namespace := range before.ComputeConfig.K8sNamespaces {
 		if after.Has(namespace) {
@@ -113,38 +109,32 @@ func (s *Store) user(ctx context.Context, query table.Query) (deployment string,
 	return keys.ListenerUseDeployment(page.Items[0].Key), nil
 }
 
-// Delete deletes a listener. One that deployments use, or that is online and still removes their releases, is a fault.Conflict. What a listener that is away has left to remove
-// is forgotten, as nobody else could. expect are the versions of which the listener must have one; nil is any.
+// Delete deletes a listener. One that deployments use, or that is online and still removes their
+// releases, is a fault.Conflict. What a listener that is away has left to remove is forgotten, as
+// nobody else could. expect are the versions of which the listener must have one; nil is any.
 func (s *Store) Delete(ctx context.Context, ref Ref, expect []int64) error {
-	for range contention {
+	err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
 		l, err := s.get(ctx, ref)
-		if err != nil {
-			return err
-		}
-		if l.leaving { // an earlier call did not get to the end
-			return s.erase(ctx, ref)
+		if err != nil || l.leaving { // an earlier call did not get to the end
+			return record.Outbox{}, err
 		}
 		if err := l.expected(expect); err != nil {
-			return err
+			return record.Outbox{}, err
 		}
 		if err := s.mayGo(ctx, l); err != nil {
-			return err
+			return record.Outbox{}, err
 		}
 		now := s.now()
-		err = s.table.Transact(ctx,
+		return record.Write(
 			record.Change(ref.Key(), now, table.Attrs{attrLeaving: true}, table.All(present(), l.unchanged())),
 			table.Delete{Key: keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID)},
 			l.audit(ctx, audit.DeleteListener, now),
-		)
-		if _, failed := errors.AsType[*table.ConditionFailed](err); failed {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("delete listener: %w", err)
-		}
-		return s.erase(ctx, ref)
+		), nil
+	})
+	if err != nil {
+		return err
 	}
-	return errContention
+	return s.erase(ctx, ref)
 }
 
 func (s *Store) mayGo(ctx context.Context, l Listener) error {

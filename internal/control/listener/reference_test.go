@@ -23,8 +23,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 )
 
-// cluster is where a listener runs releases: a host whose agents are processes. It outlives the listener's processes, and keeps with each release the order that it was made for, as
-// an annotation would.
+// cluster is where a listener runs releases: a host whose agents are processes. It outlives the
+// listener's processes, and keeps with each release the order that it was made for, as an
+// annotation would.
 type cluster struct {
 	*remote.Target
 
@@ -151,7 +152,8 @@ func (p *program) begin(ctx context.Context, s listener.Session, w listener.Work
 	})
 }
 
-// carryOut ends silently when the order or the session is not the present one any more, or ctx has ended.
+// carryOut ends silently when the order or the session is not the present one any more, or ctx has
+// ended.
 func (p *program) carryOut(ctx context.Context, s listener.Session, w listener.Work) {
 	p.step("obey", w)
 	if err := p.cluster.obey(ctx, w); err != nil {

@@ -8,7 +8,8 @@ import (
 
 var _ compute.Minder = (*Target)(nil)
 
-// AwaitRelapse waits until the listener reports that a release, which was healthy, has failed. One that is progressing again may come back: its listener says when not.
+// AwaitRelapse waits until the listener reports that a release, which was healthy, has failed. One
+// that is progressing again may come back: its listener says when not.
 func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	changes := t.table.Watch(releaseKey(ref))
 	defer changes.Stop()

@@ -25,18 +25,21 @@ type status string
 const (
 	// waiting: ordered. The listener has not fetched the order.
 	waiting status = "waiting"
-	// working: the listener has the order, or starts again what had been healthy. It reports what comes of it.
+	// working: the listener has the order, or starts again what had been healthy. It reports what
+	// comes of it.
 	working status = "working"
 	// healthy: it answers at its URL.
 	healthy status = "healthy"
-	// failed: the listener has given up. It may find later that the release has recovered; a new order makes it try anew.
+	// failed: the listener has given up. It may find later that the release has recovered; a new
+	// order makes it try anew.
 	failed status = "failed"
-	// leaving: it is to be removed, and gone for everybody but the listener. Ends when that reports it absent.
+	// leaving: it is to be removed, and gone for everybody but the listener. Ends when that reports
+	// it absent.
 	leaving status = "leaving"
 )
 
-// transitions lists what may follow each status. A release that took too long is ordered anew as one that failed is; one that is waiting may be reported by a
-// listener that has it from Releases.
+// transitions lists what may follow each status. A release that took too long is ordered anew as
+// one that failed is; one that is waiting may be reported by a listener that has it from Releases.
 var transitions = map[status][]status{
 	waiting: {waiting, working, healthy, failed, leaving},
 	working: {waiting, working, healthy, failed, leaving},
@@ -57,8 +60,9 @@ type release struct {
 	status status
 	// reason, message and url are what the listener reported last.
 	reason, message, url string
-	// pending tells that there is a task; delivered that the listener has been given an order of this revision, so that something may run there; served that the release
-	// has been healthy since the order.
+	// pending tells that there is a task; delivered that the listener has been given an order of
+	// this revision, so that something may run there; served that the release has been healthy
+	// since the order.
 	pending, delivered, served bool
 	// epoch and number are those of the last report of the order.
 	epoch, number int64
@@ -122,13 +126,14 @@ func (s *Store) release(ctx context.Context, ref compute.Ref) (*release, error) 
 
 func (r *release) place() Ref { return Ref{Workspace: r.Workspace, Listener: r.listener} }
 
-// same is the condition that nobody changed the release since it was read. The order is part of it, as the versions of a release that was removed and applied again
-// begin anew.
+// same is the condition that nobody changed the release since it was read. The order is part of it,
+// as the versions of a release that was removed and applied again begin anew.
 func (r *release) same() table.Cond {
 	return table.All(table.Equals(record.Version, r.version), table.Equals(attrOrder, r.order))
 }
 
-// change returns the write that moves the release, as it was read, to its next status. A move that the transition table does not hold is a bug.
+// change returns the write that moves the release, as it was read, to its next status. A move that
+// the transition table does not hold is a bug.
 func (r *release) change(now time.Time, next status, set table.Attrs) table.Update {
 	if !r.status.mayBecome(next) {
 		panic(fmt.Sprintf("listener: a release that is %s may not become %s", r.status, next))
@@ -144,7 +149,8 @@ func ordered(order string) table.Attrs {
 	}
 }
 
-// nextOrder returns the id of a new order, which sorts behind the one before even when the clocks of two hosts differ.
+// nextOrder returns the id of a new order, which sorts behind the one before even when the clocks
+// of two hosts differ.
 func nextOrder(now time.Time, before string) string {
 	if next := id.Time(before).Add(time.Microsecond); before != "" && next.After(now) {
 		now = next
@@ -191,8 +197,9 @@ var (
 	stopping = compute.Status{State: compute.Absent, Message: "it is being stopped"}
 )
 
-// view returns a release's status at a time, and when it will be another one if nothing happens until then, zero for never. The time is from before the release
-// was read: what is late is judged by all that was known then.
+// view returns a release's status at a time, and when it will be another one if nothing happens
+// until then, zero for never. The time is from before the release was read: what is late is judged
+// by all that was known then.
 func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.Status, time.Time, error) {
 	switch {
 	case r == nil:
@@ -214,7 +221,8 @@ func (s *Store) view(ctx context.Context, r *release, now time.Time) (compute.St
 	return status, until, nil
 }
 
-// starting is the status of a release that has not been healthy since it was ordered: it has a time to become so, and its listener one to be heard of.
+// starting is the status of a release that has not been healthy since it was ordered: it has a time
+// to become so, and its listener one to be heard of.
 func (s *Store) starting(r *release, l Listener, now time.Time) (compute.Status, time.Time) {
 	began := id.Time(r.order)
 	heard := began

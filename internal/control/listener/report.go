@@ -3,8 +3,6 @@ package listener
 import (
 	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"net/url"
 	"strings"
 	"time"
@@ -30,61 +28,56 @@ const (
 type Report struct {
 	// Deployment, Revision and Order are those of the work.
 	Deployment, Revision, Order string
-	// Number is greater than that of the session's report before on the order, so that one which arrives twice or late does no harm.
+	// Number is greater than that of the session's report before on the order, so that one which
+	// arrives twice or late does no harm.
 	Number int64
-	// State is Progressing, Healthy or Failed for an order to apply, Progressing or Absent for one to remove.
+	// State is Progressing, Healthy or Failed for an order to apply, Progressing or Absent for one
+	// to remove.
 	State compute.State
-	// Reason is a constant, Message a sentence with the agent's last output perhaps. One that failed has both.
+	// Reason is a constant, Message a sentence with the agent's last output perhaps. One that
+	// failed has both.
 	Reason, Message string
 	// URL is where a Healthy release answers.
 	URL string
 }
 
-// Report takes a listener's report. One of a session or about an order that is not the present one is a fault.Conflict; a repetition changes nothing.
+// Report takes a listener's report. One of a session or about an order that is not the present one
+// is a fault.Conflict; a repetition changes nothing.
 func (s *Store) Report(ctx context.Context, session Session, report Report) error {
 	if err := checkCaller(session.Ref, session.Holder, ""); err != nil {
 		return err
 	}
-	if err := report.check(s.allowPrivate); err != nil {
+	if err := report.check(s.private); err != nil {
 		return err
 	}
 	report.URL = strings.TrimRight(report.URL, "/")
 	report.Message = lastOf(strings.ToValidUTF8(report.Message, "\uFFFD"), maxMessage)
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+		o := session.fence() // it decides about a repetition too
 		writes, ended, err := s.writesOf(ctx, session, report)
 		if err != nil {
-			return s.refusal(ctx, session, err)
+			return o, s.refusal(ctx, session, err)
 		}
-		// The fence decides about a repetition too.
-		err = s.table.Transact(ctx, append([]table.Write{session.check()}, writes...)...)
-		failed, contended := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case contended && failed.Write == 0:
-			return session.fenced(err)
-		case contended:
-			continue
-		case err != nil:
-			return fmt.Errorf("write report: %w", err)
-		}
+		o.Add(writes...)
 		if ended && s.alarm != nil {
-			s.alarm(ctx, report.ref(session), compute.Status{
-				State: report.State, Reason: cmp.Or(report.Reason, compute.ReasonEnded), Message: cmp.Or(report.Message, "its listener says no more than that it is not healthy"),
+			o.Then(func(ctx context.Context) {
+				s.alarm(ctx, report.ref(session), compute.Status{
+					State: report.State, Reason: cmp.Or(report.Reason, compute.ReasonEnded), Message: cmp.Or(report.Message, "its listener says no more than that it is not healthy"),
+				})
 			})
 		}
-		return nil
-	}
-	return errContention
+		return o, nil
+	})
 }
 
-// refusal is the error of a report that cannot be taken. One who may not report at all learns that first.
+// refusal is the error of a report that cannot be taken. That the session is over comes first.
 func (s *Store) refusal(ctx context.Context, session Session, err error) error {
-	over := session.fenced(s.table.Transact(ctx, session.check()))
-	return cmp.Or(over, err)
+	return cmp.Or(record.Commit(ctx, s.table, session.fence()), err)
 }
 
-// check refuses a report that cannot be one. A public address has to be https: whatever its name is resolved to later, in this server's own network nobody has its
-// certificate.
-func (r Report) check(allowPrivate bool) error {
+// check refuses a report that cannot be one. A public address has to be https: whatever its name is
+// resolved to later, nobody in this server's own network has its certificate.
+func (r Report) check(private outbound.Networks) error {
 	problems := new(rules)
 	for _, field := range []struct{ name, value string }{{"deployment_id", r.Deployment}, {"revision_id", r.Revision}, {"order", r.Order}} {
 		if !id.Valid(field.value) {
@@ -106,7 +99,7 @@ func (r Report) check(allowPrivate bool) error {
 	case compute.Healthy:
 		if !isBaseURL(r.URL) {
 			problems.breaks("url must be the base URL of the agent, http or https, with a host and perhaps a path, and nothing else.")
-		} else if err := outbound.CheckURL("url", r.URL, false); err != nil && !allowPrivate {
+		} else if err := outbound.CheckURL("url", r.URL, private); err != nil && !private.All() {
 			problems.breaks("%s", err)
 		}
 	default:
@@ -138,7 +131,8 @@ func (r Report) ref(session Session) compute.Ref {
 	return compute.Ref{Workspace: session.Workspace, Deployment: r.Deployment, Revision: r.Revision}
 }
 
-// writesOf returns what a report changes, apart from the fence: nothing for a repetition. ended tells that a release which was healthy is so no more.
+// writesOf returns what a report changes, apart from the fence: nothing for a repetition. ended
+// tells that a release which was healthy is so no more.
 func (s *Store) writesOf(ctx context.Context, session Session, report Report) (writes []table.Write, ended bool, err error) {
 	r, err := s.release(ctx, report.ref(session))
 	switch {

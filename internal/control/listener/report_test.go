@@ -106,7 +106,7 @@ func TestReportsThatBreakRules(t *testing.T) {
 	a := f.claim(t, l, "a")
 	w := one(t, a)
 	public := f.config
-	public.AllowPrivate = false
+	public.Private = nil
 	f.Store = listener.NewStore(public)
 	for name, c := range map[string]struct {
 		state  compute.State

@@ -16,8 +16,8 @@ var Sealed = map[string]func(*table.Item) (secret.Bound, error){
 	},
 }
 
-// HeldBy returns the deployment whose agent a listener may be running, given the item of its release: it was started with a token that is derived from the oldest key. Other
-// items are not ok.
+// HeldBy returns the deployment whose agent a listener may be running, given the item of its
+// release: it was started with a token that is derived from the oldest key. Other items are not ok.
 func HeldBy(item *table.Item) (deployment string, ok bool) {
 	if item.Text(record.Kind) != kindRelease || !item.Bool(attrDelivered) || status(item.Text(attrStatus)) == leaving {
 		return "", false

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -29,16 +30,21 @@ type Config struct {
 	Now   clock.Clock
 	// Log gets trouble that no request fails for; the default is slog's.
 	Log *slog.Logger
-	// OfflineLimit is how long an order waits for a listener that is not heard of, and after how long it is told that it is not (5 min).
+	// OfflineLimit is how long an order waits for a listener that is not heard of, and after how
+	// long it is told that it is not (5 min).
 	OfflineLimit time.Duration
-	// ReadyLimit is how long a release may take to become healthy, unless it says otherwise itself (15 min).
+	// ReadyLimit is how long a release may take to become healthy, unless it says otherwise itself
+	// (15 min).
 	ReadyLimit time.Duration
-	// Alarm is told when a listener reports that an agent which was healthy is so no more; nil tells nobody.
+	// Alarm is told when a listener reports that an agent which was healthy is so no more; nil
+	// tells nobody.
 	Alarm compute.Alarm
 	// Subscribers are sent the events of listeners; nil when nobody is.
 	Subscribers event.Subscribers
-	// AllowPrivate lets listeners report addresses that are not public, and plain http. Otherwise what a listener says would make this server call into its own network.
-	AllowPrivate bool
+	// Private are the networks that agents may have addresses of although these are not public;
+	// where all are permitted, plain http is too. Otherwise a listener's report would make this
+	// server call into its own network.
+	Private outbound.Networks
 }
 
 // Store reads and writes listeners, what they are to do and what they report.
@@ -51,7 +57,7 @@ type Store struct {
 	alarm                    compute.Alarm
 	events                   *event.Log
 	offlineLimit, readyLimit time.Duration
-	allowPrivate             bool
+	private                  outbound.Networks
 }
 
 // NewStore returns a store.
@@ -59,14 +65,9 @@ func NewStore(c Config) *Store {
 	return &Store{
 		table: c.Table, sealer: c.Sealer, token: c.Token, now: c.Now, log: cmp.Or(c.Log, slog.Default()),
 		offlineLimit: cmp.Or(c.OfflineLimit, 5*time.Minute), readyLimit: cmp.Or(c.ReadyLimit, 15*time.Minute),
-		allowPrivate: c.AllowPrivate, alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
+		private: c.Private, alarm: c.Alarm, events: event.NewLog(c.Table, c.Now, c.Subscribers),
 	}
 }
-
-// contention is how often a decision is made anew because another call changed an item meanwhile; each failure means that another one succeeded.
-const contention = 100
-
-var errContention error = fault.New(fault.Unavailable, "The listener, or what it runs, is changed too often to take another change.")
 
 // NewListener is the request to create one.
 type NewListener struct {
@@ -75,7 +76,8 @@ type NewListener struct {
 	Spec
 }
 
-// Create creates a listener. A request that breaks a rule is a fault.Invalid, a compute_id that has a listener a fault.Conflict.
+// Create creates a listener. A request that breaks a rule is a fault.Invalid, a compute_id that has
+// a listener a fault.Conflict.
 func (s *Store) Create(ctx context.Context, request NewListener) (Listener, error) {
 	now := s.now()
 	l := Listener{
@@ -89,21 +91,17 @@ func (s *Store) Create(ctx context.Context, request NewListener) (Listener, erro
 	if l.Version != nil {
 		own[attrSoftware] = *l.Version
 	}
-	err := s.table.Transact(ctx,
-		table.Put{Item: table.Item{
-			Key:  keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID),
-			Body: record.Encode(l.Listener), Attrs: record.Attrs("listener_name", now, nil),
-		}, If: table.Absent()},
+	var o record.Outbox
+	o.AddOr(table.Put{Item: table.Item{
+		Key:  keys.ListenerName(l.Workspace, l.ComputeType, l.ComputeID),
+		Body: record.Encode(l.Listener), Attrs: record.Attrs("listener_name", now, nil),
+	}, If: table.Absent()}, record.Always(fault.New(fault.Conflict,
+		"A listener with the compute_type %s and the compute_id %q already exists.", l.ComputeType, l.ComputeID)))
+	o.Add(
 		table.Put{Item: table.Item{Key: l.Key(), Body: record.Encode(l.Spec), Attrs: record.Attrs(kind, now, own)}, If: table.Absent()},
 		l.audit(ctx, audit.CreateListener, now),
 	)
-	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
-		return Listener{}, fault.New(fault.Conflict, "A listener with the compute_type %s and the compute_id %q already exists.", l.ComputeType, l.ComputeID)
-	}
-	if err != nil {
-		return Listener{}, fmt.Errorf("create listener: %w", err)
-	}
-	return l, nil
+	return l, record.Commit(ctx, s.table, o)
 }
 
 // audit is the write that notes what a user did to the listener.

@@ -2,7 +2,6 @@ package listener
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -13,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Target is the compute.Target whose releases run at listeners. Which one has a release is part of what is stored for it, so that a Ref is enough to find it.
+// Target is the compute.Target whose releases run at listeners. Which one has a release is part of
+// what is stored for it, so that a Ref is enough to find it.
 type Target struct {
 	*Store
 	// rest runs the releases that are not placed at a listener; nil when nothing does.
@@ -22,7 +22,8 @@ type Target struct {
 
 var _ compute.Target = (*Target)(nil)
 
-// Target returns the target of a store's listeners. rest, which may be nil, runs all releases that are not placed at one, so that who knows no more of a release than its Ref needs one target.
+// Target returns the target of a store's listeners. rest, which may be nil, runs all releases that
+// are not placed at one, so that who knows no more of a release than its Ref needs one target.
 func (s *Store) Target(rest compute.Target) *Target { return &Target{s, rest} }
 
 // Apply orders the release from its listener.
@@ -37,68 +38,54 @@ func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 			return fmt.Errorf("apply release: %s %q is not an id", name, text)
 		}
 	}
-	for range contention {
-		writes, err := t.application(ctx, spec)
-		if err != nil || len(writes) == 0 {
-			return err
-		}
-		err = t.table.Transact(ctx, writes...)
-		failed, contended := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case contended && failed.Write == 0:
-			return fmt.Errorf("apply release %s: %w", spec.Revision, notFound(Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}))
-		case contended:
-			continue
-		case err != nil:
-			return fmt.Errorf("apply release %s: %w", spec.Revision, err)
-		}
-		return nil
-	}
-	return errContention
+	return record.Decide(ctx, t.table, func(ctx context.Context) (record.Outbox, error) { return t.application(ctx, spec) })
 }
 
-// application returns the writes that order the release; none when it is ordered already and has not failed.
-func (t *Target) application(ctx context.Context, spec compute.Release) ([]table.Write, error) {
+// application orders the release, unless it is ordered already and has not failed.
+func (t *Target) application(ctx context.Context, spec compute.Release) (o record.Outbox, err error) {
 	now := t.now()
 	before, err := t.release(ctx, spec.Ref)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	at := Ref{Workspace: spec.Workspace, Listener: spec.Placement.Listener}
 	next := task{Ref: spec.Ref, listener: at.Listener, order: nextOrder(now, ""), verb: Apply}
 	if before != nil {
 		seen, _, err := t.view(ctx, before, now)
 		if err != nil {
-			return nil, err
+			return o, err
 		}
 		if before.status != leaving && seen.State != compute.Failed {
-			return nil, nil
+			return o, nil
 		}
 		if before.listener != at.Listener {
-			return nil, fmt.Errorf("apply release %s: it is at the listener %s", spec.Revision, before.listener)
+			return o, fmt.Errorf("apply release %s: it is at the listener %s", spec.Revision, before.listener)
 		}
 		next.order = nextOrder(now, before.order)
 	}
 	body, err := t.seal(ctx, spec)
 	if err != nil {
-		return nil, err
+		return o, err
 	}
 	set := ordered(next.order)
 	set[attrNamespace], set[attrReady] = spec.Placement.Namespace, int64(spec.ReadyLimit/time.Second)
-	exists := table.Check{Key: at.Key(), If: present()}
+	o.AddOr(table.Check{Key: at.Key(), If: present()}, record.Always(fmt.Errorf("apply release %s: %w", spec.Revision, notFound(at))))
 	if before != nil {
 		change := before.change(now, waiting, set)
 		change.Body = record.Encode(body)
-		return []table.Write{exists, change, next.put(now), ring(at, next.order, now)}, nil
+		o.Add(change)
+	} else {
+		set[attrListener], set[attrStatus], set[attrDelivered] = at.Listener, string(waiting), false
+		o.Add(table.Put{
+			Item: table.Item{
+				Key: releaseKey(spec.Ref), Attrs: record.Attrs(kindRelease, now, set), Body: record.Encode(body),
+				Index: map[table.Index]table.Key{table.ByList: keys.ListenerReleaseEntry(at.Workspace, at.Listener, spec.Revision)},
+			},
+			If: table.Absent(),
+		})
 	}
-	set[attrListener], set[attrStatus], set[attrDelivered] = at.Listener, string(waiting), false
-	return []table.Write{exists, table.Put{
-		Item: table.Item{
-			Key: releaseKey(spec.Ref), Attrs: record.Attrs(kindRelease, now, set), Body: record.Encode(body),
-			Index: map[table.Index]table.Key{table.ByList: keys.ListenerReleaseEntry(at.Workspace, at.Listener, spec.Revision)},
-		},
-		If: table.Absent(),
-	}, next.put(now), ring(at, next.order, now)}, nil
+	o.Add(next.put(now), ring(at, next.order, now))
+	return o, nil
 }
 
 // Await returns the release's status, once it is not Progressing.
@@ -134,7 +121,8 @@ func (t *Target) await(ctx context.Context, ref compute.Ref) (*release, compute.
 	}
 }
 
-// look returns the release and its status as they are now. When ctx ends before they are known, it may be Progressing for all that is known.
+// look returns the release and its status as they are now. When ctx ends before they are known, it
+// may be Progressing for all that is known.
 func (t *Target) look(ctx context.Context, ref compute.Ref) (*release, compute.Status, time.Time, error) {
 	now := t.now()
 	r, err := t.release(ctx, ref)
@@ -149,7 +137,8 @@ func (t *Target) look(ctx context.Context, ref compute.Ref) (*release, compute.S
 	return r, status, until, err
 }
 
-// Acquire returns where the release answers, by its listener's last word. Callers need not be counted: the listener drains what it removes.
+// Acquire returns where the release answers, by its listener's last word. Callers need not be
+// counted: the listener drains what it removes.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	r, status, err := t.await(ctx, ref)
 	switch {
@@ -167,28 +156,20 @@ func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint
 	return compute.Endpoint{URL: r.url, Token: token, Revision: ref.Revision}, func() {}, nil
 }
 
-// Remove orders that the release be removed. One that no listener was ever given is gone at once.
+// Remove orders that the release be removed. A release that no listener was given is gone at once.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
-	for range contention {
+	return record.Decide(ctx, t.table, func(ctx context.Context) (o record.Outbox, err error) {
 		r, err := t.release(ctx, ref)
 		switch {
 		case err != nil:
-			return err
+			return o, err
 		case r == nil && t.rest != nil:
-			return t.rest.Remove(ctx, ref)
+			return o, t.rest.Remove(ctx, ref)
 		case r == nil || r.status == leaving:
-			return nil
+			return o, nil
 		}
-		err = t.table.Transact(ctx, t.removal(r)...)
-		if _, contended := errors.AsType[*table.ConditionFailed](err); contended {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("remove release %s: %w", ref.Revision, err)
-		}
-		return nil
-	}
-	return errContention
+		return record.Write(t.removal(r)...), nil
+	})
 }
 
 func (t *Target) removal(r *release) []table.Write {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// everywhere is a target whose releases, of any workspace, run at a listener of that workspace, which it makes when it is needed, with a program.
+// everywhere is a target whose releases, of any workspace, run at a listener of that workspace,
+// which it makes when it is needed, with a program.
 type everywhere struct {
 	*listener.Target
 	t       *testing.T
@@ -48,7 +49,8 @@ func TestTarget(t *testing.T) {
 	})
 }
 
-// TestTargetOfTheRest runs what is placed nowhere on another target, which passes the suite through this one.
+// TestTargetOfTheRest runs what is placed nowhere on another target, which passes the suite through
+// this one.
 func TestTargetOfTheRest(t *testing.T) {
 	t.Parallel()
 	computetest.Run(t, func(t *testing.T) compute.Target {
@@ -138,7 +140,8 @@ func TestTwoProcessesOfOneListener(t *testing.T) {
 	}
 }
 
-// TestAFrozenProcess stops one between its claim and its first act, and lets it go on when another has taken its place, done its work, and the release has been removed again.
+// TestAFrozenProcess stops one between its claim and its first act, and lets it go on when another
+// has taken its place, done its work, and the release has been removed again.
 func TestAFrozenProcess(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -255,7 +258,8 @@ func TestAKilledProcess(t *testing.T) {
 	}
 }
 
-// TestLostHeartbeats has a process that only claims, and whose calls take longer than its session each time.
+// TestLostHeartbeats has a process that only claims, and whose calls take longer than its session
+// each time.
 func TestLostHeartbeats(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

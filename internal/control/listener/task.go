@@ -16,12 +16,13 @@ type Verb string
 const (
 	// Apply: the release is to run, until it is removed.
 	Apply Verb = "apply"
-	// Remove: it is to drain and stop. It replaces an order to apply, also one that is being carried out.
+	// Remove: it is to drain and stop. It replaces an order to apply, also one that is being
+	// carried out.
 	Remove Verb = "remove"
 )
 
-// redeliverAfter is how long a listener may work on an order without a report before it is given the work again: the answer to its Claim may have been
-// lost on the way.
+// redeliverAfter is how long a listener may work on an order without a report before it is given
+// the work again: the answer to its Claim may have been lost on the way.
 const redeliverAfter = time.Minute
 
 // task is an order that was not carried out.
@@ -29,7 +30,8 @@ type task struct {
 	compute.Ref
 	listener, order string
 	verb            Verb
-	// epoch is the session that it was delivered to, 0 for none; due is when that session is given it again.
+	// epoch is the session that it was delivered to, 0 for none; due is when that session is given
+	// it again.
 	epoch int64
 	due   time.Time
 }
@@ -44,7 +46,8 @@ const (
 
 func (t task) key() table.Key { return keys.ListenerTask(t.Workspace, t.listener, t.Revision) }
 
-// put is the write that makes the task the only one of its revision. Release and task change together, so that the condition on the release is enough.
+// put is the write that makes the task the only one of its revision. Release and task change
+// together, so that the condition on the release is enough.
 func (t task) put(now time.Time) table.Write {
 	return table.Put{Item: table.Item{Key: t.key(), Attrs: record.Attrs(kindTask, now, table.Attrs{
 		attrDeployment: t.Deployment, attrOrder: t.order, attrVerb: string(t.verb), attrEpoch: int64(0),

@@ -306,7 +306,8 @@ func TestManyOrdersAtOnce(t *testing.T) {
 	f.wantNothingLeft(t, l, releases...)
 }
 
-// TestWorkHasJSON is what an HTTP interface will send, and the agent's own environment is part of it.
+// TestWorkHasJSON is what an HTTP interface will send, and the agent's own environment is part of
+// it.
 func TestWorkHasJSON(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -18,7 +19,8 @@ import (
 const (
 	kindDelivery = "push_delivery"
 	kindNames    = "repository_names"
-	// claimTime is how long a delivery may take to reach a deployment before one that comes again is taken for it.
+	// claimTime is how long a delivery may take to reach a deployment before one that comes again
+	// is taken for it.
 	claimTime = 2 * time.Minute
 	// deliveredTime is how long it is remembered: GitHub sends again what is up to three days old.
 	deliveredTime = 4 * 24 * time.Hour
@@ -28,8 +30,9 @@ const (
 	maxNames = 8
 )
 
-// pushed brings a push of the App's to the deployments that watch its branch, in every workspace that the installation is bound to. What it does outlives
-// the sender's patience, which is ten seconds.
+// pushed brings a push of the App's to the deployments that watch its branch, in every workspace
+// that the installation is bound to. What it does outlives the sender's patience, which is ten
+// seconds.
 func (r *Receiver) pushed(ctx context.Context, d Delivery, p payload) error {
 	c, ok := p.change()
 	if !ok {
@@ -67,7 +70,7 @@ func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c
 	builders.SetLimit(buildersAtOnce)
 	for n, t := range targets {
 		builders.Go(func() error {
-			failures[n] = r.deliver(ctx, t, d, c)
+			failures[n] = guard.Run(nil, "deliver a push", func() error { return r.deliver(ctx, t, d, c) })
 			return nil
 		})
 	}
@@ -76,7 +79,8 @@ func (r *Receiver) pushedIn(ctx context.Context, workspace string, d Delivery, c
 	return errors.Join(failures...)
 }
 
-// deliver makes a revision of a deployment, if it watches what has changed and the delivery did not reach it before.
+// deliver makes a revision of a deployment, if it watches what has changed and the delivery did not
+// reach it before.
 func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) error {
 	if watches, err := r.watches(ctx, t, c.names, c.branch); err != nil || !watches {
 		return err
@@ -102,17 +106,10 @@ func (r *Receiver) deliver(ctx context.Context, t target, d Delivery, c change) 
 // claim takes a delivery for a deployment; first is false when it was taken before.
 func (r *Receiver) claim(ctx context.Context, key table.Key) (first bool, err error) {
 	now := r.now()
-	err = r.table.Transact(ctx, table.Put{
+	return record.Try(ctx, r.table, table.Put{
 		Item: table.Item{Key: key, Attrs: record.Attrs(kindDelivery, now, nil), Expires: now.Add(claimTime)},
 		If:   table.Absent(),
 	})
-	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("claim push delivery: %w", err)
-	}
-	return true, nil
 }
 
 // earlierNames returns the names that a repository was built under.
@@ -128,7 +125,8 @@ func (r *Receiver) earlierNames(ctx context.Context, workspace string, repositor
 	return names, errors.Join(record.Check(item, kindNames), record.Decode(item, &names))
 }
 
-// noteNames adds a repository's present names to the earlier ones. Of two writers one is lost, and comes back with the next push.
+// noteNames adds a repository's present names to the earlier ones. Of two writers one is lost, and
+// comes back with the next push.
 func (r *Receiver) noteNames(ctx context.Context, workspace string, repository int64, earlier, present []string) error {
 	names := slices.Clone(earlier)
 	for _, name := range present {

@@ -56,7 +56,8 @@ type change struct {
 	branch, commit string
 }
 
-// change tells what a push changed; ok is false for tags, for branches that are created or deleted, and for what names no commit.
+// change tells what a push changed; ok is false for tags, for branches that are created or deleted,
+// and for what names no commit.
 func (p payload) change() (c change, ok bool) {
 	branch, isBranch := strings.CutPrefix(p.Ref, "refs/heads/")
 	if !isBranch || branch == "" || p.Created || p.Deleted || none(p.Before) || none(p.After) || !commitID.MatchString(p.After) {

@@ -8,10 +8,12 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// eventGitLab is GitLab's name of a push, in X-Gitlab-Event. Its other events are accepted and do nothing.
+// eventGitLab is GitLab's name of a push, in X-Gitlab-Event. Its other events are accepted and do
+// nothing.
 const eventGitLab = "Push Hook"
 
-// gitlabPush is what is read of the body of a push at GitLab. A branch that is created or deleted shows by its commits alone.
+// gitlabPush is what is read of the body of a push at GitLab. A branch that is created or deleted
+// shows by its commits alone.
 type gitlabPush struct {
 	Ref     string `json:"ref"`
 	Before  string `json:"before"`
@@ -34,7 +36,8 @@ func parseGitLab(body []byte) (payload, error) {
 	}, nil
 }
 
-// stated refuses a delivery to a deployment whose headers cannot be good, whatever the body. Of a token they tell all.
+// stated refuses a delivery to a deployment whose headers cannot be good, whatever the body. Of a
+// token they tell all.
 func (r *Receiver) stated(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if d.Token == "" {
 		return d.stated()

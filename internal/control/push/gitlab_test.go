@@ -13,7 +13,8 @@ import (
 
 const lab = "https://gitlab.example.com/team/tools/agent"
 
-// gitlabBody is the payload of GitLab's event for a push to main of team/tools/agent, with other members in place of its own.
+// gitlabBody is the payload of GitLab's event for a push to main of team/tools/agent, with other
+// members in place of its own.
 func gitlabBody(changes map[string]any) []byte {
 	p := map[string]any{
 		"object_kind": "push", "event_name": "push", "ref": "refs/heads/main", "before": before, "after": after, "checkout_sha": after, "project_id": 15,

@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -101,9 +102,7 @@ func setUp(t testing.TB) *fixture {
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	must(t, err)
 	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{key: key, secrets: []string{appSecret, olderSecret}, builds: &builds{}, dir: dir, table: &recorder{Table: tb}, clock: moving, github: githubtest.New(t, moving.Now)}
 	f.integrations, err = integration.New(integration.Config{Table: tb, Sealer: key, Now: moving.Now, GitHub: &integration.App{
 		ID: githubtest.AppID, Slug: githubtest.Slug, ClientID: githubtest.ClientID, ClientSecret: githubtest.ClientSecret,
@@ -197,7 +196,8 @@ func (f *fixture) watch(t testing.TB, workspace, deployment, repoURL, branch str
 	must(t, f.table.Transact(t.Context(), w.Write(f.clock.Now())))
 }
 
-// body is the payload of a push to main of acme/agent, with changes by dotted path; nil takes a member out.
+// body is the payload of a push to main of acme/agent, with changes by dotted path; nil takes a
+// member out.
 func body(changes map[string]any) []byte {
 	p := map[string]any{
 		"ref": "refs/heads/main", "before": before, "after": after, "created": false, "deleted": false, "forced": false,

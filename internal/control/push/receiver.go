@@ -17,8 +17,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Builder makes a revision of a deployment whose branch was moved on to a commit. A deployment that is gone, being deleted or not to be built is a
-// fault.NotFound, fault.Conflict or fault.Invalid: the push is not for it.
+// Builder makes a revision of a deployment whose branch was moved on to a commit. A deployment that
+// is gone, being deleted or not to be built is a fault.NotFound, fault.Conflict or fault.Invalid:
+// the push is not for it.
 type Builder interface {
 	Build(ctx context.Context, workspace, deployment, commit string) error
 	// Exists tells whether there is such a deployment at all.
@@ -29,7 +30,8 @@ type Builder interface {
 type Installations interface {
 	// Workspaces returns the workspaces that an installation is bound to.
 	Workspaces(ctx context.Context, installation int64) ([]string, error)
-	// Removed notes that an installation was removed at GitHub, Changed that it may reach other repositories than before.
+	// Removed notes that an installation was removed at GitHub, Changed that it may reach other
+	// repositories than before.
 	Removed(ctx context.Context, installation int64) error
 	Changed(installation int64)
 }
@@ -48,8 +50,8 @@ type Config struct {
 	Now           clock.Clock
 	Builder       Builder
 	Installations Installations
-	// Secrets returns the webhook secrets of the GitHub App. Each is good: while one takes the place of another there are two. It is called for each
-	// delivery; nil is no secret.
+	// Secrets returns the webhook secrets of the GitHub App. Each is good: while one takes the
+	// place of another there are two. It is called for each delivery; nil is no secret.
 	Secrets func(context.Context) ([]string, error)
 }
 
@@ -68,8 +70,8 @@ func NewReceiver(c Config) *Receiver {
 	return &Receiver{table: c.Table, hasher: c.Hasher, now: c.Now, builder: c.Builder, installations: c.Installations, secrets: c.Secrets}
 }
 
-// ParseSecrets reads the webhook secrets of the GitHub App from the JSON that operators keep them in: webhook_secrets, a list. Other members are of no
-// concern here. No error shows a secret.
+// ParseSecrets reads the webhook secrets of the GitHub App from the JSON that operators keep them
+// in: webhook_secrets, a list. Other members are of no concern here. No error shows a secret.
 func ParseSecrets(text []byte) ([]string, error) {
 	var kept struct {
 		Secrets []string `json:"webhook_secrets"`
@@ -104,16 +106,19 @@ func (r *Receiver) appSecrets(ctx context.Context) ([]string, error) {
 
 // Delivery is one delivery of a webhook, as it was received.
 type Delivery struct {
-	// Event, ID and Signature are the headers X-GitHub-Event, X-GitHub-Delivery and X-Hub-Signature-256.
+	// Event, ID and Signature are the headers X-GitHub-Event, X-GitHub-Delivery and
+	// X-Hub-Signature-256.
 	Event, ID, Signature string
-	// Token is the header X-Gitlab-Token, which GitLab's webhooks have in place of a signature. Their Event is X-Gitlab-Event, their ID Idempotency-Key, or
-	// X-Gitlab-Event-UUID where there is no key.
+	// Token is the header X-Gitlab-Token, which GitLab's webhooks have in place of a signature.
+	// Their Event is X-Gitlab-Event, their ID Idempotency-Key, or X-Gitlab-Event-UUID where there
+	// is no key.
 	Token string
 	// Body is the raw body.
 	Body []byte
 }
 
-// ExpectsApp refuses, before its body is read, what cannot be a delivery of the GitHub App's: its headers hold no signature, or there is no secret to check one with.
+// ExpectsApp refuses, before its body is read, what cannot be a delivery of the GitHub App's: its
+// headers hold no signature, or there is no secret to check one with.
 func (r *Receiver) ExpectsApp(ctx context.Context, d Delivery) error {
 	secrets, err := r.appSecrets(ctx)
 	if err == nil && len(secrets) == 0 {
@@ -122,7 +127,8 @@ func (r *Receiver) ExpectsApp(ctx context.Context, d Delivery) error {
 	return errors.Join(err, d.stated())
 }
 
-// Expects refuses, before its body is read, what cannot be a delivery of the webhook of one deployment: it is not signed, or there is no such deployment.
+// Expects refuses, before its body is read, what cannot be a delivery of the webhook of one
+// deployment: it is not signed, or there is no such deployment.
 func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if !id.Valid(workspace) || !id.Valid(deployment) {
 		return unauthorized()
@@ -137,8 +143,9 @@ func (r *Receiver) Expects(ctx context.Context, workspace, deployment string, d 
 	return err
 }
 
-// App takes a delivery of the GitHub App's webhook. No error means that it is accepted, whether or not there is something to do for it. A bad
-// signature is a fault.Unauthorized. After any error but a fault.Invalid the delivery may be sent again.
+// App takes a delivery of the GitHub App's webhook. No error means that it is accepted, whether or
+// not there is something to do for it. A bad signature is a fault.Unauthorized. After any error but
+// a fault.Invalid the delivery may be sent again.
 func (r *Receiver) App(ctx context.Context, d Delivery) error {
 	secrets, err := r.appSecrets(ctx)
 	if err != nil {
@@ -167,7 +174,8 @@ func (r *Receiver) App(ctx context.Context, d Delivery) error {
 	}
 }
 
-// HookSecret is the secret of the webhook of one deployment, which a person enters at the repository's host. It is derived, so that nothing stores it.
+// HookSecret is the secret of the webhook of one deployment, which a person enters at the
+// repository's host. It is derived, so that nothing stores it.
 func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string) (string, error) {
 	hasher, err := r.hasher(ctx)
 	if err != nil {
@@ -176,7 +184,8 @@ func (r *Receiver) HookSecret(ctx context.Context, workspace, deployment string)
 	return hex.EncodeToString(hasher.MAC("push hook", []byte(workspace+"/"+deployment))), nil
 }
 
-// Deployment takes a delivery of the webhook of one deployment. An unknown deployment is a bad signature, as nobody has its secret.
+// Deployment takes a delivery of the webhook of one deployment. An unknown deployment is a bad
+// signature, as nobody has its secret.
 func (r *Receiver) Deployment(ctx context.Context, workspace, deployment string, d Delivery) error {
 	if !id.Valid(workspace) || !id.Valid(deployment) {
 		return unauthorized()
@@ -231,7 +240,8 @@ func parseSignature(signature string) ([]byte, bool) {
 	return sent, ok && err == nil && len(sent) == sha256.Size
 }
 
-// signed checks X-Hub-Signature-256. All secrets are tried, so that the time tells nothing about which is good.
+// signed checks X-Hub-Signature-256. All secrets are tried, so that the time tells nothing about
+// which is good.
 func signed(body []byte, signature string, secrets []string) bool {
 	sent, ok := parseSignature(signature)
 	if !ok {

@@ -16,7 +16,8 @@ import (
 // Watch is what a deployment says about pushes.
 type Watch struct {
 	Workspace, Deployment string
-	// RepoURL and RepoRef are the deployment's: any URL that git can clone from, and a branch's bare name.
+	// RepoURL and RepoRef are the deployment's: any URL that git can clone from, and a branch's
+	// bare name.
 	RepoURL, RepoRef string
 	BuildOnPush      bool
 }
@@ -27,8 +28,9 @@ const (
 	attrBranch     = "branch"
 )
 
-// Write returns the write that makes the stored watch what w says. It belongs into each transaction that creates or deletes the deployment or changes
-// one of the members; when a deployment is deleted BuildOnPush is false. Writing the same again does no harm.
+// Write returns the write that makes the stored watch what w says. It belongs into each transaction
+// that creates or deletes the deployment or changes one of the members; when a deployment is
+// deleted BuildOnPush is false. Writing the same again does no harm.
 func (w Watch) Write(now time.Time) table.Write {
 	key := keys.PushWatch(w.Workspace, w.Deployment)
 	repository, ok := Repository(w.RepoURL)
@@ -57,7 +59,8 @@ func (r *Receiver) watches(ctx context.Context, t target, names []string, branch
 	return item.Text(attrBranch) == branch && slices.Contains(names, item.Text(attrRepository)), record.Check(item, kindWatch)
 }
 
-// listed returns the deployments of a workspace that the index lists under one of a repository's names.
+// listed returns the deployments of a workspace that the index lists under one of a repository's
+// names.
 func (r *Receiver) listed(ctx context.Context, workspace string, names []string, branch string) ([]target, error) {
 	var found []target
 	for _, name := range names {

@@ -8,8 +8,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// trial is where Since has the beginning of a canary, which is no status: no revision has it, and it is not in the transition table. It is a phase of DEPLOYING, in which
-// the release is healthy and serves a share of the threads.
+// trial is where Since has the beginning of a canary, which is no status: no revision has it, and
+// it is not in the transition table. It is a phase of DEPLOYING, in which the release is healthy
+// and serves a share of the threads.
 const trial Status = "CANARY"
 
 const (
@@ -19,12 +20,12 @@ const (
 	ReasonCanaryFailed = "CANARY_FAILED"
 )
 
-// Trying returns the write that begins the revision's canary, which serves so many percent of the threads. Its status stays, and is among what is written, as that is
-// told.
-func (r Revision) Trying(now time.Time, percent int) table.Update {
-	change := r.Note(now, ReasonCanary, fmt.Sprintf("It is a canary: %d %% of the threads are served by it, the others by the active revision.", percent))
-	change.Set[attrStatus], change.Set[attrSince+string(trial)] = string(r.Status), clock.Format(now)
-	return change
+// Trying begins the revision's canary, which serves so many percent of the threads. The status
+// stays, and people are told.
+func (r Revision) Trying(now time.Time, percent int) Change {
+	change := r.note(now, ReasonCanary, fmt.Sprintf("It is a canary: %d %% of the threads are served by it, the others by the active revision.", percent))
+	change.Set[attrSince+string(trial)] = clock.Format(now)
+	return r.told(change, r.Status)
 }
 
 // Trial is when the revision's canary began; ok is false when it did not.
@@ -33,16 +34,18 @@ func (r Revision) Trial() (begun time.Time, ok bool) {
 	return begun, ok
 }
 
-// Doomed tells of a revision in flight whether it was noted why it is about to fail: its release is not to run any more. Of one that has ended it tells nothing; the Reason
-// of one that is DEPLOYED may be that it was rolled back.
+// Doomed tells of a revision in flight whether it was noted why it is about to fail: its release is
+// not to run any more. Of one that has ended it tells nothing; the Reason of one that is DEPLOYED
+// may be that it was rolled back.
 func (r Revision) Doomed() bool { return r.Reason != "" && r.Reason != ReasonCanary }
 
-// Promoted returns the write of a revision that becomes the active one. A canary does only while it is not Doomed: its release may be on its way out.
-func (r Revision) Promoted(now time.Time) table.Update {
-	change := r.Change(now, Deployed)
+// Promoted makes a revision the active one. A canary is promoted only while it is not Doomed: its
+// release may be on its way out.
+func (r Revision) Promoted(now time.Time) Change {
+	change := r.move(now, Deployed)
 	if r.Reason == ReasonCanary {
 		change.If = table.All(change.If, table.Equals(attrReason, ReasonCanary))
 		change.Set[attrReason], change.Set[attrMessage] = "", ""
 	}
-	return change
+	return r.told(change, Deployed)
 }

@@ -38,7 +38,8 @@ type Config struct {
 	ImageURI   *string `json:"image_uri,omitempty"`
 	// TarballPath names an upload of the same deployment.
 	TarballPath *string `json:"source_tarball_path,omitempty"`
-	// TrackedPackages are what the client that made the revision says it has of the framework's packages.
+	// TrackedPackages are what the client that made the revision says it has of the framework's
+	// packages.
 	TrackedPackages []string `json:"tracked_packages,omitempty"`
 }
 
@@ -48,7 +49,8 @@ type Spec struct {
 	Config Config `json:"source_revision_config"`
 	// RepoURL holds no credentials: those are in Credentials.
 	RepoURL *string `json:"repo_url,omitempty"`
-	// IntegrationID is what the repository is cloned with when Credentials are nil; nil clones without.
+	// IntegrationID is what the repository is cloned with when Credentials are nil; nil clones
+	// without.
 	IntegrationID *string `json:"integration_id,omitempty"`
 	// InstallCommand and BuildCommand are run in JavaScript repositories.
 	InstallCommand *string `json:"install_command,omitempty"`
@@ -57,10 +59,12 @@ type Spec struct {
 	ResourceSpec json.RawMessage `json:"resource_spec,omitempty"`
 	// ComputeTier is the size of each replica, nil when the deployment's type says it.
 	ComputeTier *string `json:"compute_tier,omitempty"`
-	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are none.
+	// Secrets and Credentials are sealed, bound to workspace and deployment; nil when there are
+	// none.
 	Secrets     []byte `json:"secrets,omitempty"`
 	Credentials []byte `json:"credentials,omitempty"`
-	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a listener runs the release.
+	// SecretReferences are variables whose values are kept in secrets of the workspace, or where a
+	// listener runs the release.
 	SecretReferences []compute.SecretReference `json:"secret_references,omitempty"`
 }
 
@@ -88,7 +92,8 @@ type Revision struct {
 	Artifact build.Artifact
 	// Build is what the build was made with; nil before, and of what nobody built.
 	Build *build.Record
-	// Forgotten tells that the build of the commit is not kept: what is made from the revision is built again.
+	// Forgotten tells that the build of the commit is not kept: what is made from the revision is
+	// built again.
 	Forgotten bool
 	// Again tells that it was made from a revision that had been deployed.
 	Again bool
@@ -114,7 +119,8 @@ const (
 const (
 	// ReasonSuperseded: a newer revision took the place of one that was queued.
 	ReasonSuperseded = "SUPERSEDED"
-	// ReasonRolledBack: it was deployed, did not stay healthy, and the one before took its place again.
+	// ReasonRolledBack: it was deployed, did not stay healthy, and the one before took its place
+	// again.
 	ReasonRolledBack = "ROLLED_BACK"
 	// ReasonCancelled: somebody asked for it.
 	ReasonCancelled = "CANCELLED"
@@ -125,8 +131,25 @@ const (
 // superseded explains ReasonSuperseded.
 const superseded = "A newer revision took its place while it was queued."
 
-// Put is the write that creates a revision with its first status.
-func Put(ref Ref, spec Spec, status Status, now time.Time) table.Write {
+// Change is a write of a revision. Status is not "" if people are told of the change: it is the
+// status from then on, with its reason and message.
+type Change struct {
+	Write           table.Write
+	Revision        string
+	Status          Status
+	Reason, Message string
+}
+
+// Put creates a revision with its first status.
+func Put(ref Ref, spec Spec, status Status, now time.Time) Change {
+	return created(ref, status, put(ref, spec, status, now))
+}
+
+func created(ref Ref, status Status, write table.Write) Change {
+	return Change{Write: write, Revision: ref.Revision, Status: status}
+}
+
+func put(ref Ref, spec Spec, status Status, now time.Time) table.Put {
 	return table.Put{
 		Item: table.Item{
 			Key:   ref.Key(),
@@ -137,9 +160,10 @@ func Put(ref Ref, spec Spec, status Status, now time.Time) table.Write {
 	}
 }
 
-// PutBuilt is the write that creates a revision from what another one was made from, build included, or at least the commit of a build that is not kept.
-func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write {
-	put := Put(ref, from.Spec, status, now).(table.Put)
+// PutBuilt creates a revision from what another one was made from. It includes the build, or the
+// commit if the build is not kept.
+func PutBuilt(ref Ref, from Revision, status Status, now time.Time) Change {
+	put := put(ref, from.Spec, status, now)
 	put.Item.Attrs[attrAgain] = true
 	if from.CommitSHA != "" {
 		put.Item.Attrs[attrCommit] = from.CommitSHA
@@ -152,7 +176,7 @@ func PutBuilt(ref Ref, from Revision, status Status, now time.Time) table.Write 
 	} else if from.CommitSHA != "" || from.Artifact.Image != "" {
 		put.Item.Attrs[attrArtifact] = string(record.Encode(from.Artifact))
 	}
-	return put
+	return created(ref, status, put)
 }
 
 // Commit is the commit that was built, "" before, and of what is not from a repository.
@@ -179,7 +203,8 @@ func (r Revision) KeepsBuild() bool {
 	return r.Source != ExternalDocker && (r.Artifact.Dir != "" || r.Artifact.Image != "")
 }
 
-// Image is the image that runs: the one that was made or resolved, or that a client named; "" where none is known.
+// Image is the image that runs: the one that was made or resolved, or that a client named; "" where
+// none is known.
 func (r Revision) Image() string {
 	if r.Artifact.Image == "" && r.Source.IsImage() && r.Config.ImageURI != nil {
 		return *r.Config.ImageURI
@@ -187,18 +212,20 @@ func (r Revision) Image() string {
 	return r.Artifact.Image
 }
 
-// Forget returns the write of a deployed revision after which nothing is made from its build any more, so that it can be removed.
+// Forget returns the write of a deployed revision after which nothing is made from its build any
+// more, so that it can be removed.
 func (r Revision) Forget() table.Update {
 	return table.Update{Key: r.Key(), Set: table.Attrs{attrForgotten: true}, If: table.Equals(attrStatus, string(Deployed))}
 }
 
-// Forgot returns the write of a revision whose build was removed after Forget. Neither changes anything that clients are shown.
+// Forgot returns the write of a revision whose build was removed after Forget. Neither changes
+// anything that clients are shown.
 func (r Revision) Forgot() table.Update {
 	return table.Update{Key: r.Key(), Set: table.Attrs{attrArtifact: ""}, If: table.Equals(attrForgotten, true)}
 }
 
-// Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a newer revision: overtaking a
-// hundred queued revisions writes none of them.
+// Decode reads a revision. A stored QUEUED means SKIPPED once the deployment's slot has gone to a
+// newer revision: overtaking a hundred queued revisions writes none of them.
 func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 	if err := record.Check(item, kind); err != nil {
 		return Revision{}, err
@@ -254,8 +281,12 @@ func since(item *table.Item) (map[Status]time.Time, error) {
 	return reached, nil
 }
 
-// Change returns the write that moves the revision, as it was read, to its next status. A move that the transition table does not hold is a bug.
-func (r Revision) Change(now time.Time, next Status) table.Update {
+// Change moves the revision, as it was read, to its next status. A move that the transition table
+// does not hold is a bug.
+func (r Revision) Change(now time.Time, next Status) Change { return r.told(r.move(now, next), next) }
+
+// move is the write of Change.
+func (r Revision) move(now time.Time, next Status) table.Update {
 	if !r.Status.MayBecome(next) {
 		panic(fmt.Sprintf("revision: %s may not become %s", r.Status, next))
 	}
@@ -263,74 +294,87 @@ func (r Revision) Change(now time.Time, next Status) table.Update {
 	return record.Change(r.Key(), now, set, table.Equals(attrStatus, string(r.Status)))
 }
 
-// Note returns the write that records why the revision is about to fail; its status stays. The message may hold the output of a program.
-func (r Revision) Note(now time.Time, reason, message string) table.Update {
+// told is a change that people are told of.
+func (r Revision) told(write table.Update, status Status) Change {
+	item := table.Item{Attrs: write.Set}
+	return Change{Write: write, Revision: r.Revision, Status: status, Reason: item.Text(attrReason), Message: item.Text(attrMessage)}
+}
+
+// Note records why the revision is about to fail; its status stays. The message may hold the output
+// of a program.
+func (r Revision) Note(now time.Time, reason, message string) Change {
+	return Change{Write: r.note(now, reason, message), Revision: r.Revision}
+}
+
+func (r Revision) note(now time.Time, reason, message string) table.Update {
 	message = strings.ToValidUTF8(message, "\uFFFD")
 	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message}, table.Equals(attrStatus, string(r.Status)))
 }
 
-// Built returns the write of a successful build.
-func (r Revision) Built(now time.Time, result build.Result) table.Update {
-	change := r.Change(now, AwaitingDeploy)
+// Built ends a build that succeeded.
+func (r Revision) Built(now time.Time, result build.Result) Change {
+	change := r.move(now, AwaitingDeploy)
 	change.Set[attrCommit] = result.CommitSHA
 	if r.Forgotten {
 		change.Set[attrForgotten] = false
 	}
 	change.Set[attrArtifact] = string(record.Encode(result.Artifact))
 	change.Set[attrBuild] = string(record.Encode(result.Record))
-	return change
+	return r.told(change, AwaitingDeploy)
 }
 
-// Pinned returns the write that keeps which image the revision runs, by its digest: applied again, it runs the same one, whatever its tag stands for by then.
-func (r Revision) Pinned(now time.Time, image string) table.Update {
+// Pinned keeps the digest of the image that the revision runs. Applied again, the revision runs the
+// same image, whatever the tag names by then.
+func (r Revision) Pinned(now time.Time, image string) Change {
 	artifact := r.Artifact
 	artifact.Image = image
-	return record.Change(r.Key(), now, table.Attrs{attrArtifact: string(record.Encode(artifact))}, table.Equals(attrStatus, string(r.Status)))
+	write := record.Change(r.Key(), now, table.Attrs{attrArtifact: string(record.Encode(artifact))}, table.Equals(attrStatus, string(r.Status)))
+	return Change{Write: write, Revision: r.Revision}
 }
 
-// Releasing returns the write of a revision that is handed to the compute target: from now on it is to be kept running.
-func (r Revision) Releasing(now time.Time) table.Update {
-	change := r.Change(now, Deploying)
+// Releasing hands a revision to the compute target, which keeps it running from then on.
+func (r Revision) Releasing(now time.Time) Change {
+	change := r.move(now, Deploying)
 	change.Index = map[table.Index]table.Key{table.ByDue: keys.ReleaseEntry(r.Revision)}
-	return change
+	return r.told(change, Deploying)
 }
 
 // notReleased takes a revision from those that are to be kept running.
 var notReleased = map[table.Index]table.Key{table.ByDue: {}}
 
-// Failed returns the write of the revision's failure.
-func (r Revision) Failed(now time.Time, reason, message string) table.Update {
-	change := r.Change(now, r.Status.Failure())
+// Failed ends a revision in the failure of its phase.
+func (r Revision) Failed(now time.Time, reason, message string) Change {
+	return r.ended(now, r.Status.Failure(), reason, message)
+}
+
+// Cancelled ends a revision by request.
+func (r Revision) Cancelled(now time.Time) Change {
+	return r.ended(now, Interrupted, ReasonCancelled, "It was cancelled by request.")
+}
+
+// CutOff ends a revision that was in flight when its deployment was deleted, which was undone.
+func (r Revision) CutOff(now time.Time) Change {
+	return r.ended(now, Interrupted, ReasonDeleted, "The deployment was deleted while it was in flight.")
+}
+
+// ended ends a revision that does not run from then on.
+func (r Revision) ended(now time.Time, status Status, reason, message string) Change {
+	change := r.move(now, status)
 	change.Set[attrReason], change.Set[attrMessage] = reason, message
 	change.Index = notReleased
-	return change
+	return r.told(change, status)
 }
 
-// Cancelled returns the write of a revision that somebody stopped.
-func (r Revision) Cancelled(now time.Time) table.Update {
-	return r.interrupted(now, ReasonCancelled, "It was cancelled by request.")
-}
-
-// CutOff returns the write of a revision that was in flight when its deployment was deleted, which was undone.
-func (r Revision) CutOff(now time.Time) table.Update {
-	return r.interrupted(now, ReasonDeleted, "The deployment was deleted while it was in flight.")
-}
-
-func (r Revision) interrupted(now time.Time, reason, message string) table.Update {
-	change := r.Change(now, Interrupted)
-	change.Set[attrReason], change.Set[attrMessage] = reason, message
-	change.Index = notReleased
-	return change
-}
-
-// Retired returns the write of a revision whose release gave way to another; its status stays DEPLOYED.
+// Retired returns the write of a revision whose release gave way to another; its status stays
+// DEPLOYED.
 func Retired(ref Ref, now time.Time) table.Update {
 	change := record.Change(ref.Key(), now, nil, table.Cond{})
 	change.Index = notReleased
 	return change
 }
 
-// HadSlot tells whether the revision was ever carried on: whether it had a status beside those of one that waits for the slot.
+// HadSlot tells whether the revision was ever carried on: whether it had a status beside those of
+// one that waits for the slot.
 func (r Revision) HadSlot() bool {
 	for status := range r.Since {
 		if status != Queued && status != Skipped && status != Interrupted {
@@ -340,36 +384,9 @@ func (r Revision) HadSlot() bool {
 	return false
 }
 
-// Superseded returns the write of a revision that a newer one overtook while it was queued.
-func (r Revision) Superseded(now time.Time) table.Update {
-	change := r.Change(now, Skipped)
+// Superseded ends a revision that a newer one replaced while it was queued.
+func (r Revision) Superseded(now time.Time) Change {
+	change := r.move(now, Skipped)
 	change.Set[attrReason], change.Set[attrMessage] = ReasonSuperseded, superseded
-	return change
-}
-
-// Change is what a write does to a revision's status.
-type Change struct {
-	Revision        string
-	Status          Status
-	Reason, Message string
-}
-
-// ChangeOf reads what a write does to a revision's status; ok is false when it does nothing to one.
-func ChangeOf(w table.Write) (change Change, ok bool) {
-	var attrs table.Attrs
-	switch w := w.(type) {
-	case table.Put:
-		attrs = w.Item.Attrs
-	case table.Update:
-		attrs = w.Set
-	default:
-		return Change{}, false
-	}
-	of, err := keys.ParseRevision(w.Target())
-	if err != nil || of.Revision == "" {
-		return Change{}, false
-	}
-	item := table.Item{Attrs: attrs}
-	change = Change{of.Revision, Status(item.Text(attrStatus)), item.Text(attrReason), item.Text(attrMessage)}
-	return change, change.Status != ""
+	return r.told(change, Skipped)
 }

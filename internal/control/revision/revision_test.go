@@ -29,9 +29,9 @@ func openTable(t *testing.T) table.Table {
 	return tb
 }
 
-func write(t *testing.T, tb table.Table, writes ...table.Write) {
+func write(t *testing.T, tb table.Table, change revision.Change) {
 	t.Helper()
-	if err := tb.Transact(t.Context(), writes...); err != nil {
+	if err := tb.Transact(t.Context(), change.Write); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -83,7 +83,7 @@ func TestQueuedMeansSkippedOnceOvertaken(t *testing.T) {
 	t.Parallel()
 	for _, status := range statuses {
 		for slot, overtaken := range map[string]bool{"": false, "r1": false, "r2": false, "r3": true} {
-			item := revision.Put(ref, revision.Spec{}, status, made).(table.Put).Item
+			item := revision.Put(ref, revision.Spec{}, status, made).Write.(table.Put).Item
 			r, err := revision.Decode(ref, &item, slot)
 			if err != nil {
 				t.Fatal(err)
@@ -106,7 +106,7 @@ func TestAChangeIsWrittenOnceOnly(t *testing.T) {
 	change := read(t, tb, "").Change(later, revision.Building)
 	write(t, tb, change)
 	var failed *table.ConditionFailed
-	if err := tb.Transact(t.Context(), change); !errors.As(err, &failed) {
+	if err := tb.Transact(t.Context(), change.Write); !errors.As(err, &failed) {
 		t.Errorf("the second write ended with %v, want a failed condition", err)
 	}
 	if got := read(t, tb, ""); got.Status != revision.Building || !got.Updated.Equal(later) || !got.Created.Equal(made) {
@@ -114,7 +114,8 @@ func TestAChangeIsWrittenOnceOnly(t *testing.T) {
 	}
 }
 
-// TestAForbiddenChangePanics asks for every pair of statuses that the transition table does not hold.
+// TestAForbiddenChangePanics asks for every pair of statuses that the transition table does not
+// hold.
 func TestAForbiddenChangePanics(t *testing.T) {
 	t.Parallel()
 	for _, from := range statuses {
@@ -154,13 +155,13 @@ func TestTheVerbsLeadToDeployed(t *testing.T) {
 		t.Errorf("revision (-want +got):\n%s", diff)
 	}
 	// The record outlives the build, and is that of what is made from it.
-	write(t, tb, want.Forget())
-	write(t, tb, want.Forgot())
+	write(t, tb, revision.Change{Write: want.Forget()})
+	write(t, tb, revision.Change{Write: want.Forgot()})
 	forgotten := read(t, tb, "")
 	if diff := cmp.Diff(&with, forgotten.Build); diff != "" || forgotten.Artifact.Dir != "" {
 		t.Errorf("a build that is not kept (-want +got):\n%s", diff)
 	}
-	write(t, tb, revision.Retired(ref, later))
+	write(t, tb, revision.Change{Write: revision.Retired(ref, later)})
 	if got := releases(t, tb); got != nil {
 		t.Errorf("releases to keep running: got %v, want none", got)
 	}

@@ -1,8 +1,9 @@
-// Package revision holds one build and rollout of a deployment's source: what was asked for, which never changes, and how far it is.
+// Package revision holds one build and rollout of a deployment's source: what was asked for, which
+// never changes, and how far it is.
 //
-// Status, reason and message are three fields: the status is one of the interface's 13 words, the reason a constant for machines, the message a
-// sentence for people. Statuses change only along the transition table below, each by a write under the condition that the stored
-// status allows it.
+// Status, reason and message are three fields: the status is one of the interface's 13 words, the
+// reason a constant for machines, the message a sentence for people. Statuses change only along the
+// transition table below, each by a write under the condition that the stored status allows it.
 package revision
 
 import "slices"
@@ -13,17 +14,20 @@ type Status string
 const (
 	// Creating: recorded. The rollout provisions what the deployment needs once.
 	Creating Status = "CREATING"
-	// Queued: another revision of the deployment is in flight. Goes on when that one ends, if it is the newest then.
+	// Queued: another revision of the deployment is in flight. Goes on when that one ends, if it is
+	// the newest then.
 	Queued Status = "QUEUED"
 	// AwaitingBuild: provisioned. The rollout starts the build.
 	AwaitingBuild Status = "AWAITING_BUILD"
 	// Building: the builder works and ends it.
 	Building Status = "BUILDING"
-	// AwaitingDeploy: built, or an image that needs no build. The rollout hands it to the compute target.
+	// AwaitingDeploy: built, or an image that needs no build. The rollout hands it to the compute
+	// target.
 	AwaitingDeploy Status = "AWAITING_DEPLOY"
 	// Deploying: the compute target starts it; the rollout waits for its health check.
 	Deploying Status = "DEPLOYING"
-	// Deployed: it was healthy and became the active revision. Terminal, also when a later revision takes its place.
+	// Deployed: it was healthy and became the active revision. Terminal, also when a later revision
+	// takes its place.
 	Deployed Status = "DEPLOYED"
 	// CreateFailed: provisioning failed. Terminal.
 	CreateFailed Status = "CREATE_FAILED"

@@ -65,7 +65,8 @@ func TestTerminalStatusesAreThoseThatNothingFollows(t *testing.T) {
 	}
 }
 
-// TestFailure checks that every status that can fail fails in the words of its phase, along the transition table.
+// TestFailure checks that every status that can fail fails in the words of its phase, along the
+// transition table.
 func TestFailure(t *testing.T) {
 	t.Parallel()
 	want := map[revision.Status]revision.Status{

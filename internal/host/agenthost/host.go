@@ -56,7 +56,8 @@ type Host struct {
 	cfg    Config
 	mux    *web.Mux
 	agents *http.Transport
-	// order makes the releases in the target and those in files the same, also when one is applied and removed at once.
+	// order makes the releases in the target and those in files the same, also when one is applied
+	// and removed at once.
 	order    sync.Mutex
 	releases shelf
 	ends     ends
@@ -106,8 +107,8 @@ func (h *Host) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHT
 // Close lets go of connections to agents. The target and the builder are their owner's to close.
 func (h *Host) Close() { h.agents.CloseIdleConnections() }
 
-// own guards an operation of the host's own API. Its errors are answered in full: who has the token may know them, and must, to tell a
-// person what is wrong with a deployment.
+// own guards an operation of the host's own API. Its errors are answered in full: who has the token
+// may know them, and must, to tell a person what is wrong with a deployment.
 func (h *Host) own(handle func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := errToken

@@ -132,7 +132,8 @@ func TestAgentCannotBeReached(t *testing.T) {
 	}
 }
 
-// TestRequestIsPassedOn sees what the agent gets: all that the caller said, and nothing about the host.
+// TestRequestIsPassedOn sees what the agent gets: all that the caller said, and nothing about the
+// host.
 func TestRequestIsPassedOn(t *testing.T) {
 	t.Parallel()
 	var got *http.Request

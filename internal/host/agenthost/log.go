@@ -54,7 +54,8 @@ func (h *Host) appendLog(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
-// watchLog answers with a line when it begins to watch, and with one each time that there is something new, until the caller has gone.
+// watchLog answers with a line when it begins to watch, and with one each time that there is
+// something new, until the caller has gone.
 func (h *Host) watchLog(w http.ResponseWriter, r *http.Request) error {
 	log, err := h.logOf(r)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// Restore starts the releases again that were applied and not removed. One that cannot be started does not keep the others down.
+// Restore starts the releases again that were applied and not removed. One that cannot be started
+// does not keep the others down.
 func (h *Host) Restore(ctx context.Context) error {
 	h.order.Lock()
 	defer h.order.Unlock()
@@ -33,7 +34,8 @@ func (h *Host) apply(w http.ResponseWriter, r *http.Request) error {
 	return h.take(w, r, h.cfg.Target.Apply)
 }
 
-// take hands the release that a request brings to the target, and keeps it as it is described now: that is how the host's next start begins it.
+// take hands the release that a request brings to the target, and keeps it as it is described now:
+// that is how the host's next start begins it.
 func (h *Host) take(w http.ResponseWriter, r *http.Request, run func(context.Context, compute.Release) error) error {
 	var release compute.Release
 	if err := decode(r, &release); err != nil {

@@ -117,7 +117,8 @@ func TestRestoreGoesOnAfterAProblem(t *testing.T) {
 	}
 }
 
-// TestTargetAndFilesAgree applies and removes a release at once, many times: what runs is what is kept.
+// TestTargetAndFilesAgree applies and removes a release at once, many times: what runs is what is
+// kept.
 func TestTargetAndFilesAgree(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

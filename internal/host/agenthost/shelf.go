@@ -17,7 +17,8 @@ import (
 // unfinished begins the names of files that are being written.
 const unfinished = ".new-"
 
-// shelf keeps releases in sealed files of a directory, each named by its revision and its workspace.
+// shelf keeps releases in sealed files of a directory, each named by its revision and its
+// workspace.
 type shelf struct {
 	dir    string
 	sealer secret.Sealer

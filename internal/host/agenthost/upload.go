@@ -12,7 +12,8 @@ import (
 // Uploads are tarballs that are built here.
 type Uploads interface {
 	upload.Store
-	// Handler takes tarballs from those who were granted it. What is wrong with a request is handed to fail.
+	// Handler takes tarballs from those who were granted it. What is wrong with a request is handed
+	// to fail.
 	Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler
 }
 

@@ -29,8 +29,9 @@ type AuthorizerFunc func(context.Context, events.APIGatewayCustomAuthorizerReque
 
 // Authorizer returns the function of both authorizers of the API.
 //
-// That of the agent server's routes asks for the key alone, and API Gateway keeps the answer. That of the control plane's routes also takes bearer
-// tokens and checks the tenant; its headers are optional, so API Gateway keeps nothing. What was found is kept here instead, for as long: so a
+// That of the agent server's routes asks for the key alone, and API Gateway keeps the answer. That
+// of the control plane's routes also takes bearer tokens and checks the tenant; its headers are
+// optional, so API Gateway keeps nothing. What was found is kept here instead, for as long: so a
 // revoked key is of no use after a minute, on all routes.
 func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clock.Clock, log *slog.Logger) AuthorizerFunc {
 	remembered := newMemory(keys, now)
@@ -41,7 +42,7 @@ func Authorizer(keys auth.Authenticator, agents agentserver.AgentTokens, now clo
 		}
 		var principal apikey.Principal
 		isAgent := false
-		if isStore(&event) && agents != nil {
+		if isAgentServer(&event) && agents != nil {
 			principal, isAgent, err = agentserver.AgentCaller(r, agents, event.PathParameters["deployment_id"])
 		}
 		switch {
@@ -71,13 +72,9 @@ func isAgentServer(event *events.APIGatewayCustomAuthorizerRequestTypeRequest) b
 	return strings.HasPrefix(cmp.Or(event.Resource, event.Path), "/d/")
 }
 
-// isStore tells the routes that agents call with their own tokens.
-func isStore(event *events.APIGatewayCustomAuthorizerRequestTypeRequest) bool {
-	return strings.HasPrefix(event.Resource, "/d/{deployment_id}/store/")
-}
-
-// credentials are the headers that an Authenticator looks at. Without any nobody needs to be asked. A credential that comes twice is refused, too:
-// API Gateway keeps answers by one of the two, and nobody says which.
+// credentials are the headers that an Authenticator looks at. Without any nobody needs to be asked.
+// A credential that comes twice is refused, too: API Gateway keeps answers by one of the two, and
+// nobody says which.
 func credentials(ctx context.Context, event *events.APIGatewayCustomAuthorizerRequestTypeRequest) (*http.Request, error) {
 	header := http.Header{}
 	for name, values := range event.MultiValueHeaders {
@@ -101,7 +98,8 @@ func credentials(ctx context.Context, event *events.APIGatewayCustomAuthorizerRe
 	return (&http.Request{Header: header}).WithContext(ctx), nil
 }
 
-// policy covers the whole stage: API Gateway keeps it for the credentials, whatever route they were first used for.
+// policy covers the whole stage: API Gateway keeps it for the credentials, whatever route they were
+// first used for.
 func policy(event *events.APIGatewayCustomAuthorizerRequestTypeRequest, effect, principal string) events.APIGatewayCustomAuthorizerResponse {
 	// arn:aws:execute-api:region:account:api/stage/method/path
 	resource := event.MethodArn

@@ -1,8 +1,10 @@
 package lambdahost_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
@@ -51,6 +54,37 @@ const (
 	controlPlane = "/v2/deployments/{deployment_id}"
 	agentServer  = "/d/{deployment_id}/threads"
 )
+
+// admitted is an AgentTokens that knows one token of one deployment.
+type admitted struct{ deployment, token string }
+
+func (a admitted) Admit(_ context.Context, ref deployment.Ref, token string) (bool, error) {
+	return ref.Workspace == workspace && ref.Deployment == a.deployment && token == a.token, nil
+}
+
+// TestAttackAnAgentIsOneAtItsOwnServerAlone: its invoke token as X-Api-Key, by which API Gateway
+// keeps the answer, makes it its deployment's agent, and is worth nothing elsewhere.
+func TestAttackAnAgentIsOneAtItsOwnServerAlone(t *testing.T) {
+	t.Parallel()
+	const own = "0197a000-0000-7000-8000-00000000000a"
+	authorizer := lambdahost.Authorizer(&keys{}, admitted{own, "invoke"}, time.Now, slog.New(slog.DiscardHandler))
+	for name, c := range map[string]struct{ headers, resource, deployment, want string }{
+		"own server":         {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, own, "agent"},
+		"as a bearer":        {`{"Authorization": ["Bearer invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, own, "agent"},
+		"another deployment": {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, agentServer, "0197a000-0000-7000-8000-00000000000b", ""},
+		"another workspace":  {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + stranger + `"]}`, agentServer, own, ""},
+		"no workspace":       {`{"X-Api-Key": ["invoke"]}`, agentServer, own, ""},
+		"the control plane":  {`{"X-Api-Key": ["invoke"], "X-Tenant-Id": ["` + workspace + `"]}`, controlPlane, own, ""},
+	} {
+		asked := question(t, c.headers, c.resource)
+		asked.PathParameters = map[string]string{"deployment_id": c.deployment}
+		answer, err := authorizer(invocation(t, time.Minute), asked)
+		role, _ := answer.Context["role"].(string)
+		if role != c.want || (err == nil) != (c.want != "") {
+			t.Errorf("%s: got the role %q and %v, want %q", name, role, err, c.want)
+		}
+	}
+}
 
 func TestAuthorizer(t *testing.T) {
 	t.Parallel()
@@ -93,7 +127,8 @@ func TestAuthorizer(t *testing.T) {
 	}
 }
 
-// TestThePolicy compares with the JSON that API Gateway wants, for headers that came once only, as well.
+// TestThePolicy compares with the JSON that API Gateway wants, for headers that came once only, as
+// well.
 func TestThePolicy(t *testing.T) {
 	t.Parallel()
 	e := question(t, "null", controlPlane)
@@ -120,7 +155,8 @@ func TestThePolicy(t *testing.T) {
 	}
 }
 
-// TestFaultsAreNotAnswers checks that a fault of the platform lets nobody in, is no 401 either, and is told to the log alone.
+// TestFaultsAreNotAnswers checks that a fault of the platform lets nobody in, is no 401 either, and
+// is told to the log alone.
 func TestFaultsAreNotAnswers(t *testing.T) {
 	t.Parallel()
 	for _, resource := range []string{controlPlane, agentServer} {
@@ -148,7 +184,8 @@ func TestNobodyIsAskedForNothing(t *testing.T) {
 	}
 }
 
-// TestWhatIsRemembered counts how often the keys are asked: once a minute for a key of the control plane, each time for all else.
+// TestWhatIsRemembered counts how often the keys are asked: once a minute for a key of the control
+// plane, each time for all else.
 func TestWhatIsRemembered(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)

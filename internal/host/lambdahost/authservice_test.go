@@ -13,34 +13,28 @@ import (
 	"github.com/slipway-run/slipway/internal/api/controlplane"
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/authservice/oauthtest"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// TestTheAuthServiceBehindAGateway has a user consent. Only the browser comes without credentials, and it comes back to the stage.
+// TestTheAuthServiceBehindAGateway has a user consent. Only the browser comes without credentials,
+// and it comes back to the stage.
 func TestTheAuthServiceBehindAGateway(t *testing.T) {
 	t.Parallel()
 	key, err := keyfile.Load(filepath.Join(t.TempDir(), "secret.key"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.Table(t)
 	var gateway lambdahost.Gateway
 	log := slog.New(slog.DiscardHandler)
 	mux := web.NewMux(log)
 	if err := controlplane.Register(mux, controlplane.Config{
-		AuthService:   authservice.New(authservice.Config{Table: tb, Sealer: key, Now: clock.System, Log: log, AllowPrivate: true}),
+		AuthService:   authservice.New(authservice.Config{Table: tb, Sealer: key, Now: clock.System, Log: log, Private: outbound.Everywhere}),
 		Authenticator: gateway, AgentURL: gateway.AgentURL(""), BaseURL: gateway.BaseURL(""),
 	}); err != nil {
 		t.Fatal(err)

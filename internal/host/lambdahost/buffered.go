@@ -14,9 +14,11 @@ import (
 )
 
 const (
-	// bufferedMargin is how long before its deadline a request is cut short; its answer needs no more than to be handed on.
+	// bufferedMargin is how long before its deadline a request is cut short; its answer needs no
+	// more than to be handed on.
 	bufferedMargin = time.Second
-	// maxResponse is how large a function's response may be, in bytes of JSON. A larger one costs the process.
+	// maxResponse is how large a function's response may be, in bytes of JSON. A larger one costs
+	// the process.
 	maxResponse = 6 << 20
 	// maxGrowth is what a byte of a body may become in JSON: \u003c.
 	maxGrowth = 6

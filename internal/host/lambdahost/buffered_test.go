@@ -147,7 +147,8 @@ func TestHeadersThatRepeat(t *testing.T) {
 	}
 }
 
-// TestAResponseThatIsTooLargeIsRefused sends bodies at the limit: Lambda counts the bytes of the JSON that they become.
+// TestAResponseThatIsTooLargeIsRefused sends bodies at the limit: Lambda counts the bytes of the
+// JSON that they become.
 func TestAResponseThatIsTooLargeIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -191,7 +192,8 @@ func TestAPanicIsLogged(t *testing.T) {
 	}
 }
 
-// TestARequestIsCutShortBeforeItsFunctionIs lets handlers wait until they are told to stop. Package web answers, as it does when a server stops.
+// TestARequestIsCutShortBeforeItsFunctionIs lets handlers wait until they are told to stop. Package
+// web answers, as it does when a server stops.
 func TestARequestIsCutShortBeforeItsFunctionIs(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -220,7 +222,8 @@ func TestARequestIsCutShortBeforeItsFunctionIs(t *testing.T) {
 	}
 }
 
-// TestACutRequestThatHadBegunIsUnavailable is for a handler that gives up a response in the middle, which is still in this process.
+// TestACutRequestThatHadBegunIsUnavailable is for a handler that gives up a response in the middle,
+// which is still in this process.
 func TestACutRequestThatHadBegunIsUnavailable(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // idle is a workflow.Engine that starts nothing.
@@ -30,15 +30,7 @@ func newControlPlane(t *testing.T) *web.Mux {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	log, _ := newLog()
 	var gateway lambdahost.Gateway
 	mux := web.NewMux(log)
@@ -51,7 +43,8 @@ func newControlPlane(t *testing.T) *web.Mux {
 	return mux
 }
 
-// TestTheControlPlaneBehindAGateway creates a deployment and reads it, also as somebody else and as nobody.
+// TestTheControlPlaneBehindAGateway creates a deployment and reads it, also as somebody else and as
+// nobody.
 func TestTheControlPlaneBehindAGateway(t *testing.T) {
 	t.Parallel()
 	mux := newControlPlane(t)

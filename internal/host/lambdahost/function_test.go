@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// functions are Lambda functions that this test program can be. They run under the real client of the Runtime API.
+// functions are Lambda functions that this test program can be. They run under the real client of
+// the Runtime API.
 var functions = map[string]func(*slog.Logger) lambdahost.Function{
 	"streaming": func(log *slog.Logger) lambdahost.Function { return lambdahost.Streaming(routes(log), log) },
 	"buffered":  func(log *slog.Logger) lambdahost.Function { return lambdahost.Buffered(routes(log), log) },
@@ -30,7 +31,8 @@ var functions = map[string]func(*slog.Logger) lambdahost.Function{
 	},
 }
 
-// routes are handlers that write as those of the product do. GET /step writes when the file that it is told exists.
+// routes are handlers that write as those of the product do. GET /step writes when the file that it
+// is told exists.
 func routes(log *slog.Logger) http.Handler {
 	mux := web.NewMux(log)
 	mux.Handle("GET /echo", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -22,7 +22,8 @@ const (
 	contextSubject   = "subject"
 )
 
-// Gateway tells what API Gateway knows about the request that a handler serves. It is the auth.Authenticator of functions behind an authorizer.
+// Gateway tells what API Gateway knows about the request that a handler serves. It is the
+// auth.Authenticator of functions behind an authorizer.
 type Gateway struct{}
 
 var _ auth.Authenticator = Gateway{}
@@ -44,7 +45,8 @@ func withOrigin(ctx context.Context, event *events.APIGatewayProxyRequest, heade
 	return context.WithValue(ctx, originKey{}, origin{principal: principalOf(event.RequestContext.Authorizer), url: publicURL(event, header)})
 }
 
-// principalOf reads what the authorizer found. What it does not say, the principal has not: without a role it may do nothing.
+// principalOf reads what the authorizer found. What it does not say, the principal has not: without
+// a role it may do nothing.
 func principalOf(said map[string]any) apikey.Principal {
 	text := func(name string) string {
 		value, _ := said[name].(string)
@@ -55,7 +57,8 @@ func principalOf(said map[string]any) apikey.Principal {
 	}
 }
 
-// contextOf is what principalOf reads. API Gateway makes strings of all values, so there are none but strings.
+// contextOf is what principalOf reads. API Gateway makes strings of all values, so there are none
+// but strings.
 func contextOf(p apikey.Principal) map[string]any {
 	return map[string]any{
 		contextWorkspace: p.Workspace, contextKey: p.Key, contextRole: string(p.Role), contextSubject: p.Subject,
@@ -71,20 +74,22 @@ func (Gateway) Key(r *http.Request) (apikey.Principal, error) {
 	return principal, nil
 }
 
-// BaseURL returns the function that says where the API is: at the base, or, when that is empty, at the address that the request was sent to.
+// BaseURL returns the function that says where the API is: at the base, or, when that is empty, at
+// the address that the request was sent to.
 func (Gateway) BaseURL(base string) func(ctx context.Context) string {
 	base = strings.TrimSuffix(base, "/")
 	return func(ctx context.Context) string { return cmp.Or(base, originOf(ctx).url) }
 }
 
-// AgentURL returns the function that says where a deployment's agent server is: below what BaseURL says.
+// AgentURL returns the function that says where a deployment's agent server is: below what BaseURL
+// says.
 func (g Gateway) AgentURL(base string) func(ctx context.Context, deploymentID string) string {
 	at := g.BaseURL(base)
 	return func(ctx context.Context, deploymentID string) string { return at(ctx) + "/d/" + deploymentID }
 }
 
-// publicURL is the address of the API that the client called. The stage is part of it on API Gateway's own domain and not on one of ours, where
-// the path of the request begins otherwise.
+// publicURL is the address of the API that the client called. The stage is part of it on API
+// Gateway's own domain and not on one of ours, where the path of the request begins otherwise.
 func publicURL(event *events.APIGatewayProxyRequest, header http.Header) string {
 	at := &event.RequestContext
 	scheme := "https"

@@ -8,7 +8,8 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// NewLog returns a log of JSON lines as Lambda's own log format has them. What is logged under the context of an invocation carries its id.
+// NewLog returns a log of JSON lines as Lambda's own log format has them. What is logged under the
+// context of an invocation carries its id.
 func NewLog(w io.Writer, level slog.Level) *slog.Logger {
 	return slog.New(invocationLog{slog.NewJSONHandler(w, &slog.HandlerOptions{Level: level, ReplaceAttr: lambdacontext.ReplaceAttr})})
 }
@@ -31,7 +32,8 @@ func (l invocationLog) WithGroup(name string) slog.Handler {
 	return invocationLog{l.Handler.WithGroup(name)}
 }
 
-// invocation is the id of the invocation that ctx belongs to. The id that API Gateway gives a request is not used anywhere: local gateways repeat it.
+// invocation is the id of the invocation that ctx belongs to. The id that API Gateway gives a
+// request is not used anywhere: local gateways repeat it.
 func invocation(ctx context.Context) string {
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
 		return lc.AwsRequestID

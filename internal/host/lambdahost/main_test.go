@@ -68,7 +68,8 @@ func newLog() (*slog.Logger, *logs) {
 	return lambdahost.NewLog(l, slog.LevelInfo), l
 }
 
-// eventText is what API Gateway sends, as far as anything reads it; the members that a test gives replace those here.
+// eventText is what API Gateway sends, as far as anything reads it; the members that a test gives
+// replace those here.
 const eventText = `{
 	"resource": "/d/{deployment_id}/{proxy+}", "path": "/echo", "httpMethod": "GET",
 	"headers": {"Host": "api.test"}, "multiValueHeaders": {"Host": ["api.test"], "X-Forwarded-Proto": ["https"]},

@@ -13,14 +13,15 @@ import (
 )
 
 const (
-	// memoryTime is how long a key is taken for good without asking again. API Gateway keeps answers for as long.
+	// memoryTime is how long a key is taken for good without asking again. API Gateway keeps
+	// answers for as long.
 	memoryTime = time.Minute
 	// memorySize is how many keys are kept.
 	memorySize = 10_000
 )
 
-// memory is an auth.Authenticator that asks another one, and keeps what it found for a while. Keys that are no good are not kept, so nobody can
-// drive out those that are.
+// memory is an auth.Authenticator that asks another one, and keeps what it found for a while. Keys
+// that are no good are not kept, so nobody can drive out those that are.
 type memory struct {
 	keys auth.Authenticator
 	now  clock.Clock
@@ -55,7 +56,8 @@ func (m *memory) Key(r *http.Request) (apikey.Principal, error) {
 	return principal, nil
 }
 
-// digestOf tells credentials apart. A token's workspace is the one that the request names, a key's is not.
+// digestOf tells credentials apart. A token's workspace is the one that the request names, a key's
+// is not.
 func digestOf(header http.Header) [sha256.Size]byte {
 	if key := header.Get(auth.HeaderKey); key != "" {
 		return sha256.Sum256([]byte("key\x00" + key))

@@ -33,7 +33,8 @@ func newRequest(ctx context.Context, event *events.APIGatewayProxyRequest) (*htt
 	return r.WithContext(ctx), nil
 }
 
-// escapedPath is a path as a request line has it. Gateways decode the path or leave it as it was sent, and do not say which.
+// escapedPath is a path as a request line has it. Gateways decode the path or leave it as it was
+// sent, and do not say which.
 func escapedPath(path string) string {
 	decoded, err := url.PathUnescape(path)
 	if err != nil {
@@ -42,8 +43,9 @@ func escapedPath(path string) string {
 	return (&url.URL{Path: decoded, RawPath: path}).EscapedPath()
 }
 
-// withinDeadline returns a context that is cancelled a margin before the invocation's deadline, with a cause that tells the client to come back. It is
-// cancelled as a server that stops cancels its requests, rather than timed out, so that handlers and package web need to know one way only.
+// withinDeadline returns a context that is cancelled a margin before the invocation's deadline,
+// with a cause that tells the client to come back. It is cancelled as a server that stops cancels
+// its requests, rather than timed out, so that handlers and package web need to know one way only.
 func withinDeadline(ctx context.Context, margin time.Duration) (context.Context, context.CancelCauseFunc) {
 	deadline, ok := ctx.Deadline()
 	ctx, cancel := context.WithCancelCause(ctx)

@@ -5,7 +5,8 @@ import (
 	"net/http"
 )
 
-// response is an http.ResponseWriter as net/http has it: the first write commits status and header, whatever happens to the header map later.
+// response is an http.ResponseWriter as net/http has it: the first write commits status and header,
+// whatever happens to the header map later.
 type response struct {
 	out io.Writer
 	// begun is called when status and sent are set, before the first byte of the body.

@@ -13,7 +13,8 @@ import (
 	roles "github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// callers is an auth.Authenticator of keys and of tokens, which are good for each tenant but a stranger's.
+// callers is an auth.Authenticator of keys and of tokens, which are good for each tenant but a
+// stranger's.
 type callers struct {
 	asked int
 	found apikey.Principal
@@ -33,7 +34,8 @@ func (c *callers) Key(r *http.Request) (apikey.Principal, error) {
 	return p, nil
 }
 
-// TestHandlersKnowWhoCalls hands what the authorizer found to a handler, as API Gateway does: as JSON, with members of its own.
+// TestHandlersKnowWhoCalls hands what the authorizer found to a handler, as API Gateway does: as
+// JSON, with members of its own.
 func TestHandlersKnowWhoCalls(t *testing.T) {
 	t.Parallel()
 	for _, want := range []apikey.Principal{
@@ -74,7 +76,8 @@ func wantCaller(t *testing.T, authorizer string, want apikey.Principal) {
 	}
 }
 
-// TestNoRoleIsNoPermission checks that an authorizer which says no role, or none that there is, lets nobody do anything.
+// TestNoRoleIsNoPermission checks that an authorizer which says no role, or none that there is,
+// lets nobody do anything.
 func TestNoRoleIsNoPermission(t *testing.T) {
 	t.Parallel()
 	wantCaller(t, `{"workspace": "`+workspace+`"}`, apikey.Principal{Workspace: workspace})

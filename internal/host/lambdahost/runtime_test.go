@@ -20,7 +20,8 @@ import (
 // patience is how long a test waits for a function.
 const patience = 30 * time.Second
 
-// runtimeAPI is the Runtime API of one function, as Lambda has it: the function asks for its next invocation, and posts what became of it.
+// runtimeAPI is the Runtime API of one function, as Lambda has it: the function asks for its next
+// invocation, and posts what became of it.
 type runtimeAPI struct {
 	t           *testing.T
 	invocations chan invoked
@@ -30,7 +31,8 @@ type runtimeAPI struct {
 	pending     chan *answered
 }
 
-// output is the file that a function writes its log to: what it wrote before it answered is there when the answer is.
+// output is the file that a function writes its log to: what it wrote before it answered is there
+// when the answer is.
 type output string
 
 func (o output) String() string {

@@ -13,10 +13,12 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// errCutShort ends a response that has begun, and says so where a stream's errors go: to the log of the platform.
+// errCutShort ends a response that has begun, and says so where a stream's errors go: to the log of
+// the platform.
 var errCutShort = messages.InvokeResponse_Error{Type: "ResponseCutShort", Message: "The response ended early."}
 
-// serve lets the handler answer. It returns errCutShort when the handler gave up a response that had begun; any other failure is answered.
+// serve lets the handler answer. It returns errCutShort when the handler gave up a response that
+// had begun; any other failure is answered.
 func serve(handler http.Handler, w *response, r *http.Request, log *slog.Logger) (err error) {
 	defer func() {
 		cause := recover()

@@ -24,7 +24,8 @@ func at(path string) string {
 	return string(text)
 }
 
-// TestStreamedResponses reads what the function posts to the Runtime API: what precedes the body, the body, and the error that it may end with.
+// TestStreamedResponses reads what the function posts to the Runtime API: what precedes the body,
+// the body, and the error that it may end with.
 func TestStreamedResponses(t *testing.T) {
 	t.Parallel()
 	api := self(t, "streaming")
@@ -62,7 +63,8 @@ func TestAnEventThatIsNoRequestIsRefusedByAStream(t *testing.T) {
 	}
 }
 
-// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long before its function has to end it.
+// TestEachWriteArrivesAtOnce reads an event of a stream that does not end by itself, long before
+// its function has to end it.
 func TestEachWriteArrivesAtOnce(t *testing.T) {
 	t.Parallel()
 	for path, text := range map[string]string{"/stream": "id: 1\n\n", "/await": eightNULs + "\n"} {
@@ -76,7 +78,8 @@ func TestEachWriteArrivesAtOnce(t *testing.T) {
 	}
 }
 
-// TestAStreamEndsBeforeItsFunctionDoes lets an invocation last too short for what is streamed. The end is an error: a client that sees an end takes it for the run's.
+// TestAStreamEndsBeforeItsFunctionDoes lets an invocation last too short for what is streamed. The
+// end is an error: a client that sees an end takes it for the run's.
 func TestAStreamEndsBeforeItsFunctionDoes(t *testing.T) {
 	t.Parallel()
 	for path, all := range map[string]string{"/stream": "event: first\ndata: {}\nid: 1\n\n", "/await": "\n"} {
@@ -109,8 +112,8 @@ func TestAWaitThatHasNotBegunIsUnavailable(t *testing.T) {
 	}
 }
 
-// TestAResponseThatNobodyReadsEnds answers before the body's end, as the platform may when the client has gone: the handler's next write
-// fails, the function goes on with the next invocation.
+// TestAResponseThatNobodyReadsEnds answers before the body's end, as the platform may when the
+// client has gone: the handler's next write fails, the function goes on with the next invocation.
 func TestAResponseThatNobodyReadsEnds(t *testing.T) {
 	t.Parallel()
 	ended := filepath.Join(t.TempDir(), "ended")

@@ -16,8 +16,9 @@ import (
 // errorFailed names a failure that a state machine knows as States.TaskFailed or States.ALL only.
 const errorFailed = "TaskFailed"
 
-// Task returns the function that Task states call. The error's name is that of a *workflow.TaskError, as on one machine. Any other error is
-// logged here and named by its invocation: executions are read by more people than the log is.
+// Task returns the function that Task states call. The error's name is that of a
+// *workflow.TaskError, as on one machine. Any other error is logged here and named by its
+// invocation: executions are read by more people than the log is.
 //
 // The task sees the deadline of its invocation and has to end before it.
 func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -27,7 +28,8 @@ func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.R
 	}
 }
 
-// Schedule returns the function that a timer calls; events of EventBridge that have one of the detail-types go to what is for them instead.
+// Schedule returns the function that a timer calls; events of EventBridge that have one of the
+// detail-types go to what is for them instead.
 func Schedule(work func(context.Context) error, events map[string]func(ctx context.Context, detail json.RawMessage) error, log *slog.Logger) func(context.Context, json.RawMessage) error {
 	return func(ctx context.Context, input json.RawMessage) (err error) {
 		defer func() { err = report(ctx, log, recover(), err) }()
@@ -45,7 +47,8 @@ func Schedule(work func(context.Context) error, events map[string]func(ctx conte
 	}
 }
 
-// report turns what ended the work into what Lambda tells about it. A process that panicked is not used again.
+// report turns what ended the work into what Lambda tells about it. A process that panicked is not
+// used again.
 func report(ctx context.Context, log *slog.Logger, panicked any, err error) error {
 	if panicked != nil {
 		log.ErrorContext(ctx, "task panicked", "panic", panicked, "stack", string(debug.Stack()))

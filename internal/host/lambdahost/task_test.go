@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// TestTasks checks what a state machine gets: answers, names of errors, and no secrets, which are in the log.
+// TestTasks checks what a state machine gets: answers, names of errors, and no secrets, which are
+// in the log.
 func TestTasks(t *testing.T) {
 	t.Parallel()
 	api := self(t, "task")

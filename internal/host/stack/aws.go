@@ -12,16 +12,19 @@ import (
 )
 
 const (
-	// connectTimeout is when a connection that does not come about is given up; inside a region it takes a few milliseconds.
+	// connectTimeout is when a connection that does not come about is given up; inside a region it
+	// takes a few milliseconds.
 	connectTimeout = 3 * time.Second
 	// callTimeout is when an unanswered request is given up and sent again.
 	callTimeout = 20 * time.Second
-	// attempts is how often a request is sent that was throttled, lost, or met a fault of the service.
+	// attempts is how often a request is sent that was throttled, lost, or met a fault of the
+	// service.
 	attempts = 5
 )
 
-// config is the configuration of all clients. What the config module of the SDK would find out is known in a function: the region and the
-// credentials are in variables, for as long as the process lives.
+// config is the configuration of all clients. What the config module of the SDK would find out is
+// known in a function: the region and the credentials are in variables, for as long as the process
+// lives.
 func (e Environment) config() aws.Config {
 	credentials := aws.Credentials{
 		AccessKeyID: e.Get(variableAccessKey), SecretAccessKey: e.Get(variableSecretKey), SessionToken: e.Get(variableSessionToken),
@@ -41,10 +44,12 @@ func (e Environment) config() aws.Config {
 	}
 }
 
-// endpoints says where services are that are not where the region has them: AWS_ENDPOINT_URL_<service>, as all of AWS's tools have it.
+// endpoints says where services are that are not where the region has them:
+// AWS_ENDPOINT_URL_<service>, as all of AWS's tools have it.
 type endpoints struct{ env Environment }
 
-// GetServiceBaseEndpoint implements the interface that the SDK's clients look for among the sources of their configuration.
+// GetServiceBaseEndpoint implements the interface that the SDK's clients look for among the sources
+// of their configuration.
 func (e endpoints) GetServiceBaseEndpoint(_ context.Context, service string) (endpoint string, found bool, err error) {
 	name := variableEndpoint + "_" + strings.ToUpper(strings.NewReplacer(" ", "_", "-", "_").Replace(service))
 	if endpoint = e.env.Get(name); endpoint == "" {

@@ -10,10 +10,12 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
 
-// noteLimit is how long an answer waits for the note that a key was used, which is made once a minute at most.
+// noteLimit is how long an answer waits for the note that a key was used, which is made once a
+// minute at most.
 const noteLimit = 500 * time.Millisecond
 
-// KeyStore is the store of API keys. It needs the stack's key, which the first request that asks for it waits for.
+// KeyStore is the store of API keys. It needs the stack's key, which the first request that asks
+// for it waits for.
 func (s *Stack) KeyStore(ctx context.Context) (*apikey.Store, error) {
 	key, err := s.Key(ctx)
 	if err != nil {

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // Names of the variables that more than one place must know.
@@ -20,6 +23,7 @@ const (
 	variableVersion       = "SLIPWAY_VERSION"
 	variableRedact        = "SLIPWAY_REDACT_SECRETS"
 	variablePrivate       = "SLIPWAY_PRIVATE_ADDRESSES"
+	variableQuotas        = "SLIPWAY_QUOTAS"
 	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
 )
@@ -40,8 +44,11 @@ type Environment struct {
 	Version string
 	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
 	RedactSecrets bool
-	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
-	PrivateAddresses bool
+	// PrivateAddresses are the networks that OAuth providers, webhooks and the agents of listeners
+	// may have addresses of although these are not public.
+	PrivateAddresses outbound.Networks
+	// Quotas bound what each workspace may have.
+	Quotas quota.Limits
 }
 
 // Need names the variables that a part of the stack cannot do without.
@@ -68,8 +75,13 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 		BaseURL:       getenv(variableBaseURL),
 		Version:       getenv(variableVersion),
 		RedactSecrets: getenv(variableRedact) == "true",
-
-		PrivateAddresses: getenv(variablePrivate) == "true",
+	}
+	var err error
+	if env.PrivateAddresses, err = outbound.ParseNetworks(getenv(variablePrivate)); err != nil {
+		return Environment{}, fmt.Errorf("%s: %w", variablePrivate, err)
+	}
+	if env.Quotas, err = quota.ParseLimits(getenv(variableQuotas)); err != nil {
+		return Environment{}, fmt.Errorf("%s: %w", variableQuotas, err)
 	}
 	var missing []string
 	for _, need := range needs {

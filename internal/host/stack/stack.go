@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awskms "github.com/aws/aws-sdk-go-v2/service/kms"
@@ -35,18 +36,23 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// Stack makes the adapters and stores. It is safe for concurrent use. What a function does not ask for, the linker leaves out of it.
+// Stack makes the adapters and stores. It is safe for concurrent use. What a function does not ask
+// for, the linker leaves out of it.
 type Stack struct {
 	Environment
 	Log *slog.Logger
 	// AWS is the configuration of all clients.
 	AWS aws.Config
-	// Tokens is asked about bearer tokens that are not keys; nil refuses them. Package stack/issuers makes one.
+	// Tokens is asked about bearer tokens that are not keys; nil refuses them. Package
+	// stack/issuers makes one.
 	Tokens auth.Tokens
 	// Images is where clients push to; nil takes no images. Package stack/images makes one.
 	Images registry.Registry
 	// Uploads takes sources of deployments; nil takes none. Package stack/uploads makes one.
 	Uploads upload.Store
+	// Patient waits for a busy table for as long as a call may take. Workers are, as a workflow or
+	// a timer only repeats what they give up; whoever answers a request is not.
+	Patient bool
 	// Alarm is told what listeners report of agents that end; nil tells nobody.
 	Alarm compute.Alarm
 
@@ -88,9 +94,18 @@ func Open(getenv func(string) string, log *slog.Logger, needs ...Need) (*Stack, 
 	return &Stack{Environment: env, Log: log, AWS: env.config()}, nil
 }
 
+// patience is how long a request waits for a busy table before its client is told to come back.
+const patience = 3 * time.Second
+
 // Table is the stack's table.
 func (s *Stack) Table() *dynamo.Table {
-	return s.table.get(func() *dynamo.Table { return dynamo.Open(s.AWS, s.Environment.Table, dynamo.WithLogger(s.Log)) })
+	return s.table.get(func() *dynamo.Table {
+		opts := []dynamo.Option{dynamo.WithLogger(s.Log)}
+		if !s.Patient {
+			opts = append(opts, dynamo.WithPatience(patience))
+		}
+		return dynamo.Open(s.AWS, s.Environment.Table, opts...)
+	})
 }
 
 // Engine is Step Functions.
@@ -98,7 +113,8 @@ func (s *Stack) Engine() workflow.Engine {
 	return s.engine.get(func() workflow.Engine { return stepfn.New(sfn.NewFromConfig(s.AWS), s.StateMachines) })
 }
 
-// Key returns the key that protects secrets, which is read and unwrapped by the first request that needs it; when that fails, by the next.
+// Key returns the key that protects secrets, which is read and unwrapped by the first request that
+// needs it; when that fails, by the next.
 func (s *Stack) Key(ctx context.Context) (*kms.Key, error) {
 	return s.key.get(func() *kms.Lazy { return kms.NewLazy(s.keyConfig()) }).Key(ctx)
 }
@@ -106,7 +122,8 @@ func (s *Stack) Key(ctx context.Context) (*kms.Key, error) {
 func (s *Stack) keyConfig() kms.Config {
 	return kms.Config{
 		Client: awskms.NewFromConfig(s.AWS), KeyID: s.Environment.Key, Table: s.Table(),
-		// Not the table's name: a table that is restored under another one must open too. The KMS key itself is of this stack alone.
+		// Not the table's name: a table that is restored under another one must open too. The KMS
+		// key itself is of this stack alone.
 		Context: map[string]string{"slipway": "data key"},
 	}
 }
@@ -140,12 +157,13 @@ func (s *Stack) Deployments() *deployment.Store {
 	return s.deployments.get(func() *deployment.Store {
 		return deployment.NewStore(deployment.Config{
 			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Version: s.Version,
-			Listeners: s.Listeners(), Integrations: checks{s}, Uploads: s.Uploads, Subscribers: s.Webhooks(), Images: s.Images, Unsupported: s.unsupported,
+			Listeners: s.Listeners(), Integrations: checks{s}, Uploads: s.Uploads, Subscribers: s.Webhooks(), Images: s.Images, Unsupported: s.unsupported, Quotas: s.Quotas,
 		})
 	})
 }
 
-// unsupported says what of a ResourceSpec agents cannot have that run on ECS. A machine that is their host may give them more.
+// unsupported says what of a ResourceSpec agents cannot have that run on ECS. A machine that is
+// their host may give them more.
 func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 	if s.Get(variableHost) != "" {
 		return nil
@@ -157,7 +175,7 @@ func (s *Stack) unsupported(resourceSpec json.RawMessage, secrets []string) []st
 func (s *Stack) Listeners() *listener.Store {
 	return s.listeners.get(func() *listener.Store {
 		return listener.NewStore(listener.Config{
-			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses, Alarm: s.Alarm, Subscribers: s.Webhooks(),
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses, Alarm: s.Alarm, Subscribers: s.Webhooks(),
 			Token: func(ctx context.Context, revision string) (string, error) {
 				key, err := s.Key(ctx)
 				if err != nil {
@@ -173,14 +191,14 @@ func (s *Stack) Listeners() *listener.Store {
 func (s *Stack) Webhooks() *webhook.Store {
 	return s.webhooks.get(func() *webhook.Store {
 		return webhook.NewStore(webhook.Config{
-			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+			Table: s.Table(), Workflow: s.Engine(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses, Quotas: s.Quotas,
 		})
 	})
 }
 
 // Threads is the store of threads.
 func (s *Stack) Threads() *thread.Store {
-	return s.threads.get(func() *thread.Store { return thread.NewStore(s.Table(), clock.System) })
+	return s.threads.get(func() *thread.Store { return thread.NewLimited(s.Table(), clock.System, s.Quotas) })
 }
 
 // Assistants is the store of assistants.
@@ -197,7 +215,7 @@ func (s *Stack) Memory() *store.Store {
 func (s *Stack) Crons() *cron.Store {
 	return s.crons.get(func() *cron.Store {
 		return cron.NewStore(cron.Config{
-			Table: s.Table(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Deployments: s.Deployments(), Now: clock.System, Log: s.Log,
+			Table: s.Table(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Deployments: s.Deployments(), Now: clock.System, Log: s.Log, Quotas: s.Quotas,
 		})
 	})
 }
@@ -218,7 +236,7 @@ func (s *Stack) Runs() *run.Store {
 func (s *Stack) AuthService() *authservice.Service {
 	return s.authService.get(func() *authservice.Service {
 		return authservice.New(authservice.Config{
-			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, AllowPrivate: s.PrivateAddresses,
+			Table: s.Table(), Sealer: s.Sealer(), Now: clock.System, Log: s.Log, Private: s.PrivateAddresses,
 		})
 	})
 }

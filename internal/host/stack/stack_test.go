@@ -84,7 +84,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// service is the other end of the SDK's clients: it answers as a test says and remembers what it was asked.
+// service is the other end of the SDK's clients: it answers as a test says and remembers what it
+// was asked.
 type service struct {
 	*httptest.Server
 
@@ -159,7 +160,8 @@ func open(t *testing.T, s *service, extra variables) *stack.Stack {
 	return opened
 }
 
-// TestTheKeyIsReadOnFirstUse seals, with KMS broken at first: the next request tries again, and the ones after that need nothing.
+// TestTheKeyIsReadOnFirstUse seals, with KMS broken at first: the next request tries again, and the
+// ones after that need nothing.
 func TestTheKeyIsReadOnFirstUse(t *testing.T) {
 	t.Parallel()
 	service := newService(t)

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-// CredentialsFile is the name of the file, in the data directory, that tells a client on the same machine how to reach the server.
+// CredentialsFile is the name of the file, in the data directory, that tells a client on the same
+// machine how to reach the server.
 const CredentialsFile = "credentials.json"
 
 // Names of files in the data directory.
@@ -41,8 +42,9 @@ func ReadCredentials(data string) (Credentials, error) {
 	return c, nil
 }
 
-// WriteCredentials writes the credentials into a data directory. The file is renamed into place, so that a reader finds either all of it or
-// nothing, and a new file whenever a server has become ready.
+// WriteCredentials writes the credentials into a data directory. The file is renamed into place, so
+// that a reader finds either all of it or nothing, and a new file whenever a server has become
+// ready.
 func WriteCredentials(data string, c Credentials) error {
 	text, err := json.MarshalIndent(c, "", "  ")
 	if err != nil {
@@ -58,7 +60,8 @@ func WriteCredentials(data string, c Credentials) error {
 	return nil
 }
 
-// writeCredentials notes the server's address. On the first start it makes a workspace and a key; later ones keep them.
+// writeCredentials notes the server's address. On the first start it makes a workspace and a key;
+// later ones keep them.
 func (s *Server) writeCredentials(ctx context.Context) error {
 	c, err := ReadCredentials(s.config.Data)
 	switch {
@@ -74,7 +77,8 @@ func (s *Server) writeCredentials(ctx context.Context) error {
 	return WriteCredentials(s.config.Data, c)
 }
 
-// adopt lists the workspace of a directory that was made before workspaces were listed. One that is not in the table is nobody's.
+// adopt lists the workspace of a directory that was made before workspaces were listed. One that is
+// not in the table is nobody's.
 func (s *Server) adopt(ctx context.Context, c Credentials) error {
 	if err := s.workspaces.Adopt(ctx, c.TenantID); err != nil && !fault.Is(err, fault.NotFound) {
 		return err
@@ -82,7 +86,8 @@ func (s *Server) adopt(ctx context.Context, c Credentials) error {
 	return nil
 }
 
-// firstName is the name of the first workspace. One that is there was made by a start that came no further, or the file was deleted.
+// firstName is the name of the first workspace. One that is there was made by a start that came no
+// further, or the file was deleted.
 const firstName = "default"
 
 func (s *Server) firstWorkspace(ctx context.Context) (Credentials, error) {

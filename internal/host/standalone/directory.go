@@ -8,8 +8,9 @@ import (
 	"path/filepath"
 )
 
-// takeDirectory sees to it that the data directory is there and that nobody else may enter it: it holds the key of all secrets. One that is open to others and has
-// something else in it is not ours to close, and is refused.
+// takeDirectory sees to it that the data directory is there and that nobody else may enter it: it
+// holds the key of all secrets. One that is open to others and has something else in it is not ours
+// to close, and is refused.
 func takeDirectory(data string) error {
 	if err := os.MkdirAll(data, 0o700); err != nil {
 		return err
@@ -31,7 +32,8 @@ func takeDirectory(data string) error {
 	return nil
 }
 
-// ownFile makes a file that only this user can read. SQLite gives its journals the mode of the database.
+// ownFile makes a file that only this user can read. SQLite gives its journals the mode of the
+// database.
 func ownFile(name string) error {
 	file, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

@@ -52,7 +52,8 @@ func TestADirectoryOfOthersIsNotTaken(t *testing.T) {
 	must(t, server.Close(t.Context()))
 }
 
-// TestOneBrokenItemDoesNotKeepTheServerDown spoils what is stored of a deployment that is to be looked after.
+// TestOneBrokenItemDoesNotKeepTheServerDown spoils what is stored of a deployment that is to be
+// looked after.
 func TestOneBrokenItemDoesNotKeepTheServerDown(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

@@ -13,17 +13,19 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 )
 
-// openRegistry opens the registry that clients push images to, at the server's own address: names of images have a host and a port, and no path before their own.
+// openRegistry opens the registry that clients push images to, at the server's own address: names
+// of images have a host and a port, and no path before their own.
 func (s *Server) openRegistry(hasher secret.Hasher) error {
 	address, err := url.Parse(s.baseURL)
 	if err != nil {
 		return fmt.Errorf("read the server's address: %w", err)
 	}
-	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: hasher, Now: clock.System, Log: s.config.Log})
+	s.pushed, err = files.Open(files.Config{Dir: s.path("images"), Host: imageHost(address), Hasher: hasher, Now: clock.System, Log: s.config.Log, Space: s.space})
 	return err
 }
 
-// imageHost is the host of the names of images at an address. A name of one word is a host to container engines only when it has a port.
+// imageHost is the host of the names of images at an address. A name of one word is a host to
+// container engines only when it has a port.
 func imageHost(address *url.URL) string {
 	if strings.ContainsAny(address.Host, ".:") || address.Host == "localhost" {
 		return address.Host
@@ -35,7 +37,24 @@ func imageHost(address *url.URL) string {
 	return address.Host + port
 }
 
-// serveRegistry serves it where clients of the protocol look for it, beside the control plane's own paths.
+// checkRegistry refuses registries with addresses that are not public, but for the server's own
+// registry.
+func (s *Server) checkRegistry(ctx context.Context, host string) error {
+	address, err := url.Parse(s.baseURL)
+	if err != nil {
+		return fmt.Errorf("read the server's address: %w", err)
+	}
+	if host == imageHost(address) {
+		return nil
+	}
+	if err := s.config.PrivateAddresses.CheckHost(ctx, host); err != nil {
+		return fmt.Errorf("the address of the registry %s is not a public one, and this server's --private-addresses do not permit it", host)
+	}
+	return nil
+}
+
+// serveRegistry serves it where clients of the protocol look for it, beside the control plane's own
+// paths.
 func (s *Server) serveRegistry() {
 	s.mux.Handle(files.Path+"{$}", s.pushed)
 	s.mux.Handle(files.Path+files.Prefix, s.pushed)

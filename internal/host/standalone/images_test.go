@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestImagesArePushedToTheServer logs in with a token at the server's own address, beside the control plane, and begins a push.
+// TestImagesArePushedToTheServer logs in with a token at the server's own address, beside the
+// control plane, and begins a push.
 func TestImagesArePushedToTheServer(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serve(t, t.TempDir())

@@ -21,7 +21,7 @@ func TestTheLogSaysWhatIsNotLimited(t *testing.T) {
 	if child.CanLimit() != nil {
 		want = 1
 	}
-	if got := strings.Count(said.String(), "cannot limit the processors, memory and processes"); got != want {
+	if got := strings.Count(said.String(), "cannot bound the processors, memory and processes"); got != want {
 		t.Errorf("it is said %d times, want %d:\n%s", got, want, &said)
 	}
 }

@@ -8,8 +8,12 @@ import (
 	"syscall"
 )
 
-// Lock is a data directory that this process has for itself, until it is closed or the process ends, however it does.
+// Lock is a data directory that this process has for itself, until it is closed or the process
+// ends, however it does.
 type Lock struct{ file *os.File }
+
+// ErrInUse says that another process has the data directory.
+var ErrInUse = errors.New("another server uses the data directory")
 
 // LockDirectory takes the data directory for this process.
 func LockDirectory(data string) (*Lock, error) {
@@ -19,7 +23,7 @@ func LockDirectory(data string) (*Lock, error) {
 	}
 	err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(fmt.Errorf("another server uses the data directory %s", data), file.Close())
+		return nil, errors.Join(fmt.Errorf("%w %s", ErrInUse, data), file.Close())
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("lock data directory: %w", err), file.Close())
@@ -27,7 +31,8 @@ func LockDirectory(data string) (*Lock, error) {
 	return &Lock{file}, nil
 }
 
-// Close lets go of the directory. To close the file is not enough: a process that is just being started has it, too, for a moment.
+// Close lets go of the directory. To close the file is not enough: a process that is just being
+// started has it, too, for a moment.
 func (l *Lock) Close() error {
 	return errors.Join(syscall.Flock(int(l.file.Fd()), syscall.LOCK_UN), l.file.Close())
 }

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestALockThatIsClosedIsFree although a process that is being started has its file, too, as all that were open, until it is what it is to be.
+// TestALockThatIsClosedIsFree although a process that is being started has its file, too, as all
+// that were open, until it is what it is to be.
 func TestALockThatIsClosedIsFree(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

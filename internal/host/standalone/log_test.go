@@ -159,7 +159,8 @@ func messages(page map[string]any, list string) (all []string) {
 	return all
 }
 
-// TestLogsOfARevision follows a build that waits in the middle, reads both logs in every form, and looks for the secrets in them.
+// TestLogsOfARevision follows a build that waits in the middle, reads both logs in every form, and
+// looks for the secrets in them.
 func TestLogsOfARevision(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

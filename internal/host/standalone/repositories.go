@@ -20,9 +20,10 @@ type repositories struct {
 	config       push.Config
 }
 
-// openRepositories reads the GitHub App, if the server has one. What is wrong with it is found now, not by the first who needs it.
+// openRepositories reads the GitHub App, if the server has one. What is wrong with it is found now,
+// not by the first who needs it.
 func (s *Server) openRepositories(key *keyfile.Key) (*repositories, error) {
-	config := integration.Config{Table: s.table, Sealer: key, Now: clock.System}
+	config := integration.Config{Table: s.records, Sealer: key, Now: clock.System}
 	var hooks []string
 	if file := s.config.GitHubApp; file != "" {
 		text, err := os.ReadFile(file)
@@ -41,7 +42,7 @@ func (s *Server) openRepositories(key *keyfile.Key) (*repositories, error) {
 		return nil, err
 	}
 	return &repositories{integrations: integrations, config: push.Config{
-		Table: s.table, Now: clock.System, Installations: integrations,
+		Table: s.records, Now: clock.System, Installations: integrations,
 		Hasher:  func(context.Context) (secret.Hasher, error) { return key, nil },
 		Secrets: func(context.Context) ([]string, error) { return hooks, nil },
 	}}, nil

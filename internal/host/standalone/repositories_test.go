@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/standalone"
 )
 
-// TestAGitHubAppThatCannotBeUsed is found when the server starts, without showing what is in the file.
+// TestAGitHubAppThatCannotBeUsed is found when the server starts, without showing what is in the
+// file.
 func TestAGitHubAppThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ text, want string }{

@@ -24,8 +24,8 @@ import (
 // sealedKinds are the kinds of items that hold sealed texts.
 var sealedKinds = []string{"answer", "auth_provider", "auth_request", "auth_token", "deployment", "git_credential", "listener_release", "revision", "webhook", "workspace_secret"}
 
-// TestOlderKeysAreRetired has a server seal something of every kind, seals all of it anew under the running server, retires the older key, and finds that the server works with the
-// new key alone.
+// TestOlderKeysAreRetired has a server seal something of every kind, seals all of it anew under the
+// running server, retires the older key, and finds that the server works with the new key alone.
 func TestOlderKeysAreRetired(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -116,7 +116,8 @@ func (s *scanned) Scan(ctx context.Context, take func(*table.Item) error) error 
 	return s.Table.Scan(ctx, take)
 }
 
-// TestAKeyIsMadeWhileOthersAreRetired by an operator who runs both commands. What the key in the middle has sealed is not looked for then, and no key may go.
+// TestAKeyIsMadeWhileOthersAreRetired by an operator who runs both commands. What the key in the
+// middle has sealed is not looked for then, and no key may go.
 func TestAKeyIsMadeWhileOthersAreRetired(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

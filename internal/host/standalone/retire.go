@@ -13,9 +13,11 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 )
 
-// RetireKeys seals anew what older keys have sealed in a data directory's table, and takes every key but the newest from the key file. It returns how many went, and the
-// deployments at listeners that are to be deployed again for it. It refuses while a server uses the directory, while API keys depend on an older key, and, with
-// [keyfile.ErrRotated], when a key is made meanwhile, which may have sealed something already: then all keys stay.
+// RetireKeys seals anew what older keys have sealed in a data directory's table, and takes every
+// key but the newest from the key file. It returns how many went, and the deployments at listeners
+// that are to be deployed again for it. It refuses while a server uses the directory, while API
+// keys depend on an older key, and, with [keyfile.ErrRotated], when a key is made meanwhile, which
+// may have sealed something already: then all keys stay.
 func RetireKeys(ctx context.Context, data string, tb reseal.Table) (gone int, held []string, err error) {
 	lock, err := LockDirectory(data)
 	if err != nil {

@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestAnAgentThatDiesAfterItsPromotionIsRolledBack deploys an agent that answers its health check and ends a moment later, time and again.
+// TestAnAgentThatDiesAfterItsPromotionIsRolledBack deploys an agent that answers its health check
+// and ends a moment later, time and again.
 func TestAnAgentThatDiesAfterItsPromotionIsRolledBack(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serve(t, t.TempDir())
@@ -57,7 +58,8 @@ func TestAnAgentThatDiesAfterItsPromotionIsRolledBack(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDiesIsTold lets the agent that serves end time and again: that is one event, with its last words.
+// TestAnAgentThatDiesIsTold lets the agent that serves end time and again: that is one event, with
+// its last words.
 func TestAnAgentThatDiesIsTold(t *testing.T) {
 	t.Parallel()
 	credentials, stop := serve(t, t.TempDir())

@@ -22,13 +22,19 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/console"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/docs"
 	"github.com/slipway-run/slipway/internal/api/metrics"
 	"github.com/slipway-run/slipway/internal/api/oidc"
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/control/revision"
@@ -37,7 +43,6 @@ import (
 	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	builddocker "github.com/slipway-run/slipway/internal/seam/build/docker"
-	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 	buildlocal "github.com/slipway-run/slipway/internal/seam/build/local"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/docker"
@@ -49,6 +54,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 	uploadfiles "github.com/slipway-run/slipway/internal/seam/upload/files"
@@ -58,6 +64,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/tenant/session"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
@@ -68,6 +76,10 @@ const (
 	reconcileInterval = 10 * time.Second
 	// stopGrace is how long running invocations may go on when the server stops.
 	stopGrace = 10 * time.Second
+	// defaultMemory is enough for one largest event beside several large requests.
+	defaultMemory = 192 << 20
+	// readShare is which part of that, in addition, what requests have read may take.
+	readShare = 3
 )
 
 // Config says where the server listens and where it keeps everything.
@@ -83,34 +95,67 @@ type Config struct {
 	Log           *slog.Logger
 	// Issuers are those whose bearer tokens the server takes beside keys.
 	Issuers []oidc.Issuer
-	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the target's own limit.
+	// ReadyLimit is how long an agent may take to answer its health check; 0 stands for the
+	// target's own limit.
 	ReadyLimit time.Duration
-	// DrainLimit is how long the runs of a revision that was replaced may go on; 0 stands for the target's own limit.
+	// DrainLimit is how long the runs of a revision that was replaced may go on; 0 stands for the
+	// target's own limit.
 	DrainLimit time.Duration
-	// PrivateAddresses lets OAuth providers, webhooks and the agents of listeners have addresses that are not public.
-	PrivateAddresses bool
-	// BuildImages makes images of what is deployed from repositories, which then runs in containers; there must be a container engine. ImageRegistry has the images that these are
+	// PrivateAddresses are the networks that repositories, images, OAuth providers, webhooks and
+	// the agents of listeners may have addresses of although these are not public.
+	PrivateAddresses outbound.Networks
+	// LocalRepositories lets repositories be directories of this machine, OperatorSSH lets git use
+	// the ssh keys, agent and configuration of the server's user. nil permits it while only this
+	// machine can reach the server.
+	LocalRepositories, OperatorSSH *bool
+	// BuildImages makes images of what is deployed from repositories, which then runs in
+	// containers; there must be a container engine. ImageRegistry has the images that these are
 	// made from; "" is that of Docker's official ones.
 	BuildImages   bool
 	ImageRegistry string
-	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and push.ParseSecrets read it; "" is none.
+	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and
+	// push.ParseSecrets read it; "" is none.
 	GitHubApp string
 	// Limits are how often each key may call the control plane; the zero value is no limit.
 	Limits web.Limits
+	// KeepFree is how much of the data directory's file system is kept free; the zero value stands
+	// for disk.Default. Disk looks at the file system; nil asks the system.
+	KeepFree disk.Keep
+	Disk     disk.Look
+	// Quotas bound what each workspace may have.
+	Quotas quota.Limits
+	// Memory is how many bytes everything large that waits in memory may take together; 0 stands
+	// for defaultMemory.
+	Memory int64
+	// RunEvents and RunBytes are how many events a run may send, and how many bytes of them; 0
+	// stands for the runner's own bounds.
+	RunEvents, RunBytes int64
+	// Connections bounds how many connections are held at a time; the zero value stands for what
+	// the limit of open files allows.
+	Connections inbound.Limits
 	// Origins are whose pages may call the agent servers from browsers; nil stands for all.
 	Origins []string
+	// Users are those that workspaces get for their agents and builds, where the server is root;
+	// the zero value gives none.
+	Users child.UserRange
+	// TrustAgents runs agents also where nothing keeps those of several workspaces apart.
+	TrustAgents bool
 }
 
 // Server is a one-machine server.
 type Server struct {
-	config     Config
-	lock       *Lock
-	table      *sqlite.Table
-	engine     *workflowlocal.Engine
-	logs       *files.Logs
-	images     *builddocker.Images
-	builder    *buildlocal.Builder
-	processes  *process.Target
+	config Config
+	lock   *Lock
+	table  *sqlite.Table
+	// records is the table as everything else uses it.
+	records   table.Table
+	engine    *workflowlocal.Engine
+	logs      *files.Logs
+	images    *builddocker.Images
+	builder   *buildlocal.Builder
+	processes *process.Target
+	// users are those of workspaces, nil where agents run as the server's own.
+	users      *child.Users
 	containers *docker.Target
 	// uploads are the sources that clients have uploaded.
 	uploads *uploadfiles.Store
@@ -130,11 +175,17 @@ type Server struct {
 	mux         *web.Mux
 	listener    net.Listener
 	baseURL     string
+	// room is the memory for everything large that waits in it: bodies of requests, and events of
+	// agents.
+	room *budget.Budget
+	// space is the disk that the data directory is on.
+	space *disk.Space
 }
 
-// Open prepares a server: it takes the data directory, opens what is in it and listens. The caller must call Serve or Close.
+// Open prepares a server: it takes the data directory, opens what is in it and listens. The caller
+// must call Serve or Close.
 func Open(config Config) (server *Server, err error) {
-	s := &Server{config: config}
+	s := &Server{config: config, room: budget.New(config.MemoryBound())}
 	defer func() {
 		if err != nil {
 			err = errors.Join(fmt.Errorf("open server: %w", err), s.Close(context.Background()))
@@ -150,13 +201,15 @@ func Open(config Config) (server *Server, err error) {
 		return nil, err
 	}
 	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), addressURL(s.listener.Addr()))
+	s.space = disk.Open(config.Data, cmp.Or(config.KeepFree, disk.Default), config.Disk, config.Log)
 	if err := s.assemble(); err != nil {
 		return nil, err
 	}
 	return s, nil
 }
 
-// addressURL is the URL of a listening address; one that listens everywhere is reached on the loopback interface.
+// addressURL is the URL of a listening address; one that listens everywhere is reached on the
+// loopback interface.
 func addressURL(addr net.Addr) string {
 	tcp, ok := addr.(*net.TCPAddr)
 	if ok && tcp.IP.IsUnspecified() {
@@ -177,42 +230,45 @@ func (s *Server) assemble() error {
 	if err := ownFile(s.path(DatabaseFile)); err != nil {
 		return err
 	}
-	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log), sqlite.WithMemory()); err != nil {
+	if s.table, err = sqlite.Open(s.path(DatabaseFile), sqlite.WithLogger(log)); err != nil {
 		return err
 	}
+	s.records = table.Held(s.table)
 	if s.logs, err = files.Open(s.path("logs"), now); err != nil {
 		return err
 	}
 	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, now); err != nil {
 		return err
 	}
+	if s.users, err = openUsers(s.path(usersFile), s.config.Users); err != nil {
+		return err
+	}
 	if err := s.openBuilder(); err != nil {
 		return err
 	}
-	if !child.Confines() {
-		log.Warn("this system cannot keep agents and builds from the server's files (it has no Landlock): run only agents that you trust")
+	for _, gap := range Gaps(s.config.Users) {
+		log.Warn(gap)
 	}
-	if err := child.CanLimit(); err != nil {
-		log.Warn("this system cannot limit the processors, memory and processes of agents and builds (it has no control groups of version 2 that this server may divide)", "reason", err)
-	}
-	// What happens to agents is told to the deployments, which are filled in below, before anything runs.
+	// What happens to agents is told to the deployments, which are filled in below, before anything
+	// runs.
 	var deployments *deployment.Store
 	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
 	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
-	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Limits: limits, Alarm: alarm}); err != nil {
+	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseAgents, Limits: limits, Alarm: alarm}); err != nil {
 		return err
 	}
 	if err := s.openRegistry(key); err != nil {
 		return err
 	}
-	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm, Login: s.login}); err != nil {
+	if s.containers, err = docker.New(docker.Config{Dir: s.path("containers"), Logs: s.logs, Log: log, Limits: limits, Alarm: alarm, Login: s.login, CheckRegistry: s.checkRegistry}); err != nil {
 		return err
 	}
 	target := computelocal.New(s.processes, s.containers)
-	// The engine calls the functions and the functions' stores call the engine: the functions are filled in below, before anything runs.
+	// The engine calls the functions and the functions' stores call the engine: the functions are
+	// filled in below, before anything runs.
 	var work *runner.Runner
 	if s.engine, err = workflowlocal.New(workflowlocal.Config{
-		Table: s.table, Definitions: statemachines.Files, Now: now, Log: log,
+		Table: s.records, Definitions: statemachines.Files, Now: now, Log: log, CountAttempts: []workflow.Machine{workflow.Run},
 		Substitutions: map[string]string{"RolloutFunctionArn": "rollout", "RunnerFunctionArn": "runner", "WebhookFunctionArn": "webhook"},
 		Functions: map[string]workflow.TaskFunc{
 			"rollout": func(ctx context.Context, in json.RawMessage) (json.RawMessage, error) { return s.rollout.Task(ctx, in) },
@@ -224,14 +280,14 @@ func (s *Server) assemble() error {
 	}); err != nil {
 		return err
 	}
-	s.workspaces = workspace.NewStore(s.table, now)
-	s.keys = apikey.NewStore(s.table, key, now)
-	threads := thread.NewStore(s.table, now)
+	s.workspaces = workspace.NewStore(s.records, now)
+	s.keys = apikey.NewStore(s.records, key, now)
+	threads := thread.NewLimited(s.records, now, s.config.Quotas)
 	s.webhooks = webhook.NewStore(webhook.Config{
-		Table: s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses,
+		Table: s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Quotas: s.config.Quotas,
 	})
 	listeners := listener.NewStore(listener.Config{
-		Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses, Alarm: alarm, Subscribers: s.webhooks,
+		Table: s.records, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses, Alarm: alarm, Subscribers: s.webhooks,
 		Token: func(_ context.Context, revision string) (string, error) {
 			return secret.InvokeToken(key, revision), nil
 		},
@@ -244,16 +300,17 @@ func (s *Server) assemble() error {
 		Subscribers:  s.webhooks,
 		Integrations: repositories.integrations,
 		Images:       s.pushed,
-		Table:        s.table, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
+		Table:        s.records, Workflow: s.engine, Sealer: key, Now: now, Log: log, Version: build.Version(), Listeners: listeners,
 		Unsupported: docker.Unsupported,
 		Uploads:     s.uploads,
+		Quotas:      s.config.Quotas,
 	})
-	s.assistants, s.memory = assistant.NewStore(s.table, now), store.New(s.table, now)
+	s.assistants, s.memory = assistant.NewStore(s.records, now), store.New(s.records, now)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
-	runs := run.NewStore(run.Config{Table: s.table, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
-	s.crons = cron.NewStore(cron.Config{Table: s.table, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Now: now, Log: log})
+	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
+	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas})
 	s.rollout = rollout.New(rollout.Config{
-		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.table}, upload.Whole{Store: s.uploads}, s.pushed},
+		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},
 		Images:       s.pushed,
 		Integrations: repositories.integrations,
 		Uploads:      s.uploads,
@@ -264,56 +321,52 @@ func (s *Server) assemble() error {
 		Listeners: listeners.Target(nil),
 		Stopping:  s.engine.Closing(),
 	})
-	work = runner.New(runner.Config{ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits})
+	work = runner.New(runner.Config{
+		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits,
+		Budget: s.room, MaxEvents: s.config.RunEvents, MaxBytes: s.config.RunBytes, Reserve: s.space.Reserve,
+	})
 	s.agents = &runner.Agents{
 		Deployments: deployments, Graph: graph.NewClient(nil),
 		Target: func(context.Context) (compute.Target, error) { return listeners.Target(target), nil },
 	}
 	s.reconciler = &reconcile.Reconciler{Threads: threads, Runs: runs, Rollout: s.rollout, Webhooks: s.webhooks, Listeners: listeners, Now: now, Log: log}
-	tokens := authservice.New(authservice.Config{Table: s.table, Sealer: key, Now: now, Log: log, AllowPrivate: s.config.PrivateAddresses})
+	tokens := authservice.New(authservice.Config{Table: s.records, Sealer: key, Now: now, Log: log, Private: s.config.PrivateAddresses})
 	repositories.receive(deployments)
-	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.table, key, now))
-}
-
-// openBuilder makes what builds repositories, into images if that was asked for.
-func (s *Server) openBuilder() (err error) {
-	config := buildlocal.Config{
-		Dir: s.path("builds"), Logs: s.logs, Log: s.config.Log, Uploads: s.uploads, Private: s.config.Data, Bases: dockerfile.Bases{Registry: s.config.ImageRegistry},
-	}
-	if s.config.BuildImages {
-		if s.images, err = builddocker.Open(context.Background(), builddocker.Config{}); err != nil {
-			return err
-		}
-		config.Images = s.images
-	}
-	s.builder, err = buildlocal.New(config)
-	return err
+	return s.routes(repositories, deployments, listeners, threads, runs, tokens, idempotency.NewStore(s.records, key, now).Alone())
 }
 
 func (s *Server) routes(
 	repositories *repositories, deployments *deployment.Store, listeners *listener.Store, threads *thread.Store, runs *run.Store, tokens *authservice.Service, answers *idempotency.Store,
 ) error {
 	s.mux = web.NewMux(s.config.Log)
-	s.mux.Handle(uploadfiles.Route, s.uploads.Handler(s.mux.Error))
+	s.mux.Bound(s.room)
+	s.mux.BoundReads(budget.New(s.config.MemoryBound() / readShare))
+	s.mux.KeepRoom(s.space)
+	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
 	s.serveRegistry()
-	rules := trust.NewStore(s.table, clock.System)
+	docs.Register(s.mux)
+	sessions := session.NewStore(s.records, s.keys, clock.System)
+	rules := trust.NewStore(s.records, clock.System)
 	authenticator := auth.New(s.keys)
 	if len(s.config.Issuers) > 0 {
 		authenticator = auth.NewWithTokens(s.keys, &oidc.Tokens{
 			Verifier: oidc.NewVerifier(s.config.Issuers, nil, clock.System), Workspaces: s.workspaces, Rules: rules,
 		})
 	}
+	authenticator.AcceptSessions(sessions)
+	console.Register(s.mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: s.baseURL})
 	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{
 			Deployments: deployments, Listeners: listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
 			Limiter: web.NewLimiter(s.config.Limits, clock.System), Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
-			Integrations: repositories.integrations, Push: repositories.push,
+			Integrations: repositories.integrations, Push: repositories.push, Room: s.space.Room,
 			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
 			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Appender: s.logs, Now: clock.System},
 			Tenancy: controlplane.Tenancy{
-				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.table, clock.System),
-				Keys: func(context.Context) (*apikey.Store, error) { return s.keys, nil },
+				Workspaces: s.workspaces, Rules: rules, Audit: audit.NewStore(s.records, clock.System),
+				Keys:   func(context.Context) (*apikey.Store, error) { return s.keys, nil },
+				Quotas: &quota.Usage{Table: s.records, Limits: s.config.Quotas},
 			},
 		}),
 		agentserver.Register(s.mux, agentserver.Config{
@@ -330,11 +383,18 @@ func (s *Server) agentURL(deploymentID string) string { return s.baseURL + "/d/"
 // BaseURL is the address that clients reach the server at.
 func (s *Server) BaseURL() string { return s.baseURL }
 
-// Serve serves until ctx ends, then stops: no new work, running invocations get some time, what is not done by then goes on at the next start.
+// Serve serves until ctx ends, then stops: no new work, running invocations get some time, what is
+// not done by then goes on at the next start.
 func (s *Server) Serve(ctx context.Context) error {
 	requests, cut := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cut(nil)
+	limits, err := s.connections()
+	if err != nil {
+		return errors.Join(err, s.Close(ctx))
+	}
+	listener := inbound.New(s.listener, limits)
 	httpServer := &http.Server{
+		ConnContext: listener.Context, ConnState: listener.Changed,
 		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
@@ -347,8 +407,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	timers.Go(func() { s.reconciler.Every(background, reconcileInterval) })
 	timers.Go(func() { s.crons.Run(background) })
 	served := make(chan error, 1)
-	go func() { served <- httpServer.Serve(s.listener) }()
-	var err error
+	go func() { served <- httpServer.Serve(listener) }()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
@@ -375,9 +434,11 @@ func (s *Server) Serve(ctx context.Context) error {
 	return errors.Join(err, httpServer.Close(), s.Close(grace))
 }
 
-// start brings back what an earlier process left, and writes the credentials, which tell that the server is ready.
+// start brings back what an earlier process left, and writes the credentials, which tell that the
+// server is ready.
 func (s *Server) start(ctx context.Context) error {
-	// What cannot be brought back must not keep the rest down; the reconciler tries those again that serve.
+	// What cannot be brought back must not keep the rest down; the reconciler tries those again
+	// that serve.
 	if err := s.rollout.Restore(ctx); err != nil {
 		s.config.Log.ErrorContext(ctx, "restore releases", "error", err)
 	}

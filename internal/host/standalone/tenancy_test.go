@@ -37,7 +37,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// serve runs a server on a data directory and returns its credentials, and a function that stops it.
+// serve runs a server on a data directory and returns its credentials, and a function that stops
+// it.
 func serve(t *testing.T, data string, issuers ...oidc.Issuer) (c standalone.Credentials, stop func()) {
 	t.Helper()
 	return serveWith(t, standalone.Config{Data: data, Issuers: issuers, Log: slog.New(slog.DiscardHandler)})
@@ -108,7 +109,8 @@ func wantStatus(t *testing.T, what, method, url string, headers map[string]strin
 	}
 }
 
-// TestADirectoryOfAnEarlierVersion takes from a directory what versions before did not write: the workspace is listed and the key is good.
+// TestADirectoryOfAnEarlierVersion takes from a directory what versions before did not write: the
+// workspace is listed and the key is good.
 func TestADirectoryOfAnEarlierVersion(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()
@@ -190,7 +192,8 @@ func ask(t *testing.T, method, url string, headers map[string]string, body any) 
 
 type object = map[string]any
 
-// TestBearerTokens lets a job of one repository and a person in, by what an admin says over HTTP: the job creates a deployment.
+// TestBearerTokens lets a job of one repository and a person in, by what an admin says over HTTP:
+// the job creates a deployment.
 func TestBearerTokens(t *testing.T) {
 	t.Parallel()
 	ci, people := oidctest.New(t), oidctest.New(t)
@@ -253,7 +256,8 @@ func TestBearerTokens(t *testing.T) {
 	}
 }
 
-// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is taken away without sealing anew, which no command does: only what it has sealed is lost.
+// TestTheKeyIsRotatedWhileTheServerRuns seals before and after. Then the older key is taken away
+// without sealing anew, which no command does: only what it has sealed is lost.
 func TestTheKeyIsRotatedWhileTheServerRuns(t *testing.T) {
 	t.Parallel()
 	data := t.TempDir()

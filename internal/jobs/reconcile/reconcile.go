@@ -1,6 +1,8 @@
-// Package reconcile heals what was lost: on a timer it looks at the rollouts, runs and deliveries of webhooks that took longer than their lease, and sees to it that each has a
-// workflow that will end it. It also tells what nobody else notices, as that a listener is not heard of any more. It takes no input and reads everything anew, so the rare path is the common one. It is the work of the reconcile function on AWS and of a
-// goroutine on one machine.
+// Package reconcile heals what was lost: on a timer it looks at the rollouts, runs and deliveries
+// of webhooks that took longer than their lease, and sees to it that each has a workflow that will
+// end it. It also tells what nobody else notices, as that a listener is not heard of any more. It
+// takes no input and reads everything anew, so the rare path is the common one. It is the work of
+// the reconcile function on AWS and of a goroutine on one machine.
 package reconcile
 
 import (
@@ -14,12 +16,14 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/control/listener"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-// margin is how long before the deadline of its context a pass ends. It is more than the rescue of one run may take.
+// margin is how long before the deadline of its context a pass ends. It is more than the rescue of
+// one run may take.
 const margin = 8 * time.Second
 
 // Reconciler makes the passes.
@@ -28,7 +32,8 @@ type Reconciler struct {
 	Rollout *rollout.Rollout
 	// Webhooks are messages on their way; nil when there are none.
 	Webhooks *webhook.Store
-	// Threads are those whose time to live is over, Crons those that fire now; nil when there are none.
+	// Threads are those whose time to live is over, Crons those that fire now; nil when there are
+	// none.
 	Threads *thread.Store
 	Crons   *cron.Store
 	// Listeners are those that may have gone offline; nil when there are none.
@@ -41,8 +46,10 @@ type Reconciler struct {
 	Log   *slog.Logger
 }
 
-// Once looks at everything whose lease ended by a time: at rollouts, runs and webhooks side by side, so that neither has to wait for thousands of the
-// other, and sweeps when there is time left. A pass that has a deadline ends before it; what it leaves, the next one finds.
+// Once looks at everything whose lease ended by a time: at rollouts, runs and webhooks side by
+// side, so that neither has to wait for thousands of the other, and sweeps when there is time left.
+// A pass that has a deadline ends before it; what it leaves, the next one finds. A panic in one
+// kind of rescue is an error of the pass and ends no other kind.
 func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 	pass := ctx
 	if deadline, ok := ctx.Deadline(); ok {
@@ -50,35 +57,44 @@ func (r *Reconciler) Once(ctx context.Context, dueBy time.Time) error {
 		defer end()
 		pass = shorter
 	}
-	var ofRollouts, ofRuns, ofWebhooks, ofSweep error
+	var ofSweep error
 	var rescues sync.WaitGroup
-	rescues.Go(func() { ofRollouts = r.Rollout.Rescue(pass, dueBy) })
-	rescues.Go(func() { ofRuns = r.Runs.Rescue(pass, dueBy) })
-	if r.Webhooks != nil {
-		rescues.Go(func() { ofWebhooks = r.Webhooks.Rescue(pass, dueBy) })
+	var mu sync.Mutex
+	var troubles []error
+	begin := func(doing string, rescue func() error) {
+		rescues.Go(func() {
+			err := guard.Run(r.Log, doing, rescue)
+			mu.Lock()
+			defer mu.Unlock()
+			troubles = append(troubles, err)
+		})
 	}
-	var ofThreads, ofCrons, ofListeners, ofEnds error
+	begin("rescue rollouts", func() error { return r.Rollout.Rescue(pass, dueBy) })
+	begin("rescue runs", func() error { return r.Runs.Rescue(pass, dueBy) })
+	if r.Webhooks != nil {
+		begin("rescue webhooks", func() error { return r.Webhooks.Rescue(pass, dueBy) })
+	}
 	if r.Listeners != nil {
-		rescues.Go(func() { ofListeners = r.Listeners.TellAway(pass, dueBy) })
+		begin("tell of listeners that are away", func() error { return r.Listeners.TellAway(pass, dueBy) })
 	}
 	if r.Ends != nil {
-		rescues.Go(func() { ofEnds = r.Ends(pass) })
+		begin("ask for agents that have ended", func() error { return r.Ends(pass) })
 	}
 	if r.Crons != nil {
-		rescues.Go(func() { ofCrons = r.Crons.Fire(pass, r.Now()) })
+		begin("fire crons", func() error { return r.Crons.Fire(pass, r.Now()) })
 	}
 	if r.Threads != nil {
-		rescues.Go(func() { ofThreads = r.Threads.Sweep(pass, r.Now()) })
+		begin("sweep threads", func() error { return r.Threads.Sweep(pass, r.Now()) })
 	}
 	rescues.Wait()
 	if r.Sweep != nil && pass.Err() == nil {
-		ofSweep = r.Sweep(pass)
+		ofSweep = guard.Run(r.Log, "sweep", func() error { return r.Sweep(pass) })
 	}
 	if pass.Err() != nil {
 		r.Log.WarnContext(ctx, "reconcile ran out of time, the next pass goes on")
 		ofSweep = nil // it was cut off
 	}
-	return errors.Join(ofRollouts, ofRuns, ofWebhooks, ofThreads, ofCrons, ofListeners, ofEnds, ofSweep)
+	return errors.Join(append(troubles, ofSweep)...)
 }
 
 // Every makes a pass each interval until ctx ends.

@@ -145,3 +145,16 @@ func TestEveryMakesAPassEachInterval(t *testing.T) {
 		}
 	})
 }
+
+// TestAttackARescueThatPanics is an error of its pass, in which the others are done.
+func TestAttackARescueThatPanics(t *testing.T) {
+	t.Parallel()
+	tb := &asked{}
+	r := reconciler(tb, time.Now, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	r.Ends = func(context.Context) error { panic("poison in ends") }
+	r.Sweep = func(context.Context) error { panic("poison in sweep") }
+	err := r.Once(t.Context(), time.Now())
+	if err == nil || !strings.Contains(err.Error(), "poison in ends") || !strings.Contains(err.Error(), "poison in sweep") || tb.leases.Load() == 0 {
+		t.Errorf("got %v, want both panics as errors", err)
+	}
+}

@@ -1,10 +1,14 @@
-// Package reseal seals anew, with the newest key, what older keys have sealed, so that these can be retired.
+// Package reseal seals anew, with the newest key, what older keys have sealed, so that these can be
+// retired.
 //
-// A sealed text says by its first bytes which key has sealed it, and stands in an item's body: it is the body, or, in base64, a text of the body's JSON. So every text of an
-// older key is found whatever holds it, and one in an item of which this package does not know what its texts are bound to is an error, not left behind unseen.
+// A sealed text says by its first bytes which key has sealed it, and stands in an item's body: it
+// is the body, or, in base64, a text of the body's JSON. So every text of an older key is found
+// whatever holds it, and one in an item of which this package does not know what its texts are
+// bound to is an error, not left behind unseen.
 //
-// An item is rewritten under the condition that it has not changed since it was read, and its version counts up: who changes it meanwhile wins and is seen by the next pass, and who
-// has read it before loses its own condition, so that no text of an older key comes back.
+// An item is rewritten under the condition that it has not changed since it was read, and its
+// version counts up: who changes it meanwhile wins and is seen by the next pass, and who has read
+// it before loses its own condition, so that no text of an older key comes back.
 package reseal
 
 import (
@@ -60,13 +64,15 @@ func merged(all ...map[string]func(*table.Item) (secret.Bound, error)) map[strin
 	return into
 }
 
-// passes is how often the table is read at most: each pass but the last has met an item that others changed meanwhile.
+// passes is how often the table is read at most: each pass but the last has met an item that others
+// changed meanwhile.
 const passes = 20
 
 // ErrBusy is wrapped when items change too often to be rewritten.
 var ErrBusy = errors.New("there are always items that change meanwhile")
 
-// Run seals everything anew that an older key has sealed, until a pass finds nothing, and returns how many items of each kind it has rewritten. Who is cut short finds the rest again.
+// Run seals everything anew that an older key has sealed, until a pass finds nothing, and returns
+// how many items of each kind it has rewritten. Who is cut short finds the rest again.
 func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err error) {
 	r := run{table: t, keys: keys, rewritten: map[string]int{}}
 	for _, header := range keys.Older() {
@@ -89,9 +95,11 @@ func Run(ctx context.Context, t Table, keys Keys) (rewritten map[string]int, err
 
 // Left is what depends on older keys and cannot be sealed anew.
 type Left struct {
-	// Keys are API keys that are stored by the fingerprint of an older key: they move to the newest when they are next used, and are good no longer without the older one.
+	// Keys are API keys that are stored by the fingerprint of an older key: they move to the newest
+	// when they are next used, and are good no longer without the older one.
 	Keys []apikey.Place
-	// AtListeners are the deployments whose agents listeners have started with a token that is derived from the oldest key: they are to be deployed again without it.
+	// AtListeners are the deployments whose agents listeners have started with a token that is
+	// derived from the oldest key: they are to be deployed again without it.
 	AtListeners []string
 }
 
@@ -112,7 +120,8 @@ func Look(ctx context.Context, t Table, newest string, now time.Time) (left Left
 // mark is how the texts of one key begin, by themselves and in JSON.
 type mark struct{ header, quoted []byte }
 
-// quoted is how a text that begins with a header begins in JSON. Of the header's last byte only a part shows in a letter of its own.
+// quoted is how a text that begins with a header begins in JSON. Of the header's last byte only a
+// part shows in a letter of its own.
 func quoted(header []byte) []byte {
 	whole := len(header) * 8 / 6
 	return append([]byte{'"'}, base64.StdEncoding.EncodeToString(header)[:whole]...)
@@ -145,15 +154,12 @@ func (r *run) item(ctx context.Context, item *table.Item) error {
 		return fmt.Errorf("item %v: %w", item.Key, err)
 	}
 	r.met++
-	err = r.table.Transact(ctx, table.Update{
+	written, err := record.Try(ctx, r.table, table.Update{
 		Key: item.Key, Body: body, Add: map[string]int64{record.Version: 1},
 		// Items that are made anew under their keys begin at the first version again.
 		If: table.All(table.Equals(record.Version, item.Int(record.Version)), table.Equals(record.Created, item.Text(record.Created)), table.Equals(record.Updated, item.Text(record.Updated))),
 	})
-	if _, changed := errors.AsType[*table.ConditionFailed](err); changed {
-		return nil
-	}
-	if err == nil {
+	if written {
 		r.rewritten[kind]++
 	}
 	return err
@@ -183,7 +189,8 @@ func (r *run) body(ctx context.Context, bound secret.Bound, body []byte) ([]byte
 	return body, nil
 }
 
-// texts seals the texts of one key in a JSON document anew. Base64 has no letters that JSON escapes.
+// texts seals the texts of one key in a JSON document anew. Base64 has no letters that JSON
+// escapes.
 func (r *run) texts(ctx context.Context, m mark, bound secret.Bound, body []byte) ([]byte, error) {
 	var out []byte
 	for {

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func must(t *testing.T, err error) {
@@ -40,12 +41,11 @@ type fixture struct {
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	f := &fixture{table: tb, file: filepath.Join(dir, "key")}
-	f.key, err = keyfile.Load(f.file)
+	key, err := keyfile.Load(f.file)
 	must(t, err)
+	f.key = key
 	return f
 }
 
@@ -126,7 +126,8 @@ func TestEveryTextIsSealedAnew(t *testing.T) {
 	}
 }
 
-// TestWhatIsUnknownIsRefused has a text in an item of a kind that says nothing of what it is bound to, and one that is bound to something else than its item.
+// TestWhatIsUnknownIsRefused has a text in an item of a kind that says nothing of what it is bound
+// to, and one that is bound to something else than its item.
 func TestWhatIsUnknownIsRefused(t *testing.T) {
 	t.Parallel()
 	for kind, want := range map[string]string{"novelty": `of the kind "novelty" holds a text of an older key`, "deployment": "belongs to another resource"} {
@@ -155,7 +156,8 @@ func (o *overtaken) Transact(ctx context.Context, writes ...table.Write) error {
 	return o.Table.Transact(ctx, writes...)
 }
 
-// TestWhoChangesAnItemMeanwhileWins, also one who removes it and makes it anew, which has the first version again.
+// TestWhoChangesAnItemMeanwhileWins, also one who removes it and makes it anew, which has the first
+// version again.
 func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -181,10 +183,14 @@ func TestWhoChangesAnItemMeanwhileWins(t *testing.T) {
 	}
 }
 
-// elsewhere are packages that seal what is not in the table of an installation, or pass on what others seal.
-var elsewhere = []string{"agenthost", "emulator/kms", "secret/envelope", "secret/keyfile", "secret/kms", "stack", "reseal"}
+// elsewhere are packages that seal what is not in the table of an installation, or pass on what
+// others seal.
+var elsewhere = []string{
+	"host/agenthost", "host/stack", "jobs/reseal", "seam/secret/envelope", "seam/secret/keyfile", "seam/secret/kms", "test/emulator/kms",
+}
 
-// TestWhoSealsSaysToWhat finds who calls Seal of a secret.Sealer: such a package says in its Sealed what its texts are bound to.
+// TestWhoSealsSaysToWhat finds who calls Seal of a secret.Sealer: such a package says in its Sealed
+// what its texts are bound to.
 func TestWhoSealsSaysToWhat(t *testing.T) {
 	t.Parallel()
 	seals, says := map[string]bool{}, map[string]bool{}
@@ -196,7 +202,7 @@ func TestWhoSealsSaysToWhat(t *testing.T) {
 		if err != nil {
 			return err
 		}
-		of, _ := filepath.Rel("..", filepath.Dir(file))
+		of, _ := filepath.Rel("../..", filepath.Dir(file))
 		ast.Inspect(parsed, func(node ast.Node) bool {
 			switch node := node.(type) {
 			case *ast.CallExpr:

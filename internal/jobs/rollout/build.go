@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 // build starts the build of the revision's commit.
@@ -21,13 +23,32 @@ func (r *Rollout) build(ctx context.Context, at position) (next, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := r.Builder.Start(ctx, spec); err != nil {
+	err = r.Builder.Start(ctx, spec)
+	if full, ok := errors.AsType[*build.NoCapacity](err); ok {
+		return r.queueBuild(ctx, at, full)
+	}
+	if err != nil {
 		return "", fmt.Errorf("start build: %w", err)
 	}
 	if at.revision.Status != revision.AwaitingBuild {
 		return awaitBuild, nil
 	}
 	return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Change(r.Now(), revision.Building))
+}
+
+// queueLimit is how long a revision waits for room for its build. It is shorter than the machine's
+// time, so that a revision that waited in vain says so.
+const queueLimit = 2 * time.Hour
+
+// errorNoCapacity is what the machine repeats a step for, each 20 s.
+const errorNoCapacity = "NoCapacity"
+
+// queueBuild has a build begun later that there is no room for now.
+func (r *Rollout) queueBuild(ctx context.Context, at position, full *build.NoCapacity) (next, error) {
+	if r.Now().Sub(id.Time(at.revision.Revision)) > queueLimit {
+		return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), build.ReasonNoCapacity, full.Error()))
+	}
+	return "", &workflow.TaskError{Name: errorNoCapacity, Cause: full.Error()}
 }
 
 func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.Spec, error) {
@@ -85,10 +106,12 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	}
 }
 
-// renewal is the time between two hand-outs of an integration's credentials to a build: much less than what they last at least when they are handed out.
+// renewal is the time between two hand-outs of an integration's credentials to a build: much less
+// than what they last at least when they are handed out.
 const renewal = 5 * time.Minute
 
-// renewCredentials hands a build that may still wait for its place the credentials of its integration anew when another renewal has passed in this step.
+// renewCredentials hands a build that may still wait for its place the credentials of its
+// integration anew when another renewal has passed in this step.
 func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.Time) error {
 	since := at.revision.Since[revision.Building]
 	if at.revision.IntegrationID == nil || len(at.revision.Credentials) > 0 || begun.Sub(since)/renewal == r.Now().Sub(since)/renewal {
@@ -107,7 +130,8 @@ func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.
 	return nil
 }
 
-// whyFailed is what a person is told of a build that failed. Of a clone, the integration may know better than git what was wrong.
+// whyFailed is what a person is told of a build that failed. Of a clone, the integration may know
+// better than git what was wrong.
 func (r *Rollout) whyFailed(ctx context.Context, rev revision.Revision, result build.Result) (string, error) {
 	if result.Reason != build.ReasonRepoUnreachable || rev.IntegrationID == nil || len(rev.Credentials) > 0 {
 		return result.Message, nil

@@ -24,7 +24,8 @@ func (s *server) redeploy(t *testing.T, ref deployment.Ref, id string) deploymen
 	return d
 }
 
-// TestOldBuildsAreRemoved deploys more revisions than keep their builds, and then some of them again: one with a build, which is not repeated, and one without.
+// TestOldBuildsAreRemoved deploys more revisions than keep their builds, and then some of them
+// again: one with a build, which is not repeated, and one without.
 func TestOldBuildsAreRemoved(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -54,7 +55,8 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 	for range keptBuilds {
 		deploy()
 	}
-	// The revision is deployed all the same, which the log tells of; the next one does what was left.
+	// The revision is deployed all the same, which the log tells of; the next one does what was
+	// left.
 	if left := m.builder.left(); !slices.Equal(left, ids) {
 		t.Errorf("there are builds of %v, want %v", left, ids)
 	}
@@ -66,7 +68,8 @@ func TestOldBuildsAreRemoved(t *testing.T) {
 		t.Errorf("there are builds of %v, want %v", left, ids[2:])
 	}
 
-	// The first of those that are left is deployed again and again: its build is used, and stays as long as it is.
+	// The first of those that are left is deployed again and again: its build is used, and stays as
+	// long as it is.
 	again := ids[2]
 	d = s.redeploy(t, d.Ref, again)
 	if r := s.revision(t, d.Ref, d.Latest); r.Artifact.Dir != "/builds/"+again || r.CommitSHA != "commit-at-"+again {

@@ -11,11 +11,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// readyLimit is how long a canary waits for the release that serves where its deployment does not say how long one may take to become healthy.
+// readyLimit is how long a canary waits for the release that serves where its deployment does not
+// say how long one may take to become healthy.
 const readyLimit = 10 * time.Minute
 
-// afterHealth says whether a release that has become healthy is tried as a canary first: where its deployment asks for that, and has a release that serves. One that is
-// starting, as it is scaled or restarted, is waited for until wait ends, and again while the new one might have been on its way to health for as long.
+// afterHealth says whether a release that has become healthy is tried as a canary first: where its
+// deployment asks for that, and has a release that serves. One that is starting, as it is scaled or
+// restarted, is waited for until wait ends, and again while the new one might have been on its way
+// to health for as long.
 func (r *Rollout) afterHealth(wait context.Context, at position, target compute.Target) (next, error) {
 	if _, begun := at.revision.Trial(); begun {
 		return canary, nil
@@ -38,7 +41,8 @@ func (r *Rollout) afterHealth(wait context.Context, at position, target compute.
 	}
 }
 
-// canary has the release serve a share of the threads for a while. It may be promoted by request meanwhile.
+// canary has the release serve a share of the threads for a while. It may be promoted by request
+// meanwhile.
 func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	if at.revision.Doomed() {
 		return fail, nil // an earlier delivery of this step has noted why
@@ -53,11 +57,12 @@ func (r *Rollout) canary(ctx context.Context, at position) (next, error) {
 	case !at.deployment.WantsCanary(at.revision): // any more
 		return promote, nil
 	case at.deployment.Retiring != "":
-		// A promotion by request overwrites it, and that release would be forgotten. Nothing else writes it while this revision has the slot.
+		// A promotion by request overwrites it, and that release would be forgotten. Nothing else
+		// writes it while this revision has the slot.
 		if err := r.retire(ctx, at.deployment, at.deployment.Retiring); err != nil {
 			return "", err
 		}
-		return "", deployment.ErrOvertaken // by this step
+		return again, nil
 	default:
 		return canary, r.Deployments.BeginCanary(ctx, at.deployment, at.revision)
 	}

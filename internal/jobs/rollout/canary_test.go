@@ -22,7 +22,8 @@ func tried() deployment.NewDeployment {
 	return request
 }
 
-// wantTried checks that the newest revision was a canary before it was promoted, and the first one was not.
+// wantTried checks that the newest revision was a canary before it was promoted, and the first one
+// was not.
 func (s *server) wantTried(t *testing.T, d deployment.Deployment) {
 	t.Helper()
 	all := s.revisions(t, d.Ref)
@@ -298,7 +299,8 @@ func TestACanaryThatIsLostIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestACanaryWhoseWorkflowIsLost is ended by reconcile, and the active release serves all threads again.
+// TestACanaryWhoseWorkflowIsLost is ended by reconcile, and the active release serves all threads
+// again.
 func TestACanaryWhoseWorkflowIsLost(t *testing.T) {
 	t.Parallel()
 	s, _, first, d := onTrial(t)

@@ -39,8 +39,9 @@ func (s *server) wantFree(t *testing.T, ref deployment.Ref, releases, builds []s
 	}
 }
 
-// TestACancelledRolloutLeavesNothing cancels while the build runs and while the release starts. The wait for either ends long before the step's patience, the
-// active release goes on, and the next revision is deployed.
+// TestACancelledRolloutLeavesNothing cancels while the build runs and while the release starts. The
+// wait for either ends long before the step's patience, the active release goes on, and the next
+// revision is deployed.
 func TestACancelledRolloutLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, hold := range map[string]func(*machine) *fake{
@@ -126,7 +127,8 @@ func TestARolloutThatDiedIsCancelledByReconcile(t *testing.T) {
 	s.wantFree(t, d.Ref, nil, nil)
 }
 
-// TestARedeployedRevisionIsNotBuiltAgain goes back to a revision, and checks that its build is what runs.
+// TestARedeployedRevisionIsNotBuiltAgain goes back to a revision, and checks that its build is what
+// runs.
 func TestARedeployedRevisionIsNotBuiltAgain(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

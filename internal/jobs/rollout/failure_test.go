@@ -1,8 +1,12 @@
 package rollout_test
 
 import (
+	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -10,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestFailuresOfABuildEndInWords checks every reason, for the first revision and for one after a revision that serves.
+// TestFailuresOfABuildEndInWords checks every reason, for the first revision and for one after a
+// revision that serves.
 func TestFailuresOfABuildEndInWords(t *testing.T) {
 	t.Parallel()
 	for _, reason := range []string{
@@ -106,8 +111,9 @@ func TestADeploymentRecoversFromAFailure(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestANotedFailureStands ends the server between the note and the end of the revision. The build is lost, and would succeed now: still the
-// revision ends as it was noted, and what a DEPLOYED revision says is never that it failed.
+// TestANotedFailureStands ends the server between the note and the end of the revision. The build
+// is lost, and would succeed now: still the revision ends as it was noted, and what a DEPLOYED
+// revision says is never that it failed.
 func TestANotedFailureStands(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -149,6 +155,49 @@ func TestANotedFailureStands(t *testing.T) {
 			s.settle(t, created.Ref)
 			s.wantAtRest(t, created.Ref, c.status)
 			if r := s.revision(t, created.Ref, created.Latest); r.Reason != "REASON" || r.Message != "words" {
+				t.Errorf("got %s: %s", r.Reason, r.Message)
+			}
+		})
+	}
+}
+
+// TestABuildWaitsForItsPlace refuses a build more often than other trouble is repeated.
+func TestABuildWaitsForItsPlace(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.injected = &build.NoCapacity{Quota: "builds"}
+	m.builder.fail("Start", 20)
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	s.wantAtRest(t, d.Ref, revision.Deployed)
+}
+
+// TestQuotasAreNamed lets a revision fail for which there never is room.
+func TestQuotasAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		arrange func(m *machine)
+		status  revision.Status
+	}{
+		"of builds": {func(m *machine) {
+			m.builder.injected = &build.NoCapacity{Quota: "builds at once"}
+			m.builder.fail("Start", -1)
+			var looks atomic.Int64 // each look at the clock finds it five minutes on
+			m.now = func() time.Time { return clock.System().Add(time.Duration(looks.Add(1)) * 5 * time.Minute) }
+		}, revision.BuildFailed},
+		"of releases": {func(m *machine) {
+			m.target.injected = &compute.NoCapacity{Quota: "builds at once"}
+			m.target.fail("Apply", -1)
+		}, revision.DeployFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			c.arrange(m)
+			s := m.start(t, m.table)
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			s.wantAtRest(t, d.Ref, c.status)
+			if r := s.revision(t, d.Ref, d.Latest); r.Reason != "NO_CAPACITY" || !strings.Contains(r.Message, "the quota builds at once of") {
 				t.Errorf("got %s: %s", r.Reason, r.Message)
 			}
 		})

@@ -14,13 +14,16 @@ import (
 // errInjected is what a fake answers when the test wants it to fail.
 var errInjected = errors.New("injected")
 
-// fake is what the builder and the target have in common: work that is waited for, and trouble that a test makes.
+// fake is what the builder and the target have in common: work that is waited for, and trouble that
+// a test makes.
 type fake struct {
 	mu sync.Mutex
 	// changed is closed and replaced at each change.
 	changed chan struct{}
 	// failing says how many more calls of a method fail; below zero all do.
 	failing map[string]int
+	// injected is their error, errInjected where it is nil.
+	injected error
 	// entered is called at the beginning of each call, with the method and the revision.
 	entered func(method, revision string)
 	// held keeps the work unfinished until finish is called.
@@ -42,8 +45,12 @@ func (f *fake) enter(method, revision string) error {
 		return nil
 	}
 	f.failing[method]--
+	err := f.injected
 	f.mu.Unlock()
-	return errInjected
+	if err == nil {
+		err = errInjected
+	}
+	return err
 }
 
 // fail makes so many calls of a method fail, all of them when n is below zero.
@@ -59,7 +66,8 @@ func (f *fake) notify() {
 	f.changed = make(chan struct{})
 }
 
-// await calls ready under mu until it answers true or ctx ends. When it returns, the caller holds mu.
+// await calls ready under mu until it answers true or ctx ends. When it returns, the caller holds
+// mu.
 func (f *fake) await(ctx context.Context, ready func() bool) {
 	for !ready() {
 		changed := f.changed
@@ -81,7 +89,8 @@ func (f *fake) hold(held bool) {
 	f.held = held
 }
 
-// builder is a build.Builder whose builds end at once with the outcome that the test wants. It writes a log for each.
+// builder is a build.Builder whose builds end at once with the outcome that the test wants. It
+// writes a log for each.
 type builder struct {
 	fake
 	outcome func(build.Spec) build.Result

@@ -58,7 +58,8 @@ func fromPush(name string) deployment.NewDeployment {
 	return deployment.NewDeployment{Workspace: workspace, Name: name, Source: revision.InternalDocker, SourceConfig: deployment.SourceConfig{DeploymentType: new("dev")}}
 }
 
-// TestPushedImages deploys more images than are kept, with a trouble of the registry on the way, goes back to an old one, and moves the server to another address.
+// TestPushedImages deploys more images than are kept, with a trouble of the registry on the way,
+// goes back to an old one, and moves the server to another address.
 func TestPushedImages(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

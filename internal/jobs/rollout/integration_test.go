@@ -68,7 +68,8 @@ func TestARepositoryIsClonedWithItsIntegration(t *testing.T) {
 	}
 }
 
-// TestABuildThatWaitsIsGivenCredentialsAnew has a clock that goes on by a minute each time it is read, so that those which the build was started with would not last.
+// TestABuildThatWaitsIsGivenCredentialsAnew has a clock that goes on by a minute each time it is
+// read, so that those which the build was started with would not last.
 func TestABuildThatWaitsIsGivenCredentialsAnew(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -104,7 +105,8 @@ func TestABuildThatWaitsIsGivenCredentialsAnew(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestAnIntegrationThatDoesNotReachEndsInWords checks the first revision, and one after a revision that serves.
+// TestAnIntegrationThatDoesNotReachEndsInWords checks the first revision, and one after a revision
+// that serves.
 func TestAnIntegrationThatDoesNotReachEndsInWords(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []fault.Kind{fault.Invalid, fault.Conflict, fault.NotFound} {
@@ -132,7 +134,8 @@ func TestAnIntegrationThatDoesNotReachEndsInWords(t *testing.T) {
 	}
 }
 
-// TestACloneThatWasRefusedEndsInTheWordsOfItsIntegration has credentials that are taken back between their making and the clone.
+// TestACloneThatWasRefusedEndsInTheWordsOfItsIntegration has credentials that are taken back
+// between their making and the clone.
 func TestACloneThatWasRefusedEndsInTheWordsOfItsIntegration(t *testing.T) {
 	t.Parallel()
 	const git, gitHub = "Authentication failed", "The installation of acme is suspended."

@@ -14,8 +14,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions, the second with a canary, once with the builder and the target losing what
-// they had, as on one machine, and once with both living on, as elsewhere. The next server carries everything to its end.
+// TestAServerThatIsKilledGoesOn kills the server after each write of a life of two revisions, the
+// second with a canary, once with the builder and the target losing what they had, as on one
+// machine, and once with both living on, as elsewhere. The next server carries everything to its
+// end.
 func TestAServerThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {
@@ -48,7 +50,8 @@ func TestAServerThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// dies runs a process that dies after its nth write, and reports whether it did before it was through.
+// dies runs a process that dies after its nth write, and reports whether it did before it was
+// through.
 func dies(t *testing.T, m *machine, n int, run func(*testing.T, *server)) bool {
 	t.Helper()
 	mortal := newMortal(m.table)
@@ -121,8 +124,9 @@ func (s *server) live(t *testing.T) deployment.Ref {
 	return ref
 }
 
-// TestAServerThatIsKilledWhileARevisionFails kills it after each write of a rollout whose canary ends with a fault of the platform. The next server carries it to that end,
-// and leaves the first revision as it was.
+// TestAServerThatIsKilledWhileARevisionFails kills it after each write of a rollout whose canary
+// ends with a fault of the platform. The next server carries it to that end, and leaves the first
+// revision as it was.
 func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
@@ -164,7 +168,8 @@ func TestAServerThatIsKilledWhileARevisionFails(t *testing.T) {
 	}
 }
 
-// TestATeardownThatIsKilledGoesOn kills the server after each write of a teardown, without and with a recovery window.
+// TestATeardownThatIsKilledGoesOn kills the server after each write of a teardown, without and with
+// a recovery window.
 func TestATeardownThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, window := range []time.Duration{0, moment} {
@@ -179,7 +184,8 @@ func TestATeardownThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// killsTeardown kills the server after the nth write of a teardown, and reports whether there was one.
+// killsTeardown kills the server after the nth write of a teardown, and reports whether there was
+// one.
 func killsTeardown(t *testing.T, window time.Duration, n int) bool {
 	t.Helper()
 	m := newMachine(t)
@@ -232,7 +238,8 @@ func TestABuildThatWasLostIsStartedAgain(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatWasLostIsStartedAgain loses the release in the middle of the wait for its health, with the server living on.
+// TestAReleaseThatWasLostIsStartedAgain loses the release in the middle of the wait for its health,
+// with the server living on.
 func TestAReleaseThatWasLostIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

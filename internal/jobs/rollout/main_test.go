@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const workspace = "0197a000-0000-7000-8000-000000000001"
@@ -62,15 +63,7 @@ func newMachine(t *testing.T) *machine {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	logs := &logs{kept: map[string]bool{}}
 	return &machine{
 		dir: dir, table: tb, key: key, builder: newBuilder(logs), target: newTarget(), logs: logs,
@@ -78,7 +71,8 @@ func newMachine(t *testing.T) *machine {
 	}
 }
 
-// hurried is a clock that goes on by more than the longest pause of a machine each time it is read, so that an engine never waits.
+// hurried is a clock that goes on by more than the longest pause of a machine each time it is read,
+// so that an engine never waits.
 func hurried() clock.Clock {
 	var ticks atomic.Int64
 	begin := clock.System()
@@ -196,11 +190,17 @@ func (s *server) rescue(t *testing.T) {
 	}
 }
 
+// stepPause is how long each step really takes at least. The clock of the engine is hurried, so a
+// rollout that waits for a test would otherwise ask again without a pause and take a whole
+// processor.
+const stepPause = time.Millisecond
+
 func (s *server) task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	if !s.tasks.begin() {
 		return nil, errDead
 	}
 	defer s.tasks.end()
+	<-time.After(stepPause)
 	perform := func(ctx context.Context) (json.RawMessage, error) { return s.rollout.Task(ctx, input) }
 	if s.around == nil {
 		return perform(ctx)
@@ -241,7 +241,8 @@ func (s *server) awaitEnd(t *testing.T, machine workflow.Machine, name string) b
 	return true
 }
 
-// settle waits until no rollout of the deployment is under way. It looks at the oldest first, since a rollout starts the next before it ends.
+// settle waits until no rollout of the deployment is under way. It looks at the oldest first, since
+// a rollout starts the next before it ends.
 func (s *server) settle(t *testing.T, ref deployment.Ref) deployment.Deployment {
 	t.Helper()
 	for again := true; again; {
@@ -320,7 +321,8 @@ func (s *server) patch(t *testing.T, ref deployment.Ref, patch deployment.Patch)
 	return d
 }
 
-// wantAtRest checks that nothing is under way, that the newest revision has the status, and that exactly the active release runs.
+// wantAtRest checks that nothing is under way, that the newest revision has the status, and that
+// exactly the active release runs.
 func (s *server) wantAtRest(t *testing.T, ref deployment.Ref, want revision.Status) {
 	t.Helper()
 	d := s.get(t, ref)

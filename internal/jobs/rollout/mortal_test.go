@@ -12,7 +12,8 @@ import (
 
 var errDead = errors.New("the process is dead")
 
-// mortal is the table of a process that dies after one of its transactions: from then on every call hangs until the process is buried.
+// mortal is the table of a process that dies after one of its transactions: from then on every call
+// hangs until the process is buried.
 type mortal struct {
 	table.Table
 	mu     sync.Mutex

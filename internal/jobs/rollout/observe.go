@@ -7,10 +7,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// afterPromotion says whether the revision is to be observed: it is the active one, not for long, and there is one to go back to.
+// afterPromotion says whether the revision is to be observed: it is the active one, not for long,
+// and there is one to go back to.
 func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error) {
 	if at.deployment.Active != at.revision.Revision || r.Now().After(at.revision.Since[revision.Deployed].Add(r.Probation)) {
 		return done, nil
@@ -26,8 +28,9 @@ func (r *Rollout) afterPromotion(ctx context.Context, at position) (next, error)
 	return observe, nil
 }
 
-// observe waits whether the active revision stays healthy. When it does not, the one before is deployed again, unless another one is under way already: that one may
-// be the better, and if it is not, this one is looked at again.
+// observe waits whether the active revision stays healthy. When it does not, the one before is
+// deployed again, unless another one is under way already: that one may be the better, and if it is
+// not, this one is looked at again.
 func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	answer, err := r.afterPromotion(ctx, at)
 	if err != nil || answer != observe {
@@ -48,13 +51,14 @@ func (r *Rollout) observe(ctx context.Context, at position) (next, error) {
 	if err == nil {
 		err = r.Deployments.RollBack(ctx, d, at.revision, relapse)
 	}
-	if errors.Is(err, deployment.ErrOvertaken) {
+	if errors.Is(err, record.ErrLost) {
 		return observe, nil
 	}
 	return done, err
 }
 
-// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended for long enough. One that its target does not have is started.
+// seeRecovered looks whether the agent that serves, which had crashed, is healthy and has not ended
+// for long enough. One that its target does not have is started.
 func (r *Rollout) seeRecovered(ctx context.Context, d deployment.Deployment) error {
 	target, ok := r.target(d)
 	if !ok || d.Crashed.IsZero() || d.Status == deployment.AwaitingDelete || r.Now().Sub(d.Crashed) < r.Steady {

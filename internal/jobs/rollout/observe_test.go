@@ -22,7 +22,8 @@ type minder struct {
 	asked    atomic.Int64
 	// later is how much time has passed while releases stayed healthy.
 	later atomic.Int64
-	// waited, when not nil, is told of each wait, which then lasts as long as it may and lets no time pass.
+	// waited, when not nil, is told of each wait, which then lasts as long as it may and lets no
+	// time pass.
 	waited chan struct{}
 }
 

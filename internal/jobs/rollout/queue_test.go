@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// TestRevisionsQueueBehindTheOneInFlight lets three wait: the newest goes next, the others never begin.
+// TestRevisionsQueueBehindTheOneInFlight lets three wait: the newest goes next, the others never
+// begin.
 func TestRevisionsQueueBehindTheOneInFlight(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -50,8 +51,9 @@ func TestRevisionsQueueBehindTheOneInFlight(t *testing.T) {
 	}
 }
 
-// TestPatchesRaceWithRollouts sends 50 PATCHes at once while rollouts are carried out: none is lost, the newest ends active, every other one was
-// deployed before it or skipped, and none is stuck.
+// TestPatchesRaceWithRollouts sends 50 PATCHes at once while rollouts are carried out: none is
+// lost, the newest ends active, every other one was deployed before it or skipped, and none is
+// stuck.
 func TestPatchesRaceWithRollouts(t *testing.T) {
 	t.Parallel()
 	const n = 50

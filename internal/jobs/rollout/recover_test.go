@@ -46,7 +46,8 @@ func TestAnAgentThatCrashedRecovers(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatCannotBeRestoredIsToldOf and started as soon as it can be, though nobody deploys anything.
+// TestAnAgentThatCannotBeRestoredIsToldOf and started as soon as it can be, though nobody deploys
+// anything.
 func TestAnAgentThatCannotBeRestoredIsToldOf(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

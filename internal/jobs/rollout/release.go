@@ -4,11 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -29,11 +34,15 @@ func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
 	return awaitHealthy, r.start(ctx, target, at)
 }
 
-// start hands the release of a rollout to the compute target. What a person has to mend is noted on the revision, as why it is about to fail.
+// start hands the release of a rollout to the compute target. What a person has to mend is noted on
+// the revision, as why it is about to fail.
 func (r *Rollout) start(ctx context.Context, target compute.Target, at position) error {
 	err := r.apply(ctx, target, at.deployment, at.revision)
 	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
 		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), unusable.Reason, unusable.Message))
+	}
+	if full, ok := errors.AsType[*compute.NoCapacity](err); ok {
+		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), compute.ReasonNoCapacity, full.Error()))
 	}
 	return err
 }
@@ -55,7 +64,8 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	if err != nil {
 		return compute.Release{}, err
 	}
-	env := environment(d, rev, secrets)
+	settings := settingsOf(d, rev, secrets)
+	env := environment(settings, secrets)
 	artifact := rev.Artifact
 	if artifact.Image, err = r.image(ctx, rev); err != nil {
 		return compute.Release{}, err
@@ -65,7 +75,7 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 		return compute.Release{}, err
 	}
 	release := compute.Release{
-		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
+		Ref: compute.Ref(rev.Ref), Artifact: artifact, Env: env, Settings: namesOf(settings), Resources: resources, Token: secret.InvokeToken(r.Hasher, rev.Revision),
 		ReadyLimit: d.ReadyLimit(),
 	}
 	if release.ResourceSpec, err = rev.Effective(); err != nil {
@@ -77,7 +87,8 @@ func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revi
 	return release, nil
 }
 
-// image is where the revision's image is by now: what was pushed here stays reachable when the server gets another address.
+// image is where the revision's image is by now: what was pushed here stays reachable when the
+// server gets another address.
 func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, error) {
 	image := rev.Image()
 	if rev.Source != revision.InternalDocker || r.Images == nil {
@@ -90,27 +101,39 @@ func (r *Rollout) image(ctx context.Context, rev revision.Revision) (string, err
 	return registry.At(repository, image), nil
 }
 
-// environment is what the platform tells the agent, and the agent's secrets. Requests cannot set what the platform sets.
-func environment(d deployment.Deployment, rev revision.Revision, secrets []deployment.Secret) map[string]string {
-	env := make(map[string]string, len(secrets)+16)
+// environment is what the platform tells the agent, and the agent's secrets. Requests cannot set
+// what the platform sets.
+func environment(settings map[string]string, secrets []deployment.Secret) map[string]string {
+	env := make(map[string]string, len(secrets)+len(settings))
 	for _, s := range secrets {
 		env[s.Name] = s.Value
 	}
-	// Traces are sent by the agent, to the service that it has a key of; they belong to the project of the deployment's name.
-	traces := strconv.FormatBool(env["PLATFORM_API_KEY"] != "")
-	for name, value := range map[string]string{
+	maps.Copy(env, settings)
+	return env
+}
+
+// namesOf are the names of settings, in order, but for an address with credentials in it.
+func namesOf(settings map[string]string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(settings)), func(name string) bool {
+		return name == "PLATFORM_FRAMEWORK_GIT_REPO" && strings.Contains(settings[name], "@")
+	})
+}
+
+// settingsOf is what the platform tells the agent.
+func settingsOf(d deployment.Deployment, rev revision.Revision, secrets []deployment.Secret) map[string]string {
+	// Traces are sent by the agent, to the service that it has a key of; they belong to the project
+	// of the deployment's name.
+	traces := strconv.FormatBool(slices.ContainsFunc(secrets, func(s deployment.Secret) bool { return s.Name == "PLATFORM_API_KEY" && s.Value != "" }))
+	settings := map[string]string{
 		"SLIPWAY_DEPLOYMENT_ID": rev.Deployment, "SLIPWAY_DEPLOYMENT_NAME": d.Name, "SLIPWAY_REVISION_ID": rev.Revision,
 		"PLATFORM_PROJECT": d.Name, "VENDOR_PROJECT": d.Name, "PLATFORM_TRACING_V2": traces, "VENDOR_TRACING_V2": traces,
 		"PLATFORM_HOST_PROJECT_NAME": d.Name, "PLATFORM_HOST_PROJECT_ID": d.TracingProject, "PLATFORM_HOST_REVISION_ID": rev.Revision,
 		"PLATFORM_DEPLOYMENT_NAME": d.Name, "PLATFORM_TENANT_ID": rev.Workspace,
 		"PLATFORM_FRAMEWORK_GIT_REPO": text(rev.RepoURL), "PLATFORM_FRAMEWORK_GIT_REF": text(rev.Config.RepoRef),
 		"PLATFORM_FRAMEWORK_GIT_REF_SHA": rev.Commit(), "FRAMEWORK_GIT_REPO_PATH": text(rev.Config.ConfigPath),
-	} {
-		if value != "" {
-			env[name] = value
-		}
 	}
-	return env
+	maps.DeleteFunc(settings, func(_, value string) bool { return value == "" })
+	return settings
 }
 
 func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
@@ -157,10 +180,12 @@ func noTarget(source revision.Source) string {
 	return "This server has no container engine, so it cannot run what it has built. Its operator must give it one, or a network for agents."
 }
 
-// keptBuilds is of how many deployed revisions of a deployment the builds are kept. An older one that is deployed again is built again.
+// keptBuilds is of how many deployed revisions of a deployment the builds are kept. An older one
+// that is deployed again is built again.
 const keptBuilds = 10
 
-// promote makes the revision the active one, then lets the release before it drain. A repetition finishes what is left to do.
+// promote makes the revision the active one, then lets the release before it drain. A repetition
+// finishes what is left to do.
 func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	var err error
 	switch {
@@ -177,10 +202,11 @@ func (r *Rollout) promote(ctx context.Context, at position) (next, error) {
 	if err != nil {
 		return "", err
 	}
-	return "", deployment.ErrOvertaken // by this step: what is left to do is read anew
+	return again, nil
 }
 
-// forgetBuilds removes builds that are not needed any more, and what was uploaded for them. The agent is healthy whatever comes of it, and the next promotion tries again.
+// forgetBuilds removes builds that are not needed any more, and what was uploaded for them. The
+// agent is healthy whatever comes of it, and the next promotion tries again.
 func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
 	d := at.deployment
 	var err error
@@ -194,7 +220,7 @@ func (r *Rollout) forgetBuilds(ctx context.Context, at position) {
 	if err == nil && r.Uploads != nil {
 		err = r.Deployments.ForgetUploads(ctx, d, r.Uploads)
 	}
-	if err != nil && !errors.Is(err, deployment.ErrOvertaken) {
+	if err != nil && !errors.Is(err, record.ErrLost) {
 		r.Log.WarnContext(ctx, "old builds are left to the next promotion", "deployment", d.Deployment, "revision", at.revision.Revision, "error", err)
 	}
 }
@@ -206,7 +232,8 @@ func (r *Rollout) retire(ctx context.Context, d deployment.Deployment, revisionI
 	return r.Deployments.Retired(ctx, d, revisionID)
 }
 
-// Restore starts the releases anew that a compute target lost with the process that ran them. What should not run any more is taken off the list.
+// Restore starts the releases anew that a compute target lost with the process that ran them. What
+// should not run any more is taken off the list.
 func (r *Rollout) Restore(ctx context.Context) error {
 	refs, err := r.Deployments.Releases(ctx)
 	if err != nil {
@@ -214,7 +241,8 @@ func (r *Rollout) Restore(ctx context.Context) error {
 	}
 	var problems []error
 	for _, ref := range refs {
-		if err := r.restore(ctx, ref); err != nil {
+		restore := func() error { return r.restore(ctx, ref) }
+		if err := guard.Run(r.Log, "restore a release", restore); err != nil {
 			problems = append(problems, fmt.Errorf("restore revision %s: %w", ref.Revision, err))
 		}
 	}
@@ -243,7 +271,8 @@ func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
 	}
 }
 
-// startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue tries it again.
+// startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue
+// tries it again.
 func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
 	err := r.apply(ctx, target, d, rev)
 	if err == nil {

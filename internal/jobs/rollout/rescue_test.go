@@ -20,7 +20,8 @@ type lazy struct{ workflow.Engine }
 
 func (lazy) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
 
-// neglected returns a store whose workflows never begin, as those of a process that died between a write and a start.
+// neglected returns a store whose workflows never begin, as those of a process that died between a
+// write and a start.
 func (m *machine) neglected(s *server) *deployment.Store {
 	return deployment.NewStore(deployment.Config{Table: m.table, Workflow: lazy{s.workflow}, Sealer: m.key, Now: clock.System})
 }
@@ -99,7 +100,8 @@ func (e ended) Describe(_ context.Context, machine workflow.Machine, name string
 	return workflow.Execution{Machine: machine, Name: name, Status: e.status}, nil
 }
 
-// TestARevisionWhoseWorkflowEndedWithoutItIsFailed asks for each way in which a workflow can end, at each point of a rollout.
+// TestARevisionWhoseWorkflowEndedWithoutItIsFailed asks for each way in which a workflow can end,
+// at each point of a rollout.
 func TestARevisionWhoseWorkflowEndedWithoutItIsFailed(t *testing.T) {
 	t.Parallel()
 	for _, status := range []workflow.Status{workflow.Failed, workflow.TimedOut, workflow.Aborted, workflow.Succeeded} {
@@ -168,7 +170,8 @@ func TestTheQueueGoesOnAfterARescue(t *testing.T) {
 	}
 }
 
-// TestATeardownThatGaveUpIsFinished lets it fail until the machine's attempts are over, then mends what it called.
+// TestATeardownThatGaveUpIsFinished lets it fail until the machine's attempts are over, then mends
+// what it called.
 func TestATeardownThatGaveUpIsFinished(t *testing.T) {
 	t.Parallel()
 	for name, of := range map[string]func(m *machine) *fake{
@@ -225,7 +228,8 @@ func TestOneThatCannotBeReadDoesNotKeepTheOthers(t *testing.T) {
 	}
 }
 
-// TestADeploymentThatIsDeletedByForceIsTakenApart although its records were asked away before its teardown could begin.
+// TestADeploymentThatIsDeletedByForceIsTakenApart although its records were asked away before its
+// teardown could begin.
 func TestADeploymentThatIsDeletedByForceIsTakenApart(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -40,8 +40,9 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 	return awaitRestart, nil
 }
 
-// awaitRestart waits until the agents that serve are those that the restart has started, or others that were started since. A release that has no callers yet is waited
-// for, unless it came after the restart, and has what the restart brings: what becomes of it is told by its rollout.
+// awaitRestart waits until the agents that serve are those that the restart has started, or others
+// that were started since. A release that has no callers yet is waited for, unless it came after
+// the restart, and has what the restart brings: what becomes of it is told by its rollout.
 func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 	all, err := r.restarted(ctx, t)
 	if err != nil {
@@ -78,7 +79,8 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 	return done, r.Deployments.Restarted(ctx, t.deployment(), t.Restart)
 }
 
-// awaitFirst waits where no agent serves: until the revision in flight, which gets the values of the restart as well, does, or until there is none in flight any more.
+// awaitFirst waits where no agent serves: until the revision in flight, which gets the values of
+// the restart as well, does, or until there is none in flight any more.
 func (r *Rollout) awaitFirst(ctx context.Context, t task) (next, error) {
 	d, err := r.Deployments.Get(ctx, t.deployment())
 	var at position
@@ -106,8 +108,8 @@ func (r *Rollout) failRestart(ctx context.Context, t task) (next, error) {
 	return failed, r.Deployments.RestartFailed(ctx, t.deployment(), t.Restart, ReasonInternal, internalTrouble)
 }
 
-// restarted are the releases that run as far as a restart is concerned: the active one, and the one that is being deployed, which may be a canary. A deployment that is
-// deleted has none.
+// restarted are the releases that run as far as a restart is concerned: the active one, and the one
+// that is being deployed, which may be a canary. A deployment that is deleted has none.
 func (r *Rollout) restarted(ctx context.Context, t task) ([]position, error) {
 	d, err := r.Deployments.Get(ctx, t.deployment())
 	if fault.Is(err, fault.NotFound) || (err == nil && d.Status == deployment.AwaitingDelete) {
@@ -142,7 +144,8 @@ func (at position) runs() bool {
 		(at.revision.Revision == at.deployment.Active || (at.revision.Status == revision.Deploying && !at.revision.Doomed()))
 }
 
-// serves tells whether the revision's release has callers. What becomes of one that has none yet is told by its rollout.
+// serves tells whether the revision's release has callers. What becomes of one that has none yet is
+// told by its rollout.
 func (at position) serves() bool {
 	return at.revision.Revision == at.deployment.Active || at.deployment.Canary > 0
 }
@@ -155,7 +158,8 @@ func (r *Rollout) restarter(d deployment.Deployment) (compute.Restarter, error) 
 	return nil, errors.New("what runs the deployment's releases cannot restart them")
 }
 
-// takeBackRestart removes a release again that another one has replaced while it was restarted: who removes it may have passed by already.
+// takeBackRestart removes a release again that another one has replaced while it was restarted: who
+// removes it may have passed by already.
 func (r *Rollout) takeBackRestart(ctx context.Context, before position) error {
 	if err := r.takeBack(ctx, before); err != nil {
 		return err

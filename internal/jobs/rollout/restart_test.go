@@ -36,7 +36,8 @@ func (s *server) restart(t *testing.T, ref deployment.Ref) deployment.Restart {
 	return restart
 }
 
-// ofRestarts are the events of restarts: type, revision and reason, and whether it names the restart.
+// ofRestarts are the events of restarts: type, revision and reason, and whether it names the
+// restart.
 func (s *server) ofRestarts(t *testing.T, ref deployment.Ref) (found []event.Event) {
 	t.Helper()
 	all, err := s.deployments.Events().Deployment(ref.Workspace, ref.Deployment).Read(t.Context(), "", 1000)
@@ -103,7 +104,8 @@ func TestARestartStartsTheActiveReleaseAnew(t *testing.T) {
 	}
 }
 
-// TestARestartStartsWhatIsBeingDeployedAnew too, which has read its secrets before: a first revision that is not healthy yet, and a canary.
+// TestARestartStartsWhatIsBeingDeployedAnew too, which has read its secrets before: a first
+// revision that is not healthy yet, and a canary.
 func TestARestartStartsWhatIsBeingDeployedAnew(t *testing.T) {
 	t.Parallel()
 	t.Run("the first revision", func(t *testing.T) {
@@ -171,7 +173,8 @@ func TestARestartWhoseSuccessorsFailIsTold(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestAStepOfARestartThatFailsIsRepeated lets each step fail some times, before it did anything, and after it did everything.
+// TestAStepOfARestartThatFailsIsRepeated lets each step fail some times, before it did anything,
+// and after it did everything.
 func TestAStepOfARestartThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, step := range restartSteps {
@@ -190,7 +193,8 @@ func TestAStepOfARestartThatFailsIsRepeated(t *testing.T) {
 	}
 }
 
-// TestAStepOfARestartThatAlwaysFails is told as a fault of the platform; one whose answer is always lost has done its work, and what was told is not told otherwise.
+// TestAStepOfARestartThatAlwaysFails is told as a fault of the platform; one whose answer is always
+// lost has done its work, and what was told is not told otherwise.
 func TestAStepOfARestartThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -235,7 +239,8 @@ func TestTroubleOfTheTargetInARestart(t *testing.T) {
 	}
 }
 
-// TestEveryStepOfARestartMayBeRepeated performs each step twice, one after the other and at the same time.
+// TestEveryStepOfARestartMayBeRepeated performs each step twice, one after the other and at the
+// same time.
 func TestEveryStepOfARestartMayBeRepeated(t *testing.T) {
 	t.Parallel()
 	for name, around := range repeats {
@@ -252,7 +257,8 @@ func TestEveryStepOfARestartMayBeRepeated(t *testing.T) {
 	}
 }
 
-// TestARestartThatIsKilledGoesOn kills the server after each write of a restart, with the target losing what it had, and with it living on.
+// TestARestartThatIsKilledGoesOn kills the server after each write of a restart, with the target
+// losing what it had, and with it living on.
 func TestARestartThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for _, lost := range []bool{false, true} {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/registry"
@@ -24,7 +25,7 @@ import (
 // Reasons of failures that the rollout itself finds.
 const (
 	// ReasonInternal: a fault of the platform, which its log explains.
-	ReasonInternal = "INTERNAL_ERROR"
+	ReasonInternal = build.ReasonInternal
 	// ReasonNoContainerEngine: this server cannot run container images.
 	ReasonNoContainerEngine = compute.ReasonNoContainerEngine
 )
@@ -53,6 +54,9 @@ const (
 	restart         next = "Restart"
 	awaitRestart    next = "AwaitRestart"
 	failed          next = "Failed"
+
+	// again is the answer of a step that has written, and has to read what is left to do.
+	again next = ""
 )
 
 // Forgetter erases what is kept about a revision outside of the table.
@@ -62,9 +66,11 @@ type Forgetter interface {
 
 // Integrations has the credentials of repositories. *integration.Service is one.
 type Integrations interface {
-	// CloneCredentials returns "user:password". A fault.Unavailable may go away by itself; any other fault says to people what to do.
+	// CloneCredentials returns "user:password". A fault.Unavailable may go away by itself; any
+	// other fault says to people what to do.
 	CloneCredentials(ctx context.Context, workspace, integrationID, repoURL string) (string, error)
-	// CloneRefused says why a clone with such credentials may have been refused, as a fault like those of CloneCredentials; nil if it knows nothing.
+	// CloneRefused says why a clone with such credentials may have been refused, as a fault like
+	// those of CloneCredentials; nil if it knows nothing.
 	CloneRefused(ctx context.Context, workspace, integrationID, repoURL string) error
 }
 
@@ -87,7 +93,8 @@ type Config struct {
 	Integrations Integrations
 	// Targets run the releases of each source; a source without one cannot be deployed here.
 	Targets map[revision.Source]compute.Target
-	// Listeners runs the releases of deployments that are placed at a listener, whatever their source.
+	// Listeners runs the releases of deployments that are placed at a listener, whatever their
+	// source.
 	Listeners compute.Target
 	// Images are what clients have pushed; nil where they cannot.
 	Images registry.Registry
@@ -96,13 +103,17 @@ type Config struct {
 	Hasher secret.Hasher
 	Now    clock.Clock
 	Log    *slog.Logger
-	// Patience is how long one step waits for a build or a release before it lets the machine ask again; default 20 s.
+	// Patience is how long one step waits for a build or a release before it lets the machine ask
+	// again; default 20 s.
 	Patience time.Duration
-	// Probation is how long a revision is observed after its promotion, where its deployment asks for automatic rollback; default 10 min.
+	// Probation is how long a revision is observed after its promotion, where its deployment asks
+	// for automatic rollback; default 10 min.
 	Probation time.Duration
-	// Steady is how long an agent that had crashed must not have ended to have recovered; default 5 min.
+	// Steady is how long an agent that had crashed must not have ended to have recovered; default 5
+	// min.
 	Steady time.Duration
-	// Stopping ends when the process is about to: waits for releases end then, which are as they are without it. Nil is a process that does not say so.
+	// Stopping ends when the process is about to: waits for releases end then, which are as they
+	// are without it. Nil is a process that does not say so.
 	Stopping context.Context
 }
 
@@ -188,18 +199,21 @@ func (r *Rollout) step(ctx context.Context, t task) (next, error) {
 	if !ok {
 		return "", errors.New("there is no such step")
 	}
-	// Others may change the deployment between reading and writing; each time it was to somebody's success.
-	for range contention {
-		answer, err := r.attempt(ctx, t, step)
-		if !errors.Is(err, deployment.ErrOvertaken) {
-			return answer, err
-		}
+	answer := again
+	var err error
+	for answer == again && err == nil {
+		answer, err = decide(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
 	}
-	return "", deployment.ErrOvertaken
+	return answer, err
 }
 
-// contention is how often a step is tried anew because a request changed the deployment meanwhile.
-const contention = 1000
+// decide performs a step, which commits its own writes, again each time that it loses a race.
+func decide[T any](ctx context.Context, step func(context.Context) (T, error)) (T, error) {
+	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
+		answer, err := step(ctx)
+		return answer, record.Outbox{}, err
+	})
+}
 
 func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context, position) (next, error)) (next, error) {
 	at, err := r.read(ctx, t)
@@ -236,7 +250,8 @@ func (r *Rollout) read(ctx context.Context, t task) (position, error) {
 	return position{d, rev}, err
 }
 
-// prepare takes the revision up. One that does not hold the slot waits for its turn, or was overtaken. What is left of before a deletion goes first.
+// prepare takes the revision up. One that does not hold the slot waits for its turn, or was
+// overtaken. What is left of before a deletion goes first.
 func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision {
 		return done, nil
@@ -256,8 +271,9 @@ func (r *Rollout) prepare(ctx context.Context, at position) (next, error) {
 	return provision, r.Deployments.Cleared(ctx, at.deployment)
 }
 
-// provision makes what the deployment needs once. Its tracing project was created with it; its threads need no database of their own. An image needs no build,
-// nor does a revision that was made from one that was built.
+// provision makes what the deployment needs once. Its tracing project was created with it; its
+// threads need no database of their own. An image needs no build, nor does a revision that was made
+// from one that was built.
 func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 	status, answer := revision.AwaitingBuild, startBuild
 	if at.revision.IsBuilt() {
@@ -269,20 +285,21 @@ func (r *Rollout) provision(ctx context.Context, at position) (next, error) {
 	return answer, r.Deployments.Provisioned(ctx, at.deployment, at.revision.Change(r.Now(), status))
 }
 
-// fail ends the revision with the failure that was noted on it, or as a fault of the platform when the machine's retries ran out: that is noted first, so that nobody
-// takes its release for one that is to run while it is removed.
+// fail ends the revision with the failure that was noted on it, or as a fault of the platform when
+// the machine's retries ran out: that is noted first, so that nobody takes its release for one that
+// is to run while it is removed.
 func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if !at.revision.Doomed() {
 		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), ReasonInternal, internalTrouble)); err != nil {
 			return "", err
 		}
-		return "", deployment.ErrOvertaken // by this step, which goes on from there
+		return again, nil
 	}
 	if at.deployment.Canary > 0 {
 		if err := r.Deployments.EndCanary(ctx, at.deployment); err != nil {
 			return "", err
 		}
-		return "", deployment.ErrOvertaken // by this step: from now on the active release serves all, and the other one may go
+		return again, nil // from now on the active release serves all threads, so the canary may go
 	}
 	if err := r.remove(ctx, at.deployment, at.revision.Ref); err != nil {
 		return "", err
@@ -293,10 +310,11 @@ func (r *Rollout) fail(ctx context.Context, at position) (next, error) {
 	if err := r.Deployments.Fail(ctx, at.deployment, at.revision, at.revision.Reason, at.revision.Message); err != nil {
 		return "", err
 	}
-	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+	return again, nil // to start the next revision
 }
 
-// interrupted takes away what the rollout of a cancelled revision has begun, and passes the slot on.
+// interrupted takes away what the rollout of a cancelled revision has begun, and passes the slot
+// on.
 func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
 	if at.deployment.Slot != at.revision.Revision || !at.deployment.Busy {
 		return done, r.startNext(ctx, at.deployment)
@@ -310,10 +328,11 @@ func (r *Rollout) interrupted(ctx context.Context, at position) (next, error) {
 	if err := r.Deployments.PassOn(ctx, at.deployment); err != nil {
 		return "", err
 	}
-	return "", deployment.ErrOvertaken // by this step: who goes next is read anew
+	return again, nil // to start the next revision
 }
 
-// waitForRelease is wait for what goes on outside of this process, or ends with it: a process that is about to end is not kept by it.
+// waitForRelease is wait for what goes on outside of this process, or ends with it: a process that
+// is about to end is not kept by it.
 func (r *Rollout) waitForRelease(ctx context.Context, at position) (_ context.Context, stop func()) {
 	ctx, end := r.untilStopping(ctx)
 	ctx, endWait := r.wait(ctx, at)
@@ -336,8 +355,9 @@ func (r *Rollout) untilStopping(ctx context.Context) (_ context.Context, end fun
 	}
 }
 
-// wait returns a context for a wait within a step. It ends when the step's patience does, and as soon as the revision is cancelled, or promoted before its time as a
-// canary: which are the only changes of it by others.
+// wait returns a context for a wait within a step. It ends when the step's patience does, and as
+// soon as the revision is cancelled, or promoted before its time as a canary: which are the only
+// changes of it by others.
 func (r *Rollout) wait(ctx context.Context, at position) (_ context.Context, stop func()) {
 	ctx, cancel := context.WithTimeout(ctx, r.Patience)
 	changes, ended := r.Deployments.Watch(at.revision.Ref), make(chan struct{})

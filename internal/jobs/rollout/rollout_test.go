@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -70,7 +71,8 @@ func TestANewRevisionTakesThePlaceOfTheOneBefore(t *testing.T) {
 	}
 }
 
-// TestTheReleaseBeforeServesUntilTheNewOneIsHealthy looks at what runs while the new release is not.
+// TestTheReleaseBeforeServesUntilTheNewOneIsHealthy looks at what runs while the new release is
+// not.
 func TestTheReleaseBeforeServesUntilTheNewOneIsHealthy(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -96,7 +98,8 @@ func TestTheReleaseBeforeServesUntilTheNewOneIsHealthy(t *testing.T) {
 	s.wantAtRest(t, first.Ref, revision.Deployed)
 }
 
-// TestAStepWaitsNoLongerThanItsPatience lets builds and releases take longer, so that the machine has to ask again.
+// TestAStepWaitsNoLongerThanItsPatience lets builds and releases take longer, so that the machine
+// has to ask again.
 func TestAStepWaitsNoLongerThanItsPatience(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -176,6 +179,12 @@ func TestAReleaseGetsItsOwnSecretsAndToken(t *testing.T) {
 			},
 			Token: secret.InvokeToken(m.key, d.Active), Resources: compute.Resources{CPU: 1, MemoryMB: 1024, MinScale: 1, MaxScale: 1},
 		}
+		// Its secrets are hidden in its log, and not a word of its settings.
+		hidden := slices.DeleteFunc([]string{want.Token, "value of " + name, key}, func(value string) bool { return value == "" })
+		if values := slices.DeleteFunc(got.SecretValues(), func(value string) bool { return value == "" }); !cmp.Equal(slices.Sorted(slices.Values(values)), slices.Sorted(slices.Values(hidden))) {
+			t.Errorf("the log hides %q, want %q", values, hidden)
+		}
+		got.Settings = nil
 		if diff := cmp.Diff(want, got); diff != "" || d.TracingProject == "" || len(got.Token) < 20 || tokens[got.Token] {
 			t.Errorf("release with token %q (-want +got):\n%s", got.Token, diff)
 		}
@@ -196,7 +205,8 @@ func TestTheBuilderGetsTheCredentials(t *testing.T) {
 	}
 }
 
-// TestNoSecretIsInAWorkflow plants secrets and looks for them in the stored executions, in the files and in the log.
+// TestNoSecretIsInAWorkflow plants secrets and looks for them in the stored executions, in the
+// files and in the log.
 func TestNoSecretIsInAWorkflow(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

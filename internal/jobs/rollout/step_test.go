@@ -16,7 +16,8 @@ import (
 
 type performFunc = func(context.Context) (json.RawMessage, error)
 
-// rolloutSteps are the steps of a rollout that succeeds, with a canary, with the status of a revision that fails there.
+// rolloutSteps are the steps of a rollout that succeeds, with a canary, with the status of a
+// revision that fails there.
 var rolloutSteps = []struct {
 	name   string
 	failed revision.Status
@@ -26,7 +27,8 @@ var rolloutSteps = []struct {
 	{"Deploy", revision.DeployFailed}, {"AwaitHealthy", revision.DeployFailed}, {"Canary", revision.DeployFailed}, {"Promote", revision.DeployFailed},
 }
 
-// TestAStepThatFailsOnceIsRepeated lets each step fail before it did anything, and after it did everything.
+// TestAStepThatFailsOnceIsRepeated lets each step fail before it did anything, and after it did
+// everything.
 func TestAStepThatFailsOnceIsRepeated(t *testing.T) {
 	t.Parallel()
 	for _, step := range rolloutSteps {
@@ -61,7 +63,8 @@ func failing(name string, n int64, after bool) func(context.Context, string, per
 	}
 }
 
-// TestAStepThatAlwaysFailsFailsTheRevision checks that the slot goes on, and that what serves goes on serving.
+// TestAStepThatAlwaysFailsFailsTheRevision checks that the slot goes on, and that what serves goes
+// on serving.
 func TestAStepThatAlwaysFailsFailsTheRevision(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -189,7 +192,8 @@ func TestTroubleOfTheBuilderAndTheTarget(t *testing.T) {
 	}
 }
 
-// TestAReleaseThatCannotBeRemovedIsRemovedLater lets the promotion succeed while the release before cannot be stopped.
+// TestAReleaseThatCannotBeRemovedIsRemovedLater lets the promotion succeed while the release before
+// cannot be stopped.
 func TestAReleaseThatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -206,7 +210,8 @@ func TestAReleaseThatCannotBeRemovedIsRemovedLater(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestNoReleaseIsForgottenWhenTwoAreToGo promotes again before the release that could not be removed is gone.
+// TestNoReleaseIsForgottenWhenTwoAreToGo promotes again before the release that could not be
+// removed is gone.
 func TestNoReleaseIsForgottenWhenTwoAreToGo(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -223,7 +228,8 @@ func TestNoReleaseIsForgottenWhenTwoAreToGo(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestTheNextRevisionIsStartedAfterTroubleWithTheEngine passes the slot on while the engine does not take a start.
+// TestTheNextRevisionIsStartedAfterTroubleWithTheEngine passes the slot on while the engine does
+// not take a start.
 func TestTheNextRevisionIsStartedAfterTroubleWithTheEngine(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

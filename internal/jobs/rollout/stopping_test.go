@@ -41,7 +41,8 @@ func (f *fake) entering(awaited string) <-chan struct{} {
 	return calls
 }
 
-// TestNoReleaseKeepsTheProcess that is about to end: the step that waits for it has the patience of an hour, and the release never answers.
+// TestNoReleaseKeepsTheProcess that is about to end: the step that waits for it has the patience of
+// an hour, and the release never answers.
 func TestNoReleaseKeepsTheProcess(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -2,7 +2,8 @@ package rollout_test
 
 import "sync"
 
-// tasks are the steps that have not returned. Unlike a sync.WaitGroup's, its Wait may be called while the first ones begin.
+// tasks are the steps that have not returned. Unlike a sync.WaitGroup's, its Wait may be called
+// while the first ones begin.
 type tasks struct {
 	mu      sync.Mutex
 	changed *sync.Cond

@@ -13,13 +13,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// bearing decides about trouble with something that a deployment runs on: whether it ends the step, or what is in the way is left behind.
+// bearing decides about trouble with something that a deployment runs on: whether it ends the step,
+// or what is in the way is left behind.
 type bearing func(context.Context, deployment.Deployment, error) error
 
 // insist leaves nothing behind.
 func insist(_ context.Context, _ deployment.Deployment, err error) error { return err }
 
-// bear leaves behind what a deployment that was deleted by force runs on and what cannot be removed. Who deleted it by force finds it in the log.
+// bear leaves behind what a deployment that was deleted by force runs on and what cannot be
+// removed. Who deleted it by force finds it in the log.
 func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) error {
 	if err == nil || !d.Forced || ctx.Err() != nil {
 		return err
@@ -28,8 +30,9 @@ func (r *Rollout) bear(ctx context.Context, d deployment.Deployment, err error) 
 	return nil
 }
 
-// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the teardown may have passed by already. It does so
-// even for a step that was cut off, and for a deployment that lives again: that has a new revision.
+// takeBack undoes what a step has started for a deployment that was deleted meanwhile, as the
+// teardown may have passed by already. It does so even for a step that was cut off, and for a
+// deployment that lives again: that has a new revision.
 func (r *Rollout) takeBack(ctx context.Context, at position) error {
 	ctx = context.WithoutCancel(ctx)
 	d, err := r.Deployments.Get(ctx, at.deployment.Ref)
@@ -46,7 +49,8 @@ func (r *Rollout) takeBack(ctx context.Context, at position) error {
 	return r.cutOff(ctx, at.deployment, rev)
 }
 
-// cutOff stops what a revision of a deployment runs that was deleted, and may live again. What was deployed keeps its build.
+// cutOff stops what a revision of a deployment runs that was deleted, and may live again. What was
+// deployed keeps its build.
 func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revision.Revision) error {
 	err := r.remove(ctx, d, rev.Ref)
 	if rev.Status == revision.Deployed {
@@ -55,68 +59,69 @@ func (r *Rollout) cutOff(ctx context.Context, d deployment.Deployment, rev revis
 	return errors.Join(err, r.Builder.Remove(ctx, rev.Revision))
 }
 
-// torn reads the deployment that a step of a teardown is about. It is over for a teardown after which another one began, and for a deployment that lives again.
+// torn reads the deployment that a step of a teardown is about. It is over for a teardown after
+// which another one began, and for a deployment that lives again.
 func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, over bool, err error) {
 	d, err = r.Deployments.GetHidden(ctx, t.deployment())
 	return d, err == nil && (d.Status != deployment.AwaitingDelete || d.Teardown != t.Teardown), err
 }
 
-// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow when their revisions are erased, which is after the recovery window.
-func (r *Rollout) stopReleases(ctx context.Context, t task, decide bearing) (answer next, due time.Time, err error) {
-	for range contention {
-		answer, due, err = r.stop(ctx, t, decide)
-		if !errors.Is(err, deployment.ErrOvertaken) {
-			break
-		}
-	}
-	return answer, due, err
+// stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow
+// when their revisions are erased, which is after the recovery window.
+func (r *Rollout) stopReleases(ctx context.Context, t task, bear bearing) (answer next, due time.Time, err error) {
+	a, err := decide(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
+	return a.next, a.due, err
 }
 
-func (r *Rollout) stop(ctx context.Context, t task, decide bearing) (next, time.Time, error) {
+// answered is the answer of a step of the teardown, with the time to go on for await.
+type answered struct {
+	next
+	due time.Time
+}
+
+func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, error) {
 	d, over, err := r.torn(ctx, t)
 	if fault.Is(err, fault.NotFound) {
-		return eraseThreads, time.Time{}, nil
+		return answered{next: eraseThreads}, nil
 	}
 	if err != nil || over {
-		return done, time.Time{}, err
+		return answered{next: done}, err
 	}
 	if d.Busy {
 		err := r.Workflow.Stop(ctx, workflow.Rollout, d.Slot, "The deployment was deleted.")
 		if err != nil && !errors.Is(err, workflow.ErrNotFound) {
-			return "", time.Time{}, fmt.Errorf("stop rollout: %w", err)
+			return answered{}, fmt.Errorf("stop rollout: %w", err)
 		}
-		if err := decide(ctx, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
-			return "", time.Time{}, err
+		if err := bear(ctx, d, r.Builder.Remove(ctx, d.Slot)); err != nil {
+			return answered{}, err
 		}
 	}
 	for _, id := range append([]string{d.Slot, d.Active, d.Retiring}, d.Leftover...) {
-		if err := decide(ctx, d, r.remove(ctx, d, d.Revision(id))); err != nil {
-			return "", time.Time{}, err
+		if err := bear(ctx, d, r.remove(ctx, d, d.Revision(id))); err != nil {
+			return answered{}, err
 		}
 	}
 	if d.Doomed() {
-		return eraseThreads, time.Time{}, nil
+		return answered{next: eraseThreads}, nil
 	}
-	return await, d.PurgeAt, r.Deployments.Rest(ctx, d)
+	return answered{await, d.PurgeAt}, r.Deployments.Rest(ctx, d)
 }
 
 // beginPurge begins to erase what is left of a deployment when its recovery window is over.
-func (r *Rollout) beginPurge(ctx context.Context, t task) (answer next, due time.Time, err error) {
-	for range contention {
+func (r *Rollout) beginPurge(ctx context.Context, t task) (next, time.Time, error) {
+	a, err := decide(ctx, func(ctx context.Context) (answered, error) {
 		d, over, err := r.torn(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
-			return eraseThreads, time.Time{}, nil
+			return answered{next: eraseThreads}, nil
 		case err != nil || over:
-			return done, time.Time{}, err
+			return answered{next: done}, err
 		case r.Now().Before(d.PurgeAt):
-			return await, d.PurgeAt, nil
+			return answered{await, d.PurgeAt}, nil
 		}
-		if err := r.Deployments.BeginPurge(ctx, d); !errors.Is(err, deployment.ErrOvertaken) {
-			return eraseThreads, time.Time{}, err
-		}
-	}
-	return "", time.Time{}, deployment.ErrOvertaken
+		return answered{next: eraseThreads}, r.Deployments.BeginPurge(ctx, d)
+	})
+	return a.next, a.due, err
 }
 
 // target is what runs a deployment's releases; not ok when nothing does here.
@@ -161,7 +166,7 @@ func (r *Rollout) eraseThreads(ctx context.Context, t task) (next, error) {
 	return eraseDeployment, err
 }
 
-func (r *Rollout) eraseDeployment(ctx context.Context, t task, decide bearing) (next, error) {
+func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (next, error) {
 	d, over, err := r.torn(ctx, t)
 	if fault.Is(err, fault.NotFound) {
 		return done, nil
@@ -172,7 +177,7 @@ func (r *Rollout) eraseDeployment(ctx context.Context, t task, decide bearing) (
 	if over || !d.Doomed() {
 		return done, nil
 	}
-	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return decide(ctx, d, r.forget(ctx, d, rev)) })
+	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return bear(ctx, d, r.forget(ctx, d, rev)) })
 	if more {
 		return eraseDeployment, err
 	}
@@ -184,9 +189,10 @@ func (r *Rollout) forget(ctx context.Context, d deployment.Deployment, ref revis
 	return errors.Join(r.remove(ctx, d, ref), r.Builder.Remove(ctx, ref.Revision), r.Logs.Remove(ref.Revision))
 }
 
-// Rescue looks after the rollouts and teardowns that took too long: a workflow that was never started is started, one that ended without
-// ending its revision is made good. It also sees which agents that had crashed have recovered. What is left when ctx ends, a step that was
-// begun included, is for the next Rescue, and no error.
+// Rescue looks after the rollouts and teardowns that took too long: a workflow that was never
+// started is started, one that ended without ending its revision is made good. It also sees which
+// agents that had crashed have recovered. What is left when ctx ends, a step that was begun
+// included, is for the next Rescue, and no error.
 func (r *Rollout) Rescue(ctx context.Context, dueBy time.Time) error {
 	return r.Deployments.Overdue(ctx, dueBy, func(ctx context.Context, d deployment.Deployment) error {
 		return errors.Join(r.rescue(ctx, d), r.seeRecovered(ctx, d))
@@ -230,7 +236,8 @@ func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, r
 	return err
 }
 
-// teardown performs the steps of a teardown whose workflow has given up, as far as its time has come.
+// teardown performs the steps of a teardown whose workflow has given up, as far as its time has
+// come.
 func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
 	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}}
 	answer, _, err := r.stopReleases(ctx, t, r.bear)

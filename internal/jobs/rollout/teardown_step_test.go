@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// teardownSteps are the steps of a teardown, each of one with a recovery window and, but for the beginning of the purge, of one without.
+// teardownSteps are the steps of a teardown, each of one with a recovery window and, but for the
+// beginning of the purge, of one without.
 func teardownSteps(each func(step string, window time.Duration)) {
 	for _, step := range []string{"StopReleases", "BeginPurge", "EraseThreads", "EraseDeployment"} {
 		each(step, moment)
@@ -23,7 +24,8 @@ func teardownSteps(each func(step string, window time.Duration)) {
 // moment is a recovery window that is over for a machine in a hurry when it has stopped what ran.
 const moment = time.Second
 
-// torn is a deployment with what a teardown takes several pages for, at a server whose steps are carried out as given from then on.
+// torn is a deployment with what a teardown takes several pages for, at a server whose steps are
+// carried out as given from then on.
 func torn(t *testing.T, step string, n int64, after bool) (*server, deployment.Deployment) {
 	t.Helper()
 	m := newMachine(t)
@@ -37,7 +39,8 @@ func torn(t *testing.T, step string, n int64, after bool) (*server, deployment.D
 	return s, d
 }
 
-// TestAStepOfATeardownThatFailsIsRepeated lets each step fail some times, before it did anything, and after it did everything.
+// TestAStepOfATeardownThatFailsIsRepeated lets each step fail some times, before it did anything,
+// and after it did everything.
 func TestAStepOfATeardownThatFailsIsRepeated(t *testing.T) {
 	t.Parallel()
 	teardownSteps(func(step string, window time.Duration) {
@@ -56,7 +59,8 @@ func TestAStepOfATeardownThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
-// TestAStepOfATeardownThatAlwaysFails leaves the deployment AWAITING_DELETE, and what its step would have erased where it was; reconcile finishes it.
+// TestAStepOfATeardownThatAlwaysFails leaves the deployment AWAITING_DELETE, and what its step
+// would have erased where it was; reconcile finishes it.
 func TestAStepOfATeardownThatAlwaysFails(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40
@@ -78,7 +82,8 @@ func TestAStepOfATeardownThatAlwaysFails(t *testing.T) {
 	})
 }
 
-// TestAStepOfATeardownWhoseAnswerIsAlwaysLost has done its work: what it erased is gone, and the rest goes when reconcile comes.
+// TestAStepOfATeardownWhoseAnswerIsAlwaysLost has done its work: what it erased is gone, and the
+// rest goes when reconcile comes.
 func TestAStepOfATeardownWhoseAnswerIsAlwaysLost(t *testing.T) {
 	t.Parallel()
 	const always = 1 << 40

@@ -33,7 +33,8 @@ func (s *server) deleteWithin(t *testing.T, d deployment.Deployment, window time
 	}
 }
 
-// wantGone checks that nothing is left of a deployment: no release, build, log or item, and its name is free.
+// wantGone checks that nothing is left of a deployment: no release, build, log or item, and its
+// name is free.
 func (s *server) wantGone(t *testing.T, d deployment.Deployment) {
 	t.Helper()
 	for what, left := range map[string][]string{"releases": s.target.left(), "builds": s.builder.left(), "logs": s.logs.left()} {
@@ -81,7 +82,8 @@ func (s *server) fillWithEvents(t *testing.T, ref thread.Ref, n int) {
 	}
 }
 
-// TestALargeDeploymentIsErasedWhole deletes one with hundreds of threads and revisions, and with a thread of many pages.
+// TestALargeDeploymentIsErasedWhole deletes one with hundreds of threads and revisions, and with a
+// thread of many pages.
 func TestALargeDeploymentIsErasedWhole(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -116,8 +118,8 @@ func TestALargeDeploymentIsErasedWhole(t *testing.T) {
 	s.wantGone(t, other)
 }
 
-// TestADeploymentCanBeDeletedDuringEachStep deletes it when the step begins to act, waits until the teardown is over, and lets the step go on: a
-// worker that was cut off, but does not notice.
+// TestADeploymentCanBeDeletedDuringEachStep deletes it when the step begins to act, waits until the
+// teardown is over, and lets the step go on: a worker that was cut off, but does not notice.
 func TestADeploymentCanBeDeletedDuringEachStep(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -172,7 +174,8 @@ func once(method string, do func()) func(method, _ string) {
 	}
 }
 
-// TestADeploymentCanBeDeletedWhileItIsPromoted deletes it before the release that gave way is removed.
+// TestADeploymentCanBeDeletedWhileItIsPromoted deletes it before the release that gave way is
+// removed.
 func TestADeploymentCanBeDeletedWhileItIsPromoted(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

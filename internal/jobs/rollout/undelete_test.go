@@ -45,7 +45,8 @@ func (s *server) undelete(t *testing.T, ref deployment.Ref) deployment.Deploymen
 	return d
 }
 
-// TestADeploymentIsKeptInItsWindow looks at what is there while it can be undeleted, undeletes it, and lets the next window pass.
+// TestADeploymentIsKeptInItsWindow looks at what is there while it can be undeleted, undeletes it,
+// and lets the next window pass.
 func TestADeploymentIsKeptInItsWindow(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -109,7 +110,8 @@ func TestAWindowThatEndsEarlier(t *testing.T) {
 	}
 }
 
-// TestALateTeardownDoesNothing performs each step of a teardown of before when the deployment lives again, and when it was deleted anew.
+// TestALateTeardownDoesNothing performs each step of a teardown of before when the deployment lives
+// again, and when it was deleted anew.
 func TestALateTeardownDoesNothing(t *testing.T) {
 	t.Parallel()
 	for _, again := range []bool{false, true} {
@@ -144,7 +146,8 @@ func TestALateTeardownDoesNothing(t *testing.T) {
 	}
 }
 
-// TestATeardownThatHasGivenUpWaitsForItsWindow has reconcile do what the workflow did not: stop what runs at once, and erase it when the window is over.
+// TestATeardownThatHasGivenUpWaitsForItsWindow has reconcile do what the workflow did not: stop
+// what runs at once, and erase it when the window is over.
 func TestATeardownThatHasGivenUpWaitsForItsWindow(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -169,7 +172,8 @@ func TestATeardownThatHasGivenUpWaitsForItsWindow(t *testing.T) {
 	s.wantGone(t, d)
 }
 
-// TestUndeleteWhileItIsStopped undeletes a deployment before its release is stopped, and lets that go on when the new one serves.
+// TestUndeleteWhileItIsStopped undeletes a deployment before its release is stopped, and lets that
+// go on when the new one serves.
 func TestUndeleteWhileItIsStopped(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -190,7 +194,8 @@ func TestUndeleteWhileItIsStopped(t *testing.T) {
 	s.wantAtRest(t, d.Ref, revision.Deployed)
 }
 
-// TestARolloutOfBeforeADeletionIsTakenBack lets a step of a rollout go on when its deployment was deleted and undeleted meanwhile: what it starts does not stay.
+// TestARolloutOfBeforeADeletionIsTakenBack lets a step of a rollout go on when its deployment was
+// deleted and undeleted meanwhile: what it starts does not stay.
 func TestARolloutOfBeforeADeletionIsTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -234,7 +239,8 @@ func TestARolloutOfBeforeADeletionIsTakenBack(t *testing.T) {
 	}
 }
 
-// TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff deletes a deployment while a step of the active revision's rollout works, and undeletes it.
+// TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff deletes a deployment while a step of the
+// active revision's rollout works, and undeletes it.
 func TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -260,7 +266,8 @@ func TestWhatWasActiveKeepsItsBuildWhenItsRolloutIsCutOff(t *testing.T) {
 	}
 }
 
-// TestAnUndeleteThatIsKilledGoesOn kills the server after each write of a deletion, the undelete and its rollout.
+// TestAnUndeleteThatIsKilledGoesOn kills the server after each write of a deletion, the undelete
+// and its rollout.
 func TestAnUndeleteThatIsKilledGoesOn(t *testing.T) {
 	t.Parallel()
 	for n := 1; ; n++ {
@@ -299,7 +306,8 @@ func TestAnUndeleteThatIsKilledGoesOn(t *testing.T) {
 	}
 }
 
-// TestAPurgeThatUndeleteMeets lets the two race at the end of the window: the deployment lives with all that it had, or nothing of it is left.
+// TestAPurgeThatUndeleteMeets lets the two race at the end of the window: the deployment lives with
+// all that it had, or nothing of it is left.
 func TestAPurgeThatUndeleteMeets(t *testing.T) {
 	t.Parallel()
 	for range 10 {

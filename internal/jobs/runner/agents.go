@@ -22,10 +22,12 @@ type Agents struct {
 	Wait time.Duration
 }
 
-// describeLimit is how long an agent may take to describe itself. One that hangs is asked again by the next request.
+// describeLimit is how long an agent may take to describe itself. One that hangs is asked again by
+// the next request.
 const describeLimit = 30 * time.Second
 
-// Describe asks a deployment's agent for its graphs. An agent that does not answer is a fault.Unavailable.
+// Describe asks a deployment's agent for its graphs. An agent that does not answer is a
+// fault.Unavailable.
 func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (graph.Description, error) {
 	_, endpoint, done, err := a.acquire(ctx, workspace, deployment, "")
 	if err != nil {
@@ -41,8 +43,27 @@ func (a *Agents) Describe(ctx context.Context, workspace, deployment string) (gr
 	return description, unavailable(err)
 }
 
-// UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of it to take. A change that the graph refuses is a
-// fault.Invalid, an agent that does not answer a fault.Unavailable. Where a canary says nothing before it ends, the active release is asked.
+// servesLimit is how long an agent that is being started may take while somebody asks whether it
+// serves.
+const servesLimit = time.Second
+
+// Serves reports whether a deployment's active release is to be had now.
+func (a *Agents) Serves(ctx context.Context, workspace, deployment string) (bool, error) {
+	wait := *a
+	wait.Wait = servesLimit
+	_, _, done, err := wait.acquire(ctx, workspace, deployment, "")
+	if err == nil {
+		done()
+	}
+	if fault.Is(err, fault.Unavailable) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// UpdateState has a deployment's agent change a state, and hands the checkpoints that it makes of
+// it to take. A change that the graph refuses is a fault.Invalid, an agent that does not answer a
+// fault.Unavailable. Where a canary says nothing before it ends, the active release is asked.
 func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
 	invocation.Operation = graph.OperationUpdateState
 	err := a.updateState(ctx, workspace, deployment, invocation.ThreadID, invocation, take)
@@ -52,7 +73,8 @@ func (a *Agents) UpdateState(ctx context.Context, workspace, deployment string, 
 	return err
 }
 
-// updateState is UpdateState by the release that serves a thread, "" for the active one. The error is errCanary when that is a canary which has said nothing.
+// updateState is UpdateState by the release that serves a thread, "" for the active one. The error
+// is errCanary when that is a canary which has said nothing.
 func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread string, invocation graph.Invocation, take func(graph.Checkpoint) error) error {
 	release, endpoint, done, err := a.acquire(ctx, workspace, deployment, thread)
 	if err != nil {
@@ -97,7 +119,8 @@ func (a *Agents) updateState(ctx context.Context, workspace, deployment, thread 
 	}
 }
 
-// acquire returns the agent that serves a thread, or what belongs to none (""). The error is errCanary when that is a canary which is not to be had.
+// acquire returns the agent that serves a thread, or what belongs to none (""). The error is
+// errCanary when that is a canary which is not to be had.
 func (a *Agents) acquire(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, endpoint compute.Endpoint, done func(), err error) {
 	if release, err = a.Deployments.Serving(ctx, workspace, deployment, thread); err != nil {
 		return release, endpoint, nil, err
@@ -130,7 +153,8 @@ func isUnavailable(err error) bool {
 	return ok
 }
 
-// unavailable is the fault of an agent that broke off, refused what it is asked, or broke the contract.
+// unavailable is the fault of an agent that broke off, refused what it is asked, or broke the
+// contract.
 func unavailable(err error) error {
 	if err == nil || errors.Is(err, context.Canceled) {
 		return err

@@ -17,6 +17,8 @@ type answer struct {
 	failure    *run.Failure
 	paused     bool
 	interrupts thread.Questions
+	// bytes is what the agent has sent.
+	bytes int64
 }
 
 // updateError says that the agent sent something that cannot be folded into the state.
@@ -26,7 +28,8 @@ func (e *updateError) Error() string { return "The agent's update cannot be appl
 
 func (e *updateError) Unwrap() error { return e.err }
 
-// take handles one event. Events of subgraphs, whose names carry a namespace, are shown only, to who asked for them: the parent's update holds their result.
+// take handles one event. Events of subgraphs, whose names carry a namespace, are shown only, to
+// who asked for them: the parent's update holds their result.
 func (a *answer) take(event graph.Event) error {
 	if strings.Contains(event.Name, "|") && !a.attempt.Run.StreamSubgraphs {
 		return nil
@@ -40,6 +43,8 @@ func (a *answer) take(event graph.Event) error {
 		}
 	case graph.EventWrites:
 		err = into(event.Data, a.attempt.Writes)
+	case graph.EventUnfinished:
+		err = into(event.Data, a.attempt.Unfinished)
 	case graph.EventUpdates:
 		err = a.attempt.Update(event.Name, event.Data)
 	case graph.EventValues:
@@ -66,7 +71,8 @@ func into[T any](data json.RawMessage, take func(T) error) error {
 	return take(value)
 }
 
-// maxMessage is how long the message of a failure may be, which is kept on the run itself, which must stay small.
+// maxMessage is how long the message of a failure may be, which is kept on the run itself, which
+// must stay small.
 const maxMessage = 16 << 10
 
 func failure(data json.RawMessage) *run.Failure {
@@ -108,7 +114,7 @@ func (a *answer) pause(data json.RawMessage) error {
 
 func (a *answer) outcome() run.Outcome {
 	if a.failure != nil {
-		return run.Outcome{Status: run.Error, Failure: a.failure}
+		return run.Outcome{Status: run.Error, Failure: a.failure, ByAgent: true}
 	}
 	if !a.paused {
 		return run.Outcome{Status: run.Success}

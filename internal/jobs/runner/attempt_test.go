@@ -49,7 +49,8 @@ func TestABrokenConnectionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAConnectionThatBreaksEachTime ends the run after three attempts, with what was shown kept once.
+// TestAConnectionThatBreaksEachTime ends the run after three attempts, with what was shown kept
+// once.
 func TestAConnectionThatBreaksEachTime(t *testing.T) {
 	t.Parallel()
 	var attempts atomic.Int64
@@ -118,7 +119,8 @@ func TestARestartingAgentIsWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatIsNotThere fails the run, visibly, with its input kept, and lets the next one have its turn.
+// TestAnAgentThatIsNotThere fails the run, visibly, with its input kept, and lets the next one have
+// its turn.
 func TestAnAgentThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
@@ -262,7 +264,8 @@ func (f *fixture) untilMany(r run.Run, name string, many int) {
 	}
 }
 
-// TestARunGoesOnInAnotherProcess when the engine ends in the midst of it, with no message twice and nothing shown lost.
+// TestARunGoesOnInAnotherProcess when the engine ends in the midst of it, with no message twice and
+// nothing shown lost.
 func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	t.Parallel()
 	f, r := talk(t, func(ctx context.Context, invocation graph.Invocation, emit func(string, any)) error {
@@ -293,8 +296,9 @@ func TestARunGoesOnInAnotherProcess(t *testing.T) {
 	}
 }
 
-// TestARunIsHandedOver by each process that stops in the midst of it, more often than it has attempts: the next one takes it up at once, goes on behind the last step,
-// and shows nothing twice.
+// TestARunIsHandedOver by each process that stops in the midst of it, more often than it has
+// attempts: the next one takes it up at once, goes on behind the last step, and shows nothing
+// twice.
 func TestARunIsHandedOver(t *testing.T) {
 	t.Parallel()
 	const processes = run.MaxAttempts + 2
@@ -379,8 +383,8 @@ func TestTheEndOfARunOutlivesItsProcess(t *testing.T) {
 	}
 }
 
-// TestTheEndOfAnEngineShowsNothing that the agent has not sent: when the workers go on after a write, both their streams and their time
-// are over.
+// TestTheEndOfAnEngineShowsNothing that the agent has not sent: when the workers go on after a
+// write, both their streams and their time are over.
 func TestTheEndOfAnEngineShowsNothing(t *testing.T) {
 	t.Parallel()
 	const n = 20

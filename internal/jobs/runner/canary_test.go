@@ -21,7 +21,8 @@ import (
 // tryOut has a canary that serves all threads.
 func (f *fixture) tryOut(acquire func() (compute.Endpoint, error)) { f.target.canary.Store(&acquire) }
 
-// TestWhatACanaryCannotDo the active release goes on with, at once and from where the canary was: neither costs the run one of its attempts.
+// TestWhatACanaryCannotDo the active release goes on with, at once and from where the canary was:
+// neither costs the run one of its attempts.
 func TestWhatACanaryCannotDo(t *testing.T) {
 	t.Parallel()
 	broken := graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
@@ -64,7 +65,8 @@ func TestWhatACanaryCannotDo(t *testing.T) {
 	}
 }
 
-// TestAStateIsChangedByTheReleaseOfItsThread or by the active one, when the canary is not to be had, or ends before it has said anything.
+// TestAStateIsChangedByTheReleaseOfItsThread or by the active one, when the canary is not to be
+// had, or ends before it has said anything.
 func TestAStateIsChangedByTheReleaseOfItsThread(t *testing.T) {
 	t.Parallel()
 	gone := httptest.NewServer(nil)

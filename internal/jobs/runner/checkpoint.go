@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// checkpointOf decodes an agent's checkpoint. Its values and its data, which are large, are cut out: the values are checked where they are compared with the state.
+// checkpointOf decodes an agent's checkpoint. Its values and its data, which are large, are cut
+// out: the values are checked where they are compared with the state.
 func checkpointOf(data json.RawMessage) (c graph.Checkpoint, err error) {
 	large, rest, err := state.Cut(data, "values", "data")
 	if err == nil {

@@ -24,7 +24,8 @@ const never = 24 * time.Hour
 // onlyWhenFull has events written only when they fill a batch, and at the end.
 func onlyWhenFull(c *runner.Config) { c.FlushDelay, c.Heartbeat = never, never }
 
-// TestARunTakesFiveTransactions: its creation, the start of its workflow, the claim, the end, and the end of its workflow.
+// TestARunTakesFiveTransactions: its creation, the start of its workflow, the claim, the end, and
+// the end of its workflow.
 func TestARunTakesFiveTransactions(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t, graphtest.Start(t, nothing), onlyWhenFull)
@@ -44,7 +45,8 @@ func TestEventsAreWrittenInBatches(t *testing.T) {
 	t.Parallel()
 	tests := map[string]struct {
 		emit func(emit func(string, any), i int)
-		// want are the transactions beside those of a run without events: 300 events fill one batch of 256, or five of 60 updates.
+		// want are the transactions beside those of a run without events: 300 events fill one batch
+		// of 256, or five of 60 updates.
 		want int64
 	}{
 		"chunks":  {func(emit func(string, any), i int) { emit(graph.EventMessages, chunk("m", "x")) }, 1},
@@ -63,8 +65,8 @@ func TestEventsAreWrittenInBatches(t *testing.T) {
 				t.Fatalf("got status %s, failure %v", got.Status, got.Failure)
 			}
 			<-f.engine.ended
-			// The thread's creation is counted, too.
-			if got := f.table.transactions.Load() - 6; got != test.want {
+			// The creation of the thread and the note that the engine runs are counted, too.
+			if got := f.table.transactions.Load() - 7; got != test.want {
 				t.Errorf("300 events took %d transactions, want %d", got, test.want)
 			}
 		})
@@ -91,7 +93,8 @@ func TestALoneEventIsWrittenSoon(t *testing.T) {
 	}
 }
 
-// TestASilentAgentKeepsItsLease by the heartbeats of its worker: nobody else is sent, however long it takes.
+// TestASilentAgentKeepsItsLease by the heartbeats of its worker: nobody else is sent, however long
+// it takes.
 func TestASilentAgentKeepsItsLease(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
@@ -124,8 +127,9 @@ func TestASilentAgentKeepsItsLease(t *testing.T) {
 	}
 }
 
-// TestAFlushIntervalSpreadsTheWrites of one attempt: the first event after a silence is written at once, those that follow wait, also for
-// heartbeats, until the interval is over, the batch is full or the run ends.
+// TestAFlushIntervalSpreadsTheWrites of one attempt: the first event after a silence is written at
+// once, those that follow wait, also for heartbeats, until the interval is over, the batch is full
+// or the run ends.
 func TestAFlushIntervalSpreadsTheWrites(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -199,7 +203,8 @@ func TestAFlushIntervalEnds(t *testing.T) {
 	}
 }
 
-// TestASilentAgentsInputIsShown with the next heartbeat, though it has not said yet whether it shows that itself.
+// TestASilentAgentsInputIsShown with the next heartbeat, though it has not said yet whether it
+// shows that itself.
 func TestASilentAgentsInputIsShown(t *testing.T) {
 	t.Parallel()
 	seen := make(chan struct{})

@@ -10,8 +10,8 @@ import (
 // maxCause is how much of an error's text a run's failure repeats, in bytes.
 const maxCause = 1 << 10
 
-// failure is what a run that the machine's retries could not complete says of its end. Only what an agent did is for its callers to read;
-// trouble of the platform itself is in its log.
+// failure is what a run that the machine's retries could not complete says of its end. Only what an
+// agent did is for its callers to read; trouble of the platform itself is in its log.
 func (e taskError) failure() run.Failure {
 	if e.Name != errorAgentUnavailable {
 		return run.Failure{Name: errorInternal, Message: "The platform could not complete the run; its log says why. Try again, and tell its operator if it persists."}
@@ -23,7 +23,8 @@ func (e taskError) failure() run.Failure {
 	return run.Failure{Name: errorAgentUnavailable, Message: message}
 }
 
-// cause is the first line of the error's text; an agent's last output, which may follow, is not for its callers.
+// cause is the first line of the error's text; an agent's last output, which may follow, is not for
+// its callers.
 func (e taskError) cause() string {
 	cause := e.Cause
 	var thrown struct {

@@ -14,19 +14,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// leastHeld is the size in bytes from which values are worth the care. mostHeld bounds all that a runner remembers.
+// leastHeld is the size in bytes from which values are worth the care. mostHeld bounds all that a
+// runner remembers.
 const (
 	leastHeld = 32 << 10
 	mostHeld  = 32 << 20
 )
 
-// held remembers which values agents hold, so that an agent is sent of a long thread only what is new. It is only ever a guess, for another process may have called the
-// agent since, or it was started again: an agent that holds others says so, and is sent everything.
+// held remembers which values agents hold, so that an agent is sent of a long thread only what is
+// new. It is only ever a guess, for another process may have called the agent since, or it was
+// started again: an agent that holds others says so, and is sent everything.
 type held struct{ *lru.Cache[holder, sent] }
 
 func newHeld() held { return held{lru.New[holder, sent](mostHeld)} }
 
-// holder is an agent of a revision, which holds values of a thread. Another revision may have the address later, and not know what a patch is.
+// holder is an agent of a revision, which holds values of a thread. Another revision may have the
+// address later, and not know what a patch is.
 type holder struct {
 	revision, agent string
 	thread          thread.Ref
@@ -70,8 +73,8 @@ func (r *Runner) ask(ctx context.Context, attempt *run.Attempt, release compute.
 // errNotHeld means that the agent has to be sent everything.
 var errNotHeld = errors.New("the agent does not hold the values")
 
-// askSince invokes the agent with what is new since the values that it holds. An answer that does not say that the agent holds values again is not taken: it has not
-// looked at what was sent.
+// askSince invokes the agent with what is new since the values that it holds. An answer that does
+// not say that the agent holds values again is not taken: it has not looked at what was sent.
 func (r *Runner) askSince(ctx context.Context, endpoint compute.Endpoint, asked graph.Invocation, before, now sent) (*graph.Stream, error) {
 	patch, err := json.Marshal(now.carried.Since(before.carried))
 	if err != nil {

@@ -20,7 +20,8 @@ import (
 // audience is the Func of an agent that answers each run, and notes what the invocations carried.
 type audience struct {
 	mu sync.Mutex
-	// heard are the ids of the messages that the newest invocation carried, mood a value beside them.
+	// heard are the ids of the messages that the newest invocation carried, mood a value beside
+	// them.
 	heard []string
 	mood  string
 	bases int
@@ -74,7 +75,8 @@ func (f *fixture) sayLong(ref thread.Ref) run.Run {
 	return f.give(ref, fmt.Sprintf(`{"messages":[{"type":"human","id":"long","content":%q}]}`, strings.Repeat("long ", 20_000)))
 }
 
-// TestAnAgentThatHoldsValuesIsSentWhatIsNew and sees the same as one that is sent everything, whatever happens in between.
+// TestAnAgentThatHoldsValuesIsSentWhatIsNew and sees the same as one that is sent everything,
+// whatever happens in between.
 func TestAnAgentThatHoldsValuesIsSentWhatIsNew(t *testing.T) {
 	t.Parallel()
 	const long, answer = "long", "answer to long"

@@ -10,7 +10,7 @@ import (
 
 // invocation is what the agent is asked for by an attempt, without the values.
 func invocation(a *run.Attempt) graph.Invocation {
-	return graph.Invocation{
+	asked := graph.Invocation{
 		Operation:       graph.OperationRun,
 		Graph:           a.Run.Graph,
 		ThreadID:        a.Run.Thread,
@@ -21,12 +21,18 @@ func invocation(a *run.Attempt) graph.Invocation {
 		State:           graph.State{Checkpoint: a.Checkpoints(), Pending: a.Pending},
 		Config:          orNull(a.Run.Config),
 		Context:         orNull(a.Run.Context),
+		AssistantID:     a.Run.AssistantID,
+		Metadata:        a.Run.Metadata,
 		StreamMode:      agentModes(a.Run.StreamModes, a.Run.StreamSubgraphs),
 		InterruptBefore: a.Run.InterruptBefore,
 		InterruptAfter:  a.Run.InterruptAfter,
 		StreamSubgraphs: a.Run.StreamSubgraphs,
 		Durability:      a.Run.Durability,
 	}
+	if a.Run.Caller != nil {
+		asked.Caller = *a.Run.Caller
+	}
+	return asked
 }
 
 var null = json.RawMessage("null")
@@ -38,8 +44,9 @@ func orNull(raw json.RawMessage) json.RawMessage {
 	return raw
 }
 
-// agentModes translates what readers want to see into what the agent must send. Updates are always among it, as the state is made from them;
-// values are made from the state and not asked for, but those of subgraphs.
+// agentModes translates what readers want to see into what the agent must send. Updates are always
+// among it, as the state is made from them; values are made from the state and not asked for, but
+// those of subgraphs.
 func agentModes(wanted []string, subgraphs bool) []string {
 	modes := []string{graph.EventUpdates}
 	for _, mode := range wanted {

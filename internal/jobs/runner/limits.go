@@ -52,12 +52,14 @@ func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
 	return found, nil
 }
 
-// within returns the context of a run's work that ends when it has taken too long, in all its attempts together.
+// within returns the context of a run's work that ends when it has taken too long, in all its
+// attempts together.
 func (r *Runner) within(ctx context.Context, attempt *run.Attempt, limit time.Duration) (context.Context, context.CancelFunc) {
 	return context.WithTimeoutCause(ctx, limit-r.Runs.Elapsed(attempt.Run), errTimedOut)
 }
 
-// gates let as many runs of each deployment work at a time as one process is meant for; the others wait in the order in which they came.
+// gates let as many runs of each deployment work at a time as one process is meant for; the others
+// wait in the order in which they came.
 type gates struct {
 	mu sync.Mutex
 	of map[string]*gate
@@ -68,7 +70,8 @@ type gate struct {
 	waiting []chan struct{}
 }
 
-// enter waits for a place. The caller must leave afterwards; waited says whether there was none at once.
+// enter waits for a place. The caller must leave afterwards; waited says whether there was none at
+// once.
 func (g *gates) enter(ctx context.Context, deployment string, jobs int) (leave func(), waited bool, err error) {
 	g.mu.Lock()
 	if g.of == nil {

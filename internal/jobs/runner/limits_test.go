@@ -22,7 +22,8 @@ func limitTo(jobs int, timeout time.Duration) func(*runner.Config) {
 	}
 }
 
-// TestRunsBeyondTheLimitWait and none is lost: that of their deployment, also when each has a process of its own, as each Lambda function, and that of a process.
+// TestRunsBeyondTheLimitWait and none is lost: that of their deployment, also when each has a
+// process of its own, as each Lambda function, and that of a process.
 func TestRunsBeyondTheLimitWait(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -31,7 +31,8 @@ import (
 type counted struct {
 	table.Table
 	transactions atomic.Int64
-	// held, when it holds a channel, keeps a transaction that was applied from returning until the channel is closed.
+	// held, when it holds a channel, keeps a transaction that was applied from returning until the
+	// channel is closed.
 	held atomic.Pointer[chan struct{}]
 	// before, when not nil, is told of each transaction.
 	before atomic.Pointer[func([]table.Write)]

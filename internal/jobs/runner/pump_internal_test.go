@@ -5,21 +5,25 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"runtime"
+	"log/slog"
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 )
 
-// TestWhatIsReadAheadHasABound in bytes, and nothing is lost by it.
-func TestWhatIsReadAheadHasABound(t *testing.T) {
-	t.Parallel()
-	const size, fit, all = aheadBytes / 8, 8, 20
-	text := strings.Repeat("x", size-2)
+// answering is the stream of an agent that sends a text some times.
+func answering(t *testing.T, text string, times int) *graph.Stream {
+	t.Helper()
 	agent := graphtest.Start(t, func(_ context.Context, _ graph.Invocation, emit func(string, any)) error {
-		for range all {
+		for range times {
 			emit(graph.EventCustom, text)
 		}
 		return nil
@@ -28,24 +32,109 @@ func TestWhatIsReadAheadHasABound(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events := receive(t.Context(), stream)
-	for len(events.queue) < fit {
-		runtime.Gosched()
+	return stream
+}
+
+// TestAttackRunsThatAreReadAheadOfWhatIsStored share one budget, however many they are. Nothing is
+// lost, and a small run of another workspace is read while nothing of the large ones is stored.
+func TestAttackRunsThatAreReadAheadOfWhatIsStored(t *testing.T) {
+	t.Parallel()
+	const size, all, runs, total = 1 << 20, 5, 6, 16 << 20
+	text := strings.Repeat("x", size-2)
+	room := budget.New(total)
+	var inboxes []*inbox
+	for range runs {
+		ahead := newAhead(room, "hostile", time.Minute, func() { t.Error("an event is too slow") })
+		defer ahead.close()
+		inboxes = append(inboxes, new(Runner).receive(t.Context(), answering(t, text, all), ahead))
 	}
-	if events.room.TryAcquire(1) {
-		t.Error("there is room left for more events")
-	}
-	read := 0
-	for got := range events.queue {
-		events.room.Release(got.size)
-		switch {
-		case got.err == nil && len(got.event.Data) == size:
-			read++
-		case !errors.Is(got.err, io.EOF):
-			t.Fatalf("got %d bytes and error %v", len(got.event.Data), got.err)
+	small := newAhead(room, "other", time.Minute, func() {})
+	defer small.close()
+	for got := range new(Runner).receive(t.Context(), answering(t, "small", 3), small).queue {
+		if got.err != nil && !errors.Is(got.err, io.EOF) {
+			t.Errorf("the small run ended with %v", got.err)
 		}
 	}
-	if read != all {
-		t.Errorf("got %d events, want %d", read, all)
+	var done sync.WaitGroup
+	for _, events := range inboxes {
+		done.Go(func() {
+			read := 0
+			for got := range events.queue {
+				if held := room.Held(); held > total+(mostAhead+2*size)*eventCost { // one of them may go on beyond the budget
+					t.Errorf("%d bytes are held of %d", held, total)
+				}
+				events.give(got.size)
+				switch {
+				case got.err == nil && len(got.event.Data) == size:
+					read++
+				case !errors.Is(got.err, io.EOF):
+					t.Errorf("got %d bytes and error %v", len(got.event.Data), got.err)
+				}
+			}
+			if read != all {
+				t.Errorf("got %d events, want %d", read, all)
+			}
+		})
+	}
+	done.Wait()
+	if held := room.Held(); held != 0 {
+		t.Errorf("%d bytes are held in the end", held)
+	}
+}
+
+// TestAttackALargeEventThatStops holds what it takes of the budget for a bounded time.
+func TestAttackALargeEventThatStops(t *testing.T) {
+	t.Parallel()
+	slow := make(chan struct{})
+	room := budget.New(64 << 20)
+	ahead := newAhead(room, "hostile", 50*time.Millisecond, func() { close(slow) })
+	defer ahead.close()
+	if err := ahead.take(t.Context(), largeStep-1); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-slow:
+		t.Fatal("a small event has to hurry")
+	case <-time.After(200 * time.Millisecond):
+	}
+	if err := ahead.take(t.Context(), largeStep); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-slow:
+	case <-time.After(20 * time.Second):
+		t.Fatal("a large event may take for ever")
+	}
+}
+
+// brokenBody panics when it is read.
+type brokenBody struct{}
+
+func (brokenBody) Read([]byte) (int, error) { panic("poison") }
+func (brokenBody) Close() error             { return nil }
+
+// brokenTransport answers each request with a brokenBody.
+type brokenTransport struct{}
+
+func (brokenTransport) RoundTrip(request *http.Request) (*http.Response, error) {
+	header := http.Header{"Content-Type": {"text/event-stream"}}
+	return &http.Response{StatusCode: http.StatusOK, Header: header, Body: brokenBody{}, Request: request}, nil
+}
+
+// TestAttackAnAnswerWhoseReadingPanics ends the attempt with an error that is no agent's fault.
+func TestAttackAnAnswerWhoseReadingPanics(t *testing.T) {
+	t.Parallel()
+	agent := compute.Endpoint{URL: "http://127.0.0.1:1"}
+	stream, err := graph.NewClient(brokenTransport{}).Invoke(t.Context(), agent, graph.Invocation{Operation: graph.OperationRun})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runner := &Runner{}
+	runner.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	ahead := newAhead(budget.New(1<<20), "a", time.Minute, func() {})
+	defer ahead.close()
+	got := <-runner.receive(t.Context(), stream, ahead).queue
+	if _, panicked := errors.AsType[*guard.PanicError](got.err); !panicked {
+		t.Errorf("got %v, want the panic as an error", got.err)
 	}
 }

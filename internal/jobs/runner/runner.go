@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/budget"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/lru"
@@ -29,10 +30,13 @@ const (
 
 // Deployments tells which release of a deployment serves.
 type Deployments interface {
-	// Serving returns the revision that serves a thread, which is the active one unless another one is a canary, or what belongs to none (""): always the active one. A
-	// deployment that has none is a fault.Unavailable, one that was deleted a fault.Conflict, an unknown one a fault.NotFound.
+	// Serving returns the revision that serves a thread, which is the active one unless another one
+	// is a canary, or what belongs to none (""): always the active one. A deployment that has none
+	// is a fault.Unavailable, one that was deleted a fault.Conflict, an unknown one a
+	// fault.NotFound.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
-	// ServingSince is Serving that names the newest restart of the agents, too, "" before the first: what a release's environment says may change with each.
+	// ServingSince is Serving that names the newest restart of the agents, too, "" before the
+	// first: what a release's environment says may change with each.
 	ServingSince(ctx context.Context, workspace, deployment, thread string) (release compute.Ref, restart string, err error)
 }
 
@@ -43,26 +47,40 @@ type Config struct {
 	Target      compute.Target
 	Graph       *graph.Client
 	Log         *slog.Logger
-	// ServerURL is where a deployment's agent server is, whose store its agent may use; nil where agents cannot reach it.
+	// ServerURL is where a deployment's agent server is, whose store its agent may use; nil where
+	// agents cannot reach it.
 	ServerURL func(deployment string) string
-	// Limits reads what a release's own environment says of its runs: how many of its deployment's may work at a time, wherever their workers are, and how long each
-	// may take; 0 where it says nothing. Nil stands for one that says nothing.
+	// Limits reads what a release's own environment says of its runs: how many of its deployment's
+	// may work at a time, wherever their workers are, and how long each may take; 0 where it says
+	// nothing. Nil stands for one that says nothing.
 	Limits func(ctx context.Context, release compute.Ref) (jobs int, timeout time.Duration, err error)
-	// Jobs is how many runs of a deployment this runner itself works on at a time, the others wait; default 1024. Timeout is how long a run may take in all its attempts
-	// together unless the release says otherwise; default an hour.
+	// Jobs is how many runs of a deployment this runner itself works on at a time, the others wait;
+	// default 1024. Timeout is how long a run may take in all its attempts together unless the
+	// release says otherwise; default an hour.
 	Jobs    int
 	Timeout time.Duration
+	// Budget is what the events of agents take their memory from until they are stored; default one
+	// of its own.
+	Budget *budget.Budget
+	// MaxEvents is how many events a run may send, and MaxBytes how many bytes of events one
+	// attempt at it may; default a million, and 1 GiB.
+	MaxEvents, MaxBytes int64
+	// Reserve returns a fault when there is no room for what runs store; nil is for a platform that
+	// always has room.
+	Reserve func() error
 	// FlushDelay is how long events are collected before they are written; default 2 ms.
 	FlushDelay time.Duration
-	// FlushInterval is the least time between two writes of one attempt's events, where each costs money: the first event after a silence is
-	// written after FlushDelay, those that follow wait. It must be well below the lease of a run. Default none. The end of an attempt and a
-	// full batch do not wait.
+	// FlushInterval is the least time between two writes of one attempt's events, where each costs
+	// money: the first event after a silence is written after FlushDelay, those that follow wait.
+	// It must be well below the lease of a run. Default none. The end of an attempt and a full
+	// batch do not wait.
 	FlushInterval time.Duration
 	// Heartbeat is how often a silent agent's lease is renewed; default 5 s.
 	Heartbeat time.Duration
 	// AgentWait is how long a run waits for an agent that is being restarted; default 30 s.
 	AgentWait time.Duration
-	// Margin is how long before the deadline of its task, if there is one, a worker hands its run over to the next slice; default 3 s.
+	// Margin is how long before the deadline of its task, if there is one, a worker hands its run
+	// over to the next slice; default 3 s.
 	Margin time.Duration
 }
 
@@ -79,6 +97,10 @@ type Runner struct {
 // New returns a runner.
 func New(c Config) *Runner {
 	c.Jobs, c.Timeout = cmp.Or(c.Jobs, 1024), cmp.Or(c.Timeout, time.Hour)
+	c.MaxEvents, c.MaxBytes = cmp.Or(c.MaxEvents, 1_000_000), cmp.Or(c.MaxBytes, 1<<30)
+	if c.Budget == nil {
+		c.Budget = budget.New(defaultMemory)
+	}
 	if c.FlushDelay == 0 {
 		c.FlushDelay = 2 * time.Millisecond
 	}
@@ -166,7 +188,8 @@ func (r *Runner) whenDue(ctx context.Context, ref run.Ref) (result, error) {
 	return result{Next: answer}, err
 }
 
-// work is one attempt at a run, or as much of it as this task has time for. What a canary could not complete, the active release goes on with at once.
+// work is one attempt at a run, or as much of it as this task has time for. What a canary could not
+// complete, the active release goes on with at once.
 func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	answer, err := r.attempt(ctx, ref, ref.Thread)
 	if errors.Is(err, errCanary) {
@@ -175,7 +198,8 @@ func (r *Runner) work(ctx context.Context, ref run.Ref) (next, error) {
 	return answer, err
 }
 
-// errCanary says that a canary was not to be had, or ended before its answer did. The run is left to another release.
+// errCanary says that a canary was not to be had, or ended before its answer did. The run is left
+// to another release.
 var errCanary = errors.New("the canary is unavailable")
 
 // attempt works on a run with the release that serves the thread; "" is for the active one.
@@ -195,7 +219,8 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 		return "", err
 	}
 	defer done()
-	// From here on a worker whose time is short still takes the run up, so that each slice is counted and none is for nothing for ever.
+	// From here on a worker whose time is short still takes the run up, so that each slice is
+	// counted and none is for nothing for ever.
 	attempt, err := r.Runs.Claim(ctx, ref, limits.seats)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaits):
@@ -231,7 +256,8 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	return answer, err
 }
 
-// replaced reports whether another release serves by now: the end of one that had drained as long as it may is no failure of its runs, which the other goes on with.
+// replaced reports whether another release serves by now: the end of one that had drained as long
+// as it may is no failure of its runs, which the other goes on with.
 func (r *Runner) replaced(ctx context.Context, release compute.Ref, thread string) bool {
 	now, err := r.Deployments.Serving(ctx, release.Workspace, release.Deployment, thread)
 	return err == nil && now != release
@@ -248,7 +274,8 @@ func isAgentUnavailable(err error) bool {
 	return ok && named.Name == errorAgentUnavailable
 }
 
-// slice returns the context of the agent's work, which ends when what is left of the task's time is needed to hand the run over.
+// slice returns the context of the agent's work, which ends when what is left of the task's time is
+// needed to hand the run over.
 func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc) {
 	if deadline, ok := ctx.Deadline(); ok {
 		return context.WithDeadline(ctx, deadline.Add(-r.Margin))
@@ -256,7 +283,8 @@ func (r *Runner) slice(ctx context.Context) (context.Context, context.CancelFunc
 	return context.WithCancel(ctx)
 }
 
-// turn waits until this runner may work on one more run of the deployment, and returns the release that serves the thread then.
+// turn waits until this runner may work on one more run of the deployment, and returns the release
+// that serves the thread then.
 func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (release compute.Ref, found limits, leave func(), err error) {
 	for {
 		var restart string
@@ -285,8 +313,8 @@ func unserved(err error) error {
 	return err
 }
 
-// acquire returns the agent of a release. An agent that does not come before the slice's end is unavailable: the machine asks
-// for it again, not endlessly.
+// acquire returns the agent of a release. An agent that does not come before the slice's end is
+// unavailable: the machine asks for it again, not endlessly.
 func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compute.Endpoint, func(), error) {
 	wait, cancel := context.WithTimeout(slice, r.AgentWait)
 	defer cancel()
@@ -304,17 +332,23 @@ func (r *Runner) acquire(ctx, slice context.Context, release compute.Ref) (compu
 // invoke calls the agent and writes its answer until the run is over or the slice is.
 func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, release compute.Ref, endpoint compute.Endpoint) (next, error) {
 	// Ending this context closes the connection, which is what tells the agent to stop.
-	call, stop := context.WithCancel(slice)
+	call, end := context.WithCancelCause(slice)
+	stop := func() { end(nil) }
 	defer stop()
 	stream, err := r.ask(call, attempt, release, endpoint)
 	if err != nil {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
 	}
 	answer := &answer{attempt: attempt}
-	events := receive(call, stream)
+	ahead := newAhead(r.Budget, attempt.Run.Workspace, stepTime, func() { end(errSlowEvent) })
+	defer ahead.close()
+	events := r.receive(call, stream, ahead)
 	err = r.pump(ctx, answer, events)
 	stop()
 	for range events.queue { // until the reader has let go of the stream
+	}
+	if errors.Is(context.Cause(call), errSlowEvent) {
+		err = &graph.ProtocolError{Message: errSlowEvent.Error()}
 	}
 	if !errors.Is(err, errAnswered) {
 		return r.cutShort(ctx, slice, attempt, explained(slice, endpoint, err))
@@ -327,7 +361,8 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, releas
 // lastPatience is how long an attempt's last write may take when its process is ending.
 const lastPatience = 5 * time.Second
 
-// lastWrite is the context of an attempt's last write, which must also succeed when it is this process that is ending.
+// lastWrite is the context of an attempt's last write, which must also succeed when it is this
+// process that is ending.
 func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastPatience, cancel) })
@@ -340,7 +375,8 @@ func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
 // endPatience bounds the wait for what an agent's target knows of its end.
 const endPatience = time.Second
 
-// explained is the error of an invocation that broke off, with the reason for which the agent has ended where its target knows one.
+// explained is the error of an invocation that broke off, with the reason for which the agent has
+// ended where its target knows one.
 func explained(ctx context.Context, endpoint compute.Endpoint, err error) error {
 	if _, ok := errors.AsType[*graph.UnavailableError](err); !ok || endpoint.Witness == nil {
 		return err
@@ -353,12 +389,15 @@ func explained(ctx context.Context, endpoint compute.Endpoint, err error) error 
 	return err
 }
 
-// cutShort handles what ended an attempt before the agent's answer was complete. What had arrived by then is kept, for the next attempt goes on from it.
+// cutShort handles what ended an attempt before the agent's answer was complete. What had arrived
+// by then is kept, for the next attempt goes on from it.
 func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err error) (next, error) {
 	var refused *graph.RefusedError
 	var broken *graph.ProtocolError
 	var invalid *updateError
 	var full *run.TooLargeError
+	var excess *excessError
+	var noRoom noRoomError
 	last, cancel := lastWrite(ctx)
 	defer cancel()
 	switch {
@@ -370,6 +409,10 @@ func (r *Runner) cutShort(ctx, slice context.Context, attempt *run.Attempt, err 
 		return over, finishFailed(last, attempt, "ContractViolation", broken.Error())
 	case errors.As(err, &invalid):
 		return over, finishFailed(last, attempt, "InvalidUpdate", invalid.Error())
+	case errors.As(err, &excess):
+		return over, finishFailed(last, attempt, "OutputTooLarge", excess.Error())
+	case errors.As(err, &noRoom):
+		return over, finishFailed(last, attempt, "OutOfDisk", noRoom.Error())
 	}
 	if errors.Is(context.Cause(slice), errTimedOut) {
 		return over, attempt.Finish(last, run.Outcome{Status: run.Timeout, Failure: &run.Failure{

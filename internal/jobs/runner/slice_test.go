@@ -28,7 +28,8 @@ func talkInSlices(t *testing.T, slice time.Duration, answer graphtest.Func) (*fi
 	return f, f.create(f.newThread(), "hi", run.Enqueue)
 }
 
-// TestARunGoesOnInTheNextSlice when its worker's time is over, through more slices than it has attempts, with each step once.
+// TestARunGoesOnInTheNextSlice when its worker's time is over, through more slices than it has
+// attempts, with each step once.
 func TestARunGoesOnInTheNextSlice(t *testing.T) {
 	t.Parallel()
 	const steps = 5
@@ -101,7 +102,8 @@ func TestARunWithoutProgressEnds(t *testing.T) {
 	}
 }
 
-// TestAnInterruptAfterASlice finds what the slice had shown, and so does one in the midst of a handover.
+// TestAnInterruptAfterASlice finds what the slice had shown, and so does one in the midst of a
+// handover.
 func TestAnInterruptAfterASlice(t *testing.T) {
 	t.Parallel()
 	for _, during := range []bool{false, true} {
@@ -214,7 +216,8 @@ func TestATaskWithTimeToSpareIsNotCut(t *testing.T) {
 	}
 }
 
-// TestARunOfARevisionThatWasReplaced goes on with the next one when its own has drained as long as it may: that is no failure, however often it happens.
+// TestARunOfARevisionThatWasReplaced goes on with the next one when its own has drained as long as
+// it may: that is no failure, however often it happens.
 func TestARunOfARevisionThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	const revisions = run.MaxAttempts + 2

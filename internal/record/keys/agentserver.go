@@ -27,7 +27,8 @@ func Partition(workspace, deployment, thread string) table.Query {
 
 const runPrefix = "RUN#"
 
-// Run is the key of a run. Run ids sort by the order in which the runs were created on their thread.
+// Run is the key of a run. Run ids sort by the order in which the runs were created on their
+// thread.
 func Run(workspace, deployment, thread, run string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: runPrefix + run}
 }
@@ -38,7 +39,8 @@ func RunID(key table.Key) string { return strings.TrimPrefix(key.SK, runPrefix) 
 // RunParts are the ids in a run's key.
 type RunParts struct{ Workspace, Deployment, Thread, Run string }
 
-// RunRequest is the key of what a run was asked for, where that is too large for the run's own item.
+// RunRequest is the key of what a run was asked for, where that is too large for the run's own
+// item.
 func RunRequest(workspace, deployment, thread, run string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "REQ#" + run}
 }
@@ -52,7 +54,8 @@ func ParseRun(key table.Key) (RunParts, error) {
 	return RunParts{Workspace: parts[1], Deployment: parts[3], Thread: parts[5], Run: RunID(key)}, nil
 }
 
-// AmendedCheckpoint is the key of an earlier checkpoint as it was before a run said anew what became of its tasks.
+// AmendedCheckpoint is the key of an earlier checkpoint as it was before a run said anew what
+// became of its tasks.
 func AmendedCheckpoint(workspace, deployment, thread, run string) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: "CPB#" + run}
 }
@@ -67,7 +70,8 @@ func RunsAfter(workspace, deployment, thread, after string) table.Query {
 	if after == "" {
 		return Runs(workspace, deployment, thread)
 	}
-	// "!" makes a sort key that lies directly behind the run's own, "~" one behind those of all runs.
+	// "!" makes a sort key that lies directly behind the run's own, "~" one behind those of all
+	// runs.
 	return table.Query{PK: threadPK(workspace, deployment, thread), From: runPrefix + after + "!", To: runPrefix + "~"}
 }
 
@@ -150,7 +154,8 @@ func keptPrefix(namespace string) string {
 	return fmt.Sprintf("FP#%x#", h.Sum(nil))
 }
 
-// KeptFrame is the key of the agent's own form of a lasting subgraph's checkpoint, as it was at the graph's checkpoint with the number.
+// KeptFrame is the key of the agent's own form of a lasting subgraph's checkpoint, as it was at the
+// graph's checkpoint with the number.
 func KeptFrame(workspace, deployment, thread, namespace string, number int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%012d", keptPrefix(namespace), number)}
 }
@@ -165,7 +170,8 @@ func KeptFrames(workspace, deployment, thread, namespace string, upTo int64) tab
 
 func sincePrefix(number int64) string { return fmt.Sprintf("FS#%012d#", number) }
 
-// FrameSince is the key of what the agent kept after its checkpoint with the number, before the next; place counts from 1.
+// FrameSince is the key of what the agent kept after its checkpoint with the number, before the
+// next; place counts from 1.
 func FrameSince(workspace, deployment, thread string, number, place int64) table.Key {
 	return table.Key{PK: threadPK(workspace, deployment, thread), SK: fmt.Sprintf("%s%08d", sincePrefix(number), place)}
 }
@@ -175,7 +181,8 @@ func FramesSince(workspace, deployment, thread string, number int64) table.Query
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: sincePrefix(number)}
 }
 
-// FrameSinceNumber reads back from the key of what the agent kept the number of the checkpoint after which it did.
+// FrameSinceNumber reads back from the key of what the agent kept the number of the checkpoint
+// after which it did.
 func FrameSinceNumber(key table.Key) (int64, error) {
 	parts := strings.Split(key.SK, "#")
 	if len(parts) != 3 || parts[0] != "FS" {
@@ -184,7 +191,8 @@ func FrameSinceNumber(key table.Key) (int64, error) {
 	return strconv.ParseInt(parts[1], 10, 64)
 }
 
-// CheckpointLog lists the kinds of items that are a thread's state, for copies of it: each query asks for one, oldest first.
+// CheckpointLog lists the kinds of items that are a thread's state, for copies of it: each query
+// asks for one, oldest first.
 func CheckpointLog(workspace, deployment, thread string) []table.Query {
 	var queries []table.Query
 	for _, prefix := range []string{checkpointPrefix, "CPID#", framePrefix, "FP#", "FS#"} {
@@ -224,7 +232,8 @@ func BusyThreads(workspace, deployment string) []table.Query {
 // ThreadID reads a thread's id back from its place among the busy ones.
 func ThreadID(key table.Key) string { return key.SK }
 
-// leaseShards spreads the leases, so that one busy deployment is not bound to the write rate of one partition.
+// leaseShards spreads the leases, so that one busy deployment is not bound to the write rate of one
+// partition.
 const leaseShards = 16
 
 // Lease places a run in flight among those that a timer looks at when due.

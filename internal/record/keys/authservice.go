@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// AuthProvider is the key of an OAuth provider. A workspace's providers share a partition, so that their list is one consistent read.
+// AuthProvider is the key of an OAuth provider. A workspace's providers share a partition, so that
+// their list is one consistent read.
 func AuthProvider(workspace, provider string) table.Key {
 	return table.Key{PK: authProvidersPK(workspace), SK: provider}
 }
@@ -91,7 +92,8 @@ func AuthConnectionList(workspace, token string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#AUTH-TOKEN#" + token}
 }
 
-// AuthTokenListEntry places a token among those of a provider, which is named by its resource id: one made anew under the name has other tokens.
+// AuthTokenListEntry places a token among those of a provider, which is named by its resource id:
+// one made anew under the name has other tokens.
 func AuthTokenListEntry(workspace, provider, user, token string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#AUTH-PROVIDER#" + provider, SK: url.QueryEscape(user) + "#" + token}
 }

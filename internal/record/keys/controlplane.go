@@ -61,7 +61,8 @@ func Revision(workspace, deployment, revision string) table.Key {
 // RevisionID reads a revision's id back from its key.
 func RevisionID(key table.Key) string { return strings.TrimPrefix(key.SK, revisionPrefix) }
 
-// RevisionParts are the ids in the key of a deployment or a revision; Revision is "" for a deployment.
+// RevisionParts are the ids in the key of a deployment or a revision; Revision is "" for a
+// deployment.
 type RevisionParts struct{ Workspace, Deployment, Revision string }
 
 // ParseRevision reads the ids back from the key of a deployment or of one of its revisions.
@@ -102,7 +103,8 @@ func DeploymentList(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#DEPLOYMENTS"}
 }
 
-// FreeDeploymentEntry places the name of a deployment of the free type among those of its workspace.
+// FreeDeploymentEntry places the name of a deployment of the free type among those of its
+// workspace.
 func FreeDeploymentEntry(workspace, deployment string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#FREE-DEPLOYMENTS", SK: deployment}
 }
@@ -112,7 +114,18 @@ func FreeDeployments(workspace string) table.Query {
 	return table.Query{Index: table.ByList, PK: "W#" + workspace + "#FREE-DEPLOYMENTS"}
 }
 
-// Build is the key of what a builder knows about the build of a revision. It is told nothing but the revision's id.
+// DeploymentEntry places the name of a deployment where it is found by the deployment's id alone.
+func DeploymentEntry(deployment string) table.Key {
+	return table.Key{PK: "DEPLOYMENT#" + deployment, SK: "NAME"}
+}
+
+// DeploymentWithID asks for the name of the deployment with an id, whose workspace is not known.
+func DeploymentWithID(deployment string) table.Query {
+	return table.Query{Index: table.ByDue, PK: DeploymentEntry(deployment).PK, Limit: 1}
+}
+
+// Build is the key of what a builder knows about the build of a revision. It is told nothing but
+// the revision's id.
 func Build(revision string) table.Key {
 	return table.Key{PK: "BUILD#" + revision, SK: "BUILD"}
 }
@@ -129,7 +142,8 @@ func Releases() table.Query { return table.Query{Index: table.ByDue, PK: release
 
 const rollouts = "ROLLOUTS"
 
-// RolloutEntry places a deployment with a revision in flight, or a teardown, among those that a timer looks at when due.
+// RolloutEntry places a deployment with a revision in flight, or a teardown, among those that a
+// timer looks at when due.
 func RolloutEntry(deployment string, due time.Time) table.Key {
 	return table.Key{PK: rollouts, SK: clock.Format(due) + "#" + deployment}
 }

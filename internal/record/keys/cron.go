@@ -13,7 +13,8 @@ func cronsPK(workspace, deployment string) string {
 	return deploymentPK(workspace, deployment) + "#CRONS"
 }
 
-// Cron is the key of a cron, in the partition that holds all of its deployment. Ids sort by creation.
+// Cron is the key of a cron, in the partition that holds all of its deployment. Ids sort by
+// creation.
 func Cron(workspace, deployment, cron string) table.Key {
 	return table.Key{PK: cronsPK(workspace, deployment), SK: cron}
 }
@@ -50,7 +51,8 @@ func DueCron(cron string, due time.Time) table.Key {
 
 func dueCronsPK(shard int) string { return fmt.Sprintf("DUE-CRONS#%d", shard) }
 
-// DueCrons asks for the crons whose time has come, one query for each shard; the zero time asks for all, the next one first.
+// DueCrons asks for the crons whose time has come, one query for each shard; the zero time asks for
+// all, the next one first.
 func DueCrons(dueBy time.Time) []table.Query {
 	queries := make([]table.Query, dueCronShards)
 	for shard := range queries {

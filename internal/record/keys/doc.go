@@ -1,10 +1,13 @@
 // Package keys is the only place that builds or parses the text of storage keys.
 //
-// Every partition begins with the workspace, so that no request can reach another tenant's data by naming an id. Seven kinds of
-// partition cannot, because they are read before or without a tenant: an API key (looked up by its MAC), the names of workspaces, the data keys (wrapped, and
-// of no use without KMS), builds (ids of CodeBuild's, for a builder that is told a revision's id only), workflow executions of the one-machine engine, the
-// bindings of an installation of the GitHub App (whose events name no tenant), and what timers look at (leases, releases, deliveries of webhooks, crons, times to live); the last two hold
-// references only.
+// Every partition begins with the workspace, so that no request can reach another tenant's data by
+// naming an id. Eight kinds of partition cannot, because they are read before or without a tenant:
+// an API key (looked up by its MAC), the names of workspaces, the data keys (wrapped, and of no use
+// without KMS), builds (ids of CodeBuild's, for a builder that is told a revision's id only),
+// workflow executions of the one-machine engine, the names of deployments by their ids (health
+// checks show no key, and are told no more than that an agent serves), the bindings of an
+// installation of the GitHub App (whose events name no tenant), and what timers look at (leases,
+// releases, deliveries of webhooks, crons, times to live); the last two hold references only.
 //
 // Access patterns, and the one read that serves each:
 //
@@ -18,6 +21,7 @@
 //	audit log, newest first           Query AuditLog, reverse
 //	was the request executed before   condition on Answer; Get Answer
 //	deployment by id                  Get Deployment
+//	is an agent serving               Query DeploymentWithID (index due), then Get Deployment
 //	deployment's revisions, newest    Query Revisions, reverse
 //	deployments of a workspace        Query DeploymentList (index list), reverse
 //	how many of the free type         Query FreeDeployments (index list)
@@ -27,29 +31,35 @@
 //	rollouts that are overdue         Query Rollouts (index due) up to now
 //	workflow execution by name        Get Execution
 //	executions to resume              Query RunningExecutions (index list)
+//	how the engine before ended       Get ServerAlive
 //	executions of a machine           Query Executions
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse
 //	free seat for a run, who waits    Query Seats of its thread's row, limit RowSeats + 1
 //	deployment's busy threads         Query BusyThreads (index due), for each shard
-//	runs that are being removed       Query RunsBetween, and what they wrote: Query CheckpointsAfter and Events
+//	runs that are being removed       Query RunsBetween, and what they wrote: Query
+//	                                  CheckpointsAfter and Events
 //	next queued run                   Query Runs after the active one, limit 1
 //	run's events after a position     Query Events from that position
 //	thread's state                    Query Checkpoints, reverse, until a snapshot
 //	checkpoint by the server's id     its number is in the id; Get Checkpoint
 //	checkpoint by the agent's id      Get CheckpointName, then Query Checkpoints
 //	history, newest first             Query Checkpoints, reverse, from a number
-//	what the agent goes on from       Query Frames, reverse, until a whole one; Query FramesSince; for each lasting subgraph Query KeptFrames
+//	what the agent goes on from       Query Frames, reverse, until a whole one; Query FramesSince;
+//	                                  for each lasting subgraph Query KeptFrames
 //	what a run was asked for          Get RunRequest, where it is not in the run's item
 //	copy of a thread                  Query each of CheckpointLog
 //	assistants of a deployment        Query Assistants; one of them Get Assistant
-//	how many assistants there are     Get AssistantCount; condition on it in the creating transaction
+//	how many assistants there are     Get AssistantCount; condition on it in the creating
+//	                                  transaction
 //	versions of an assistant, newest  Query AssistantVersions; one of them Get AssistantVersion
-//	threads of a deployment           Query ThreadLists (index list), each shard; metadata and status are in the entries
+//	threads of a deployment           Query ThreadLists (index list), each shard; metadata and
+//	                                  status are in the entries
 //	how long a thread lives           Get ThreadTTL
 //	threads whose time is over        Query DueThreads (index due) up to now, for each shard
 //	item of the store                 Get StoreItem
-//	items below a namespace           Query StoreItemsBelow; of all namespaces, for each first label of StoreNamespaces
+//	items below a namespace           Query StoreItemsBelow; of all namespaces, for each first
+//	                                  label of StoreNamespaces
 //	is a namespace empty              Query StoreItemsOf, limit 1
 //	namespaces of a deployment        Query StoreNamespaces (index list)
 //	crons of a deployment             Query Crons; one of them Get Cron
@@ -68,26 +78,32 @@
 //	credentials for git hosts         Query GitCredentials
 //	integration by id                 GetBatch GitHubIntegration, GitCredential
 //	does a deployment use it          Query IntegrationUses, limit 1
-//	request to install the App        Get InstallRequest; condition on it in the claim (the workspace is part of its state)
+//	request to install the App        Get InstallRequest; condition on it in the claim (the
+//	                                  workspace is part of its state)
 //	is the installation bound already condition on InstallationBinding in the binding transaction
 //	workspaces of an installation     Query InstallationBindings (index list)
-//	may an installation be bound      Get InstallationGate; condition on it in the binding transaction
-//	deployments that a push builds    Query PushWatches (index list), for each workspace of the installation
+//	may an installation be bound      Get InstallationGate; condition on it in the binding
+//	                                  transaction
+//	deployments that a push builds    Query PushWatches (index list), for each workspace of the
+//	                                  installation
 //	was the push delivered before     condition on PushDelivery
 //	earlier names of a repository     Get RepositoryNames
 //	listeners that may be away        Query DueListeners (index due) up to now, for each shard
 //	listener by id                    Get Listener; all of a workspace Query Listeners
 //	has the compute_id a listener     condition on ListenerName in the creating transaction
 //	does a deployment use a listener  Query ListenerUses or ListenerNamespaceUses, limit 1
-//	what a listener has to do         Query ListenerTasks, then GetBatch ListenerRelease; woken by ListenerBell
+//	what a listener has to do         Query ListenerTasks, then GetBatch ListenerRelease; woken by
+//	                                  ListenerBell
 //	release at a listener             Get ListenerRelease
 //	how much a release may print      GetBatch ListenerRelease, ListenerOutput
 //	what a listener is to run         Query ListenerReleases (index list)
-//	how a listener does its part      Get Listener, Query ListenerTasks, ListenerReleases (index list), ListenerUses, one page each
+//	how a listener does its part      Get Listener, Query ListenerTasks, ListenerReleases (index
+//	                                  list), ListenerUses, one page each
 //	deployment's events after one     Query DeploymentEvents; woken by Deployment
 //	workspace's events after a moment Query WorkspaceEvents (index list), for each shard
 //	webhooks of a workspace           Query Webhooks; one of them Get Webhook
 //	how many webhooks there are       condition on WebhookCount in the creating transaction
-//	deliveries of a webhook, newest   Query WebhookDeliveries, reverse; one of them Get WebhookDelivery
+//	deliveries of a webhook, newest   Query WebhookDeliveries, reverse; one of them Get
+//	                                  WebhookDelivery
 //	deliveries that are overdue       Query DueDeliveries (index due) up to now, for each shard
 package keys

@@ -6,7 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// DeploymentEvent is the key of an event of a deployment. Event ids of a deployment sort in the order in which they were written.
+// DeploymentEvent is the key of an event of a deployment. Event ids of a deployment sort in the
+// order in which they were written.
 func DeploymentEvent(workspace, deployment, event string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#EVENTS", SK: event}
 }
@@ -23,7 +24,8 @@ func DeploymentEvents(workspace, deployment, after string) table.Query {
 	return query
 }
 
-// eventShards spreads the list of a workspace's events, so that a workspace is not bound to the write rate of one partition.
+// eventShards spreads the list of a workspace's events, so that a workspace is not bound to the
+// write rate of one partition.
 const eventShards = 4
 
 // EventEntry places an event of a deployment or a listener in its workspace's list.
@@ -35,7 +37,8 @@ func eventListPK(workspace string, shard int) string {
 	return fmt.Sprintf("W#%s#EVENTS#%02d", workspace, shard)
 }
 
-// WorkspaceEvents asks for a workspace's events from a text on that ids begin with, oldest first, one query for each shard; from may be "".
+// WorkspaceEvents asks for a workspace's events from a text on that ids begin with, oldest first,
+// one query for each shard; from may be "".
 func WorkspaceEvents(workspace, from string) []table.Query {
 	queries := make([]table.Query, eventShards)
 	for shard := range queries {

@@ -2,8 +2,9 @@ package keys
 
 import "github.com/slipway-run/slipway/internal/seam/table"
 
-// Execution is the key of a workflow execution of the one-machine engine. The executions of a machine share a partition: they are
-// stored in SQLite only, where names that sort by time keep the writes together.
+// Execution is the key of a workflow execution of the one-machine engine. The executions of a
+// machine share a partition: they are stored in SQLite only, where names that sort by time keep the
+// writes together.
 func Execution(machine, name string) table.Key {
 	return table.Key{PK: "EXECUTIONS#" + machine, SK: name}
 }
@@ -24,3 +25,7 @@ func RunningExecutionEntry(machine, name string) table.Key {
 func RunningExecutions() table.Query {
 	return table.Query{Index: table.ByList, PK: runningExecutions}
 }
+
+// ServerAlive is the key of the note that a one-machine engine leaves while it runs: one that finds
+// it at its start knows that the engine before it did not end as it should.
+func ServerAlive() table.Key { return table.Key{PK: "SERVER", SK: "ALIVE"} }

@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// GitHubIntegration is the key of a workspace's use of an installation of the GitHub App. Ids sort by creation.
+// GitHubIntegration is the key of a workspace's use of an installation of the GitHub App. Ids sort
+// by creation.
 func GitHubIntegration(workspace, integration string) table.Key {
 	return table.Key{PK: gitHubIntegrationsPK(workspace), SK: integration}
 }
@@ -37,7 +38,8 @@ func integrationUsesPK(workspace, integration string) string {
 	return "W#" + workspace + "#INTEGRATION#" + integration + "#USES"
 }
 
-// IntegrationUse is the key of the note that a deployment is cloned with an integration of either kind.
+// IntegrationUse is the key of the note that a deployment is cloned with an integration of either
+// kind.
 func IntegrationUse(workspace, integration, deployment string) table.Key {
 	return table.Key{PK: integrationUsesPK(workspace, integration), SK: deployment}
 }
@@ -60,12 +62,14 @@ func InstallationBinding(workspace string, installation int64) table.Key {
 	return table.Key{PK: fmt.Sprintf("W#%s#INSTALLATION#%d", workspace, installation), SK: "BINDING"}
 }
 
-// InstallationGate is where the workspaces that bind an installation, and the one that removes it, take turns.
+// InstallationGate is where the workspaces that bind an installation, and the one that removes it,
+// take turns.
 func InstallationGate(installation int64) table.Key {
 	return table.Key{PK: installationPK(installation), SK: "GATE"}
 }
 
-// InstallationBindingEntry places a binding among those of its installation: an event of GitHub's names that alone.
+// InstallationBindingEntry places a binding among those of its installation: an event of GitHub's
+// names that alone.
 func InstallationBindingEntry(workspace string, installation int64) table.Key {
 	return table.Key{PK: installationPK(installation), SK: workspace}
 }
@@ -83,7 +87,8 @@ func InstallationWorkspace(key table.Key) string {
 	return workspace
 }
 
-// PushWatch is the key of the note that a deployment is built on pushes, in the deployment's partition.
+// PushWatch is the key of the note that a deployment is built on pushes, in the deployment's
+// partition.
 func PushWatch(workspace, deployment string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment), SK: "PUSH-WATCH"}
 }
@@ -93,24 +98,28 @@ func PushWatchEntry(workspace, repository, branch, deployment string) table.Key 
 	return table.Key{PK: pushesPK(workspace, repository, branch), SK: deployment}
 }
 
-// pushesPK holds a digest of the repository and its branch, whose names may be longer than a key and hold anything.
+// pushesPK holds a digest of the repository and its branch, whose names may be longer than a key
+// and hold anything.
 func pushesPK(workspace, repository, branch string) string {
 	sum := sha256.Sum256([]byte(repository + "\x00" + branch))
 	return "W#" + workspace + "#PUSHES#" + hex.EncodeToString(sum[:])
 }
 
-// PushWatches asks for a workspace's deployments that are built on pushes to a branch of a repository.
+// PushWatches asks for a workspace's deployments that are built on pushes to a branch of a
+// repository.
 func PushWatches(workspace, repository, branch string) table.Query {
 	return table.Query{Index: table.ByList, PK: pushesPK(workspace, repository, branch)}
 }
 
-// PushDelivery is the key of the note that a push which was delivered has reached a deployment. The sender chose the delivery's id.
+// PushDelivery is the key of the note that a push which was delivered has reached a deployment. The
+// sender chose the delivery's id.
 func PushDelivery(workspace, deployment, delivery string) table.Key {
 	sum := sha256.Sum256([]byte(delivery))
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#DELIVERY#" + hex.EncodeToString(sum[:]), SK: "DELIVERY"}
 }
 
-// RepositoryNames is the key of the names that a repository of GitHub's was built under: it may be renamed.
+// RepositoryNames is the key of the names that a repository of GitHub's was built under: it may be
+// renamed.
 func RepositoryNames(workspace string, repository int64) table.Key {
 	return table.Key{PK: fmt.Sprintf("W#%s#REPOSITORY#%d", workspace, repository), SK: "NAMES"}
 }

@@ -12,7 +12,8 @@ import (
 
 func listenersPK(workspace string) string { return "W#" + workspace + "#LISTENERS" }
 
-// Listener is the key of a listener. A workspace's listeners share a partition, so that their list is one consistent read.
+// Listener is the key of a listener. A workspace's listeners share a partition, so that their list
+// is one consistent read.
 func Listener(workspace, listener string) table.Key {
 	return table.Key{PK: listenersPK(workspace), SK: listener}
 }
@@ -54,7 +55,8 @@ func DueListeners(dueBy time.Time) []table.Query {
 // Listeners asks for a workspace's listeners, oldest first.
 func Listeners(workspace string) table.Query { return table.Query{PK: listenersPK(workspace)} }
 
-// ListenerName reserves what a listener runs releases on, which its user named, for one listener of the workspace.
+// ListenerName reserves what a listener runs releases on, which its user named, for one listener of
+// the workspace.
 func ListenerName(workspace, computeType, computeID string) table.Key {
 	return table.Key{PK: "W#" + workspace + "#LISTENER-NAME#" + computeType + "#" + url.QueryEscape(computeID), SK: "NAME"}
 }
@@ -114,7 +116,8 @@ func ListenerTasks(workspace, listener string) table.Query {
 
 const listenerReleases = "#LISTENER-RELEASES"
 
-// ListenerRelease is the key of a revision that runs at a listener. It is found without knowing which.
+// ListenerRelease is the key of a revision that runs at a listener. It is found without knowing
+// which.
 func ListenerRelease(workspace, deployment, revision string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + listenerReleases, SK: revision}
 }
@@ -143,7 +146,8 @@ func ListenerReleaseEntry(workspace, listener, revision string) table.Key {
 	return table.Key{PK: listenerReleasesPK(workspace, listener), SK: revision}
 }
 
-// ListenerReleases asks for the releases of a listener whose revision was created after one, oldest first; after may be "".
+// ListenerReleases asks for the releases of a listener whose revision was created after one, oldest
+// first; after may be "".
 func ListenerReleases(workspace, listener, after string) table.Query {
 	query := table.Query{Index: table.ByList, PK: listenerReleasesPK(workspace, listener)}
 	if after != "" {

@@ -2,7 +2,6 @@ package keys_test
 
 import (
 	"fmt"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,21 +9,13 @@ import (
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // TestQueriesFindTheirKeysInOrder stores neighbours of every kind, and asks for each collection.
 func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 	t.Parallel()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.Table(t)
 	after := due.Add
 	indexed := func(key table.Key, index table.Index, entry table.Key) table.Write {
 		return table.Put{Item: table.Item{Key: key, Index: map[table.Index]table.Key{index: entry}}}
@@ -52,7 +43,7 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 			writes = writes[n:]
 		}
 	}
-	err = tb.Transact(t.Context(),
+	err := tb.Transact(t.Context(),
 		indexed(keys.Run("w", "d1", "t1", "r1"), table.ByDue, keys.Lease("r1", after(0))),
 		indexed(keys.Run("w", "d1", "t1", "r2"), table.ByDue, keys.Lease("r2", after(time.Hour))),
 		indexed(keys.Run("w", "d1", "t1", "r3"), table.ByDue, keys.Lease("r3", after(time.Microsecond))),

@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Seats of a deployment's runs lie in rows, so that its runs are not bound to the write rate of one partition. RowSeats is how many a row has at most, SeatRows how many
-// rows there are.
+// Seats of a deployment's runs lie in rows, so that its runs are not bound to the write rate of one
+// partition. RowSeats is how many a row has at most, SeatRows how many rows there are.
 const (
 	RowSeats = 64
 	SeatRows = 32
@@ -28,7 +28,8 @@ func Seat(workspace, deployment string, row, number int) table.Key {
 	return table.Key{PK: seatsPK(workspace, deployment, row), SK: fmt.Sprintf("%s%02d", seatPrefix, number)}
 }
 
-// SeatWait is the place of a run among those that wait for a seat of a row, in the order of their ids.
+// SeatWait is the place of a run among those that wait for a seat of a row, in the order of their
+// ids.
 func SeatWait(workspace, deployment string, row int, run string) table.Key {
 	return table.Key{PK: seatsPK(workspace, deployment, row), SK: seatWaitPrefix + run}
 }

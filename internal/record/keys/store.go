@@ -8,8 +8,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// The items of an agent server's store lie in a partition for each first label of their namespaces, so that a deployment is not bound to the write rate of one.
-// Labels are escaped and each ends with "/", so that everything below a namespace has one prefix; the key comes behind "#", which no escaped text holds.
+// The items of an agent server's store lie in a partition for each first label of their namespaces,
+// so that a deployment is not bound to the write rate of one. Labels are escaped and each ends with
+// "/", so that everything below a namespace has one prefix; the key comes behind "#", which no
+// escaped text holds.
 
 func storePK(workspace, deployment, first string) string {
 	return deploymentPK(workspace, deployment) + "#STORE#" + url.QueryEscape(first)
@@ -79,12 +81,14 @@ func StoreNamespace(workspace, deployment string, namespace []string) table.Key 
 	return table.Key{PK: storePK(workspace, deployment, namespace[0]), SK: storeNamespacePrefix + storePath(namespace)}
 }
 
-// StoreNamespaceEntry places a namespace in the list of its deployment's. It is written when the namespace gets its first item.
+// StoreNamespaceEntry places a namespace in the list of its deployment's. It is written when the
+// namespace gets its first item.
 func StoreNamespaceEntry(workspace, deployment string, namespace []string) table.Key {
 	return table.Key{PK: deploymentPK(workspace, deployment) + "#STORE", SK: storePath(namespace)}
 }
 
-// StoreNamespaces asks for a deployment's namespaces that begin with some labels, which may be none.
+// StoreNamespaces asks for a deployment's namespaces that begin with some labels, which may be
+// none.
 func StoreNamespaces(workspace, deployment string, prefix []string) table.Query {
 	return table.Query{Index: table.ByList, PK: deploymentPK(workspace, deployment) + "#STORE", Prefix: storePath(prefix)}
 }

@@ -9,7 +9,8 @@ import (
 
 const workspaceNames = "WORKSPACE-NAMES"
 
-// WorkspaceName reserves a workspace's name. All names share a partition, so that the list of workspaces is one consistent read.
+// WorkspaceName reserves a workspace's name. All names share a partition, so that the list of
+// workspaces is one consistent read.
 func WorkspaceName(name string) table.Key { return table.Key{PK: workspaceNames, SK: name} }
 
 // WorkspaceNames asks for all workspaces, by name.
@@ -51,8 +52,15 @@ func AuditEntry(workspace, id string) table.Key { return table.Key{PK: auditPK(w
 // AuditLog asks for a workspace's audit log, the oldest entry first.
 func AuditLog(workspace string) table.Query { return table.Query{PK: auditPK(workspace)} }
 
-// Answer is the key of the answer to a request that its client may repeat. The client's own key is any text, and becomes a digest here.
+// Answer is the key of the answer to a request that its client may repeat. The client's own key is
+// any text, and becomes a digest here.
 func Answer(workspace, idempotencyKey string) table.Key {
 	digest := sha256.Sum256([]byte(idempotencyKey))
 	return table.Key{PK: "W#" + workspace + "#ANSWER#" + hex.EncodeToString(digest[:]), SK: "ANSWER"}
 }
+
+// SignInCode is where the code for a browser is looked up; hash is the code's, never the code.
+func SignInCode(hash string) table.Key { return table.Key{PK: "SIGN-IN#" + hash, SK: "CODE"} }
+
+// Session is where the session of a browser is looked up; hash is its token's, never the token.
+func Session(hash string) table.Key { return table.Key{PK: "SESSION#" + hash, SK: "SESSION"} }

@@ -1,28 +1,20 @@
 package keys_test
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// TestQueriesOfTenancy stores neighbours of every kind in two workspaces, and asks for each collection.
+// TestQueriesOfTenancy stores neighbours of every kind in two workspaces, and asks for each
+// collection.
 func TestQueriesOfTenancy(t *testing.T) {
 	t.Parallel()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.Table(t)
 	put := func(key table.Key) table.Write { return table.Put{Item: table.Item{Key: key}} }
 	writes := []table.Write{put(keys.WorkspaceName("b")), put(keys.WorkspaceName("a"))}
 	for _, w := range []string{"w", "w2"} {

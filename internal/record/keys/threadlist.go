@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// threadListShards spreads the list of a deployment's threads, as each change of a thread is one of its entry: so a deployment is not bound to the write rate of
-// one partition.
+// threadListShards spreads the list of a deployment's threads, as each change of a thread is one of
+// its entry: so a deployment is not bound to the write rate of one partition.
 const threadListShards = 8
 
 func threadListPK(workspace, deployment string, shard int) string {
@@ -24,12 +24,14 @@ func shardOf(id string, shards uint32) int {
 	return int(h.Sum32() % shards)
 }
 
-// ThreadListEntry places a thread in its deployment's list, ordered by creation. Clients may choose ids, so these do not tell when that was.
+// ThreadListEntry places a thread in its deployment's list, ordered by creation. Clients may choose
+// ids, so these do not tell when that was.
 func ThreadListEntry(workspace, deployment, thread string, created time.Time) table.Key {
 	return table.Key{PK: threadListPK(workspace, deployment, shardOf(thread, threadListShards)), SK: clock.Format(created) + "#" + thread}
 }
 
-// ThreadLists asks for a deployment's threads, oldest first, one query for each shard. What it finds is all that a search by metadata or status needs.
+// ThreadLists asks for a deployment's threads, oldest first, one query for each shard. What it
+// finds is all that a search by metadata or status needs.
 func ThreadLists(workspace, deployment string) []table.Query {
 	queries := make([]table.Query, threadListShards)
 	for shard := range queries {
@@ -79,7 +81,8 @@ func CheckpointNames(workspace, deployment, thread string) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), Prefix: "CPID#"}
 }
 
-// FramesSinceBefore asks for what the agent kept after those of its checkpoints that are before the one with the number.
+// FramesSinceBefore asks for what the agent kept after those of its checkpoints that are before the
+// one with the number.
 func FramesSinceBefore(workspace, deployment, thread string, number int64) table.Query {
 	return table.Query{PK: threadPK(workspace, deployment, thread), From: "FS#", To: sincePrefix(number-1) + "~"}
 }

@@ -14,7 +14,8 @@ func webhooksPK(workspace string) string { return "W#" + workspace + "#WEBHOOKS"
 
 const webhookPrefix = "WEBHOOK#"
 
-// Webhook is the key of a webhook. A workspace's webhooks share a partition, so that all of them are one consistent read.
+// Webhook is the key of a webhook. A workspace's webhooks share a partition, so that all of them
+// are one consistent read.
 func Webhook(workspace, webhook string) table.Key {
 	return table.Key{PK: webhooksPK(workspace), SK: webhookPrefix + webhook}
 }
@@ -36,7 +37,8 @@ const webhookDeliveries = "#DELIVERIES"
 
 func webhookPK(workspace, webhook string) string { return "W#" + workspace + "#WEBHOOK#" + webhook }
 
-// WebhookDelivery is the key of a delivery, in the log of a webhook or of what else has messages sent.
+// WebhookDelivery is the key of a delivery, in the log of a webhook or of what else has messages
+// sent.
 func WebhookDelivery(workspace, log, delivery string) table.Key {
 	return table.Key{PK: webhookPK(workspace, log) + webhookDeliveries, SK: delivery}
 }

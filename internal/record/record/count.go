@@ -14,26 +14,46 @@ const (
 	attrCount = "count"
 )
 
-// Count is how many items a collection has, which each creation and deletion changes in its own transaction. What was made before it was counted is counted when it
-// changes first.
+// Count is how many items a collection has, which each creation and deletion changes in its own
+// transaction. What was made before it was counted is counted when it changes first.
 type Count struct {
-	Key   table.Key
+	Key table.Key
+	// Items finds what is to be counted, the zero Query where there is nothing from before.
 	Items table.Query
+	// Most is how many there may be, 0 for any number.
+	Most int64
 }
 
-// Change returns how many items there are, and the write that says that there are so many more. Its condition fails when another one was the first to count.
+// Change returns how many items there are, and the write that says that there are so many more. The
+// caller refuses more than Most. The write's condition fails when another writer was the first to
+// count, or has taken the last places.
 func (c Count) Change(ctx context.Context, t table.Table, now time.Time, more int64) (there int64, write table.Write, err error) {
 	item, err := t.Get(ctx, c.Key)
 	if err == nil {
-		change := Change(c.Key, now, nil, table.Present())
+		condition := table.Present()
+		if c.Most > 0 && more > 0 {
+			condition = table.Below(attrCount, c.Most-more+1)
+		}
+		change := Change(c.Key, now, nil, condition)
 		change.Add[attrCount] = more
 		return item.Int(attrCount), change, nil
 	}
 	if !errors.Is(err, table.ErrNotFound) {
 		return 0, nil, fmt.Errorf("get count: %w", err)
 	}
-	if err := table.Each(ctx, t, func(*table.Item) error { there++; return nil }, c.Items); err != nil {
-		return 0, nil, fmt.Errorf("query items to count: %w", err)
+	if c.Items.PK != "" {
+		if err := table.Each(ctx, t, func(*table.Item) error { there++; return nil }, c.Items); err != nil {
+			return 0, nil, fmt.Errorf("query items to count: %w", err)
+		}
 	}
 	return there, table.Put{If: table.Absent(), Item: table.Item{Key: c.Key, Attrs: Attrs(kindCount, now, table.Attrs{attrCount: there + more})}}, nil
 }
+
+// Read returns how many items there are.
+func (c Count) Read(ctx context.Context, t table.Table) (int64, error) {
+	there, _, err := c.Change(ctx, t, time.Time{}, 0)
+	return there, err
+}
+
+// Counted is what the item of a count says.
+func Counted(item *table.Item) int64 { return item.Int(attrCount) }

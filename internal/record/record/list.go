@@ -11,7 +11,8 @@ import (
 type Window struct {
 	// Limit is how many are returned at most, Offset how many are left out first.
 	Limit, Offset int
-	// Cursor goes on after the page that it came with; then the offset counts for nothing. What is created or deleted meanwhile moves no page.
+	// Cursor goes on after the page that it came with; then the offset counts for nothing. What is
+	// created or deleted meanwhile moves no page.
 	Cursor string
 }
 
@@ -22,7 +23,8 @@ type Page[T any] struct {
 	Cursor string
 }
 
-// List returns a window of a query's matches. decode reads an item and says whether it matches; key is the key of what it has read, by which the query is sorted.
+// List returns a window of a query's matches. decode reads an item and says whether it matches; key
+// is the key of what it has read, by which the query is sorted.
 func List[T any](
 	ctx context.Context, t table.Table, query table.Query, window Window, decode func(*table.Item) (value T, match bool, err error), key func(T) table.Key,
 ) (Page[T], error) {

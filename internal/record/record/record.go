@@ -1,5 +1,6 @@
-// Package record holds the envelope that every stored item carries: what it is, which schema wrote it, how often it changed and
-// when. Stores read items through it, so that an unknown kind or a newer schema is an error and never a wrong answer.
+// Package record holds the envelope that every stored item carries: what it is, which schema wrote
+// it, how often it changed and when. Stores read items through it, so that an unknown kind or a
+// newer schema is an error and never a wrong answer.
 package record
 
 import (

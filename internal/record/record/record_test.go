@@ -1,7 +1,6 @@
 package record_test
 
 import (
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -10,7 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 var (
@@ -22,15 +21,7 @@ var (
 // stored returns the item after the writes.
 func stored(t *testing.T, writes ...table.Write) *table.Item {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.Table(t)
 	for _, write := range writes {
 		if err := tb.Transact(t.Context(), write); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,8 @@ package build
 
 import "fmt"
 
-// Failure is an end of a build that the repository, or what it asks for, is to blame for. It becomes the Result of the build; any other error is the builder's own trouble.
+// Failure is an end of a build that the repository, or what it asks for, is to blame for. It
+// becomes the Result of the build; any other error is the builder's own trouble.
 type Failure struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`

@@ -5,14 +5,17 @@ import (
 	"encoding/hex"
 )
 
-// Record is what a build was made with, for people who wonder why another one of the same commit is different. What a builder does not know is "".
+// Record is what a build was made with, for people who wonder why another one of the same commit is
+// different. What a builder does not know is "".
 type Record struct {
 	// Builder is the Version of the program that built.
 	Builder string `json:"builder"`
-	// Language is what the agent is written in, and its version: on one machine the one that is there, of an image the one that it asks for.
+	// Language is what the agent is written in, and its version: on one machine the one that is
+	// there, of an image the one that it asks for.
 	Language        string `json:"language,omitempty"`
 	LanguageVersion string `json:"language_version,omitempty"`
-	// Dependencies is the Digest of what pins the dependencies: the versions that they were resolved to, or the lock file.
+	// Dependencies is the Digest of what pins the dependencies: the versions that they were
+	// resolved to, or the lock file.
 	Dependencies string `json:"dependencies,omitempty"`
 	// Base is the image that an image was made from, Image that image.
 	Base  string `json:"base,omitempty"`

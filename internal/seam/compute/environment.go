@@ -5,8 +5,9 @@ import (
 	"slices"
 )
 
-// Environment is what an agent gets: of its artifact, over that of the release, and over both what the platform promises an agent, which no release can set: where it
-// listens, and the token of its callers.
+// Environment is what an agent gets: of its artifact, over that of the release, and over both what
+// the platform promises an agent, which no release can set: where it listens, and the token of its
+// callers.
 func (r Release) Environment(host, port string) map[string]string {
 	env := map[string]string{}
 	maps.Copy(env, r.Artifact.Env)

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// BenchmarkInvoke invokes an agent that only reads the body and sends a fixed answer: three updates and as many tokens as named. Both
-// ends of the connection are in the figures.
+// BenchmarkInvoke invokes an agent that only reads the body and sends a fixed answer: three updates
+// and as many tokens as named. Both ends of the connection are in the figures.
 func BenchmarkInvoke(b *testing.B) {
 	for _, tokens := range []int{0, 30} {
 		b.Run(fmt.Sprintf("tokens=%d", tokens), func(b *testing.B) { benchmarkInvoke(b, tokens) })
@@ -52,7 +52,8 @@ func benchmarkInvoke(b *testing.B, tokens int) {
 	})
 }
 
-// BenchmarkStream reads a stream without the cost of invocations: per operation one token, or one state of a megabyte.
+// BenchmarkStream reads a stream without the cost of invocations: per operation one token, or one
+// state of a megabyte.
 func BenchmarkStream(b *testing.B) {
 	for name, data := range map[string]string{
 		"token": `[{"type":"AIMessageChunk","id":"m1","content":"tok "},{"node":"model"}]`, "1MB": `"` + strings.Repeat("x", 1<<20-2) + `"`,

@@ -16,13 +16,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Client invokes agents over HTTP. It is safe for concurrent use and keeps connections open between invocations.
+// Client invokes agents over HTTP. It is safe for concurrent use and keeps connections open between
+// invocations.
 type Client struct {
 	transport http.RoundTripper
 }
 
-// NewClient returns a client that sends its requests through the transport; nil stands for NewTransport(). Redirects are not
-// followed: an agent answers at its endpoint, and its token goes nowhere else.
+// NewClient returns a client that sends its requests through the transport; nil stands for
+// NewTransport(). Redirects are not followed: an agent answers at its endpoint, and its token goes
+// nowhere else.
 func NewClient(transport http.RoundTripper) *Client {
 	if transport == nil {
 		transport = NewTransport()
@@ -30,27 +32,31 @@ func NewClient(transport http.RoundTripper) *Client {
 	return &Client{transport: transport}
 }
 
-// NewTransport returns a transport for thousands of invocations per second of one agent, each for as long as it takes.
+// NewTransport returns a transport for thousands of invocations per second of one agent, each for
+// as long as it takes.
 func NewTransport() *http.Transport {
 	dialer := &net.Dialer{
 		Timeout: 5 * time.Second,
-		// A host that vanished without a word is noticed within a minute; an agent that only thinks for long is not disturbed.
+		// A host that vanished without a word is noticed within a minute; an agent that only thinks
+		// for long is not disturbed.
 		KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 10 * time.Second, Count: 4},
 	}
 	return &http.Transport{
-		// No proxy: agents are on this machine or in this network, whatever the environment says about the world outside.
+		// No proxy: agents are on this machine or in this network, whatever the environment says
+		// about the world outside.
 		DialContext:         dialer.DialContext,
 		TLSHandshakeTimeout: 10 * time.Second,
 		MaxIdleConnsPerHost: 1024,
-		// Common servers close a connection that was idle for 5 s. We close it first, because a request that is sent while the
-		// agent closes fails, and costs an attempt.
+		// Common servers close a connection that was idle for 5 s. We close it first, because a
+		// request that is sent while the agent closes fails, and costs an attempt.
 		IdleConnTimeout:    4 * time.Second,
 		DisableCompression: true,
 	}
 }
 
-// Invoke starts an invocation and returns the agent's answer, which the caller closes. Ending ctx stops the agent's work at any
-// time. The error is an *UnavailableError, a *RefusedError, a *ProtocolError or the context's error.
+// Invoke starts an invocation and returns the agent's answer, which the caller closes. Ending ctx
+// stops the agent's work at any time. The error is an *UnavailableError, a *RefusedError, a
+// *ProtocolError or the context's error.
 func (c *Client) Invoke(ctx context.Context, endpoint compute.Endpoint, invocation Invocation) (*Stream, error) {
 	stream, err := c.invoke(ctx, endpoint, invocation)
 	if err != nil {
@@ -213,8 +219,9 @@ func mediaType(response *http.Response) string {
 	return strings.ToLower(strings.TrimSpace(media))
 }
 
-// traceParent returns the W3C trace context of an invocation: the run is the trace, so that whatever the agent sends to its own
-// tracing is found under the run. It is empty if the run id is not a UUID.
+// traceParent returns the W3C trace context of an invocation: the run is the trace, so that
+// whatever the agent sends to its own tracing is found under the run. It is empty if the run id is
+// not a UUID.
 func traceParent(runID string) string {
 	trace := strings.ToLower(strings.ReplaceAll(runID, "-", ""))
 	if id, err := hex.DecodeString(trace); err != nil || len(id) != 16 {

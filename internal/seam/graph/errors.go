@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// UnavailableError says that the agent could not be reached, that it answered 502, 503 or 504, or that its connection broke
-// before the answer's end. Another attempt may succeed.
+// UnavailableError says that the agent could not be reached, that it answered 502, 503 or 504, or
+// that its connection broke before the answer's end. Another attempt may succeed.
 type UnavailableError struct {
 	Err error
 }
@@ -15,7 +15,8 @@ func (e *UnavailableError) Error() string { return "agent is unavailable: " + e.
 
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// RefusedError says that the agent turned the request down, with a 4xx or 500 for example. The same request would be refused again.
+// RefusedError says that the agent turned the request down, with a 4xx or 500 for example. The same
+// request would be refused again.
 type RefusedError struct {
 	Status int
 	// Body is the beginning of what the agent answered.
@@ -26,7 +27,8 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("agent refused with status %d: %s", e.Status, e.Body)
 }
 
-// IsUnknown tells that the agent does not know what was asked of it. Any other refusal may be of the moment.
+// IsUnknown tells that the agent does not know what was asked of it. Any other refusal may be of
+// the moment.
 func (e *RefusedError) IsUnknown() bool {
 	switch e.Status {
 	case http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusUnprocessableEntity:
@@ -38,8 +40,8 @@ func (e *RefusedError) IsUnknown() bool {
 // LacksBase tells, of an invocation with a State.Base, that the agent has to be sent everything.
 func (e *RefusedError) LacksBase() bool { return e.Status == http.StatusPreconditionFailed }
 
-// ProtocolError says that the agent's answer breaks the container contract: another media type, data that is not JSON, an event
-// over its limit. Another attempt would not mend it.
+// ProtocolError says that the agent's answer breaks the container contract: another media type,
+// data that is not JSON, an event over its limit. Another attempt would not mend it.
 type ProtocolError struct {
 	Message string
 }

@@ -16,8 +16,9 @@ const (
 	headerSignature = "X-Slipway-Signature"
 )
 
-// signNow returns the signature of an invocation that is sent now, which no other has. The body is not covered: who could change it on its way reads
-// the token beside it and could sign anew, and to hash a long thread's state would take both sides longer than most that they do with it.
+// signNow returns the signature of an invocation that is sent now, which no other has. The body is
+// not covered: who could change it on its way reads the token beside it and could sign anew, and to
+// hash a long thread's state would take both sides longer than most that they do with it.
 func signNow(token string) string { return sign(token, time.Now(), rand.Text()) }
 
 func sign(token string, now time.Time, nonce string) string {

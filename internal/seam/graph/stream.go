@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-run/slipway/internal/base/sse"
 )
 
-// MaxEventBytes is the most data that one event, or one JSON answer, may carry, MaxCheckpointBytes what a checkpoint may, or the writes of a task: the server stores each
-// of its parts, the values and the data (which base64 makes a third larger), under MaxEventBytes.
+// MaxEventBytes is the most data that one event, or one JSON answer, may carry, MaxCheckpointBytes
+// what a checkpoint may, or the writes of a task: the server stores each of its parts, the values
+// and the data (which base64 makes a third larger), under MaxEventBytes.
 const (
 	MaxEventBytes      = 30 << 20
 	MaxCheckpointBytes = 80 << 20
@@ -23,7 +24,8 @@ const (
 // excerptBytes is how much of an unexpected answer an error shows.
 const excerptBytes = 2 << 10
 
-// Stream is an agent's answer. It is for one goroutine; to stop an answer from elsewhere, end the context of Invoke.
+// Stream is an agent's answer. It is for one goroutine; to stop an answer from elsewhere, end the
+// context of Invoke.
 type Stream struct {
 	// HoldsValues tells that the agent holds the invocation's values.
 	HoldsValues bool
@@ -31,9 +33,12 @@ type Stream struct {
 	ctx   context.Context
 	body  io.ReadCloser
 	graph string
-	// events is nil when the whole answer is one JSON document, which becomes an update of the graph; answered says that it has.
+	// events is nil when the whole answer is one JSON document, which becomes an update of the
+	// graph; answered says that it has.
 	events   *sse.Reader
 	answered bool
+	// reserve is asked before more of the answer is held in memory, nil for no bound.
+	reserve func(bytes int) error
 	// err is what ended the stream.
 	err error
 }
@@ -53,12 +58,24 @@ func newStream(ctx context.Context, graph string, response *http.Response) (*Str
 	return stream, nil
 }
 
-// Next returns the next event; its data is the caller's to keep. The error is io.EOF only if the agent ended its answer itself,
-// an *UnavailableError if the connection broke before that, a *ProtocolError if the answer cannot be used, or the error of the
-// context that Invoke was given. After an error, Next returns the same error again.
+// Reserve has the stream ask before an event takes more memory. What it asks for during an event of
+// an SSE answer is the capacity of the event's data; an error ends the stream. It is called before
+// the first Next.
+func (s *Stream) Reserve(reserve func(bytes int) error) {
+	s.reserve = reserve
+	if s.events != nil {
+		s.events.Reserve(reserve)
+	}
+}
+
+// Next returns the next event; its data is the caller's to keep. The error is io.EOF only if the
+// agent ended its answer itself, an *UnavailableError if the connection broke before that, a
+// *ProtocolError if the answer cannot be used, or the error of the context that Invoke was given.
+// After an error, Next returns the same error again.
 //
-// Whether an answer ended or broke is known from its framing (chunks, or a length). An agent that frames its answer with the
-// connection's end alone, as HTTP/1.0 does, can be found out only within an event.
+// Whether an answer ended or broke is known from its framing (chunks, or a length). An agent that
+// frames its answer with the connection's end alone, as HTTP/1.0 does, can be found out only within
+// an event.
 func (s *Stream) Next() (Event, error) {
 	if s.err != nil {
 		return Event{}, s.err
@@ -76,7 +93,8 @@ func (s *Stream) Next() (Event, error) {
 	return Event{}, s.err
 }
 
-// Close ends the answer. When the agent has not ended it, the connection is closed, which tells the agent to stop.
+// Close ends the answer. When the agent has not ended it, the connection is closed, which tells the
+// agent to stop.
 func (s *Stream) Close() error {
 	if s.err == nil {
 		s.err = fmt.Errorf("read answer of graph %s: %w", s.graph, http.ErrBodyReadAfterClose)
@@ -111,7 +129,7 @@ func (s *Stream) readUpdate() (Event, error) {
 	if s.answered {
 		return Event{}, io.EOF
 	}
-	body, err := readJSON(s.body)
+	body, err := readJSON(reserving{s.body, s.reserve})
 	if err != nil {
 		return Event{}, err
 	}
@@ -121,6 +139,22 @@ func (s *Stream) readUpdate() (Event, error) {
 	}
 	s.answered = true
 	return Event{Name: EventUpdates, Data: data}, nil
+}
+
+// reserving reads no faster than there is room for what is read.
+type reserving struct {
+	io.Reader
+	reserve func(bytes int) error
+}
+
+func (r reserving) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if r.reserve != nil && n > 0 {
+		if full := r.reserve(n); full != nil {
+			return n, full
+		}
+	}
+	return n, err
 }
 
 // readJSON reads a document of at most MaxEventBytes.
@@ -135,7 +169,8 @@ func readJSON(body io.Reader) (json.RawMessage, error) {
 	return document, nil
 }
 
-// classify gives a failed exchange its kind. A context that has ended comes first, because it makes the exchange fail.
+// classify gives a failed exchange its kind. A context that has ended comes first, because it makes
+// the exchange fail.
 func classify(ctx context.Context, err error) error {
 	if ended := ctx.Err(); ended != nil {
 		return ended

@@ -1,5 +1,6 @@
-// Package registry is the seam to where clients push the images that they have built themselves: a repository for each deployment, and tokens
-// that may push to it and to nothing else. Package registry/files is an OCI registry of one machine, registry/ecr that of AWS.
+// Package registry is the seam to the registry that clients push their own images to. It gives each
+// deployment a repository, and tokens that may push to that repository only. Package registry/files
+// is an OCI registry on one machine; registry/ecr uses Elastic Container Registry.
 package registry
 
 import (
@@ -14,42 +15,45 @@ type Ref struct {
 	Workspace, Deployment string
 }
 
-// TokenLife is how long a token is good for, about. A push that takes longer is begun again with a new one: what has arrived stays.
+// TokenLife is about how long a token is valid. A client repeats a longer push with a new token;
+// the layers that have arrived stay.
 const TokenLife = time.Hour
 
 // Grant is the right to push to one repository and to pull from it, for TokenLife.
 type Grant struct {
-	// Repository is what the names of images begin with: a host, and a path.
+	// Repository begins the names of the repository's images: a host and a path.
 	Repository string
-	// Username and Token are what the host takes as name and password.
+	// Username and Token are the name and the password for the host.
 	Username, Token string
-	// Expires is when that ends.
+	// Expires is when the token expires.
 	Expires time.Time
 }
 
-// Host is where the holder logs in.
+// Host returns the host that the holder logs in to.
 func (g Grant) Host() string {
 	host, _, _ := strings.Cut(g.Repository, "/")
 	return host
 }
 
-// Registry has the images of deployments. All methods may be called concurrently.
+// Registry keeps the images of deployments. All methods may be called concurrently.
 type Registry interface {
-	// Repository returns what the names of a deployment's images begin with, whether or not there are any.
+	// Repository returns the prefix of the names of a deployment's images. The repository need not
+	// exist.
 	Repository(ctx context.Context, ref Ref) (string, error)
-	// Push makes the repository unless it is there, and lets the caller push to it.
+	// Push creates the repository if it does not exist, and returns the right to push to it.
 	Push(ctx context.Context, ref Ref) (Grant, error)
-	// Keep removes all images but those, which are named by a tag or a digest. One that has been pushed only just now stays too, as whoever pushes it
-	// may be about to deploy it.
+	// Keep removes all images except the named ones (by tag or digest). Images that were pushed
+	// recently stay too, because the client may be about to deploy them.
 	Keep(ctx context.Context, ref Ref, images []string) error
-	// Erase removes the repository of a deployment and all that is in it. Erasing what is not there does nothing.
+	// Erase removes the repository of a deployment with all its images. It does nothing if the
+	// repository does not exist.
 	Erase(ctx context.Context, workspace, deployment string) error
 }
 
-// digestMark is how a digest begins in the name of an image.
+// digestMark separates the repository from the digest in the name of an image.
 const digestMark = "@sha256:"
 
-// suffix is what follows the repository in an image's name: a digest, or a tag; "" when it has neither.
+// suffix returns the part of an image's name after the repository: a digest, a tag, or "".
 func suffix(image string) string {
 	if at := strings.Index(image, digestMark); at >= 0 {
 		return image[at:]
@@ -61,16 +65,16 @@ func suffix(image string) string {
 	return ""
 }
 
-// In tells whether an image's name is one of a repository's, with a tag or a digest.
+// In reports whether image names an image of the repository, by tag or digest.
 func In(repository, image string) bool {
 	of := suffix(image)
 	return len(of) > 1 && strings.TrimSuffix(image, of) == repository
 }
 
-// At returns the name that an image of a repository has since the registry is elsewhere.
+// At returns the name of an image after its registry has moved to repository.
 func At(repository, image string) string { return repository + suffix(image) }
 
-// Reference is the digest of an image's name, with its algorithm, or else its tag.
+// Reference returns the digest in an image's name, with its algorithm, or else the tag.
 func Reference(image string) (string, error) {
 	of := suffix(image)
 	if len(of) < 2 {

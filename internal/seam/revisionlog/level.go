@@ -26,7 +26,8 @@ func (l Level) Reaches(other Level) bool {
 }
 
 const (
-	// levelHead is how much of a line is looked at for its level, levelHeadJSON how much of one that is JSON.
+	// levelHead is how much of a line is looked at for its level, levelHeadJSON how much of one
+	// that is JSON.
 	levelHead, levelHeadJSON = 80, 1 << 10
 )
 
@@ -35,8 +36,8 @@ var (
 	levelMember = regexp.MustCompile(`(?i)"(?:level|levelname|log_level|severity)"\s*:\s*"(DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)"`)
 )
 
-// LevelOf reads the level that a program gave a line, as loggers write it: a word in capitals near the beginning, or a member of an object of JSON. A line that
-// says nothing of it is Info.
+// LevelOf reads the level that a program gave a line, as loggers write it: a word in capitals near
+// the beginning, or a member of an object of JSON. A line that says nothing of it is Info.
 func LevelOf(message string) Level {
 	pattern, head := levelWord, message[:min(len(message), levelHead)]
 	if strings.HasPrefix(message, "{") {

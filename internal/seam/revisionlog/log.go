@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Kind tells the two logs of a revision apart.
+// Kind distinguishes the two logs of a revision.
 type Kind string
 
 const (
@@ -24,57 +24,62 @@ type Log struct {
 
 // Line is one line of a log.
 type Line struct {
-	// ID names the line in its log; what it looks like is the reader's business.
+	// ID names the line in its log. Its format is private to the reader.
 	ID        string
 	Timestamp time.Time
 	Level     Level
 	Message   string
 }
 
-// Query says which lines of a log are wanted.
+// Query selects lines of a log.
 type Query struct {
-	// From and To bound the times, both included; zero is no bound.
+	// From and To bound the times, both inclusive. A zero time is no bound.
 	From, To time.Time
 	// Backward asks for the newest lines first.
 	Backward bool
-	// After is the ID of the line to go on behind, in the order that is asked for; "" begins at the beginning of it.
+	// After is the ID of the line after which the page begins, in the order of the query. "" begins
+	// with the first line.
 	After string
-	// Limit is how many lines to return at most.
+	// Limit is the largest number of lines to return.
 	Limit int
 }
 
 // Page is a part of a log.
 type Page struct {
 	Lines []Line
-	// Next is the After of the page that follows, also when there is nothing there yet.
+	// Next is the After of the next page. It is also set when no line follows yet.
 	Next string
-	// More tells that there is something there. A page may have no lines and More all the same.
+	// More reports whether lines may follow. A page without lines can still have More.
 	More bool
 }
 
 // Reader reads logs. All methods may be called concurrently.
 type Reader interface {
-	// Read returns a page of a log; one that does not exist is empty. An After that the reader never gave out is an ErrPosition.
+	// Read returns a page of a log. A log that does not exist is empty. Read returns ErrPosition
+	// for an After that the reader never returned.
 	Read(ctx context.Context, log Log, query Query) (Page, error)
-	// Watch wakes when there may be something new in the log.
+	// Watch returns a watcher that wakes when the log may have new lines.
 	Watch(log Log) Watcher
-	// Lag is how long after they were printed lines may appear, and that behind lines of a later time.
+	// Lag is how long after its printing a line may appear. It may then appear behind lines with a
+	// later time.
 	Lag() time.Duration
 }
 
-// Appender adds to logs what was printed where no writer of the log is. All methods may be called concurrently.
+// Appender adds lines that were printed where no writer of the log runs. All methods may be called
+// concurrently.
 type Appender interface {
-	// Append adds lines to the end of a log, all with the time at which they are added, so that the times of a log ascend whatever the clock says where they were printed.
+	// Append adds lines to the end of a log. All lines get the time of the call, so the times of a
+	// log ascend even if the clock of the printing machine is wrong.
 	Append(ctx context.Context, log Log, lines []string) error
 }
 
-// Watcher wakes somebody who waits.
+// Watcher wakes a reader that waits.
 type Watcher interface {
-	// C delivers wake-ups, of which several may become one.
+	// C delivers wake-ups. Several wake-ups may be merged into one.
 	C() <-chan struct{}
 	// Stop ends the watch.
 	Stop()
 }
 
-// ErrPosition says that the After of a query is no position in the log.
+// ErrPosition says that the After of a query is not a position in the log.
 var ErrPosition = errors.New("there is no such position in the log")

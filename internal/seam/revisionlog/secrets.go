@@ -6,7 +6,8 @@ import (
 )
 
 const (
-	// secretMinimum is the length from which on a value is worth hiding: shorter ones are "true", "8080", "info".
+	// secretMinimum is the length from which on a value is worth hiding: shorter ones are "true",
+	// "8080", "info".
 	secretMinimum = 6
 	secretMark    = "***"
 )

@@ -15,6 +15,9 @@ const (
 	OpPresent
 	// OpIn holds when the attribute is present and equal to one of the values.
 	OpIn
+	// OpBelow holds when there is an item and the attribute, 0 when it is absent, is an integer
+	// below the value.
+	OpBelow
 )
 
 // Term is one part of a condition.
@@ -36,6 +39,12 @@ func Equals(attr string, value any) Cond { return In(attr, value) }
 // In holds when the attribute is present and has one of the values.
 func In(attr string, values ...any) Cond {
 	return Cond{[]Term{{Op: OpIn, Attr: attr, Values: values}}}
+}
+
+// Below holds when there is an item under the key and the attribute is an integer less than the
+// limit; an absent attribute counts as 0, as it does in Update.Add.
+func Below(attr string, limit int64) Cond {
+	return Cond{[]Term{{Op: OpBelow, Attr: attr, Values: []any{limit}}}}
 }
 
 // All holds when every one of the conditions does.
@@ -66,7 +75,20 @@ func (c Cond) Holds(item *Item) bool {
 			if item == nil || !slices.Contains(term.Values, item.Attrs[term.Attr]) || item.Attrs[term.Attr] == nil {
 				return false
 			}
+		case OpBelow:
+			if item == nil || !below(item.Attrs[term.Attr], term.Values[0]) {
+				return false
+			}
 		}
 	}
 	return true
+}
+
+func below(value, limit any) bool {
+	if value == nil {
+		value = int64(0)
+	}
+	n, ok := value.(int64)
+	most, known := limit.(int64)
+	return ok && known && n < most
 }

@@ -98,7 +98,8 @@ func TestPassEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestPassServesAnItemOnce moves each item behind those that are still to come, as who renews a lease does.
+// TestPassServesAnItemOnce moves each item behind those that are still to come, as who renews a
+// lease does.
 func TestPassServesAnItemOnce(t *testing.T) {
 	t.Parallel()
 	stored := testtable.Open(t, clock.System)
@@ -150,5 +151,21 @@ func TestEraseKeepsWhatDoesNotGo(t *testing.T) {
 	}
 	if left, err := table.AllItems(t.Context(), stored, shards[1]); err != nil || len(left) != 0 {
 		t.Errorf("%d items are left (%v)", len(left), err)
+	}
+}
+
+func TestAttackAnItemWhoseServingPanics(t *testing.T) {
+	t.Parallel()
+	stored, shards := plant(t, 3)
+	var got served
+	err := table.Pass{Shards: shards, Page: 3}.Serve(t.Context(), stored, func(_ context.Context, item *table.Item) error {
+		got.add(item)
+		if item.Key.SK == "a01" {
+			panic("poison")
+		}
+		return nil
+	})
+	if err == nil || !strings.Contains(err.Error(), "poison") || len(got.items) != 6 {
+		t.Errorf("got %v after %v, want the panic as an error after all items", err, got.items)
 	}
 }

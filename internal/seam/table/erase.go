@@ -5,8 +5,8 @@ import (
 	"fmt"
 )
 
-// Erase deletes the items of a query for which goes is true, all when goes is nil, a transaction per page. What is written meanwhile may stay; who is cut short
-// finds the rest again.
+// Erase deletes the items of a query for which goes is true, all when goes is nil, a transaction
+// per page. What is written meanwhile may stay; who is cut short finds the rest again.
 func Erase(ctx context.Context, t Table, query Query, goes func(*Item) bool) error {
 	query.Limit = MaxWrites
 	for {

@@ -31,7 +31,8 @@ type ranked[T any] struct {
 	size  int
 }
 
-// ranking is the page and what is before it. Once it holds more than a page may, its values are slim.
+// ranking is the page and what is before it. Once it holds more than a page may, its values are
+// slim.
 type ranking[T any] struct {
 	Sorting[T]
 
@@ -40,8 +41,9 @@ type ranking[T any] struct {
 	slim bool
 }
 
-// Sorted returns the window of the matches in their order, and how many there are. Where it could not hold the page with what is before it, it reads the page again: what was
-// changed meanwhile is there as it is now, unless it does not match any more.
+// Sorted returns the window of the matches in their order, and how many there are. Where it could
+// not hold the page with what is before it, it reads the page again: what was changed meanwhile is
+// there as it is now, unless it does not match any more.
 func Sorted[T any](ctx context.Context, t Table, s Sorting[T]) (page []T, matches int, err error) {
 	r := ranking[T]{Sorting: s}
 	err = s.Each(ctx, func(item *Item) error {
@@ -130,7 +132,8 @@ func (s Sorting[T]) whole(ctx context.Context, of []ranked[T]) ([]T, error) {
 // eachBytes is how much of what Each reads is in memory at a time.
 const eachBytes = 4 << 20
 
-// Each hands all items that queries find to take, page by page. Errors of take end it and are returned as they are.
+// Each hands all items that queries find to take, page by page. Errors of take end it and are
+// returned as they are.
 func Each(ctx context.Context, t Table, take func(*Item) error, queries ...Query) error {
 	for _, query := range queries {
 		query.Bytes = eachBytes

@@ -1,15 +1,19 @@
-// Package table is the seam to storage: items in ordered partitions, written by transactions under conditions.
+// Package table is the seam to storage: items in ordered partitions, written by transactions under
+// conditions.
 //
-// The vocabulary is what DynamoDB can serve with one request each and SQLite with one statement: Get, Query of one partition
-// or one index partition in key order, and Transact of up to MaxWrites writes. There is no scan, no join and no filter.
+// The vocabulary is what DynamoDB can serve with one request each and SQLite with one statement:
+// Get, Query of one partition or one index partition in key order, and Transact of up to MaxWrites
+// writes. There is no scan, no join and no filter.
 //
-// An Item has scalar attributes, which conditions and partial updates can reach, and an opaque body, which is only read and
-// replaced whole. It may appear in sparse secondary indexes under other keys.
+// An Item has scalar attributes, which conditions and partial updates can reach, and an opaque
+// body, which is only read and replaced whole. It may appear in sparse secondary indexes under
+// other keys.
 //
-// Guarantees that every adapter gives, proven by package tabletest: a transaction is applied wholly or not at all; when it
-// returns without error it survives the death of the process and of the machine; conditions are decided on the state that
-// the writes are applied to; Get, GetBatch and Query on a primary partition see every transaction that has returned. A query on an index may
-// lag behind (DynamoDB's are eventually consistent).
+// Guarantees that every adapter gives, proven by package tabletest: a transaction is applied wholly
+// or not at all; when it returns without error it survives the death of the process and of the
+// machine; conditions are decided on the state that the writes are applied to; Get, GetBatch and
+// Query on a primary partition see every transaction that has returned. A query on an index may lag
+// behind (DynamoDB's are eventually consistent).
 package table
 
 import (
@@ -21,14 +25,16 @@ import (
 
 // Limits that hold for every adapter.
 const (
-	// MaxWrites is how many writes one transaction may hold: DynamoDB's TransactWriteItems takes one more, which its adapter needs.
+	// MaxWrites is how many writes one transaction may hold: DynamoDB's TransactWriteItems takes
+	// one more, which its adapter needs.
 	MaxWrites = 99
 	// MaxKey is how long each part of a key may be, in bytes (DynamoDB: sort keys).
 	MaxKey = 1024
-	// MaxAttrs is how large the attributes that one write names may be, names and values together, in bytes. What may grow belongs into
-	// the body.
+	// MaxAttrs is how large the attributes that one write names may be, names and values together,
+	// in bytes. What may grow belongs into the body.
 	MaxAttrs = 256 << 10
-	// MaxBody is how large an item's body may be, in bytes. Adapters split what their store cannot keep in one piece.
+	// MaxBody is how large an item's body may be, in bytes. Adapters split what their store cannot
+	// keep in one piece.
 	MaxBody = 32 << 20
 	// MaxLimit is how many items a Query returns at most in one page.
 	MaxLimit = 1000
@@ -40,20 +46,29 @@ var ErrNotFound = errors.New("item not found")
 // Key names one item: a partition and the place in it. Both parts are non-empty UTF-8.
 type Key struct{ PK, SK string }
 
-// Attrs are an item's scalar attributes. Values are string, int64 or bool; an absent attribute equals nothing.
+// Attrs are an item's scalar attributes. Values are string, int64 or bool; an absent attribute
+// equals nothing.
 type Attrs map[string]any
 
-// Index names a secondary index. The set is fixed, as each is a global secondary index of the DynamoDB table.
+// Index names a secondary index. The set is fixed, as each is a global secondary index of the
+// DynamoDB table.
 type Index string
 
 const (
 	// ByList orders the items of a collection for lists.
 	ByList Index = "list"
-	// ByDue holds what a timer must look at, ordered by when.
+	// ByDue holds what a timer must look at, ordered by when. A query on it returns references:
+	// Key, Expires and the key in ByDue itself, no attributes and no body. Whoever acts on an item
+	// reads it first, because an index may lag behind, and a change of anything else in an item
+	// costs no write of the index.
 	ByDue Index = "due"
 )
 
-// Item is one stored record. One that a table returns is read only, as it may be another caller's, too.
+// Whole reports whether a query on the index returns whole items.
+func (i Index) Whole() bool { return i != ByDue }
+
+// Item is one stored record. One that a table returns is read only, as it may be another caller's,
+// too.
 type Item struct {
 	Key   Key
 	Attrs Attrs
@@ -61,8 +76,8 @@ type Item struct {
 	Body []byte
 	// Index holds the item's key in each index it appears in.
 	Index map[Index]Key
-	// Expires, when not zero, is when the item ceases to exist: from then on it is absent for reads and conditions alike,
-	// and is erased some time later. Cut to seconds (DynamoDB: TTL).
+	// Expires, when not zero, is when the item ceases to exist: from then on it is absent for reads
+	// and conditions alike, and is erased some time later. Cut to seconds (DynamoDB: TTL).
 	Expires time.Time
 }
 
@@ -75,7 +90,8 @@ func (i *Item) Int(name string) int64 { n, _ := i.Attrs[name].(int64); return n 
 // Bool returns a boolean attribute, false when it is absent.
 func (i *Item) Bool(name string) bool { b, _ := i.Attrs[name].(bool); return b }
 
-// Write is one write of a transaction: Put, Update, Delete or Check. No two writes of a transaction may name one key.
+// Write is one write of a transaction: Put, Update, Delete or Check. No two writes of a transaction
+// may name one key.
 type Write interface {
 	// Target is the key that the write concerns.
 	Target() Key
@@ -92,7 +108,8 @@ type Put struct {
 // Update changes parts of an item that must be present; what it does not name stays.
 type Update struct {
 	Key Key
-	// Set replaces or adds attributes, Unset removes them, Add adds to integers (an absent one counts as 0).
+	// Set replaces or adds attributes, Unset removes them, Add adds to integers (an absent one
+	// counts as 0).
 	Set   Attrs
 	Unset []string
 	Add   map[string]int64
@@ -137,24 +154,27 @@ func (e *ConditionFailed) Error() string { return fmt.Sprintf("condition of writ
 
 // Query asks for items of one partition in key order.
 type Query struct {
-	// Index is the index to read; "" reads the primary keys.
+	// Index is the index to read; "" reads the primary keys. ByDue returns references only.
 	Index Index
 	// PK is the partition, in the index's own keys when Index is set.
 	PK string
-	// From and To bound the sort key, both inclusive; "" leaves that side open. Prefix asks for all sort keys that begin with it and
-	// excludes From and To.
+	// From and To bound the sort key, both inclusive; "" leaves that side open. Prefix asks for all
+	// sort keys that begin with it and excludes From and To.
 	From, To, Prefix string
 	// Reverse returns the last items first.
 	Reverse bool
 	// Limit is the page's size, 1 to MaxLimit; 0 means MaxLimit.
 	Limit int
-	// Bytes ends a page before its limit, with the item that makes its bodies hold as much; 0 is no bound.
+	// Bytes ends a page before its limit, with the item that makes its bodies hold as much; 0 is no
+	// bound.
 	Bytes int
-	// Cursor continues after the page that returned it, with otherwise equal fields. Limit and Bytes may change.
+	// Cursor continues after the page that returned it, with otherwise equal fields. Limit and
+	// Bytes may change.
 	Cursor string
 }
 
-// Full reports whether a page of so many items, whose bodies hold so many bytes, has room for no other.
+// Full reports whether a page of so many items, whose bodies hold so many bytes, has room for no
+// other.
 func (q Query) Full(items, size int) bool {
 	return items == q.Limit || (q.Bytes > 0 && size >= q.Bytes)
 }
@@ -170,16 +190,19 @@ type Page struct {
 type Table interface {
 	// Get returns the item under the key, or ErrNotFound.
 	Get(ctx context.Context, key Key) (*Item, error)
-	// GetBatch returns the items under up to MaxWrites keys in their order, nil where there is none. They need not all be of one moment: a
-	// transaction that is applied meanwhile may show in some of them only. The same holds for the items of a page.
+	// GetBatch returns the items under up to MaxWrites keys in their order, nil where there is
+	// none. They need not all be of one moment: a transaction that is applied meanwhile may show in
+	// some of them only. The same holds for the items of a page.
 	GetBatch(ctx context.Context, keys ...Key) ([]*Item, error)
 	// Query returns a page of items. A cursor that this table did not make is an error.
 	Query(ctx context.Context, query Query) (Page, error)
-	// Transact applies all writes or none. A condition that does not hold is a *ConditionFailed. Any other error, one of the context too, can
-	// leave open which of the two it was, as the answer itself may have been lost on the way.
+	// Transact applies all writes or none. A condition that does not hold is a *ConditionFailed.
+	// Any other error, one of the context too, can leave open which of the two it was, as the
+	// answer itself may have been lost on the way.
 	Transact(ctx context.Context, writes ...Write) error
-	// Watch returns a watcher that is woken after each transaction that wrote to the key. A wake-up is a hint: it may come without a
-	// change, and several changes may be one wake-up, but a change after Watch returned is never without a later wake-up.
+	// Watch returns a watcher that is woken after each transaction that wrote to the key. A wake-up
+	// is a hint: it may come without a change, and several changes may be one wake-up, but a change
+	// after Watch returned is never without a later wake-up.
 	Watch(key Key) Watcher
 }
 

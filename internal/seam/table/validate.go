@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// Validate reports what no adapter may accept: every adapter calls it first, so that a transaction that one store would
-// refuse is refused by all.
+// Validate reports what no adapter may accept: every adapter calls it first, so that a transaction
+// that one store would refuse is refused by all.
 func Validate(writes []Write) error {
 	if len(writes) == 0 {
 		return errors.New("transaction without writes")
@@ -80,7 +80,8 @@ func ValidateQuery(q Query) error {
 	return nil
 }
 
-// validateDistinct compares pairs where there are few writes, as almost always, and needs a set only above that.
+// validateDistinct compares pairs where there are few writes, as almost always, and needs a set
+// only above that.
 func validateDistinct(writes []Write) error {
 	const few = 8
 	if len(writes) <= few {
@@ -127,7 +128,8 @@ func validateWrite(w Write) error {
 	}
 }
 
-// validateCond refuses values no attribute can have: they could never be equal to one, or not even be compared.
+// validateCond refuses values no attribute can have: they could never be equal to one, or not even
+// be compared.
 func validateCond(cond Cond) error {
 	for _, term := range cond.terms {
 		for _, value := range term.Values {
@@ -172,7 +174,8 @@ func validateValue(name string, value any) error {
 	return nil
 }
 
-// validateDisjoint refuses an update that says two things about one attribute, as their order would decide.
+// validateDisjoint refuses an update that says two things about one attribute, as their order would
+// decide.
 func validateDisjoint(u Update) error {
 	for name := range u.Add {
 		if name == "" {

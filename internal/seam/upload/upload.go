@@ -1,10 +1,13 @@
-// Package upload is the seam to where the tarballs of sources are kept that clients upload to have them built.
+// Package upload is the seam to where the tarballs of sources are kept that clients upload to have
+// them built.
 //
-// A client asks for a Grant, sends one tarball to the address that it gets, and names the tarball in the revision that is to be built from it. An address is all that it
-// takes to send something there: uploads come from programs that know nothing but how to PUT. That is as much as it allows, too: one object that nobody
-// has named yet, for a quarter of an hour.
+// A client asks for a Grant, sends one tarball to the address that it gets, and names the tarball
+// in the revision that is to be built from it. An address is all that it takes to send something
+// there: uploads come from programs that know nothing but how to PUT. That is as much as it allows,
+// too: one object that nobody has named yet, for a quarter of an hour.
 //
-// Package upload/files keeps tarballs on one machine, package upload/s3 on AWS. Those that no revision needs any more are erased when another one is promoted.
+// Package upload/files keeps tarballs on one machine, package upload/s3 on AWS. Those that no
+// revision needs any more are erased when another one is promoted.
 package upload
 
 import (
@@ -45,7 +48,8 @@ func (r Ref) Path() string { return Of(r.Workspace, r.Deployment) + r.Upload + s
 // Of is how the paths of all tarballs of a deployment begin.
 func Of(workspace, deployment string) string { return workspace + "/" + deployment + "/" }
 
-// Parse reads a Path. Each part of one is an id, so that no path leads out of where uploads are kept.
+// Parse reads a Path. Each part of one is an id, so that no path leads out of where uploads are
+// kept.
 func Parse(path string) (Ref, bool) {
 	parts := strings.Split(strings.TrimSuffix(path, suffix), "/")
 	if len(parts) != 3 {
@@ -68,9 +72,11 @@ type Grant struct {
 	Headers map[string]string
 }
 
-// Store keeps tarballs. All methods may be called concurrently. What was uploaded is never replaced.
+// Store keeps tarballs. All methods may be called concurrently. What was uploaded is never
+// replaced.
 type Store interface {
-	// Grant returns where a client may put a tarball for a while. base is the address under which the client reaches this server.
+	// Grant returns where a client may put a tarball for a while. base is the address under which
+	// the client reaches this server.
 	Grant(ctx context.Context, ref Ref, base string) (Grant, error)
 	// List returns the tarballs of a deployment.
 	List(ctx context.Context, workspace, deployment string) ([]Ref, error)

@@ -27,8 +27,8 @@ type Client struct {
 	http        *http.Client
 }
 
-// NewClient returns a client of the host at base. A nil client stands for one that goes straight to the host, whatever the environment says
-// of proxies.
+// NewClient returns a client of the host at base. A nil client stands for one that goes straight to
+// the host, whatever the environment says of proxies.
 func NewClient(base, token string, client *http.Client) *Client {
 	if client == nil {
 		client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: 30 * time.Second}}
@@ -68,7 +68,8 @@ func Post[T any](ctx context.Context, c *Client, path string, body any) (answer 
 	return answer, nil
 }
 
-// Listen calls heard for each piece of an answer that goes on until ctx ends, or until the host does.
+// Listen calls heard for each piece of an answer that goes on until ctx ends, or until the host
+// does.
 func (c *Client) Listen(ctx context.Context, path string, heard func()) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.URL(path), http.NoBody)
 	if err != nil {
@@ -91,7 +92,8 @@ func (c *Client) Listen(ctx context.Context, path string, heard func()) error {
 	}
 }
 
-// Await asks for what is at a path until it is settled or ctx ends. The end of ctx is no error: the answer then is how things stand.
+// Await asks for what is at a path until it is settled or ctx ends. The end of ctx is no error: the
+// answer then is how things stand.
 func Await[T any](ctx context.Context, c *Client, path string, settled func(T) bool) (T, error) {
 	for ctx.Err() == nil {
 		answer, err := ask[T](ctx, c, path, MaxWait)

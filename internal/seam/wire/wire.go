@@ -1,7 +1,8 @@
 // Package wire is what an agent host and its clients agree on: routes, long polls and errors.
 //
-// Bodies are the JSON of the types of packages compute and build. Both ends are programs of one version; a member that the host does not
-// know is refused, as it is something that the caller asks for in vain.
+// Bodies are the JSON of the types of packages compute and build. Both ends are programs of one
+// version; a member that the host does not know is refused, as it is something that the caller asks
+// for in vain.
 package wire
 
 import (
@@ -33,13 +34,16 @@ const (
 	UploadsOf = "/uploads/{workspace}/{deployment}"
 )
 
-// Wait is the query parameter that says how long the host may keep a question that has no final answer yet.
+// Wait is the query parameter that says how long the host may keep a question that has no final
+// answer yet.
 const Wait = "wait"
 
-// MaxWait is the longest such time: short enough for what stands between the two to keep the connection.
+// MaxWait is the longest such time: short enough for what stands between the two to keep the
+// connection.
 const MaxWait = 20 * time.Second
 
-// Relapsed is the answer to the question whether a release has relapsed; Reason is "" while it has not.
+// Relapsed is the answer to the question whether a release has relapsed; Reason is "" while it has
+// not.
 type Relapsed struct {
 	Reason string `json:"reason"`
 }
@@ -64,7 +68,8 @@ type Upload struct {
 	Base string
 }
 
-// LogPage is a part of a log; NoPosition says that there is no such position in it as was asked for.
+// LogPage is a part of a log; NoPosition says that there is no such position in it as was asked
+// for.
 type LogPage struct {
 	revisionlog.Page
 

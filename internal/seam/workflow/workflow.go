@@ -1,6 +1,7 @@
-// Package workflow is the seam to the engine that carries rollouts and runs to their end: Step Functions on AWS, package
-// workflow/local on one machine. Both execute the same Amazon States Language files (infra/statemachines), whose Task states call
-// the functions `rollout`, `runner` and `webhook` with ids only.
+// Package workflow is the seam to the engine that carries rollouts and runs to their end: Step
+// Functions on AWS, package workflow/local on one machine. Both execute the same Amazon States
+// Language files (infra/statemachines), whose Task states call the functions `rollout`, `runner`
+// and `webhook` with ids only.
 package workflow
 
 import (
@@ -48,7 +49,8 @@ type Execution struct {
 	Input   json.RawMessage
 	// Output is set when Status is Succeeded.
 	Output json.RawMessage
-	// Error and Cause say why an execution that is Failed or TimedOut ended; of one that was Aborted there is only a cause.
+	// Error and Cause say why an execution that is Failed or TimedOut ended; of one that was
+	// Aborted there is only a cause.
 	Error, Cause string
 	Started      time.Time
 	// Stopped is zero while Running.
@@ -57,21 +59,24 @@ type Execution struct {
 
 // Engine starts, stops and describes executions. All methods may be called concurrently.
 type Engine interface {
-	// Start begins an execution. It is idempotent by name: starting a name again, whether it still runs or has ended, does nothing.
-	// When it returns, the execution will go on even if this process dies.
+	// Start begins an execution. It is idempotent by name: starting a name again, whether it still
+	// runs or has ended, does nothing. When it returns, the execution will go on even if this
+	// process dies.
 	Start(ctx context.Context, machine Machine, name string, input json.RawMessage) error
-	// Stop ends an execution as Aborted. Stopping one that has ended does nothing. The Task in progress sees its context cancelled where
-	// the engine can do so; correctness never depends on it.
+	// Stop ends an execution as Aborted. Stopping one that has ended does nothing. The Task in
+	// progress sees its context cancelled where the engine can do so; correctness never depends on
+	// it.
 	Stop(ctx context.Context, machine Machine, name string, cause string) error
 	// Describe returns an execution, or ErrNotFound.
 	Describe(ctx context.Context, machine Machine, name string) (Execution, error)
 }
 
-// TaskFunc is a function that Task states call. The error's name in Retry and Catch is that of a *TaskError, else
-// "States.TaskFailed".
+// TaskFunc is a function that Task states call. The error's name in Retry and Catch is that of a
+// *TaskError, else "States.TaskFailed".
 type TaskFunc func(ctx context.Context, input json.RawMessage) (json.RawMessage, error)
 
-// TaskError is a failure with the name that Retry and Catch match on. A Lambda function reports it as its error type.
+// TaskError is a failure with the name that Retry and Catch match on. A Lambda function reports it
+// as its error type.
 type TaskError struct {
 	Name  string
 	Cause string

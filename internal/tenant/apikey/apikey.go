@@ -1,13 +1,16 @@
-// Package apikey holds the keys that requests are authenticated by. A key is shown once, when it is made; what is stored is its MAC, which is also
-// where it is looked up, so that no stored key is ever compared with one that was sent.
+// Package apikey holds the keys that requests are authenticated by. A key is shown once, when it is
+// made; what is stored is its MAC, which is also where it is looked up, so that no stored key is
+// ever compared with one that was sent.
 //
-// A key is two items. The one under its MAC says whose it is, what it may do and when it expires, so that a request costs one read. The record, in
-// its workspace, is what lists show and what a key is revoked by. Both are written in one transaction and deleted in one.
+// A key is two items. The one under its MAC says whose it is, what it may do and when it expires,
+// so that a request costs one read. The record, in its workspace, is what lists show and what a key
+// is revoked by. Both are written in one transaction and deleted in one.
 //
-// The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one that is found under an older is moved to the newest
-// when it is used.
+// The key of the MACs can be rotated: a key is looked up by its MACs under all of them, and one
+// that is found under an older is moved to the newest when it is used.
 //
-// Keys of earlier versions have no record. They are an admin's, and get their record when they are next used.
+// Keys of earlier versions have no record. They are an admin's, and get their record when they are
+// next used.
 package apikey
 
 import (
@@ -99,8 +102,6 @@ const (
 	remembered = 30 * 24 * time.Hour
 	// longestName is how long a key's name may be, in bytes.
 	longestName = 200
-	// attempts is how often a change is tried that another one overtakes.
-	attempts = 5
 )
 
 // Store makes keys and looks them up.
@@ -116,16 +117,18 @@ func NewStore(t table.Table, hasher secret.Hasher, now clock.Clock) *Store {
 	return &Store{table: t, hasher: hasher, now: now, uses: newUses()}
 }
 
-// Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be read again.
+// Create makes an admin's key, which does not expire, for a workspace and returns it; it cannot be
+// read again.
 func (s *Store) Create(ctx context.Context, workspaceID string) (string, error) {
 	_, key, err := s.Issue(ctx, NewKey{Workspace: workspaceID, Role: workspace.Admin})
 	return key, err
 }
 
 // Note returns a write that a new key is made together with, or not at all.
-type Note func(ctx context.Context, made Key) (table.Write, error)
+type Note = record.Note[Key]
 
-// Issue makes a key and returns it with what is known about it; the key itself cannot be read again.
+// Issue makes a key and returns it with what is known about it; the key itself cannot be read
+// again.
 func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string, error) {
 	now := s.now()
 	if err := n.check(now); err != nil {
@@ -142,28 +145,18 @@ func (s *Store) Issue(ctx context.Context, n NewKey, notes ...Note) (Key, string
 	}
 	macs, by := s.macs(key)
 	mac := macs[0]
-	writes := []table.Write{
-		table.Check{Key: keys.Workspace(k.Workspace), If: table.Present()},
+	var o record.Outbox
+	o.AddOr(table.Check{Key: keys.Workspace(k.Workspace), If: table.Present()}, record.Always(workspace.NotFound(k.Workspace)))
+	o.Add(
 		table.Put{Item: k.lookup(mac, by), If: table.Absent()},
 		table.Put{Item: k.record(mac), If: table.Absent()},
 		audit.New(ctx, audit.CreateKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(k.Workspace, now),
+	)
+	if err := record.AddNotes(ctx, &o, k, notes...); err != nil {
+		return Key{}, "", err
 	}
-	own := len(writes)
-	for _, note := range notes {
-		write, err := note(ctx, k)
-		if err != nil {
-			return Key{}, "", err
-		}
-		writes = append(writes, write)
-	}
-	err := s.table.Transact(ctx, writes...)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
-		return Key{}, "", workspace.NotFound(k.Workspace)
-	} else if ok && failed.Write >= own {
-		return Key{}, "", fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat it to see what became of it.")
-	}
-	if err != nil {
-		return Key{}, "", fmt.Errorf("create key: %w", err)
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Key{}, "", err
 	}
 	return k, key, nil
 }
@@ -232,53 +225,49 @@ func decode(item *table.Item, workspaceID string) (Key, error) {
 	return k, errors.Join(errs[:]...)
 }
 
-// Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It is asked with where the admin's item is.
+// Guard refuses that a workspace loses an admin, or returns a write that makes sure that it may. It
+// is asked with where the admin's item is.
 type Guard func(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error)
 
-// Revoke deletes a key, which is good no longer when it returns. An unknown one is a fault.NotFound. The guards decide about an admin's key; an operator has
-// none, as a key that leaked must go at once and the command line makes another.
+// Revoke deletes a key, which is good no longer when it returns. An unknown one is a
+// fault.NotFound. The guards decide about an admin's key; an operator has none, as a key that
+// leaked must go at once and the command line makes another.
 func (s *Store) Revoke(ctx context.Context, workspaceID, keyID string, guards ...Guard) error {
 	unknown := fault.New(fault.NotFound, "Key ID %s not found.", keyID)
 	if !id.Valid(keyID) {
 		return unknown
 	}
 	at := keys.APIKeyRecord(workspaceID, strings.ToLower(keyID))
-	for range attempts {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		item, err := s.table.Get(ctx, at)
 		if errors.Is(err, table.ErrNotFound) {
-			return unknown
+			return o, unknown
 		}
 		if err != nil {
-			return fmt.Errorf("revoke key: %w", err)
+			return o, fmt.Errorf("revoke key: %w", err)
 		}
 		k, err := decode(item, workspaceID)
 		if err != nil {
-			return err
+			return o, err
 		}
 		mac := item.Text(attrMAC)
-		writes := []table.Write{
+		o.Add(
 			table.Delete{Key: at, If: table.Equals(attrMAC, mac)},
 			table.Delete{Key: keys.APIKey(mac)},
 			audit.New(ctx, audit.RevokeKey, k.ID, strings.TrimSpace(k.Prefix+" "+string(k.Role)+" "+k.Name)).Write(workspaceID, s.now()),
+		)
+		if k.Role != workspace.Admin {
+			return o, nil
 		}
-		if k.Role == workspace.Admin {
-			for _, guard := range guards {
-				write, err := guard(ctx, workspaceID, at)
-				if err != nil {
-					return err
-				}
-				writes = append(writes, write)
+		for _, guard := range guards {
+			write, err := guard(ctx, workspaceID, at)
+			if err != nil {
+				return o, err
 			}
+			o.Add(write)
 		}
-		err = s.table.Transact(ctx, writes...)
-		if err == nil {
-			return nil
-		}
-		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {
-			return fmt.Errorf("revoke key: %w", err)
-		}
-	}
-	return fault.New(fault.Conflict, "The key is being changed by others. Try again.")
+		return o, nil
+	})
 }
 
 // rotating is a secret.Hasher of several keys: a key is stored by its MAC under the newest.
@@ -289,7 +278,8 @@ type rotating interface {
 	KeyID() string
 }
 
-// macs returns by what a key may be stored: what it is stored by when it is made now comes first, and that is of the secret key by, or of a newer one.
+// macs returns by what a key may be stored: what it is stored by when it is made now comes first,
+// and that is of the secret key by, or of a newer one.
 func (s *Store) macs(key string) (macs []string, by string) {
 	made := [][]byte{}
 	if several, ok := s.hasher.(rotating); ok {

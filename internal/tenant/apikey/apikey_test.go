@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // fixture is a store on files.
@@ -39,15 +40,7 @@ func setUp(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	f := &fixture{dir: dir, hasher: hasher, at: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(f.now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(f.now))
 	f.table = tb
 	f.Store = apikey.NewStore(tb, hasher, f.now)
 	for _, w := range []string{"one", "two"} {

@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// size is how many random bytes a key has: 200 bits, which nobody guesses, so that a fast MAC is enough.
+// size is how many random bytes a key has: 200 bits, which nobody guesses, so that a fast MAC is
+// enough.
 const size = 25
 
 func random() []byte {
@@ -26,7 +27,8 @@ func random() []byte {
 	return bytes
 }
 
-// Authenticate returns whose key it is; a key that is unknown, revoked or expired is a fault.Unauthorized. That the key was used is noted later.
+// Authenticate returns whose key it is; a key that is unknown, revoked or expired is a
+// fault.Unauthorized. That the key was used is noted later.
 func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error) {
 	if !strings.HasPrefix(key, Prefix) {
 		return Principal{}, unauthorized()
@@ -40,6 +42,26 @@ func (s *Store) Authenticate(ctx context.Context, key string) (Principal, error)
 	}
 	s.used(ctx, found.use)
 	return found.Principal, nil
+}
+
+// Principal returns what a key is allowed now, for a session that acts as the key does. A key that
+// is revoked or expired is a fault.Unauthorized.
+func (s *Store) Principal(ctx context.Context, workspaceID, keyID string) (Principal, error) {
+	item, err := s.table.Get(ctx, keys.APIKeyRecord(workspaceID, keyID))
+	if errors.Is(err, table.ErrNotFound) {
+		return Principal{}, unauthorized()
+	}
+	if err != nil {
+		return Principal{}, fmt.Errorf("read key: %w", err)
+	}
+	k, err := decode(item, workspaceID)
+	if err != nil {
+		return Principal{}, err
+	}
+	if !k.Expires.IsZero() && !s.now().Before(k.Expires) {
+		return Principal{}, fault.New(fault.Unauthorized, "The API key has expired.")
+	}
+	return Principal{Workspace: workspaceID, Key: k.ID, Role: k.Role}, nil
 }
 
 // stored is what is stored of a key.
@@ -74,13 +96,15 @@ type refresher interface {
 	Refresh(ctx context.Context) (bool, error)
 }
 
-// place is by which MAC a key is stored and by which it should be, and the secret key that this one is of; unmarked tells that it is not noted.
+// place is by which MAC a key is stored and by which it should be, and the secret key that this one
+// is of; unmarked tells that it is not noted.
 type place struct {
 	mac, newest, by string
 	unmarked        bool
 }
 
-// find looks a key up by all MACs it may be stored by. One that is under none may be stored by a newer one than this process knows.
+// find looks a key up by all MACs it may be stored by. One that is under none may be stored by a
+// newer one than this process knows.
 func (s *Store) find(ctx context.Context, key string) (item *table.Item, _ place, err error) {
 	for again := true; again; {
 		macs, by := s.macs(key)
@@ -116,7 +140,8 @@ func (s *Store) lookUp(ctx context.Context, mac string) (*table.Item, error) {
 
 func unauthorized() error { return fault.New(fault.Unauthorized, "The API key is not valid.") }
 
-// adopt gives a key of an earlier version its id, its role and its record. Where this process may not write, the key is as good without.
+// adopt gives a key of an earlier version its id, its role and its record. Where this process may
+// not write, the key is as good without.
 func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*table.Item, error) {
 	created, _, err := record.Times(item)
 	if err != nil {
@@ -127,8 +152,8 @@ func (s *Store) adopt(ctx context.Context, item *table.Item, key, mac string) (*
 	}
 	change := record.Change(item.Key, s.now(), table.Attrs{attrID: k.ID, attrRole: string(k.Role)},
 		table.Equals(record.Version, item.Int(record.Version)))
-	err = s.table.Transact(ctx, change, table.Put{Item: k.record(mac), If: table.Absent()})
-	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
+	applied, err := record.Try(ctx, s.table, change, table.Put{Item: k.record(mac), If: table.Absent()})
+	if !applied && err == nil {
 		return s.lookUp(ctx, mac) // another request of the same key was first, or the key is revoked
 	}
 	attrs := table.Attrs{attrWorkspace: k.Workspace, attrRole: string(k.Role)}

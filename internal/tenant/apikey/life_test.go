@@ -164,7 +164,8 @@ func TestARevokedKeyIsGoodNoLonger(t *testing.T) {
 	}
 }
 
-// TestAKeyExpires also reads the same table with a clock of the table's own, which erases the items some time after.
+// TestAKeyExpires also reads the same table with a clock of the table's own, which erases the items
+// some time after.
 func TestAKeyExpires(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -283,7 +284,8 @@ func (f *fixture) legacy(t *testing.T, key string) {
 	}
 }
 
-// TestAKeyOfAnEarlierVersionIsAnAdmins uses one from many requests at once, which must agree on its id.
+// TestAKeyOfAnEarlierVersionIsAnAdmins uses one from many requests at once, which must agree on its
+// id.
 func TestAKeyOfAnEarlierVersionIsAnAdmins(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -12,7 +12,8 @@ import (
 type Place struct {
 	// Key is its id, "" of one that an earlier version made and nobody has used since.
 	Workspace, Key string
-	// By is the secret key that the fingerprint is of, "" when that was not noted: it is when the key is next used.
+	// By is the secret key that the fingerprint is of, "" when that was not noted: it is when the
+	// key is next used.
 	By      string
 	expires string
 }

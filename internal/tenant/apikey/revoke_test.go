@@ -10,45 +10,26 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
-// setUpServer is setUp of a server on one machine, whose table remembers rows.
-func setUpServer(t *testing.T) *fixture {
+func openTable(t *testing.T, f *fixture) *sqlite.Table {
 	t.Helper()
-	f := setUp(t)
-	f.table = openTable(t, f, sqlite.WithMemory())
-	f.Store = apikey.NewStore(f.table, f.hasher, clock.System)
-	return f
+	return fixtures.TableAt(t, filepath.Join(f.dir, "table.db"))
 }
 
-func openTable(t *testing.T, f *fixture, opts ...sqlite.Option) *sqlite.Table {
-	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(f.dir, "table.db"), opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
-}
-
-// TestAnotherProcessRevokesAKey opens the file twice, as a server and a command do: when the command is done, the key is good no longer.
+// TestAnotherProcessRevokesAKey opens the file twice, as a server and a command do. The server
+// refuses the key as soon as the command has revoked it.
 func TestAnotherProcessRevokesAKey(t *testing.T) {
 	t.Parallel()
-	f := setUpServer(t)
+	f := setUp(t)
 	k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Viewer})
 	other := openTable(t, f)
 	command := apikey.NewStore(other, f.hasher, clock.System)
-	for range 1000 { // by then the server remembers it
-		f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
-	}
+	f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})
 	if err := command.Revoke(t.Context(), "one", k.ID); err != nil {
 		t.Fatal(err)
 	}
-	other.Settle()
 	f.wantBad(t, key, "The API key is not valid.")
 	f.Wait(t.Context())
 }
@@ -56,7 +37,7 @@ func TestAnotherProcessRevokesAKey(t *testing.T) {
 // TestARevokedKeyIsGoodForNobody sends a key from many sides while it is revoked.
 func TestARevokedKeyIsGoodForNobody(t *testing.T) {
 	t.Parallel()
-	f := setUpServer(t)
+	f := setUp(t)
 	for range 20 {
 		k, key := f.issue(t, apikey.NewKey{Workspace: "one", Role: workspace.Viewer})
 		f.wantGood(t, key, apikey.Principal{Workspace: "one", Key: k.ID, Role: workspace.Viewer})

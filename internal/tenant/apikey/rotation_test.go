@@ -50,7 +50,8 @@ func (f *fixture) stored(t *testing.T, mac []byte) bool {
 	return err == nil
 }
 
-// TestAKeyMovesToTheNewestMAC rotates the key of the MACs: keys made before are good, and move when they are used.
+// TestAKeyMovesToTheNewestMAC rotates the key of the MACs: keys made before are good, and move when
+// they are used.
 func TestAKeyMovesToTheNewestMAC(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -127,7 +128,8 @@ func TestARevocationWinsOverAMove(t *testing.T) {
 	}
 }
 
-// TestAFaultIsNotABadKey checks that nobody is told his key is bad because other keys could not be read.
+// TestAFaultIsNotABadKey checks that nobody is told his key is bad because other keys could not be
+// read.
 func TestAFaultIsNotABadKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -138,7 +140,8 @@ func TestAFaultIsNotABadKey(t *testing.T) {
 	}
 }
 
-// TestWhatKeyAFingerprintIsOf is known of a new key, of one that moved, and of one of an earlier version once it is used.
+// TestWhatKeyAFingerprintIsOf is known of a new key, of one that moved, and of one of an earlier
+// version once it is used.
 func TestWhatKeyAFingerprintIsOf(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
 )
 
 const (
@@ -48,17 +50,18 @@ func (u *uses) begin(key string, now time.Time) bool {
 	return true
 }
 
-// used notes that a key was used, while the request goes on. A note that is lost matters to nobody: there will be another.
+// used notes that a key was used, while the request goes on. A note that is lost matters to nobody:
+// there will be another.
 func (s *Store) used(ctx context.Context, u use) {
 	if u.Key == "" || !s.uses.begin(u.Key, s.now()) {
 		return
 	}
-	go func() {
+	go guard.Func(nil, "note the use of a key", func() {
 		defer func() { <-s.uses.slots }()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 		defer cancel()
 		_ = s.note(ctx, u)
-	}()
+	})()
 }
 
 // Wait waits until the notes that are under way are written, or the context ends.

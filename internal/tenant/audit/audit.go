@@ -1,14 +1,17 @@
-// Package audit keeps, for each workspace, who changed what and when. Entries are only ever added. The domain writes an entry in the transaction of
-// the change that it tells of, so that neither is there without the other; what was refused is written alone.
+// Package audit keeps, for each workspace, who changed what and when. Entries are only ever added.
+// The domain writes an entry in the transaction of the change that it tells of, so that neither is
+// there without the other; what was refused is written alone.
 package audit
 
 import (
 	"context"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -112,7 +115,8 @@ const (
 	retention = 400 * 24 * time.Hour
 )
 
-// New returns the entry of a change that succeeds when the transaction does which it is written in. Who it is by, the context says.
+// New returns the entry of a change that succeeds when the transaction does which it is written in.
+// Who it is by, the context says.
 func New(ctx context.Context, action Action, resource, detail string) Entry {
 	actor, _ := ctx.Value(actorKey{}).(Actor)
 	return Entry{Actor: actor, Action: action, Resource: resource, Outcome: Succeeded, Detail: detail}
@@ -136,10 +140,15 @@ func (e Entry) Write(workspace string, now time.Time) table.Write {
 type Store struct {
 	table table.Table
 	now   clock.Clock
+
+	refusing sync.Mutex
+	refused  *lru.Cache[string, *refused]
 }
 
 // NewStore returns a store over a table.
-func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
+func NewStore(t table.Table, now clock.Clock) *Store {
+	return &Store{table: t, now: now, refused: newRefused()}
+}
 
 // Add adds an entry of its own.
 func (s *Store) Add(ctx context.Context, workspace string, e Entry) error {

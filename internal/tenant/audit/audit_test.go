@@ -1,7 +1,6 @@
 package audit_test
 
 import (
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -15,6 +14,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // watch is a clock that is moved by hand.
@@ -28,15 +28,7 @@ func setUp(t *testing.T) (*audit.Store, *sqlite.Table, *watch) {
 	t.Helper()
 	clock := &watch{}
 	clock.micros.Store(time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC).UnixMicro())
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"), sqlite.WithClock(clock.now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.Table(t, sqlite.WithClock(clock.now))
 	return audit.NewStore(tb, clock.now), tb, clock
 }
 
@@ -50,6 +42,45 @@ func list(t *testing.T, s *audit.Store, workspace string, page audit.Page) (reso
 		resources = append(resources, e.Resource)
 	}
 	return resources, next
+}
+
+// TestAttackRefusalsBuryNothing has one caller refused the same thousands of times, and others
+// beside it.
+func TestAttackRefusalsBuryNothing(t *testing.T) {
+	t.Parallel()
+	s, _, clock := setUp(t)
+	refuse := func(workspace, key, resource string) {
+		t.Helper()
+		clock.after(time.Microsecond)
+		e := audit.Refusal(audit.By(t.Context(), audit.Actor{Key: key}), resource, "DELETE")
+		if err := s.AddRefusal(t.Context(), workspace, e); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(workspace string, n int) []audit.Entry {
+		t.Helper()
+		entries, _, err := s.List(t.Context(), workspace, audit.Filter{}, audit.Page{Limit: 100})
+		if err != nil || len(entries) != n {
+			t.Fatalf("workspace %s has %d entries (%v), want %d", workspace, len(entries), err, n)
+		}
+		return entries
+	}
+	for range 5000 {
+		refuse("one", "k", "d")
+	}
+	want("one", 1)
+	refuse("one", "other", "d")
+	refuse("two", "k", "d")
+	want("two", 1)
+	for i := range 5000 {
+		refuse("one", "k", strconv.Itoa(i)) // each names something else
+	}
+	want("one", 30)
+	clock.after(time.Minute)
+	refuse("one", "k", "d")
+	if newest := want("one", 31)[0]; newest.Detail != "DELETE (before it, 4972 refusals were not noted)" {
+		t.Errorf("the newest entry says %q", newest.Detail)
+	}
 }
 
 // TestPages reads a log while it grows: no entry comes twice, and none is left out.

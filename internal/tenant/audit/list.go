@@ -35,11 +35,12 @@ func (f Filter) match(e Entry) bool {
 		(f.Since.IsZero() || !e.At.Before(f.Since)) && (f.Until.IsZero() || e.At.Before(f.Until))
 }
 
-// mostRead is how many entries one request reads. There is no index by what filters ask for, but for the time; whoever finds little in so many gets a short
-// page, whose cursor goes on.
+// mostRead is how many entries one request reads. There is no index by what filters ask for, but
+// for the time; whoever finds little in so many gets a short page, whose cursor goes on.
 const mostRead = 5000
 
-// List returns a page of what a filter lets through of a workspace's log, the newest entry first, and the cursor of the next page, "" when there is none.
+// List returns a page of what a filter lets through of a workspace's log, the newest entry first,
+// and the cursor of the next page, "" when there is none.
 func (s *Store) List(ctx context.Context, workspace string, filter Filter, page Page) (entries []Entry, next string, err error) {
 	query := keys.AuditLog(workspace)
 	if !filter.Until.IsZero() && !filter.Since.Before(filter.Until) {
@@ -55,7 +56,8 @@ func (s *Store) List(ctx context.Context, workspace string, filter Filter, page 
 		limit = table.MaxLimit
 	}
 	for read := 0; ; {
-		// When much is left out, more is read at a time than is still wanted, and the page ends in the midst of it.
+		// When much is left out, more is read at a time than is still wanted, and the page ends in
+		// the midst of it.
 		query.Limit = min(max(limit-len(entries), read), table.MaxLimit)
 		found, err := s.table.Query(ctx, query)
 		if err != nil {

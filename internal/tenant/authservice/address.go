@@ -7,5 +7,5 @@ const maxURL = outbound.MaxURL
 
 // checkURL returns a fault.Invalid unless a URL is one that the service may call.
 func (s *Service) checkURL(field, raw string) error {
-	return outbound.CheckURL(field, raw, s.allowPrivate)
+	return outbound.CheckURL(field, raw, s.private)
 }

@@ -26,13 +26,15 @@ const (
 	Completed Status = "completed"
 	// Pending: the user must visit the URL. Also what Wait says when it was not to wait.
 	Pending Status = "pending"
-	// ConnectionRequired: an agent asks without a user, and no token that serves is connected to it.
+	// ConnectionRequired: an agent asks without a user, and no token that serves is connected to
+	// it.
 	ConnectionRequired Status = "connection_required"
 	// TokenExpired: the token that was named is of no more use; the user can mend it at the URL.
 	TokenExpired Status = "token_expired"
 	// Timeout: the wait is over, the user has not decided.
 	Timeout Status = "timeout"
-	// NotFound: no token will come under this id. When the user or the provider refused, Error says so.
+	// NotFound: no token will come under this id. When the user or the provider refused, Error says
+	// so.
 	NotFound Status = "not_found"
 )
 
@@ -52,16 +54,19 @@ type Answer struct {
 // AuthRequest asks for a token.
 type AuthRequest struct {
 	Workspace, ProviderID string
-	// User is whose token it is; it may be "" for an Agent, which then uses what is connected to it.
+	// User is whose token it is; it may be "" for an Agent, which then uses what is connected to
+	// it.
 	User, Agent string
 	Scopes      []string
-	// ForceNew asks for consent anew, for another account say; the token that comes of it is a further one.
+	// ForceNew asks for consent anew, for another account say; the token that comes of it is a
+	// further one.
 	ForceNew bool
 	// TokenID names one of the tokens; "" takes the default.
 	TokenID string
 	// Default makes the token that comes of it the one that is taken from then on.
 	Default bool
-	// RedirectURI is where the provider sends the user back to: the address of the callback as the client sees this server.
+	// RedirectURI is where the provider sends the user back to: the address of the callback as the
+	// client sees this server.
 	RedirectURI string
 }
 
@@ -96,7 +101,8 @@ func checkScopes(scopes []string) error {
 	return nil
 }
 
-// Authenticate returns a token that may do what is asked for, refreshed if it is near its end, or the URL at which the user consents.
+// Authenticate returns a token that may do what is asked for, refreshed if it is near its end, or
+// the URL at which the user consents.
 func (s *Service) Authenticate(ctx context.Context, r AuthRequest) (Answer, error) {
 	if err := errors.Join(checkIdentity(r.User, r.Agent), checkScopes(r.Scopes)); err != nil {
 		return Answer{}, firstOf(err)
@@ -131,7 +137,8 @@ func completed(t Token, plain credentials) Answer {
 	return Answer{Status: Completed, Token: plain.Access, TokenID: t.Token, User: t.User, Expires: t.Expires, Metadata: t.Metadata}
 }
 
-// ask begins a request for the user's consent. What the token could do before is asked for again, so that a new scope costs none of the old.
+// ask begins a request for the user's consent. What the token could do before is asked for again,
+// so that a new scope costs none of the old.
 func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Token, status Status) (Answer, error) {
 	if err := checkRedirect(r.RedirectURI); err != nil {
 		return Answer{}, err
@@ -155,8 +162,9 @@ func (s *Service) ask(ctx context.Context, p Provider, r AuthRequest, held *Toke
 	return Answer{Status: status, URL: c.consentURL(state, verifier), AuthID: request.ID, User: r.User}, nil
 }
 
-// held returns the token that a request means, nil when there is none: the one it names, else the user's default, else the newest that serves,
-// else the newest that is connected to the agent. It may lack scopes, or be expired.
+// held returns the token that a request means, nil when there is none: the one it names, else the
+// user's default, else the newest that serves, else the newest that is connected to the agent. It
+// may lack scopes, or be expired.
 func (s *Service) held(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
 	own, err := s.tokens(ctx, r.owner())
 	if err != nil {
@@ -174,8 +182,8 @@ func (s *Service) held(ctx context.Context, p Provider, r AuthRequest) (*Token, 
 	return found, nil
 }
 
-// choose returns the one of the user's own tokens that a request means. While there is a default no other takes its place: it could be of
-// another account.
+// choose returns the one of the user's own tokens that a request means. While there is a default no
+// other takes its place: it could be of another account.
 func choose(own []Token, p Provider, r AuthRequest) *Token {
 	var newest *Token
 	for _, t := range slices.Backward(own) {
@@ -194,8 +202,9 @@ func choose(own []Token, p Provider, r AuthRequest) *Token {
 	return newest
 }
 
-// connected returns the newest token that serves of those that are connected to an agent. Who asks for a user gets only tokens of that user:
-// nobody acts with somebody else's account without being aware of it.
+// connected returns the newest token that serves of those that are connected to an agent. Who asks
+// for a user gets only tokens of that user: nobody acts with somebody else's account without being
+// aware of it.
 func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*Token, error) {
 	connections, err := s.connections(ctx, r.Workspace, r.Agent)
 	if err != nil {
@@ -212,7 +221,8 @@ func (s *Service) connected(ctx context.Context, p Provider, r AuthRequest) (*To
 	return nil, nil
 }
 
-// tokens returns all of an owner's tokens, oldest first, with what is the default of each provider and agent.
+// tokens returns all of an owner's tokens, oldest first, with what is the default of each provider
+// and agent.
 func (s *Service) tokens(ctx context.Context, owner Owner) ([]Token, error) {
 	if owner.User == "" {
 		return nil, nil

@@ -18,20 +18,24 @@ import (
 type Callback struct {
 	ProviderID  string
 	State, Code string
-	// Error and ErrorDescription are sent in place of a code. Issuer is the iss parameter of RFC 9207.
+	// Error and ErrorDescription are sent in place of a code. Issuer is the iss parameter of RFC
+	// 9207.
 	Error, ErrorDescription, Issuer string
-	// Caller is who sends it when that is known, as with a POST of a client; nil for a browser's redirect, which proves itself by the state alone.
+	// Caller is who sends it when that is known, as with a POST of a client; nil for a browser's
+	// redirect, which proves itself by the state alone.
 	Caller *Owner
 }
 
-// Outcome is what a callback led to, for the page that the user sees. Error is "" when there is a token.
+// Outcome is what a callback led to, for the page that the user sees. Error is "" when there is a
+// token.
 type Outcome struct {
 	AuthID, ProviderID      string
 	Error, ErrorDescription string
 }
 
-// Complete takes a callback: it claims the request that the state names, once, exchanges the code, stores the token and wakes who waits. A state
-// that is not good is a fault.Invalid; what the user or the provider refused is an Outcome.
+// Complete takes a callback: it claims the request that the state names, once, exchanges the code,
+// stores the token and wakes who waits. A state that is not good is a fault.Invalid; what the user
+// or the provider refused is an Outcome.
 func (s *Service) Complete(ctx context.Context, back Callback) (Outcome, error) {
 	r, err := s.answers(ctx, back)
 	if err != nil {
@@ -103,8 +107,8 @@ func (r request) outcome(f *failure) Outcome {
 	return o
 }
 
-// refusal says why a callback brings no code, nil when it does. An issuer that is not the provider's shows that the answer is somebody else's
-// (RFC 9207, section 2.4).
+// refusal says why a callback brings no code, nil when it does. An issuer that is not the
+// provider's shows that the answer is somebody else's (RFC 9207, section 2.4).
 func (back Callback) refusal(p Provider) *failure {
 	secrets := []string{back.Code, back.State}
 	switch {
@@ -133,17 +137,13 @@ func (s *Service) step(ctx context.Context, r request, next requestStatus, from 
 		set = table.Attrs{}
 	}
 	set[attrStatus] = string(next)
-	err := s.table.Transact(ctx, record.Change(r.key(), s.now(), set, table.All(from, requestBefore(next))))
-	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-		return badState()
-	}
-	if err != nil {
-		return fmt.Errorf("auth request becomes %s: %w", next, err)
-	}
-	return nil
+	var o record.Outbox
+	o.AddOr(record.Change(r.key(), s.now(), set, table.All(from, requestBefore(next))), record.Always(badState()))
+	return record.Commit(ctx, s.table, o)
 }
 
-// exchange exchanges the code and stores the token together with the end of the request. What the provider refuses is a failure.
+// exchange exchanges the code and stores the token together with the end of the request. What the
+// provider refuses is a failure.
 func (s *Service) exchange(ctx context.Context, p Provider, r request, code string) (*failure, error) {
 	verifier, err := s.sealer.Open(ctx, r.bound(), r.Verifier)
 	if err != nil {
@@ -184,7 +184,8 @@ func (s *Service) exchange(ctx context.Context, p Provider, r request, code stri
 	})
 }
 
-// insist repeats a write until it is decided, or the context ends: what a provider gave is lost if it is not stored.
+// insist repeats a write until it is decided, or the context ends: what a provider gave is lost if
+// it is not stored.
 func (s *Service) insist(ctx context.Context, write func() error) error {
 	for pause := 50 * time.Millisecond; ; pause *= 2 {
 		err := write()

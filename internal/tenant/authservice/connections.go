@@ -35,7 +35,8 @@ const (
 	attrID         = "id"
 )
 
-// Connect lets an agent use one of the owner's tokens. A token that it may use already is a fault.Conflict.
+// Connect lets an agent use one of the owner's tokens. A token that it may use already is a
+// fault.Conflict.
 func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string) (Connection, error) {
 	if agent == "" || len(agent) > maxID {
 		return Connection{}, fault.New(fault.Invalid, "agent_id must have 1 to %d bytes.", maxID)
@@ -46,26 +47,19 @@ func (s *Service) Connect(ctx context.Context, ref TokenRef, agent string) (Conn
 	}
 	now := s.now()
 	c := Connection{Workspace: ref.Workspace, ID: id.New(now), Agent: agent, CreatedBy: t.User, Created: now}
-	err = s.table.Transact(ctx,
-		table.Check{Key: t.Key(), If: table.Present()},
-		table.Put{
-			Item: table.Item{
-				Key:   keys.AuthConnection(ref.Workspace, agent, t.Token),
-				Attrs: record.Attrs(kindConnection, now, table.Attrs{attrID: c.ID, attrUser: t.User, attrAgent: agent}),
-				Index: map[table.Index]table.Key{table.ByList: keys.AuthConnectionListEntry(ref.Workspace, t.Token, agent)},
-			},
-			If: table.Absent(),
+	var o record.Outbox
+	o.AddOr(table.Check{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(ref.Token)))
+	o.AddOr(table.Put{
+		Item: table.Item{
+			Key:   keys.AuthConnection(ref.Workspace, agent, t.Token),
+			Attrs: record.Attrs(kindConnection, now, table.Attrs{attrID: c.ID, attrUser: t.User, attrAgent: agent}),
+			Index: map[table.Index]table.Key{table.ByList: keys.AuthConnectionListEntry(ref.Workspace, t.Token, agent)},
 		},
-		c.event(t, TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now),
-	)
-	if lost, failed := errors.AsType[*table.ConditionFailed](err); failed {
-		if lost.Write == 0 {
-			return Connection{}, tokenNotFound(ref.Token)
-		}
-		return Connection{}, fault.New(fault.Conflict, "The agent is connected to the token already.")
-	}
-	if err != nil {
-		return Connection{}, fmt.Errorf("connect token: %w", err)
+		If: table.Absent(),
+	}, record.Always(fault.New(fault.Conflict, "The agent is connected to the token already.")))
+	o.Add(c.event(t, TokenConnected, now), t.audit(ctx, audit.ConnectAuthToken, now))
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Connection{}, err
 	}
 	return c.of(t), nil
 }
@@ -119,7 +113,8 @@ func (s *Service) connections(ctx context.Context, workspace, agent string) ([]C
 	return found, nil
 }
 
-// Disconnect takes a token from an agent; an unknown connection is a fault.NotFound. An agent has few, so that the one is looked for among them.
+// Disconnect takes a token from an agent; an unknown connection is a fault.NotFound. An agent has
+// few, so that the one is looked for among them.
 func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID string) error {
 	found, err := s.ListConnections(ctx, workspace, agent)
 	if err != nil {
@@ -132,20 +127,14 @@ func (s *Service) Disconnect(ctx context.Context, workspace, agent, connectionID
 	}
 	c := found[at]
 	now := s.now()
-	err = s.table.Transact(ctx,
-		table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenID), If: table.Equals(attrID, c.ID)},
-		c.event(c.token, TokenDisconnected, now), c.token.audit(ctx, audit.DisconnectAuthToken, now),
-	)
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
-		return notFound
-	}
-	if err != nil {
-		return fmt.Errorf("disconnect token: %w", err)
-	}
-	return nil
+	var o record.Outbox
+	o.AddOr(table.Delete{Key: keys.AuthConnection(workspace, agent, c.TokenID), If: table.Equals(attrID, c.ID)}, record.Always(notFound))
+	o.Add(c.event(c.token, TokenDisconnected, now), c.token.audit(ctx, audit.DisconnectAuthToken, now))
+	return record.Commit(ctx, s.table, o)
 }
 
-// disconnectAll takes a token from all agents. One that is connected in this moment is left over, and counts for nothing without its token.
+// disconnectAll takes a token from all agents. One that is connected in this moment is left over,
+// and counts for nothing without its token.
 func (s *Service) disconnectAll(ctx context.Context, t Token) error {
 	if err := table.Erase(ctx, s.table, keys.AuthConnectionList(t.Workspace, t.Token), nil); err != nil {
 		return fmt.Errorf("disconnect token: %w", err)

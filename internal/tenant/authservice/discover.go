@@ -43,8 +43,9 @@ type serverMetadata struct {
 	NamesIssuer  bool     `json:"authorization_response_iss_parameter_supported"`
 }
 
-// Discover creates a provider from the URL of an MCP server: the server names its authorization server, that says how it is used, and the service
-// registers itself there as a client. What cannot be found, or does not keep the rules, is a fault.Invalid.
+// Discover creates a provider from the URL of an MCP server: the server names its authorization
+// server, that says how it is used, and the service registers itself there as a client. What cannot
+// be found, or does not keep the rules, is a fault.Invalid.
 func (s *Service) Discover(ctx context.Context, in NewDiscovered) (Provider, error) {
 	if err := errors.Join(s.checkURL("mcp_server_url", in.MCPServerURL), checkRedirect(in.RedirectURI)); err != nil {
 		return Provider{}, firstOf(err)
@@ -85,7 +86,8 @@ func checkRedirect(raw string) error {
 	return nil
 }
 
-// findIssuer asks an MCP server for its authorization server. A server without metadata is its own, as it was before RFC 9728.
+// findIssuer asks an MCP server for its authorization server. A server without metadata is its own,
+// as it was before RFC 9728.
 func (s *Service) findIssuer(ctx context.Context, server string) (resource, issuer string, err error) {
 	u, err := url.Parse(server)
 	if err != nil {
@@ -121,7 +123,8 @@ func (s *Service) findIssuer(ctx context.Context, server string) (resource, issu
 	return "", origin, nil
 }
 
-// wellKnown puts the well-known part between host and path (RFC 8414, section 3.1; RFC 9728, section 3.1).
+// wellKnown puts the well-known part between host and path (RFC 8414, section 3.1; RFC 9728,
+// section 3.1).
 func wellKnown(u *url.URL, suffix string) string {
 	at := url.URL{Scheme: u.Scheme, Host: u.Host, Path: "/.well-known/" + suffix + strings.TrimSuffix(u.Path, "/"), RawQuery: u.RawQuery}
 	return at.String()
@@ -134,7 +137,8 @@ func same(a, b string) bool {
 
 var resourceParam = regexp.MustCompile(`(?i)\bresource_metadata="([^"]+)"`)
 
-// challenge returns the metadata URL that a server names when it is called without a token (RFC 9728, section 5.1), "" when it does not.
+// challenge returns the metadata URL that a server names when it is called without a token (RFC
+// 9728, section 5.1), "" when it does not.
 func (s *Service) challenge(ctx context.Context, server string) string {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, server, nil)
 	if err != nil {
@@ -154,7 +158,8 @@ func (s *Service) challenge(ctx context.Context, server string) string {
 	return ""
 }
 
-// findServer asks an authorization server what it is, in the places of RFC 8414 and of OpenID Connect Discovery.
+// findServer asks an authorization server what it is, in the places of RFC 8414 and of OpenID
+// Connect Discovery.
 func (s *Service) findServer(ctx context.Context, issuer string) (serverMetadata, error) {
 	var server serverMetadata
 	if err := s.checkURL("authorization_servers", issuer); err != nil {

@@ -170,7 +170,7 @@ func TestAPublicClientThatRegisteredItself(t *testing.T) {
 func TestDiscoveryCallsNoPrivateAddress(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	f.config.AllowPrivate, f.config.Timeout = false, time.Second
+	f.config.Private, f.config.Timeout = nil, time.Second
 	f.Service = authservice.New(f.config)
 	f.oauth.set(func() {
 		f.oauth.intercept = func(_ http.ResponseWriter, r *http.Request) bool {

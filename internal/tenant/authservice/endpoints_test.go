@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// TestNothingIsSentToAnotherAddressThanItWasGivenFor has an editor who does not know the secret point the provider at a server of their own.
+// TestNothingIsSentToAnotherAddressThanItWasGivenFor has an editor who does not know the secret
+// point the provider at a server of their own.
 func TestNothingIsSentToAnotherAddressThanItWasGivenFor(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -70,7 +71,8 @@ func TestAPublicClientMovesWithoutItsTokens(t *testing.T) {
 	}
 }
 
-// TestRevocationsShareOneDeadline has a provider that answers no revocation: the request takes as long as one call may, whatever the number of tokens.
+// TestRevocationsShareOneDeadline has a provider that answers no revocation: the request takes as
+// long as one call may, whatever the number of tokens.
 func TestRevocationsShareOneDeadline(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

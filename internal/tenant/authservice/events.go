@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -74,7 +73,8 @@ func (t Token) audit(ctx context.Context, action audit.Action, now time.Time) ta
 	return audit.New(ctx, action, t.Token, fmt.Sprintf("auth provider %s, user %s", t.ProviderID, t.User)).Write(t.Workspace, now)
 }
 
-// ListEvents returns the events of an owner's tokens, newest first; of one provider, unless providerID is "".
+// ListEvents returns the events of an owner's tokens, newest first; of one provider, unless
+// providerID is "".
 func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string, window table.Window) ([]Event, error) {
 	if err := checkIdentity(owner.User, ""); err != nil {
 		return nil, err
@@ -93,5 +93,3 @@ func (s *Service) ListEvents(ctx context.Context, owner Owner, providerID string
 	}
 	return found, nil
 }
-
-var errTooOften = fault.New(fault.Unavailable, "The token is changed too often to take another change.")

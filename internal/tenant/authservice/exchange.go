@@ -16,21 +16,23 @@ import (
 	"github.com/slipway-run/slipway/internal/base/outbound"
 )
 
-// salesforceLifetime is how long a token of Salesforce is trusted, which does not say how long it lives. An administrator there may choose 15
-// minutes or more.
+// salesforceLifetime is how long a token of Salesforce is trusted, which does not say how long it
+// lives. An administrator there may choose 15 minutes or more.
 const salesforceLifetime = 15 * time.Minute
 
 // grant is what a provider has given.
 type grant struct {
 	credentials
-	// scopes is nil when the provider named none, which means: those that were asked for (RFC 6749, section 5.1).
+	// scopes is nil when the provider named none, which means: those that were asked for (RFC 6749,
+	// section 5.1).
 	scopes []string
 	// lifetime is 0 when the provider did not say.
 	lifetime time.Duration
 	label    string
 }
 
-// protocolScopes ask for something of the protocol. Providers do not repeat them among those that they granted.
+// protocolScopes ask for something of the protocol. Providers do not repeat them among those that
+// they granted.
 var protocolScopes = []string{"openid", "profile", "email", "offline_access", "refresh_token"}
 
 // granted returns the scopes of a grant that was asked for with some.
@@ -116,8 +118,8 @@ func (s *Service) redeem(ctx context.Context, c conversation, code, verifier str
 	return c.grant(token)
 }
 
-// renew exchanges a refresh token for a new token, which keeps the refresh token when the answer has no other (RFC 6749, section 6; package oauth2
-// sees to it). Any error is a *failure.
+// renew exchanges a refresh token for a new token, which keeps the refresh token when the answer
+// has no other (RFC 6749, section 6; package oauth2 sees to it). Any error is a *failure.
 func (s *Service) renew(ctx context.Context, c conversation, refresh string) (grant, error) {
 	token, err := c.TokenSource(s.withClient(ctx, c.provider), &oauth2.Token{RefreshToken: refresh}).Token()
 	if err != nil {
@@ -163,8 +165,9 @@ func usable(token string) bool {
 	return token != "" && len(token) <= maxCredentials*4 && !strings.ContainsFunc(token, func(r rune) bool { return r <= 0x20 || r > 0x7e })
 }
 
-// label names the account of a token after what an ID token says of it. It came from the token endpoint itself, so that its signature needs no
-// check (OpenID Connect Core, section 3.1.3.7), and nothing is decided by it.
+// label names the account of a token after what an ID token says of it. It came from the token
+// endpoint itself, so that its signature needs no check (OpenID Connect Core, section 3.1.3.7), and
+// nothing is decided by it.
 func label(token *oauth2.Token) string {
 	idToken, _ := token.Extra("id_token").(string)
 	parts := strings.Split(idToken, ".")
@@ -191,8 +194,8 @@ func label(token *oauth2.Token) string {
 	return ""
 }
 
-// revoke revokes a token at its provider (RFC 7009). A provider that cannot revoke, or does not know the token any more, is no error; any error is
-// a *failure.
+// revoke revokes a token at its provider (RFC 7009). A provider that cannot revoke, or does not
+// know the token any more, is no error; any error is a *failure.
 func (s *Service) revoke(ctx context.Context, p Provider, held credentials) error {
 	if p.RevocationURL == "" {
 		return nil

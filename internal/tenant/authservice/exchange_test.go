@@ -85,7 +85,8 @@ func TestAFailedExchangeIsTold(t *testing.T) {
 	}
 }
 
-// TestNoRedirectIsFollowed has a token endpoint that names another server, which would get code and secret.
+// TestNoRedirectIsFollowed has a token endpoint that names another server, which would get code and
+// secret.
 func TestNoRedirectIsFollowed(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -196,7 +197,8 @@ func TestAnAnswerInFormEncoding(t *testing.T) {
 	}
 }
 
-// TestTheRefreshTokenOfTheFirstConsentIsKept is for providers that give one with the first consent only.
+// TestTheRefreshTokenOfTheFirstConsentIsKept is for providers that give one with the first consent
+// only.
 func TestTheRefreshTokenOfTheFirstConsentIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

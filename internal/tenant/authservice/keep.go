@@ -34,44 +34,50 @@ type kept struct {
 
 // keep stores a grant, with its event, and returns its token.
 func (s *Service) keep(ctx context.Context, p Provider, k kept) (Token, error) {
-	for range contention {
-		var old Token
-		if k.replaces {
-			var err error
-			if old, err = s.token(ctx, k.TokenRef); fault.Is(err, fault.NotFound) {
-				k.replaces, k.Token = false, id.New(s.now()) // deleted meanwhile; the user has consented all the same
-			} else if err != nil {
-				return Token{}, err
-			}
-		}
-		write, err := s.write(ctx, p, k, old)
-		if err != nil {
-			return Token{}, err
-		}
-		now := s.now()
-		writes := []table.Write{p.present(), write, k.put(now, p.ProviderID)}
-		if k.isDefault {
-			writes = append(writes, k.becomesDefault(p.ID, k.agent, now))
-		}
-		if k.done != nil {
-			writes = append(writes, k.done(k.Token))
-		}
-		err = s.table.Transact(ctx, writes...)
-		lost, failed := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			t, err := s.token(ctx, k.TokenRef)
-			t.IsDefault = k.isDefault
-			return t, err
-		case !failed:
-			return Token{}, fmt.Errorf("store token: %w", err)
-		case lost.Write == 0:
-			return Token{}, providerNotFound(p.ProviderID)
-		case lost.Write != 1 || !k.replaces:
-			return Token{}, errTaken
+	ref, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (TokenRef, record.Outbox, error) {
+		o, err := s.kept(ctx, p, &k)
+		return k.TokenRef, o, err
+	})
+	if err != nil {
+		return Token{}, err
+	}
+	t, err := s.token(ctx, ref)
+	t.IsDefault = k.isDefault
+	return t, err
+}
+
+// kept returns the writes that store a grant. A token that it was to replace and that is gone by
+// now becomes a new one: the user has consented all the same.
+func (s *Service) kept(ctx context.Context, p Provider, k *kept) (o record.Outbox, err error) {
+	var old Token
+	if k.replaces {
+		if old, err = s.token(ctx, k.TokenRef); fault.Is(err, fault.NotFound) {
+			k.replaces, k.Token = false, id.New(s.now())
+		} else if err != nil {
+			return o, err
 		}
 	}
-	return Token{}, fault.New(fault.Unavailable, "Token ID %s is changed too often to take another change.", k.Token)
+	write, err := s.write(ctx, p, *k, old)
+	if err != nil {
+		return o, err
+	}
+	now, settled := s.now(), record.Always(errTaken)
+	o.AddOr(p.present(), record.Always(providerNotFound(p.ProviderID)))
+	if k.replaces {
+		o.Add(write)
+	} else {
+		o.AddOr(write, settled)
+	}
+	o.AddOr(k.put(now, p.ProviderID), settled)
+	if k.isDefault {
+		o.AddOr(k.becomesDefault(p.ID, k.agent, now), settled)
+	}
+	if k.done != nil {
+		if done := k.done(k.Token); done != nil {
+			o.AddOr(done, settled)
+		}
+	}
+	return o, nil
 }
 
 // errTaken says that what the grant was for has been settled otherwise.
@@ -81,7 +87,8 @@ var errTaken = errors.New("the request for the token is settled already")
 func (s *Service) write(ctx context.Context, p Provider, k kept, old Token) (table.Write, error) {
 	now := s.now()
 	if k.replaces && k.grant.Refresh == "" && old.refreshable && (k.grant.label == "" || k.grant.label == old.Label) {
-		// Some providers give a refresh token with the first consent only; that one goes on being good.
+		// Some providers give a refresh token with the first consent only; that one goes on being
+		// good.
 		held, err := s.open(ctx, old)
 		if err != nil {
 			return nil, err

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -49,20 +51,12 @@ func setUp(t *testing.T) *fixture {
 		t.Fatal(err)
 	}
 	moving := &movingClock{now: time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"), sqlite.WithClock(moving.Now))
 	f := &fixture{
 		dir: dir, table: tb, key: key, oauth: newOAuthServer(t), log: &lockedBuffer{}, clock: moving,
 	}
 	f.config = authservice.Config{
-		Table: tb, Sealer: key, Now: f.clock.Now, AllowPrivate: true,
+		Table: tb, Sealer: key, Now: f.clock.Now, Private: outbound.Everywhere,
 		Log: slog.New(slog.NewTextHandler(f.log, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
 	f.Service = authservice.New(f.config)
@@ -210,7 +204,8 @@ func (f *fixture) events(t *testing.T) []authservice.EventType {
 	return types
 }
 
-// assertNoSecrets looks for what the provider gave, and the client secret, in all that was stored and logged, and in more texts.
+// assertNoSecrets looks for what the provider gave, and the client secret, in all that was stored
+// and logged, and in more texts.
 func (f *fixture) assertNoSecrets(t *testing.T, more ...string) {
 	t.Helper()
 	texts := append([]string{f.log.String()}, more...)

@@ -18,24 +18,27 @@ import (
 // Limits of what a provider may make the service do.
 const (
 	defaultTimeout = 15 * time.Second
-	// maxAnswer is how large the body of a provider's answer may be. A token endpoint's has a few thousand bytes.
+	// maxAnswer is how large the body of a provider's answer may be. A token endpoint's has a few
+	// thousand bytes.
 	maxAnswer = 256 << 10
 	// maxWords is how much of a provider's own words is kept.
 	maxWords = 300
 )
 
 // newClient returns the client that all calls to providers go through.
-func newClient(allowPrivate bool, timeout time.Duration) *http.Client {
-	return outbound.NewClient(outbound.Limits{AllowPrivate: allowPrivate, Timeout: timeout, MaxAnswer: maxAnswer})
+func newClient(private outbound.Networks, timeout time.Duration) *http.Client {
+	return outbound.NewClient(outbound.Limits{Private: private, Timeout: timeout, MaxAnswer: maxAnswer})
 }
 
-// calls returns a context for what a request asks of providers: all its calls together take no longer than one of them may.
+// calls returns a context for what a request asks of providers: all its calls together take no
+// longer than one of them may.
 func (s *Service) calls(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(ctx, s.timeout)
 }
 
-// failure says why a provider gave no token, in words that hold nothing it was told or has answered in confidence. It is all that is kept of
-// an error of the protocol: those of the libraries quote URLs and bodies.
+// failure says why a provider gave no token, in words that hold nothing it was told or has answered
+// in confidence. It is all that is kept of an error of the protocol: those of the libraries quote
+// URLs and bodies.
 type failure struct {
 	// code is the error code of RFC 6749, or one of ours.
 	code string
@@ -53,7 +56,8 @@ const (
 	codeUnusable    = "provider_answer_unusable"
 )
 
-// failed makes a failure of an error of a request to a provider. secrets are what the words must not repeat.
+// failed makes a failure of an error of a request to a provider. secrets are what the words must
+// not repeat.
 func failed(err error, secrets ...string) *failure {
 	if f, ok := errors.AsType[*failure](err); ok {
 		return f
@@ -91,8 +95,8 @@ func answered(status int, code, description string, secrets []string) *failure {
 	return &failure{code: code, words: plain(description, secrets), temporary: temporary}
 }
 
-// plain returns a provider's words as they may be shown: cut, with the characters that RFC 6749 allows in them, and none at all when they
-// repeat a secret.
+// plain returns a provider's words as they may be shown: cut, with the characters that RFC 6749
+// allows in them, and none at all when they repeat a secret.
 func plain(words string, secrets []string) string {
 	for _, secret := range secrets {
 		if secret != "" && strings.Contains(words, secret) {

@@ -31,7 +31,8 @@ type ProviderType string
 const (
 	// Microsoft gives a refresh token only when asked for offline_access.
 	Microsoft ProviderType = "microsoft"
-	// Salesforce gives a refresh token only when asked for refresh_token, and does not say how long its tokens live.
+	// Salesforce gives a refresh token only when asked for refresh_token, and does not say how long
+	// its tokens live.
 	Salesforce ProviderType = "salesforce"
 	// Slack separates scopes by commas.
 	Slack ProviderType = "slack"
@@ -51,32 +52,37 @@ type ProviderSpec struct {
 	CodeChallengeMethod string       `json:"code_challenge_method"`
 	Type                ProviderType `json:"provider_type,omitempty"`
 	ClientAuth          ClientAuth   `json:"token_endpoint_auth_method"`
-	// MCPServerURL and Dynamic are set when the provider was found behind an MCP server, and registered itself there.
+	// MCPServerURL and Dynamic are set when the provider was found behind an MCP server, and
+	// registered itself there.
 	MCPServerURL string `json:"mcp_server_url,omitempty"`
 	Dynamic      bool   `json:"is_dynamic_client"`
-	// Issuer is who must be named by a callback that names one; NamesIssuer says that each must (RFC 9207). Resource is what tokens are asked
-	// for (RFC 8707).
+	// Issuer is who must be named by a callback that names one; NamesIssuer says that each must
+	// (RFC 9207). Resource is what tokens are asked for (RFC 8707).
 	Issuer      string `json:"issuer,omitempty"`
 	NamesIssuer bool   `json:"names_issuer,omitempty"`
 	Resource    string `json:"resource,omitempty"`
 }
 
-// Provider is an OAuth authorization server and the client that a workspace has there. Its secret is never shown.
+// Provider is an OAuth authorization server and the client that a workspace has there. Its secret
+// is never shown.
 type Provider struct {
 	Workspace string
-	// ID is the resource's id, ProviderID the name that it is addressed by, unique in the workspace.
+	// ID is the resource's id, ProviderID the name that it is addressed by, unique in the
+	// workspace.
 	ID, ProviderID string
 	ProviderSpec
 	HasSecret        bool
 	Created, Updated time.Time
 
 	secret []byte
-	// endpoints counts the changes of its URLs. What was made at former ones is never sent to those that took their place.
+	// endpoints counts the changes of its URLs. What was made at former ones is never sent to those
+	// that took their place.
 	endpoints int64
 	version   int64
 }
 
-// holds tells whether a token was made at the provider as it is now: not by another one of its name, nor at URLs that it had before.
+// holds tells whether a token was made at the provider as it is now: not by another one of its
+// name, nor at URLs that it had before.
 func (p Provider) holds(t Token) bool { return p.ID == t.provider && p.endpoints == t.endpoints }
 
 // OrganizationID is the workspace: there are no organisations above it.
@@ -137,7 +143,8 @@ func (p *ProviderSpec) defaults() {
 	}
 }
 
-// check returns a fault.Invalid unless a provider keeps the rules. hasSecret says whether it has a client secret.
+// check returns a fault.Invalid unless a provider keeps the rules. hasSecret says whether it has a
+// client secret.
 func (s *Service) check(p ProviderSpec, hasSecret bool) error {
 	switch {
 	case p.Name == "" || len(p.Name) > maxName:

@@ -20,8 +20,8 @@ import (
 	"github.com/go-oauth2/oauth2/v4/store"
 )
 
-// oauthServer is an OAuth 2.0 authorization server on a loopback port. The protocol is the library's; revocation, registration and metadata, which
-// it has not, are put around it.
+// oauthServer is an OAuth 2.0 authorization server on a loopback port. The protocol is the
+// library's; revocation, registration and metadata, which it has not, are put around it.
 type oauthServer struct {
 	*httptest.Server
 	oauth   *server.Server
@@ -31,7 +31,8 @@ type oauthServer struct {
 	mu sync.Mutex
 	// intercept, when not nil, sees each request first, and answers it if it returns true.
 	intercept func(w http.ResponseWriter, r *http.Request) bool
-	// grants counts successful answers of the token endpoint by grant type; asked are the forms that it got.
+	// grants counts successful answers of the token endpoint by grant type; asked are the forms
+	// that it got.
 	grants  map[string]int
 	asked   []url.Values
 	revoked []string
@@ -216,7 +217,8 @@ func (o *oauthServer) at(path string, answer http.HandlerFunc) {
 
 func (o *oauthServer) recover() { o.set(func() { o.intercept = nil }) }
 
-// metadata serves what Discover reads: an MCP server at /mcp, and what the authorization server says of itself.
+// metadata serves what Discover reads: an MCP server at /mcp, and what the authorization server
+// says of itself.
 func (o *oauthServer) metadata(t *testing.T, mux *http.ServeMux) {
 	t.Helper()
 	show := func(document func() map[string]any) http.HandlerFunc {
@@ -254,7 +256,8 @@ func (o *oauthServer) metadata(t *testing.T, mux *http.ServeMux) {
 	})
 }
 
-// visit is the user's browser: it goes to the consent page, and returns with what the provider sends to the callback.
+// visit is the user's browser: it goes to the consent page, and returns with what the provider
+// sends to the callback.
 func (o *oauthServer) visit(t *testing.T, consentURL string) url.Values {
 	t.Helper()
 	browser := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -22,7 +22,8 @@ type NewProvider struct {
 	ClientSecret *string
 }
 
-// CreateProvider creates a provider. One that breaks a rule is a fault.Invalid, a provider_id that is taken a fault.Conflict.
+// CreateProvider creates a provider. One that breaks a rule is a fault.Invalid, a provider_id that
+// is taken a fault.Conflict.
 func (s *Service) CreateProvider(ctx context.Context, request NewProvider) (Provider, error) {
 	request.defaults()
 	hasSecret := request.ClientSecret != nil && *request.ClientSecret != ""
@@ -40,21 +41,17 @@ func (s *Service) CreateProvider(ctx context.Context, request NewProvider) (Prov
 	if err := s.sealSecret(ctx, &p, request.ClientSecret); err != nil {
 		return Provider{}, err
 	}
-	err := s.table.Transact(ctx, table.Put{
+	var o record.Outbox
+	o.AddOr(table.Put{
 		Item: table.Item{
 			Key:   p.key(),
 			Attrs: record.Attrs(kindProvider, now, table.Attrs{attrResource: p.ID, attrIsLeaving: false, attrEndpoints: p.endpoints}),
 			Body:  record.Encode(providerBody{p.ProviderSpec, p.secret}),
 		},
 		If: table.Absent(),
-	}, p.audit(ctx, audit.CreateAuthProvider, now))
-	if _, taken := errors.AsType[*table.ConditionFailed](err); taken {
-		return Provider{}, fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)
-	}
-	if err != nil {
-		return Provider{}, fmt.Errorf("create auth provider: %w", err)
-	}
-	return p, nil
+	}, record.Always(fault.New(fault.Conflict, "An auth provider with the provider_id %s already exists.", p.ProviderID)))
+	o.Add(p.audit(ctx, audit.CreateAuthProvider, now))
+	return p, record.Commit(ctx, s.table, o)
 }
 
 // sealSecret replaces the client secret; "" removes it.
@@ -173,7 +170,8 @@ func (patch ProviderPatch) moves(spec ProviderSpec) bool {
 	return differs(spec.AuthURL, patch.AuthURL) || differs(spec.TokenURL, patch.TokenURL) || differs(spec.RevocationURL, patch.RevocationURL)
 }
 
-// move has the provider begin anew at other URLs. The stored secret stays behind: who sends it elsewhere must know it.
+// move has the provider begin anew at other URLs. The stored secret stays behind: who sends it
+// elsewhere must know it.
 func (p *Provider) move(clientSecret *string) error {
 	if p.HasSecret && clientSecret == nil {
 		return fault.New(fault.Invalid, "client_secret is required when auth_url, token_url or revocation_url changes: the one that is stored is never sent to another address.")
@@ -182,47 +180,47 @@ func (p *Provider) move(clientSecret *string) error {
 	return nil
 }
 
-// PatchProvider changes a provider. The result is checked as a whole; a broken rule is a fault.Invalid and changes nothing. Tokens that were made at former URLs
-// are given up; if it does not get to the end of that, the same request goes on with it.
+// PatchProvider changes a provider. The result is checked as a whole; a broken rule is a
+// fault.Invalid and changes nothing. Tokens that were made at former URLs are erased after the
+// change. If that does not finish, the same request continues it.
 func (s *Service) PatchProvider(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
-	for range contention {
-		p, err := s.Provider(ctx, workspace, providerID)
+	p, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (Provider, record.Outbox, error) {
+		p, err := s.patched(ctx, workspace, providerID, patch)
 		if err != nil {
-			return Provider{}, err
-		}
-		if err := p.expected(patch.Expect); err != nil {
-			return Provider{}, err
-		}
-		if patch.moves(p.ProviderSpec) {
-			if err := p.move(patch.ClientSecret); err != nil {
-				return Provider{}, err
-			}
-		}
-		patch.apply(&p.ProviderSpec)
-		if err := s.sealSecret(ctx, &p, patch.ClientSecret); err != nil {
-			return Provider{}, err
-		}
-		if err := s.check(p.ProviderSpec, p.HasSecret); err != nil {
-			return Provider{}, err
+			return Provider{}, record.Outbox{}, err
 		}
 		now := s.now()
 		change := record.Change(p.key(), now, table.Attrs{attrEndpoints: p.endpoints},
 			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version), table.Equals(attrIsLeaving, false)))
 		change.Body = record.Encode(providerBody{p.ProviderSpec, p.secret})
-		err = s.table.Transact(ctx, change, p.audit(ctx, audit.UpdateAuthProvider, now))
-		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-			continue
-		}
-		if err != nil {
-			return Provider{}, fmt.Errorf("patch auth provider: %w", err)
-		}
 		p.Updated, p.version = now, p.version+1
-		if patch.AuthURL != nil || patch.TokenURL != nil || patch.RevocationURL != nil {
-			err = s.eraseTokens(ctx, p, func(t Token) bool { return !p.holds(t) })
-		}
-		return p, err
+		return p, record.Write(change, p.audit(ctx, audit.UpdateAuthProvider, now)), nil
+	})
+	if err == nil && (patch.AuthURL != nil || patch.TokenURL != nil || patch.RevocationURL != nil) {
+		err = s.eraseTokens(ctx, p, func(t Token) bool { return !p.holds(t) })
 	}
-	return Provider{}, tooBusy(providerID)
+	return p, err
+}
+
+// patched returns a provider as it would be after a patch, checked as a whole.
+func (s *Service) patched(ctx context.Context, workspace, providerID string, patch ProviderPatch) (Provider, error) {
+	p, err := s.Provider(ctx, workspace, providerID)
+	if err != nil {
+		return Provider{}, err
+	}
+	if err := p.expected(patch.Expect); err != nil {
+		return Provider{}, err
+	}
+	if patch.moves(p.ProviderSpec) {
+		if err := p.move(patch.ClientSecret); err != nil {
+			return Provider{}, err
+		}
+	}
+	patch.apply(&p.ProviderSpec)
+	if err := s.sealSecret(ctx, &p, patch.ClientSecret); err != nil {
+		return Provider{}, err
+	}
+	return p, s.check(p.ProviderSpec, p.HasSecret)
 }
 
 // audit returns the entry of a change of the provider.
@@ -230,8 +228,9 @@ func (p Provider) audit(ctx context.Context, action audit.Action, now time.Time)
 	return audit.New(ctx, action, p.ID, p.ProviderID).Write(p.Workspace, now)
 }
 
-// DeleteProvider deletes a provider and the tokens that were made there. From its first write on nobody can use it, and no token can join it; if
-// it does not get to the end, the same request goes on with it. The tokens are erased here, not revoked one by one at the provider.
+// DeleteProvider deletes a provider and the tokens that were made there. From its first write on
+// nobody can use it, and no token can join it; if it does not get to the end, the same request goes
+// on with it. The tokens are erased here, not revoked one by one at the provider.
 func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID string, expect record.Versions) error {
 	p, err := s.leave(ctx, workspace, providerID, expect)
 	if err != nil {
@@ -240,11 +239,8 @@ func (s *Service) DeleteProvider(ctx context.Context, workspace, providerID stri
 	if err := s.eraseTokens(ctx, p, func(Token) bool { return true }); err != nil {
 		return err
 	}
-	err = s.table.Transact(ctx, table.Delete{Key: p.key(), If: table.Equals(attrResource, p.ID)})
-	if _, gone := errors.AsType[*table.ConditionFailed](err); err != nil && !gone {
-		return fmt.Errorf("delete auth provider: %w", err)
-	}
-	return nil
+	_, err = record.Try(ctx, s.table, table.Delete{Key: p.key(), If: table.Equals(attrResource, p.ID)})
+	return err
 }
 
 // eraseTokens erases those of a provider's tokens that are to go.
@@ -264,35 +260,26 @@ func (s *Service) eraseTokens(ctx context.Context, p Provider, goes func(Token) 
 	return nil
 }
 
-// leave keeps everybody from using a provider from now on, if it is of a version that is expected. One that leaves already is none the less found.
+// leave marks a provider that has one of the versions, so that nobody can use it from then on. A
+// provider that is marked already is returned whatever its version.
 func (s *Service) leave(ctx context.Context, workspace, providerID string, expect record.Versions) (Provider, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (p Provider, o record.Outbox, err error) {
 		p, leaving, err := s.provider(ctx, workspace, providerID)
 		if err != nil || leaving {
-			return p, err
+			return p, o, err
 		}
 		if err := p.expected(expect); err != nil {
-			return Provider{}, err
+			return p, o, err
 		}
 		now := s.now()
-		err = s.table.Transact(ctx, record.Change(p.key(), now, table.Attrs{attrIsLeaving: true},
+		o.Add(record.Change(p.key(), now, table.Attrs{attrIsLeaving: true},
 			table.All(table.Equals(attrResource, p.ID), table.Equals(record.Version, p.version))), p.audit(ctx, audit.DeleteAuthProvider, now))
-		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-			continue
-		}
-		if err != nil {
-			return Provider{}, fmt.Errorf("delete auth provider: %w", err)
-		}
-		return p, nil
-	}
-	return Provider{}, tooBusy(providerID)
+		return p, o, nil
+	})
 }
 
-func tooBusy(providerID string) error {
-	return fault.New(fault.Unavailable, "Auth provider ID %s is changed too often to take another change.", providerID)
-}
-
-// present is a check that a provider is there and stays, for the transaction that stores what belongs to it.
+// present is a check that a provider is there and stays, for the transaction that stores what
+// belongs to it.
 func (p Provider) present() table.Write {
 	return table.Check{Key: p.key(), If: table.All(table.Equals(attrResource, p.ID), table.Equals(attrIsLeaving, false))}
 }

@@ -73,8 +73,9 @@ func TestAWaiterThatGoesIsLetGo(t *testing.T) {
 	}
 }
 
-// TestALateAnswerIsKept is a holder that is slower than its lease: another one tries in its place and is refused, as the refresh token is used up.
-// When the first answer comes, it is the only good token there is.
+// TestALateAnswerIsKept is a holder that is slower than its lease: another one tries in its place
+// and is refused, as the refresh token is used up. When the first answer comes, it is the only good
+// token there is.
 func TestALateAnswerIsKept(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -116,7 +117,8 @@ func (c *countingTable) Get(ctx context.Context, key table.Key) (*table.Item, er
 	return c.Table.Get(ctx, key)
 }
 
-// TestALateRefusalCostsNoToken is the other order: the first answer is stored while the second holder still waits for its refusal.
+// TestALateRefusalCostsNoToken is the other order: the first answer is stored while the second
+// holder still waits for its refusal.
 func TestALateRefusalCostsNoToken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -227,7 +229,8 @@ func (d *dyingTable) Transact(ctx context.Context, writes ...table.Write) error 
 	return d.Table.Transact(ctx, writes...)
 }
 
-// TestALostAnswerOfTheTableLosesNoToken has the table fail at the write of what the provider gave: before the write, or after it.
+// TestALostAnswerOfTheTableLosesNoToken has the table fail at the write of what the provider gave:
+// before the write, or after it.
 func TestALostAnswerOfTheTableLosesNoToken(t *testing.T) {
 	t.Parallel()
 	for _, written := range []bool{false, true} {
@@ -247,7 +250,8 @@ func TestALostAnswerOfTheTableLosesNoToken(t *testing.T) {
 	}
 }
 
-// flakyTable loses the first answer to the write that stores a new token, and to the one that stores a refreshed one.
+// flakyTable loses the first answer to the write that stores a new token, and to the one that
+// stores a refreshed one.
 type flakyTable struct {
 	table.Table
 	written        bool

@@ -3,7 +3,6 @@ package authservice
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -13,18 +12,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// retryTime is how long a provider that could not refresh a token is left alone. Meanwhile the token is used as long as it lives.
+// retryTime is how long a provider that could not refresh a token is left alone. Meanwhile the
+// token is used as long as it lives.
 const retryTime = 15 * time.Second
 
 // errExpired says that a token is of no more use, and cannot be refreshed.
 var errExpired = errors.New("the token has expired")
 
-// leaseTime is longer than a refresh can take, as each is bounded. The lease decides when somebody else tries; who may write is decided by the
-// generation, so that clocks that differ cost a request and never a token.
+// leaseTime is longer than a refresh can take, as each is bounded. The lease decides when somebody
+// else tries; who may write is decided by the generation, so that clocks that differ cost a request
+// and never a token.
 func (s *Service) leaseTime() time.Duration { return s.timeout + 2*storeTime }
 
-// use returns a token with its value, refreshed when it is near its end: of all that need it at a time, in whatever process, one asks the provider,
-// and the others wait for what it stores. A token that is of no more use is errExpired.
+// use returns a token with its value, refreshed when it is near its end: of all that need it at a
+// time, in whatever process, one asks the provider, and the others wait for what it stores. A token
+// that is of no more use is errExpired.
 func (s *Service) use(ctx context.Context, ref TokenRef) (Token, credentials, error) {
 	var watcher table.Watcher
 	refreshed := false
@@ -72,7 +74,8 @@ const (
 	lead                // it must be refreshed
 )
 
-// next decides. justRefreshed says that this caller has got the token anew, so that it is as good as it gets.
+// next decides. justRefreshed says that this caller has got the token anew, so that it is as good
+// as it gets.
 func (t Token) next(now time.Time, justRefreshed bool) move {
 	resting := now.Before(t.retryAt)
 	switch {
@@ -107,20 +110,19 @@ func wait(ctx context.Context, watcher table.Watcher, most time.Duration) error 
 	}
 }
 
-// lead takes the token's lease and refreshes it. It reports whether it got a new grant; when not, the token says what is next.
+// lead takes the token's lease and refreshes it. It reports whether it got a new grant; when not,
+// the token says what is next.
 func (s *Service) lead(ctx context.Context, t Token) (bool, error) {
 	now := s.now()
 	t.lease = id.New(now)
-	err := s.table.Transact(ctx, record.Change(t.Key(), now, table.Attrs{
+	leased, err := record.Try(ctx, s.table, record.Change(t.Key(), now, table.Attrs{
 		attrStatus: string(Refreshing), attrLease: t.lease, attrLeaseUntil: clock.FormatOptional(now.Add(s.leaseTime())),
 	}, table.All(table.Equals(record.Version, t.version), tokenBefore(Refreshing))))
-	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-		return false, nil
+	if err != nil || !leased {
+		return false, err
 	}
-	if err != nil {
-		return false, fmt.Errorf("lease token: %w", err)
-	}
-	// From here on the old refresh token may be used up with the first byte that is sent: whoever waits for the answer, it must be stored.
+	// From here on the old refresh token may be used up with the first byte that is sent: whoever
+	// waits for the answer, it must be stored.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.timeout+storeTime)
 	defer cancel()
 	return s.refresh(ctx, t)
@@ -175,8 +177,9 @@ func (s *Service) prepare(ctx context.Context, t Token) (p Provider, held creden
 	return p, held, c, err
 }
 
-// advance stores a new grant in place of the one that it follows. Whether the lease still holds does not matter: while the generation is the same,
-// nobody has a newer one. It is errTaken when the token is gone.
+// advance stores a new grant in place of the one that it follows. Whether the lease still holds
+// does not matter: while the generation is the same, nobody has a newer one. It is errTaken when
+// the token is gone.
 func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	sealed, err := s.seal(ctx, t.TokenRef, g.credentials)
 	if err != nil {
@@ -187,20 +190,23 @@ func (s *Service) advance(ctx context.Context, t Token, g grant) (bool, error) {
 	attrs[attrGeneration], attrs[attrGrantedBy] = t.generation+1, t.lease
 	change := record.Change(t.Key(), now, attrs, table.All(table.Equals(attrGeneration, t.generation), tokenBefore(Valid)))
 	change.Body = record.Encode(tokenBody{g.granted(t.Scopes), sealed})
-	err = s.table.Transact(ctx, change, t.event(TokenRefreshed, "", now))
-	lost, failed := errors.AsType[*table.ConditionFailed](err)
-	switch {
-	case err == nil:
-		return true, nil
-	case !failed:
-		return false, fmt.Errorf("store refreshed token: %w", err)
-	case lost.Write != 0:
-		return false, errors.New("store refreshed token: its event has an id that exists")
-	case lost.Item == nil:
-		return false, errTaken
+	stored := false
+	var o record.Outbox
+	o.AddOr(change, func(token *table.Item) error {
+		if token == nil {
+			return errTaken
+		}
+		// If the answer to an earlier try was lost, that try may have stored the grant.
+		stored = token.Text(attrGrantedBy) == t.lease
+		return nil
+	})
+	o.AddOr(t.event(TokenRefreshed, "", now), record.Always(errors.New("store refreshed token: its event has an id that exists")))
+	if err := record.Commit(ctx, s.table, o); errors.Is(err, record.ErrLost) {
+		return stored, nil
+	} else if err != nil {
+		return false, err
 	}
-	// It was this very write that changed it, when the answer to an attempt before was lost.
-	return lost.Item.Text(attrGrantedBy) == t.lease, nil
+	return true, nil
 }
 
 // release gives the lease back; the provider is not asked again before a time.
@@ -210,7 +216,8 @@ func (s *Service) release(ctx context.Context, t Token, retryAt time.Time) error
 	}, table.All(table.Equals(attrLease, t.lease), table.Equals(attrGeneration, t.generation), tokenBefore(Valid))))
 }
 
-// expire notes that the token is of no more use, unless it has got a new grant meanwhile, or somebody else refreshes it.
+// expire notes that the token is of no more use, unless it has got a new grant meanwhile, or
+// somebody else refreshes it.
 func (s *Service) expire(ctx context.Context, t Token, detail string) error {
 	now := s.now()
 	return s.end(ctx, record.Change(t.Key(), now, table.Attrs{
@@ -220,12 +227,6 @@ func (s *Service) expire(ctx context.Context, t Token, detail string) error {
 
 // end ends a lease. When it is not ours any more, the token says what is next.
 func (s *Service) end(ctx context.Context, writes ...table.Write) error {
-	err := s.table.Transact(ctx, writes...)
-	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("end lease of token: %w", err)
-	}
-	return nil
+	_, err := record.Try(ctx, s.table, writes...)
+	return err
 }

@@ -40,7 +40,8 @@ func TestATokenIsRefreshedNearItsEndOnly(t *testing.T) {
 	f.assertNoSecrets(t)
 }
 
-// TestManyCallersAreOneRefresh has them in many services, which share nothing but the table: so are processes.
+// TestManyCallersAreOneRefresh has them in many services, which share nothing but the table: so are
+// processes.
 func TestManyCallersAreOneRefresh(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -97,7 +98,8 @@ func TestAWithdrawnConsentNeedsAConnectionAgain(t *testing.T) {
 	}
 }
 
-// TestAProviderInTroubleCostsNoToken has the refresh fail in each way that says nothing about the refresh token.
+// TestAProviderInTroubleCostsNoToken has the refresh fail in each way that says nothing about the
+// refresh token.
 func TestAProviderInTroubleCostsNoToken(t *testing.T) {
 	t.Parallel()
 	for name, answer := range map[string]http.HandlerFunc{

@@ -22,15 +22,18 @@ type requestStatus string
 const (
 	// requestPending: the user has been sent to the provider.
 	requestPending requestStatus = "pending"
-	// requestExchanging: a callback has claimed the request, and exchanges its code. If it does not get to the end, the request ends with its time.
+	// requestExchanging: a callback has claimed the request, and exchanges its code. If it does not
+	// get to the end, the request ends with its time.
 	requestExchanging requestStatus = "exchanging"
 	// requestCompleted: there is a token.
 	requestCompleted requestStatus = "completed"
-	// requestFailed: the user or the provider refused, or the exchange failed. A code can be used once, so there is no way back.
+	// requestFailed: the user or the provider refused, or the exchange failed. A code can be used
+	// once, so there is no way back.
 	requestFailed requestStatus = "failed"
 )
 
-// requestTransitions lists what may follow each status. That nothing leads back to pending is what makes a state usable once.
+// requestTransitions lists what may follow each status. That nothing leads back to pending is what
+// makes a state usable once.
 var requestTransitions = map[requestStatus][]requestStatus{
 	requestPending:    {requestExchanging, requestFailed},
 	requestExchanging: {requestCompleted, requestFailed},
@@ -55,7 +58,8 @@ type request struct {
 	ID      string
 	expires time.Time
 	status  requestStatus
-	// state is the hash of the oauthstate.State, token what came of the request, code and words why nothing did.
+	// state is the hash of the oauthstate.State, token what came of the request, code and words why
+	// nothing did.
 	state, token, code, words string
 	requestBody
 }
@@ -101,7 +105,9 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 	if r.Verifier, err = s.sealer.Seal(ctx, r.bound(), []byte(verifier)); err != nil {
 		return request{}, "", fmt.Errorf("seal verifier: %w", err)
 	}
-	err = s.table.Transact(ctx, p.present(), table.Put{
+	var o record.Outbox
+	o.AddOr(p.present(), record.Always(providerNotFound(p.ProviderID)))
+	o.Add(table.Put{
 		Item: table.Item{
 			Key: r.key(),
 			Attrs: record.Attrs(kindRequest, now, table.Attrs{
@@ -112,13 +118,7 @@ func (s *Service) begin(ctx context.Context, p Provider, owner Owner, body reque
 		},
 		If: table.Absent(),
 	})
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
-		return request{}, "", providerNotFound(p.ProviderID)
-	}
-	if err != nil {
-		return request{}, "", fmt.Errorf("create auth request: %w", err)
-	}
-	return r, state.String(), nil
+	return r, state.String(), record.Commit(ctx, s.table, o)
 }
 
 // request returns a request; an unknown one is table.ErrNotFound.
@@ -139,7 +139,8 @@ func (s *Service) request(ctx context.Context, workspace, requestID string) (req
 	return r, errors.Join(record.Check(item, kindRequest), record.Decode(item, &r.requestBody), timeErr)
 }
 
-// badState is the fault of every state that is not good, whatever the reason: who guesses learns nothing.
+// badState is the fault of every state that is not good, whatever the reason: who guesses learns
+// nothing.
 func badState() error {
 	return fault.New(fault.Invalid, "The state is not valid: it is unknown, was used before, or has expired. Start the authorization again.")
 }

@@ -11,10 +11,12 @@ import (
 	"golang.org/x/oauth2"
 )
 
-// userScope is Slack's parameter for what the user's own token may do; its scope is about the app's bot.
+// userScope is Slack's parameter for what the user's own token may do; its scope is about the app's
+// bot.
 const userScope = "user_scope"
 
-// slackScopes moves the scopes to where Slack looks for them, with commas between: to user_scope where the provider's auth_url has that parameter, else to scope.
+// slackScopes moves the scopes to where Slack looks for them, with commas between: to user_scope
+// where the provider's auth_url has that parameter, else to scope.
 func (c *conversation) slackScopes() {
 	address, err := url.Parse(c.Endpoint.AuthURL)
 	query := url.Values{}
@@ -35,7 +37,8 @@ func (c *conversation) slackScopes() {
 	c.consent = append(c.consent, oauth2.SetAuthURLParam(userScope, strings.Join(scopes, ",")))
 }
 
-// slackAnswers reads the answers of Slack's token endpoint: where no bot was asked for, they have the user's token in a member of its own.
+// slackAnswers reads the answers of Slack's token endpoint: where no bot was asked for, they have
+// the user's token in a member of its own.
 type slackAnswers struct{ http.RoundTripper }
 
 func (t slackAnswers) RoundTrip(r *http.Request) (*http.Response, error) {

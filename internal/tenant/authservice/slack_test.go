@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/authservice"
 )
 
-// TestSlackGivesTheTokenThatIsAskedFor has Slack's answers as it gives them: a bot's token on top, the user's own below authed_user.
+// TestSlackGivesTheTokenThatIsAskedFor has Slack's answers as it gives them: a bot's token on top,
+// the user's own below authed_user.
 func TestSlackGivesTheTokenThatIsAskedFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

@@ -26,8 +26,9 @@ const (
 	Expired TokenStatus = "expired"
 )
 
-// tokenTransitions lists what may follow each status. Refreshing may follow itself: that is a new holder after a lease that is over. Every status may
-// become valid: the user has connected again, or an answer of the provider has come late, which is better than none.
+// tokenTransitions lists what may follow each status. Refreshing may follow itself: that is a new
+// holder after a lease that is over. Every status may become valid: the user has connected again,
+// or an answer of the provider has come late, which is better than none.
 var tokenTransitions = map[TokenStatus][]TokenStatus{
 	Valid:      {Valid, Refreshing, Expired},
 	Refreshing: {Refreshing, Valid, Expired},
@@ -70,7 +71,8 @@ func (r TokenRef) bound() secret.Bound {
 // Token is what is shown of a token: never its value.
 type Token struct {
 	TokenRef
-	// ProviderID is the name of the provider, Agent the agent that it was made for, "" when for the user's own use.
+	// ProviderID is the name of the provider, Agent the agent that it was made for, "" when for the
+	// user's own use.
 	ProviderID, Agent string
 	// Label says which account at the provider it is, for a person.
 	Label  string
@@ -88,9 +90,11 @@ type Token struct {
 	// endpoints are those of the provider that the token was made at.
 	endpoints int64
 	sealed    []byte
-	// generation counts the grants that the token has held. It is the fence of refreshes: an answer is stored only in place of the grant that it follows.
+	// generation counts the grants that the token has held. It is the fence of refreshes: an answer
+	// is stored only in place of the grant that it follows.
 	generation int64
-	// lease is who refreshes, leaseUntil when others may try in its place, retryAt when to ask again a provider that failed.
+	// lease is who refreshes, leaseUntil when others may try in its place, retryAt when to ask
+	// again a provider that failed.
 	lease               string
 	leaseUntil, retryAt time.Time
 	refreshable         bool
@@ -165,10 +169,12 @@ func (t Token) covers(scopes []string) bool {
 	return true
 }
 
-// refreshMargin is how long before its end a token is refreshed, so that whoever gets it can use it for a while.
+// refreshMargin is how long before its end a token is refreshed, so that whoever gets it can use it
+// for a while.
 const refreshMargin = 5 * time.Minute
 
-// ends returns when a grant of now ends and when to refresh it: some minutes before, but of a short life the second half.
+// ends returns when a grant of now ends and when to refresh it: some minutes before, but of a short
+// life the second half.
 func ends(now time.Time, lifetime time.Duration) (expires, refreshAt time.Time) {
 	if lifetime <= 0 {
 		return time.Time{}, time.Time{}

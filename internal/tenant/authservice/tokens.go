@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
@@ -59,8 +60,9 @@ func (s *Service) anyUsable(tokens []Token) bool {
 	return slices.ContainsFunc(tokens, func(t Token) bool { return t.Status != Expired && (t.refreshable || t.alive(now)) })
 }
 
-// DeleteToken revokes a token at its provider, deletes it, and takes it from all agents. A provider that cannot be asked at present is a
-// fault.Unavailable and the token stays, so that nobody takes it for revoked; one that refuses for good hinders nothing.
+// DeleteToken revokes a token at its provider, deletes it, and takes it from all agents. A provider
+// that cannot be asked at present is a fault.Unavailable and the token stays, so that nobody takes
+// it for revoked; one that refuses for good hinders nothing.
 func (s *Service) DeleteToken(ctx context.Context, ref TokenRef) error {
 	calls, done := s.calls(ctx)
 	defer done()
@@ -95,7 +97,8 @@ func (s *Service) deleteToken(ctx, calls context.Context, ref TokenRef) error {
 	return s.erase(ctx, t)
 }
 
-// DeleteTokens deletes each of an owner's tokens of a provider, as DeleteToken does, and returns how many there were.
+// DeleteTokens deletes each of an owner's tokens of a provider, as DeleteToken does, and returns
+// how many there were.
 func (s *Service) DeleteTokens(ctx context.Context, owner Owner, providerID string) (int, error) {
 	found, err := s.ListTokens(ctx, owner, TokenFilter{ProviderID: providerID})
 	if err != nil {
@@ -107,7 +110,8 @@ func (s *Service) DeleteTokens(ctx context.Context, owner Owner, providerID stri
 // revocations is how many tokens are revoked at a time.
 const revocations = 8
 
-// deleteAll deletes each of the tokens, some at a time, and returns how many there were. When the time for calls is over, the rest stays.
+// deleteAll deletes each of the tokens, some at a time, and returns how many there were. When the
+// time for calls is over, the rest stays.
 func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 	calls, done := s.calls(ctx)
 	defer done()
@@ -115,7 +119,7 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 	var group errgroup.Group
 	group.SetLimit(revocations)
 	for _, t := range tokens {
-		group.Go(func() error {
+		group.Go(guard.ErrFunc(s.log, "delete token", func() error {
 			err := s.deleteToken(ctx, calls, t.TokenRef)
 			if fault.Is(err, fault.NotFound) {
 				return nil // by somebody else
@@ -124,40 +128,32 @@ func (s *Service) deleteAll(ctx context.Context, tokens []Token) (int, error) {
 				deleted.Add(1)
 			}
 			return err
-		})
+		}))
 	}
 	err := group.Wait()
 	return int(deleted.Load()), err
 }
 
-// erase deletes a token with what refers to it. Only the default needs care, as it may be another token by the time of the write.
+// erase deletes a token with what refers to it. Only the default needs care, as it may be another
+// token by the time of the write.
 func (s *Service) erase(ctx context.Context, t Token) error {
 	if err := s.disconnectAll(ctx, t); err != nil {
 		return err
 	}
 	note := keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent)
-	for range contention {
+	return record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		item, err := s.table.Get(ctx, note)
 		if err != nil && !errors.Is(err, table.ErrNotFound) {
-			return fmt.Errorf("get default token: %w", err)
+			return o, fmt.Errorf("get default token: %w", err)
 		}
 		now := s.now()
-		writes := []table.Write{table.Delete{Key: t.Key(), If: table.Present()}, t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now)}
+		o.AddOr(table.Delete{Key: t.Key(), If: table.Present()}, record.Always(tokenNotFound(t.Token)))
+		o.Add(t.event(TokenDeleted, "", now), t.audit(ctx, audit.DeleteAuthToken, now))
 		if err == nil && item.Text(attrToken) == t.Token {
-			writes = append(writes, table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
+			o.Add(table.Delete{Key: note, If: table.Equals(attrToken, t.Token)})
 		}
-		err = s.table.Transact(ctx, writes...)
-		lost, failed := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return nil
-		case !failed:
-			return fmt.Errorf("delete token: %w", err)
-		case lost.Write == 0:
-			return tokenNotFound(t.Token)
-		}
-	}
-	return errTooOften
+		return o, nil
+	})
 }
 
 // TokenPatch is a request to change what is noted of a token. A nil member changes nothing.
@@ -210,38 +206,34 @@ func (s *Service) PatchToken(ctx context.Context, ref TokenRef, patch TokenPatch
 		return Token{}, err
 	}
 	now := s.now()
-	writes := []table.Write{record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now)}
+	var o record.Outbox
+	o.AddOr(record.Change(t.Key(), now, set, table.Equals(attrProvider, t.provider)), record.Always(tokenNotFound(ref.Token)))
+	o.Add(t.event(TokenChanged, "", now), t.audit(ctx, audit.UpdateAuthToken, now))
 	switch {
 	case patch.Default == nil:
 	case *patch.Default:
-		writes = append(writes, t.becomesDefault(t.provider, t.Agent, now))
+		o.Add(t.becomesDefault(t.provider, t.Agent, now))
 	default:
 		if err := s.leaveDefault(ctx, t); err != nil {
 			return Token{}, err
 		}
 	}
-	err = s.table.Transact(ctx, writes...)
-	if _, gone := errors.AsType[*table.ConditionFailed](err); gone {
-		return Token{}, tokenNotFound(ref.Token)
-	}
-	if err != nil {
-		return Token{}, fmt.Errorf("patch token: %w", err)
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Token{}, err
 	}
 	return s.Token(ctx, ref)
 }
 
 // leaveDefault takes from a token that it is the default; when it is not, there is nothing to take.
 func (s *Service) leaveDefault(ctx context.Context, t Token) error {
-	err := s.table.Transact(ctx, table.Delete{
+	_, err := record.Try(ctx, s.table, table.Delete{
 		Key: keys.AuthDefault(t.Workspace, t.User, t.provider, t.Agent), If: table.Equals(attrToken, t.Token),
 	})
-	if _, not := errors.AsType[*table.ConditionFailed](err); err != nil && !not {
-		return fmt.Errorf("patch token: %w", err)
-	}
-	return nil
+	return err
 }
 
-// Token returns one of the owner's tokens, without its value; an unknown one, or one of somebody else, is a fault.NotFound.
+// Token returns one of the owner's tokens, without its value; an unknown one, or one of somebody
+// else, is a fault.NotFound.
 func (s *Service) Token(ctx context.Context, ref TokenRef) (Token, error) {
 	t, err := s.token(ctx, ref)
 	if err != nil {
@@ -272,7 +264,8 @@ type ImportedToken struct {
 	Default  bool
 }
 
-// ImportToken stores a token that was obtained elsewhere. Its value is never shown again but to who authenticates.
+// ImportToken stores a token that was obtained elsewhere. Its value is never shown again but to who
+// authenticates.
 func (s *Service) ImportToken(ctx context.Context, in ImportedToken) (Token, error) {
 	err := errors.Join(checkIdentity(in.User, ""), checkIdentity(in.User, in.Agent), checkScopes(in.Scopes), checkLabel(in.Label), checkMetadata(in.Metadata))
 	if err != nil {

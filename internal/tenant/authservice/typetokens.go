@@ -8,13 +8,15 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// TypeHasTokens tells whether any user of a workspace has a token that can be used of a provider of a type.
+// TypeHasTokens tells whether any user of a workspace has a token that can be used of a provider of
+// a type.
 func (s *Service) TypeHasTokens(ctx context.Context, workspace string, kind ProviderType) (bool, error) {
 	found, err := s.typeTokens(ctx, workspace, kind)
 	return s.anyUsable(found), err
 }
 
-// DeleteTypeTokens deletes the tokens that all users of a workspace have of providers of a type, as DeleteToken does, and returns how many there were.
+// DeleteTypeTokens deletes the tokens that all users of a workspace have of providers of a type, as
+// DeleteToken does, and returns how many there were.
 func (s *Service) DeleteTypeTokens(ctx context.Context, workspace string, kind ProviderType) (int, error) {
 	found, err := s.typeTokens(ctx, workspace, kind)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 // codeExpired is the error of a request whose time is over.
 const codeExpired = "authorization_expired"
 
-// Wait says what came of a request for consent, and waits for it up to a time; with none it looks once. It has an answer for every id.
+// Wait says what came of a request for consent, and waits for it up to a time; with none it looks
+// once. It has an answer for every id.
 func (s *Service) Wait(ctx context.Context, workspace, authID string, timeout time.Duration) (Answer, error) {
 	r, err := s.request(ctx, workspace, authID)
 	if errors.Is(err, table.ErrNotFound) {

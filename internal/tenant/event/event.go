@@ -16,19 +16,22 @@ import (
 // Type is what happened.
 type Type string
 
-// The events of deployments, of the agents that serve, and of listeners. Those of revisions are OfStatus, but for RevisionCanary.
+// The events of deployments, of the agents that serve, and of listeners. Those of revisions are
+// OfStatus, but for RevisionCanary.
 const (
 	DeploymentCreated Type = "deployment.created"
 	DeploymentUpdated Type = "deployment.updated"
 	// DeploymentDeleted is the last event of a deployment, unless it is DeploymentUndeleted.
 	DeploymentDeleted   Type = "deployment.deleted"
 	DeploymentUndeleted Type = "deployment.undeleted"
-	// DeploymentRestarted: all of its agents were started anew, without a revision. DeploymentRestartFailed: that came to nothing, and those before serve on.
+	// DeploymentRestarted: all of its agents were started anew, without a revision.
+	// DeploymentRestartFailed: that came to nothing, and those before serve on.
 	DeploymentRestarted     Type = "deployment.restarted"
 	DeploymentRestartFailed Type = "deployment.restart_failed"
 	// RevisionCanary: a revision that is DEPLOYING begins to serve a share of the threads.
 	RevisionCanary Type = "revision.canary"
-	// AgentCrashed: it was healthy and has ended. It is started again; further ends are not told until it has recovered.
+	// AgentCrashed: it was healthy and has ended. It is started again; further ends are not told
+	// until it has recovered.
 	AgentCrashed Type = "agent.crashed"
 	// AgentRecovered: it has not ended for a while.
 	AgentRecovered Type = "agent.recovered"
@@ -42,7 +45,8 @@ const (
 
 const ofRevision = "revision."
 
-// OfStatus is the type of the event that a revision came to a status: revision.build_failed of BUILD_FAILED.
+// OfStatus is the type of the event that a revision came to a status: revision.build_failed of
+// BUILD_FAILED.
 func OfStatus(status string) Type { return Type(ofRevision + strings.ToLower(status)) }
 
 // Event is one thing that happened.
@@ -50,7 +54,8 @@ type Event struct {
 	Workspace string    `json:"-"`
 	ID        string    `json:"-"`
 	At        time.Time `json:"-"`
-	// Previous is the event of the deployment or listener before this one, "" when this is the first.
+	// Previous is the event of the deployment or listener before this one, "" when this is the
+	// first.
 	Previous string `json:"previous,omitempty"`
 
 	Type Type `json:"type"`
@@ -82,8 +87,8 @@ func (e Event) key() table.Key {
 	return keys.DeploymentEvent(e.Workspace, e.Deployment, e.ID)
 }
 
-// Chain gives the events of one deployment or listener, which are about to be written together, their ids and times: behind the event that is its newest, "" when it
-// has none.
+// Chain gives the events of one deployment or listener, which are about to be written together,
+// their ids and times: behind the event that is its newest, "" when it has none.
 func Chain(newest string, now time.Time, events []Event) []Event {
 	events = slices.Clone(events)
 	for i := range events {

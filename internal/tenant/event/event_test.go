@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
 	"github.com/slipway-run/slipway/internal/tenant/event"
@@ -80,7 +81,10 @@ func (f *fixture) write(events ...event.Event) {
 		}
 		of[e.Deployment] = true
 	}
-	f.must(f.Publish(f.Context(), workspace, events, writes...))
+	o, err := f.Publish(f.Context(), workspace, events)
+	f.must(err)
+	o.Add(writes...)
+	f.must(record.Commit(f.Context(), f.table, o))
 }
 
 // read reads all pages from a position.
@@ -132,14 +136,16 @@ func TestIdsIncreaseWhateverTheClockSays(t *testing.T) {
 	}
 }
 
-// TestAReaderOfAWorkspaceMissesNothing has events of many deployments become visible in any order, while a reader goes on from position to position, by pages
-// of any size, sometimes from an older position than the newest it has.
+// TestAReaderOfAWorkspaceMissesNothing has events of many deployments become visible in any order,
+// while a reader goes on from position to position, by pages of any size, sometimes from an older
+// position than the newest it has.
 func TestAReaderOfAWorkspaceMissesNothing(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(5) {
 		f := setUp(t)
 		random := rand.New(rand.NewPCG(seed, 1))
-		// Of each deployment, chains that wait to be written. Within 30 s they are, in the order of the deployment.
+		// Of each deployment, chains that wait to be written. Within 30 s they are, in the order of
+		// the deployment.
 		waiting := map[string][]event.Event{}
 		var written []string
 		var read []string
@@ -250,7 +256,8 @@ func TestPositions(t *testing.T) {
 	}
 }
 
-// TestFollowersAreWoken reads each event as it is written, by this process and by another one, to the end of the deployment.
+// TestFollowersAreWoken reads each event as it is written, by this process and by another one, to
+// the end of the deployment.
 func TestFollowersAreWoken(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -299,7 +306,8 @@ func TestFollowersAreWoken(t *testing.T) {
 	}
 }
 
-// TestAFollowerReadsOnAfterADeletionThatWasUndone has one come later, whose first reading ends with the deletion.
+// TestAFollowerReadsOnAfterADeletionThatWasUndone has one come later, whose first reading ends with
+// the deletion.
 func TestAFollowerReadsOnAfterADeletionThatWasUndone(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
@@ -25,37 +26,33 @@ type Log struct {
 	written *table.Watchers
 }
 
-// NewLog returns a log over a table. What is published through it is sent to the subscribers, nil for none.
+// NewLog returns a log over a table. What is published through it is sent to the subscribers, nil
+// for none.
 func NewLog(t table.Table, now clock.Clock, subscribers Subscribers) *Log {
 	return &Log{table: t, now: now, subscribers: subscribers, written: table.NewWatchers(nil)}
 }
 
 // Subscribers are sent events.
 type Subscribers interface {
-	// Notify returns the writes that make sure that events, which are about to be written, are sent to those who want them, and what begins the
-	// sending once they were. If that is never called, it begins later.
-	Notify(ctx context.Context, workspace string, events []Event) (writes []table.Write, begin func(context.Context), err error)
+	// Notify returns what sends events, for the transaction that stores them.
+	Notify(ctx context.Context, workspace string, events []Event) (record.Outbox, error)
 }
 
-// Publish applies, in one transaction, writes and the events of a workspace that tell of them, which Chain has numbered.
-func (l *Log) Publish(ctx context.Context, workspace string, events []Event, writes ...table.Write) error {
+// Publish returns what stores and sends events of a workspace that Chain has numbered. It belongs
+// into the transaction of what the events tell.
+func (l *Log) Publish(ctx context.Context, workspace string, events []Event) (o record.Outbox, err error) {
 	for _, e := range events {
-		writes = append(writes, e.Write())
+		o.Add(e.Write())
 	}
-	begin := func(context.Context) {}
+	o.Then(func(context.Context) { l.written.Wake(keys.Workspace(workspace)) })
 	if l.subscribers != nil {
-		further, start, err := l.subscribers.Notify(ctx, workspace, events)
+		sent, err := l.subscribers.Notify(ctx, workspace, events)
 		if err != nil {
-			return err
+			return o, err
 		}
-		writes, begin = append(writes, further...), start
+		o.Join(sent)
 	}
-	if err := l.table.Transact(ctx, writes...); err != nil {
-		return err
-	}
-	l.written.Wake(keys.Workspace(workspace))
-	begin(context.WithoutCancel(ctx))
-	return nil
+	return o, nil
 }
 
 // Placed is an event with the position after it, from which a reader goes on.
@@ -67,7 +64,8 @@ type Placed struct {
 
 // Reader reads one log, of a deployment or of a workspace.
 type Reader interface {
-	// Read returns up to limit events after a position, oldest first; "" is the beginning. A position that is none of this log's is a fault.Invalid.
+	// Read returns up to limit events after a position, oldest first; "" is the beginning. A
+	// position that is none of this log's is a fault.Invalid.
 	Read(ctx context.Context, after string, limit int) ([]Placed, error)
 	// Now is the position of what happens from now on.
 	Now() string

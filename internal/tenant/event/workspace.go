@@ -88,7 +88,8 @@ func (l workspaceLog) unread(ctx context.Context, query table.Query, at *positio
 	}
 }
 
-// gap tells that the event before is still to become visible. One that does not for long has expired.
+// gap tells that the event before is still to become visible. One that does not for long has
+// expired.
 func (l workspaceLog) gap(at *position, e Event) bool {
 	return e.Previous != "" && !at.follows(e.subject(), id.Time(e.Previous)) && l.now().Sub(e.At) < window
 }

@@ -1,9 +1,13 @@
-// Package idempotency keeps the first answer to a request that its client may repeat, under a key that the client chose.
+// Package idempotency keeps the first answer to a request that its client may repeat, under a key
+// that the client chose.
 //
-// A key is claimed before the request is executed, by a write under the condition that nobody holds it, so that of many equal requests, at whatever
-// process they arrive, one is executed. A claim lasts for [Lease]: when its process died, the next repetition takes it over. The answer is stored
-// over the claim and stays for [Kept]. It may hold secrets and is sealed, together with the fingerprint of its request, by which the secrets in
-// that could be guessed at.
+// A key is claimed before the request is executed, by a write under the condition that nobody holds
+// it, so that of many equal requests, at whatever process they arrive, one is executed. A claim
+// lasts for [Lease]: when its process died, the next repetition takes it over. The answer is stored
+// over the claim and stays for [Kept]. It may hold secrets and is sealed, together with the
+// fingerprint of its request, by which the secrets in that could be guessed at.
 //
-// What is shown only once is no answer to keep: the transaction that makes it settles its key with something else ([Attempt.Settle]).
+// A request that is one transaction settles its key in that transaction ([Attempt.Settle]), so that
+// it is never executed twice, even if the process dies before it could answer. What is shown only
+// once is no answer to keep: the transaction that makes it settles its key with something else.
 package idempotency

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // overtaken is a table in which something happens after the first read of an item.
@@ -28,7 +28,8 @@ func (o *overtaken) Get(ctx context.Context, key table.Key) (*table.Item, error)
 	return item, err
 }
 
-// TestATakeOverIsOvertaken lets others settle a claim that is over, between the read that finds it so and the write that takes it over.
+// TestATakeOverIsOvertaken lets others settle a claim that is over, between the read that finds it
+// so and the write that takes it over.
 func TestATakeOverIsOvertaken(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -36,15 +37,7 @@ func TestATakeOverIsOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	c := &stopped{at: setUp(t).clock.now()}
 	f := &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
 	between := &overtaken{Table: tb}

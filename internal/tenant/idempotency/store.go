@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
@@ -20,12 +21,12 @@ import (
 const (
 	// Kept is how long an answer stays, from the first request on.
 	Kept = 24 * time.Hour
-	// Lease is how long a request may take. Then it is taken for lost, and may be executed again.
+	// Lease is how long a request may take. Then it is taken for lost, and may be executed again;
+	// on one machine it is lost as soon as another process serves.
 	Lease = time.Minute
-	// pause is how long a client should wait for a request that is being executed; most take less than that.
+	// pause is how long a client should wait for a request that is being executed; most take less
+	// than that.
 	pause = time.Second
-	// contention is how often a claim is tried that others overtake.
-	contention = 5
 )
 
 // Request is what a client may repeat.
@@ -66,11 +67,21 @@ type Store struct {
 	table  table.Table
 	sealer secret.Sealer
 	now    clock.Clock
+	// process begins the owners of this process's claims; alone says that nobody else makes any.
+	process string
+	alone   bool
 }
 
 // NewStore returns a store over a table.
 func NewStore(t table.Table, sealer secret.Sealer, now clock.Clock) *Store {
-	return &Store{table: t, sealer: sealer, now: now}
+	return &Store{table: t, sealer: sealer, now: now, process: rand.Text() + "."}
+}
+
+// Alone tells the store that no other process executes requests on its table. Claims that this
+// process did not make are then those of a process that died, and void.
+func (s *Store) Alone() *Store {
+	s.alone = true
+	return s
 }
 
 // Attempt is one execution of a request.
@@ -81,34 +92,34 @@ type Attempt struct {
 	owner string
 }
 
-// Claim returns the answer to the request, or else claims its key: then the Attempt is not nil, and the caller executes the request. A key of
-// another request is a fault.Unprocessable, one whose request is being executed a fault.Conflict.
+// Claim returns the answer to the request, or else claims its key: then the Attempt is not nil, and
+// the caller executes the request. A key of another request is a fault.Unprocessable, one whose
+// request is being executed a fault.Conflict.
 func (s *Store) Claim(ctx context.Context, request Request) (*Answer, *Attempt, error) {
-	attempt := &Attempt{store: s, request: request, owner: rand.Text()}
-	claim := table.Absent()
-	for range contention {
-		err := s.put(ctx, attempt, claim)
-		if err == nil {
-			return nil, attempt, nil
+	attempt := &Attempt{store: s, request: request, owner: s.process + rand.Text()}
+	held := false // by another attempt; a key is new as a rule, so the first try reads nothing
+	answer, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (*Answer, record.Outbox, error) {
+		claim := table.Absent()
+		if held {
+			item, err := s.table.Get(ctx, request.key())
+			if err == nil {
+				answer, lost, err := s.read(ctx, request, item)
+				if err != nil || !lost {
+					return answer, record.Outbox{}, err
+				}
+				claim = table.All(table.Equals(attrOwner, item.Text(attrOwner)), table.Equals(attrState, item.Text(attrState)))
+			} else if !errors.Is(err, table.ErrNotFound) {
+				return nil, record.Outbox{}, fmt.Errorf("read idempotency key: %w", err)
+			}
 		}
-		if _, held := errors.AsType[*table.ConditionFailed](err); !held {
-			return nil, nil, fmt.Errorf("claim idempotency key: %w", err)
-		}
-		item, err := s.table.Get(ctx, request.key())
-		if errors.Is(err, table.ErrNotFound) {
-			claim = table.Absent()
-			continue
-		}
-		if err != nil {
-			return nil, nil, fmt.Errorf("read idempotency key: %w", err)
-		}
-		answer, lost, err := s.read(ctx, request, item)
-		if err != nil || !lost {
-			return answer, nil, err
-		}
-		claim = table.All(table.Equals(attrOwner, item.Text(attrOwner)), table.Equals(attrState, item.Text(attrState)))
+		held = true
+		put, err := s.put(ctx, attempt, claim)
+		return nil, record.Write(put), err
+	})
+	if answer != nil || err != nil {
+		return answer, nil, err
 	}
-	return nil, nil, inFlight()
+	return nil, attempt, nil
 }
 
 // inFlight is the error of a request that is being executed.
@@ -129,19 +140,19 @@ func boundTo(workspace string, key table.Key) secret.Bound {
 	return secret.Bound{Workspace: workspace, Resource: key.PK}
 }
 
-func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) error {
+func (s *Store) put(ctx context.Context, a *Attempt, condition table.Cond) (table.Write, error) {
 	body, err := s.seal(ctx, a.request, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	now := s.now()
-	return s.table.Transact(ctx, table.Put{
+	return table.Put{
 		Item: table.Item{
 			Key: a.request.key(), Body: body, Expires: now.Add(Kept),
 			Attrs: record.Attrs(kind, now, table.Attrs{attrOwner: a.owner, attrState: stateClaimed, attrUntil: clock.Format(now.Add(Lease))}),
 		},
 		If: condition,
-	})
+	}, nil
 }
 
 // read says what is known under a request's key: the answer, or that who held the key has lost it.
@@ -172,7 +183,7 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 		})
 	case found.Answer != nil:
 		return found.Answer, false, nil
-	case now.Before(until):
+	case now.Before(until) && (!s.alone || strings.HasPrefix(item.Text(attrOwner), s.process)):
 		return nil, false, inFlight()
 	}
 	return nil, true, nil
@@ -181,9 +192,10 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 // Limit is how long the execution may take.
 func (*Attempt) Limit() time.Duration { return Lease }
 
-// Settle returns the write by which a transaction that executes the request says at once what its repetitions are told. It fails, and the transaction
-// with it, when another attempt has taken the key over: so the request is executed once, whatever becomes of this process. Keep and Release have
-// nothing more to say then.
+// Settle returns the write by which a transaction that executes the request says at once what its
+// repetitions are told. It fails, and the transaction with it, when another attempt has taken the
+// key over: so the request is executed once, whatever becomes of this process. Keep and Release
+// have nothing more to say then.
 func (a *Attempt) Settle(ctx context.Context, answer Answer) (table.Write, error) {
 	s := a.store
 	body, err := s.seal(ctx, a.request, &answer)
@@ -200,26 +212,26 @@ func (a *Attempt) held() table.Cond {
 	return table.All(table.Equals(attrOwner, a.owner), table.Equals(attrState, stateClaimed))
 }
 
-// Keep stores the answer. An attempt that took too long may have been overtaken by another: then its own answer is nobody's.
+// Keep stores the answer, unless another attempt has taken over a key whose lease was over.
 func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
 	change, err := a.Settle(ctx, answer)
 	if err != nil {
 		return err
 	}
-	return unlessLost("keep answer", a.store.table.Transact(ctx, change))
+	return a.end(ctx, "keep answer", change)
 }
 
 // Release gives the key back unused.
 func (a *Attempt) Release(ctx context.Context) error {
-	return unlessLost("release idempotency key", a.store.table.Transact(ctx, table.Delete{Key: a.request.key(), If: a.held()}))
+	return a.end(ctx, "release idempotency key", table.Delete{Key: a.request.key(), If: a.held()})
 }
 
-// unlessLost returns the error of a write, unless the key has another owner or an answer by now.
-func unlessLost(what string, err error) error {
-	if _, lost := errors.AsType[*table.ConditionFailed](err); err == nil || lost {
-		return nil
+// end applies a write, unless the key has another owner or an answer by now.
+func (a *Attempt) end(ctx context.Context, what string, write table.Write) error {
+	if _, err := record.Try(ctx, a.store.table, write); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	return fmt.Errorf("%s: %w", what, err)
+	return nil
 }
 
 func (s *Store) seal(ctx context.Context, request Request, answer *Answer) ([]byte, error) {

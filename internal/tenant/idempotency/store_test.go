@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const workspace = "0197a000-0000-7000-8000-000000000001"
@@ -46,7 +47,8 @@ type fixture struct {
 	clock *stopped
 }
 
-// setUp opens a table whose own clock is the wall's, so that nothing but the store itself notices time pass.
+// setUp opens a table whose own clock is the wall's, so that nothing but the store itself notices
+// time pass.
 func setUp(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,15 +56,7 @@ func setUp(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tb, err := sqlite.Open(filepath.Join(dir, "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	tb := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
 	c := &stopped{at: time.Now().UTC()}
 	return &fixture{idempotency.NewStore(tb, key, c.now), tb, c}
 }
@@ -103,6 +97,33 @@ func (f *fixture) refuses(t *testing.T, r idempotency.Request, kind fault.Kind) 
 		t.Fatalf("got %v (%v), want a fault of kind %s", attempt, err, kind)
 	}
 	return known
+}
+
+// TestClaimsOfADeadProcessAreVoid at once where no other process serves; answers are not.
+func TestClaimsOfADeadProcessAreVoid(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tb, now := fixtures.TableAt(t, filepath.Join(dir, "table.db")), time.Now
+	before, after := &fixture{Store: idempotency.NewStore(tb, key, now).Alone()}, &fixture{Store: idempotency.NewStore(tb, key, now).Alone()}
+	lost := before.claim(t, request("lost", "b"))
+	before.refuses(t, request("lost", "b"), fault.Conflict)
+	if err := before.claim(t, request("answered", "b")).Keep(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+
+	after.replays(t, request("answered", "b"), answer)
+	after.claim(t, request("lost", "b"))
+	after.refuses(t, request("lost", "b"), fault.Conflict)
+	if err := lost.Keep(t.Context(), answer); err != nil {
+		t.Fatal(err)
+	}
+	after.refuses(t, request("lost", "b"), fault.Conflict) // what was under way before says nothing
+
+	(&fixture{Store: idempotency.NewStore(tb, key, now)}).refuses(t, request("lost", "b"), fault.Conflict) // where others serve too
 }
 
 func TestAnAnswerIsGivenAgain(t *testing.T) {
@@ -146,7 +167,8 @@ func TestARequestInFlightIsToBeWaitedFor(t *testing.T) {
 	}
 }
 
-// TestAProcessThatDies leaves a claim behind, which the next one takes over. When the first was only slow, its answer is nobody's.
+// TestAProcessThatDies leaves a claim behind, which the next one takes over. When the first was
+// only slow, its answer is nobody's.
 func TestAProcessThatDies(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -179,7 +201,8 @@ func TestAnAnswerThatComesLateCounts(t *testing.T) {
 	f.replays(t, request("k", "b"), answer)
 }
 
-// TestATransactionSettlesItsKey stores with the work what repetitions are told, which nothing changes afterwards.
+// TestATransactionSettlesItsKey stores with the work what repetitions are told, which nothing
+// changes afterwards.
 func TestATransactionSettlesItsKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -283,7 +306,8 @@ func TestNothingIsStoredInClear(t *testing.T) {
 	}
 }
 
-// TestOneOfManyIsExecuted races claims of one key, at two stores over one table, at first and when a lease is over.
+// TestOneOfManyIsExecuted races claims of one key, at two stores over one table, at first and when
+// a lease is over.
 func TestOneOfManyIsExecuted(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -1,7 +1,10 @@
-// Package oauthstate makes the state of an OAuth redirect (RFC 6749, section 10.12): what comes back with the browser and shows which request it answers.
+// Package oauthstate makes the state parameter of an OAuth redirect (RFC 6749, section 10.12). The
+// browser brings the state back, and the state identifies the request that the callback answers.
 //
-// A state names its request, so that nothing has to be searched for, and carries 128 random bits or more. Only its hash is stored with the request: who reads the table
-// cannot answer in a user's place. That a state is used once is its request's business.
+// A state contains the ids of its workspace and its request, so a callback needs no search, and at
+// least 128 random bits. Only its hash is stored with the request: a reader of the table cannot
+// answer in a user's place. This package does not limit how often a state is used; the owner of the
+// request does.
 package oauthstate
 
 import (
@@ -14,13 +17,13 @@ import (
 	"github.com/slipway-run/slipway/internal/base/id"
 )
 
-// State belongs to one request of a workspace.
+// State is the state parameter of one request in a workspace.
 type State struct{ Workspace, Request, random string }
 
 // New returns a state that nobody can guess.
 func New(workspace, request string) State { return State{workspace, request, rand.Text()} }
 
-// Parse reads what a callback carries. That it is well-formed says nothing: Opens does.
+// Parse reads the state from a callback. It checks only the form: call Opens to verify the state.
 func Parse(text string) (s State, ok bool) {
 	parts := strings.Split(text, ".")
 	if len(parts) != 3 || !id.Valid(parts[0]) || !id.Valid(parts[1]) {
@@ -29,16 +32,16 @@ func Parse(text string) (s State, ok bool) {
 	return State{parts[0], parts[1], parts[2]}, true
 }
 
-// String is the state as it goes into the link.
+// String returns the state as it is written into the redirect link.
 func (s State) String() string { return s.Workspace + "." + s.Request + "." + s.random }
 
-// Hash is what is stored of the state, as hexadecimal digits.
+// Hash returns the SHA-256 hash to store with the request, as hexadecimal digits.
 func (s State) Hash() string {
 	sum := sha256.Sum256([]byte(s.String()))
 	return hex.EncodeToString(sum[:])
 }
 
-// Opens compares the state with a stored hash, in constant time.
+// Opens reports whether the state has the stored hash. It compares in constant time.
 func (s State) Opens(hash string) bool {
 	return subtle.ConstantTimeCompare([]byte(s.Hash()), []byte(hash)) == 1
 }

@@ -1,8 +1,10 @@
-// Package trust holds, for each workspace, the rules whose tokens it trusts: which jobs of a CI service may act in it, and as what. A token is somebody
-// else's word, so a rule says exactly whose: the issuer, and claims that must have these values.
+// Package trust stores the trust rules of each workspace. A rule lets jobs of a CI service act in
+// the workspace with a role. It admits a token that comes from the rule's issuer and has every
+// claim of the rule with exactly the given value.
 //
-// Every rule names the repository by its id. Names are no good for that: who deletes or renames a repository leaves its name to anybody, and what
-// stands in the subject has changed its form more than once.
+// Every rule identifies the repository by its id. A name is not safe: anybody can take the name of
+// a deleted or renamed repository. The subject claim is not enough either, because CI services have
+// changed its format more than once.
 package trust
 
 import (
@@ -20,19 +22,20 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Rule is whose tokens are trusted.
+// Rule describes the tokens that a workspace trusts, and the role that they get.
 type Rule struct {
 	ID   string `json:"-"`
 	Name string `json:"name,omitempty"`
-	// Issuer is the token's iss.
+	// Issuer is the required iss claim of the token.
 	Issuer string `json:"issuer"`
-	// Claims are the claims that a token must have, with their values.
+	// Claims maps each claim that a token must have to its required value.
 	Claims  map[string]string `json:"claims"`
 	Role    workspace.Role    `json:"role"`
 	Created time.Time         `json:"-"`
 }
 
-// idClaims are the claims by which CI services name a repository for good, and whether its values are numbers.
+// idClaims are the claims that hold a permanent id in the tokens of CI services. The value says
+// whether the id is a number.
 var idClaims = map[string]bool{
 	"repository_id":                true,  // GitHub
 	"project_id":                   true,  // GitLab
@@ -41,11 +44,12 @@ var idClaims = map[string]bool{
 	"pipeline_id":                  false, // Buildkite
 }
 
-// claimEvent says what started a job.
+// claimEvent is the claim that names the event that started a job.
 const claimEvent = "event_name"
 
-// foreignEvents start jobs with the repository's rights at the wish of somebody who has none there: who opens a pull request or an issue, comments on or reviews one,
-// edits an open wiki, forks or stars the repository, or sets off what another workflow or a check follows.
+// foreignEvents are events that a person without rights in the repository can cause, although the
+// job then runs with the repository's rights. Examples are an issue, a review, a fork or a star. A
+// rule admits such a job only if its own event_name claim names the event.
 var foreignEvents = []string{
 	"check_run", "check_suite", "commit_comment", "discussion", "discussion_comment", "fork", "gollum", "issue_comment", "issues",
 	"pull_request_review", "pull_request_review_comment", "pull_request_target", "status", "watch", "workflow_run",
@@ -92,8 +96,9 @@ func (r Rule) checkClaims() error {
 	return nil
 }
 
-// mismatch returns the claims of the rule that the token does not have with that value, sorted; none when the rule admits the token. About a token
-// of another repository it says no more than that, so that strangers learn nothing about the rules.
+// mismatch returns the sorted names of the claims that keep the rule from admitting the token. The
+// list is empty if the rule admits it. For a token of another repository the list holds only the id
+// claim: strangers must not learn the other claims of a rule.
 func (r Rule) mismatch(claims map[string]any) []string {
 	var missing []string
 	for claim, want := range r.Claims {
@@ -111,7 +116,7 @@ func (r Rule) mismatch(claims map[string]any) []string {
 	return slices.Compact(missing)
 }
 
-// textOf is the text of a claim that has a single value.
+// textOf returns the text of a claim. It returns false for a list, an object or a missing claim.
 func textOf(claim any) (string, bool) {
 	switch claim := claim.(type) {
 	case string:
@@ -127,7 +132,7 @@ func textOf(claim any) (string, bool) {
 	}
 }
 
-// String is for the audit log.
+// String returns the rule's text for the audit log.
 func (r Rule) String() string {
 	parts := []string{string(r.Role), r.Issuer}
 	for _, claim := range slices.Sorted(maps.Keys(r.Claims)) {

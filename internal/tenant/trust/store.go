@@ -19,7 +19,7 @@ import (
 
 const kind = "trust_rule"
 
-// Store reads and writes rules.
+// Store reads and writes trust rules.
 type Store struct {
 	table table.Table
 	now   clock.Clock
@@ -28,30 +28,28 @@ type Store struct {
 // NewStore returns a store over a table.
 func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, now: now} }
 
-// Create adds a rule to a workspace. Its ID and Created are chosen here.
+// Create adds a rule to a workspace. It sets the rule's ID and Created.
 func (s *Store) Create(ctx context.Context, workspaceID string, r Rule) (Rule, error) {
 	if err := r.check(); err != nil {
 		return Rule{}, err
 	}
 	now := s.now()
 	r.ID, r.Created = id.New(now), now
-	err := s.table.Transact(ctx,
-		table.Check{Key: keys.Workspace(workspaceID), If: table.Present()},
+	var o record.Outbox
+	o.AddOr(table.Check{Key: keys.Workspace(workspaceID), If: table.Present()}, record.Always(workspace.NotFound(workspaceID)))
+	o.Add(
 		table.Put{If: table.Absent(), Item: table.Item{
 			Key: keys.TrustRule(workspaceID, r.ID), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(r),
 		}},
 		audit.New(ctx, audit.CreateTrustRule, r.ID, r.String()).Write(workspaceID, now),
 	)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
-		return Rule{}, workspace.NotFound(workspaceID)
-	}
-	if err != nil {
-		return Rule{}, fmt.Errorf("create trust rule: %w", err)
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Rule{}, err
 	}
 	return r, nil
 }
 
-// List returns a workspace's rules, the oldest first.
+// List returns all rules of a workspace, the oldest first.
 func (s *Store) List(ctx context.Context, workspaceID string) ([]Rule, error) {
 	items, err := table.AllItems(ctx, s.table, keys.TrustRules(workspaceID))
 	if err != nil {
@@ -70,27 +68,26 @@ func (s *Store) List(ctx context.Context, workspaceID string) ([]Rule, error) {
 	return list, nil
 }
 
-// Delete takes a rule from a workspace; an unknown one is a fault.NotFound. From then on, no token is admitted by it.
+// Delete removes a rule from a workspace. The rule admits no token afterwards. An unknown rule
+// gives a fault.NotFound.
 func (s *Store) Delete(ctx context.Context, workspaceID, ruleID string) error {
 	unknown := fault.New(fault.NotFound, "Trust rule ID %s not found.", ruleID)
 	if !id.Valid(ruleID) {
 		return unknown
 	}
-	err := s.table.Transact(ctx,
-		table.Delete{Key: keys.TrustRule(workspaceID, strings.ToLower(ruleID)), If: table.Present()},
-		audit.New(ctx, audit.DeleteTrustRule, ruleID, "").Write(workspaceID, s.now()),
-	)
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
-		return unknown
-	}
-	if err != nil {
-		return fmt.Errorf("delete trust rule: %w", err)
+	var o record.Outbox
+	o.AddOr(table.Delete{Key: keys.TrustRule(workspaceID, strings.ToLower(ruleID)), If: table.Present()}, record.Always(unknown))
+	o.Add(audit.New(ctx, audit.DeleteTrustRule, ruleID, "").Write(workspaceID, s.now()))
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return err
 	}
 	return nil
 }
 
-// Admit returns the rule of a workspace that admits a token with these claims, whose signature was checked: of several, one with the strongest role.
-// When there is none, the fault.Forbidden names the claims that are in the way, if the token is one of a repository that a rule names.
+// Admit returns the workspace's rule that admits a token with these claims. The caller has checked
+// the token's signature. If several rules admit the token, Admit returns a rule with the strongest
+// role. If no rule does, it returns a fault.Forbidden, which lists the differing claims only for a
+// token of a repository that a rule names.
 func (s *Store) Admit(ctx context.Context, workspaceID, issuer string, claims map[string]any) (Rule, error) {
 	rules, err := s.List(ctx, workspaceID)
 	if err != nil {

@@ -3,7 +3,6 @@ package trust_test
 import (
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/trust"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const github = "https://ci.test"
@@ -28,9 +28,7 @@ func setUp(t *testing.T) (*trust.Store, table.Table) {
 	t.Helper()
 	var made atomic.Int64 // rules are told apart by when they were made
 	clock := func() time.Time { return now.Add(time.Duration(made.Add(1)) * time.Millisecond) }
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"), sqlite.WithClock(clock))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
+	tb := fixtures.Table(t, sqlite.WithClock(clock))
 	for _, w := range []string{"one", "two"} {
 		must(t, tb.Transact(t.Context(), table.Put{Item: table.Item{Key: keys.Workspace(w)}}))
 	}

@@ -18,14 +18,15 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 )
 
-// next is the answer of a step: what the machine does.
+// next is the answer of a step. It tells the state machine what to do.
 type next struct {
 	Next string `json:"next"`
-	// Due is until when it waits.
+	// Due is the time until which the machine waits.
 	Due string `json:"due,omitempty"`
 }
 
@@ -34,7 +35,7 @@ const (
 	done = "Done"
 )
 
-// Task is the workflow.TaskFunc of the machine: it makes the attempt that is due.
+// Task is the workflow.TaskFunc of the machine. It makes the attempt that is due.
 func (s *Store) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	var t task
 	if err := json.Unmarshal(input, &t); err != nil {
@@ -58,17 +59,17 @@ func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {
 	if d.Status != Pending || s.now().Before(d.Due) {
 		return d.next(), nil
 	}
-	w, came, err := s.send(ctx, d)
+	w, came, err := s.try(ctx, d)
 	if err != nil {
 		return next{}, err
 	}
-	// What was sent must not be sent again because its caller has gone.
+	// Store the outcome even if the caller has gone: otherwise the message is sent again.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
 	defer cancel()
 	return s.note(ctx, d, w, came)
 }
 
-// noteLimit is how long noting what came of an attempt may take.
+// noteLimit bounds the time for storing the outcome of an attempt.
 const noteLimit = 10 * time.Second
 
 // next is what the machine does with the delivery as it is.
@@ -79,18 +80,18 @@ func (d Delivery) next() next {
 	return next{Next: done}
 }
 
-// outcome is what came of an attempt.
+// outcome is the result of an attempt.
 type outcome struct {
-	// response is the status of the answer, 0 when there was none.
+	// response is the HTTP status of the answer, or 0 if there was no answer.
 	response int
-	// failure is why it is no success, "" when it is one.
+	// failure is the reason why the attempt failed, or "" if it succeeded.
 	failure string
 	// final says that there is nobody to send to.
 	final bool
 }
 
-// send makes an attempt. The webhook is nil when the message is none's.
-func (s *Store) send(ctx context.Context, d Delivery) (*Webhook, outcome, error) {
+// try makes an attempt. The webhook is nil for a message that was sent to a run's own URL.
+func (s *Store) try(ctx context.Context, d Delivery) (*Webhook, outcome, error) {
 	if d.Message.URL != "" {
 		came, err := s.post(ctx, d, d.Message.URL, nil)
 		return nil, came, err
@@ -108,7 +109,8 @@ func (s *Store) send(ctx context.Context, d Delivery) (*Webhook, outcome, error)
 	return &w, came, err
 }
 
-// post sends the message, signed if it is a webhook's. The error is for an attempt that was not made.
+// post sends the message, signed if it is a webhook's. The error is for an attempt that was not
+// made.
 func (s *Store) post(ctx context.Context, d Delivery, url string, w *Webhook) (outcome, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(d.Message.Body))
 	if err != nil {
@@ -133,7 +135,7 @@ func (s *Store) post(ctx context.Context, d Delivery, url string, w *Webhook) (o
 		}
 		return outcome{failure: failure(err)}, nil
 	}
-	// Nothing of the body is of interest; what there is of it is read so that its sender is not cut off.
+	// The body is not used. Reading it keeps the sender from failing in the middle of its answer.
 	_, _ = io.Copy(io.Discard, answer.Body)
 	if err := answer.Body.Close(); err != nil {
 		s.log.DebugContext(ctx, "close answer of a webhook", "error", err)
@@ -152,7 +154,8 @@ func judge(status int) outcome {
 	}
 }
 
-// failure says why there was no answer, in words that do not hold the address: its query may be a secret.
+// failure returns the reason why there was no answer. The text never contains the address, because
+// its query may hold a secret.
 func failure(err error) string {
 	timeout, isNet := errors.AsType[net.Error](err)
 	_, isName := errors.AsType[*net.DNSError](err)
@@ -170,7 +173,7 @@ func failure(err error) string {
 	}
 }
 
-// sign returns the value of webhook-signature: one for each secret that signs.
+// sign returns the webhook-signature header, with a signature for each secret that signs.
 func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time) (string, error) {
 	var signatures []string
 	for _, kept := range w.Secrets {
@@ -183,7 +186,7 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 		}
 		key, err := standardwebhooks.NewWebhook(string(text))
 		if err != nil {
-			return "", errors.New("the secret is not in base64") // the library's own words could hold a part of it
+			return "", errors.New("the secret is not in base64") // the library's error could hold a part of it
 		}
 		signature, err := key.Sign(message.ID, now, message.Body)
 		if err != nil {
@@ -194,7 +197,7 @@ func (s *Store) sign(ctx context.Context, w Webhook, message Sent, now time.Time
 	return strings.Join(signatures, " "), nil
 }
 
-// note writes what came of an attempt: on the delivery, and on its webhook where that is news.
+// note stores the outcome of an attempt in the delivery, and in its webhook where it is news.
 func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) (next, error) {
 	now := s.now()
 	after := d
@@ -208,31 +211,33 @@ func (s *Store) note(ctx context.Context, d Delivery, w *Webhook, came outcome) 
 	default:
 		after.Due = due
 	}
-	for range contention {
-		writes := []table.Write{d.change(now, after)}
-		if w != nil {
-			writes = append(writes, w.learn(ctx, now, came)...)
-		}
-		err := s.table.Transact(ctx, writes...)
-		failed, changed := errors.AsType[*table.ConditionFailed](err)
-		switch {
-		case err == nil:
-			return after.next(), nil
-		case changed && failed.Write == 0: // somebody else has sent it too
-			now, err := s.GetDelivery(ctx, d.DeliveryRef)
-			return now.next(), err
-		case changed:
+	stale := false
+	outcome, err := record.DecideValue(ctx, s.table, func(ctx context.Context) (next, record.Outbox, error) {
+		if stale && w != nil {
+			var err error
 			if w, err = s.again(ctx, w.Ref); err != nil {
-				return next{}, err
+				return next{}, record.Outbox{}, err
 			}
-		default:
-			return next{}, fmt.Errorf("write delivery: %w", err)
 		}
+		stale = true
+		var o record.Outbox
+		o.AddOr(d.change(now, after), record.Always(errSent))
+		if w != nil {
+			o.Add(w.learn(ctx, now, came)...)
+		}
+		return after.next(), o, nil
+	})
+	if errors.Is(err, errSent) {
+		present, err := s.GetDelivery(ctx, d.DeliveryRef)
+		return present.next(), err
 	}
-	return next{}, errTooOften
+	return outcome, err
 }
 
-// again reads a webhook that was changed, nil if it is gone.
+// errSent means that another worker has also made the attempt and has stored its outcome.
+var errSent = errors.New("the attempt was made by another worker")
+
+// again reads a changed webhook again. It returns nil if the webhook was deleted.
 func (s *Store) again(ctx context.Context, ref Ref) (*Webhook, error) {
 	w, err := s.Get(ctx, ref)
 	if fault.Is(err, fault.NotFound) {

@@ -2,27 +2,17 @@ package webhook
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/base/id"
-	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
-)
-
-// Most is how many webhooks a workspace may have. Each is written to with every event, in its transaction.
-const Most = 10
-
-const (
-	kindCount = "webhook_count"
-	attrCount = "count"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // NewWebhook is the request to create one.
@@ -51,38 +41,14 @@ func (s *Store) Create(ctx context.Context, request NewWebhook) (_ Webhook, secr
 	put := table.Put{If: table.Absent(), Item: table.Item{
 		Key: w.key(), Attrs: record.Attrs(kindWebhook, now, table.Attrs{attrEnabled: w.Enabled, attrReason: "", attrFailing: ""}), Body: record.Encode(w.Spec),
 	}}
-	for range contention {
-		counted, err := s.oneMore(ctx, request.Workspace)
-		if err != nil {
-			return Webhook{}, "", err
-		}
-		err = s.table.Transact(ctx, put, counted, audit.New(ctx, audit.CreateWebhook, w.Webhook, "").Write(w.Workspace, now))
-		if isChanged(err) {
-			continue
-		}
-		if err != nil {
-			return Webhook{}, "", fmt.Errorf("create webhook: %w", err)
-		}
-		return w, secret, nil
-	}
-	return Webhook{}, "", errTooOften
-}
-
-// oneMore returns the write that counts a new webhook.
-func (s *Store) oneMore(ctx context.Context, workspace string) (table.Write, error) {
-	now, key := s.now(), keys.WebhookCount(workspace)
-	item, err := s.table.Get(ctx, key)
-	if errors.Is(err, table.ErrNotFound) {
-		return table.Put{If: table.Absent(), Item: table.Item{Key: key, Attrs: record.Attrs(kindCount, now, table.Attrs{attrCount: int64(1)})}}, nil
-	}
+	err = record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+		counted, err := s.quotas.Take(ctx, s.table, now, quota.Webhooks, request.Workspace, 1)
+		return record.Write(put, counted, audit.New(ctx, audit.CreateWebhook, w.Webhook, "").Write(w.Workspace, now)), err
+	})
 	if err != nil {
-		return nil, fmt.Errorf("get webhook count: %w", err)
+		return Webhook{}, "", err
 	}
-	count := item.Int(attrCount)
-	if count >= Most {
-		return nil, fault.New(fault.Conflict, "A workspace has at most %d webhooks. Delete one first.", Most)
-	}
-	return record.Change(key, now, table.Attrs{attrCount: count + 1}, table.Equals(attrCount, count)), nil
+	return w, secret, nil
 }
 
 // types are each once, in order.
@@ -125,7 +91,8 @@ func (s *Store) Patch(ctx context.Context, ref Ref, patch Patch) (Webhook, error
 	})
 }
 
-// Rotate gives a webhook another secret and returns that, which is never shown again. The one before goes on to sign for a day, beside the new one.
+// Rotate gives a webhook another secret and returns that, which is never shown again. The one
+// before goes on to sign for a day, beside the new one.
 func (s *Store) Rotate(ctx context.Context, ref Ref) (_ Webhook, secret string, err error) {
 	var w Webhook
 	w, err = s.change(ctx, ref, nil, func(w *Webhook) (string, error) {
@@ -141,19 +108,16 @@ func (s *Store) Rotate(ctx context.Context, ref Ref) (_ Webhook, secret string, 
 	return w, secret, err
 }
 
-// change applies a change, which says what it has changed, "" for nothing.
+// change applies a change to a webhook. apply returns the names of what it has changed, "" for
+// nothing.
 func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, apply func(*Webhook) (string, error)) (Webhook, error) {
-	for range contention {
-		w, err := s.Get(ctx, ref)
-		if err != nil {
-			return Webhook{}, err
-		}
-		if err := w.check(expect); err != nil {
-			return Webhook{}, err
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (w Webhook, o record.Outbox, err error) {
+		if w, err = s.expected(ctx, ref, expect); err != nil {
+			return w, o, err
 		}
 		what, err := apply(&w)
 		if err != nil || what == "" {
-			return w, err
+			return w, o, err
 		}
 		now := s.now()
 		set := table.Attrs{attrEnabled: w.Enabled, attrReason: w.Reason}
@@ -162,56 +126,33 @@ func (s *Store) change(ctx context.Context, ref Ref, expect record.Versions, app
 		}
 		change := w.change(now, set)
 		change.Body = record.Encode(w.Spec)
-		err = s.table.Transact(ctx, change, audit.New(ctx, audit.UpdateWebhook, w.Webhook, what).Write(w.Workspace, now))
-		if isChanged(err) {
-			continue
-		}
-		if err != nil {
-			return Webhook{}, fmt.Errorf("write webhook: %w", err)
-		}
+		o.Add(change, audit.New(ctx, audit.UpdateWebhook, w.Webhook, what).Write(w.Workspace, now))
 		w.Updated = now
 		w.version++
-		return w, nil
-	}
-	return Webhook{}, errTooOften
+		return w, o, nil
+	})
 }
 
-// Delete deletes a webhook. What is still on its way to it is not sent any more.
+// Delete deletes a webhook. Messages that are still on their way to it are not sent any more.
 func (s *Store) Delete(ctx context.Context, ref Ref, expect record.Versions) error {
-	for range contention {
-		w, err := s.Get(ctx, ref)
+	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+		w, err := s.expected(ctx, ref, expect)
 		if err != nil {
-			return err
+			return record.Outbox{}, err
 		}
-		if err := w.check(expect); err != nil {
-			return err
-		}
-		now := s.now()
-		err = s.table.Transact(ctx,
+		counted, err := s.quotas.Take(ctx, s.table, s.now(), quota.Webhooks, ref.Workspace, -1)
+		return record.Write(
 			table.Delete{Key: ref.key(), If: table.Equals(record.Version, w.version)},
-			table.Update{Key: keys.WebhookCount(ref.Workspace), Add: map[string]int64{attrCount: -1}},
-			audit.New(ctx, audit.DeleteWebhook, w.Webhook, "").Write(w.Workspace, now))
-		if isChanged(err) {
-			continue
-		}
-		if err != nil {
-			return fmt.Errorf("delete webhook: %w", err)
-		}
-		return nil
+			counted,
+			audit.New(ctx, audit.DeleteWebhook, w.Webhook, "").Write(w.Workspace, s.now())), err
+	})
+}
+
+// expected returns a webhook that has one of the versions, or a fault.Stale.
+func (s *Store) expected(ctx context.Context, ref Ref, expect record.Versions) (Webhook, error) {
+	w, err := s.Get(ctx, ref)
+	if err == nil && !expect.Allow(w.version) {
+		err = fault.New(fault.Stale, "Webhook ID %s was changed since it was read. Read it again.", w.Webhook)
 	}
-	return errTooOften
+	return w, err
 }
-
-func (w Webhook) check(expect record.Versions) error {
-	if expect.Allow(w.version) {
-		return nil
-	}
-	return fault.New(fault.Stale, "Webhook ID %s was changed since it was read. Read it again.", w.Webhook)
-}
-
-func isChanged(err error) bool {
-	_, changed := errors.AsType[*table.ConditionFailed](err)
-	return changed
-}
-
-var errTooOften = fault.New(fault.Unavailable, "The webhook is changed too often to take another change.")

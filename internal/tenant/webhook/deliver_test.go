@@ -15,10 +15,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/audit"
 	"github.com/slipway-run/slipway/internal/tenant/event"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
@@ -83,7 +85,8 @@ func TestOnlyWhatIsWantedIsSent(t *testing.T) {
 	}
 }
 
-// TestWhatFailsIsSentAgain until it gets through, with growing pauses, under the same id, with a signature of its own time.
+// TestWhatFailsIsSentAgain until it gets through, with growing pauses, under the same id, with a
+// signature of its own time.
 func TestWhatFailsIsSentAgain(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -184,7 +187,7 @@ func TestFaultsOfTheWayThere(t *testing.T) {
 	closed.Close()
 	impatient, private := f.config, f.config
 	impatient.Timeout = 200 * time.Millisecond
-	private.AllowPrivate = false
+	private.Private = nil
 	for name, c := range map[string]struct {
 		config webhook.Config
 		url    string
@@ -217,7 +220,7 @@ func TestAddressesThatAreRefused(t *testing.T) {
 	f := setUp(t)
 	w, _ := f.create()
 	config := f.config
-	config.AllowPrivate = false
+	config.Private = nil
 	f.Store = webhook.NewStore(config)
 	for _, url := range []string{"https://127.0.0.1/", "https://10.0.0.1/x", "https://169.254.169.254/latest", "http://example.com/", "https://u:p@example.com/", "example.com", ""} {
 		if _, _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: url}); !fault.Is(err, fault.Invalid) {
@@ -367,9 +370,8 @@ func TestAMessageOfNoWebhook(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	body := json.RawMessage(`{"run_id": "r",  "status": "success"}`)
-	write, begin, ref := f.Send(webhook.Message{Workspace: workspace, Log: "0197a000-0000-7000-8000-0000000000a1", URL: f.receiver.URL + "/run", Type: "run", Body: body})
-	f.must(f.table.Transact(t.Context(), write))
-	begin(t.Context())
+	o, ref := f.Send(webhook.Message{Workspace: workspace, Log: "0197a000-0000-7000-8000-0000000000a1", URL: f.receiver.URL + "/run", Type: "run", Body: body})
+	f.must(record.Commit(t.Context(), f.table, o))
 	f.receiver.answer(500)
 	if pauses := f.drive(f.engine.take()[0]); len(pauses) != 1 {
 		t.Errorf("it waited %v", pauses)
@@ -387,7 +389,8 @@ func TestAMessageOfNoWebhook(t *testing.T) {
 func TestAWorkspaceHasAFewWebhooks(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
-	results := make(chan error, 2*webhook.Most)
+	most := int(quota.Limits{}.Of(quota.Webhooks))
+	results := make(chan error, 2*most)
 	for range cap(results) {
 		go func() {
 			_, _, err := f.Create(t.Context(), webhook.NewWebhook{Workspace: workspace, URL: f.receiver.URL})
@@ -396,14 +399,14 @@ func TestAWorkspaceHasAFewWebhooks(t *testing.T) {
 	}
 	refused := 0
 	for range cap(results) {
-		if err := <-results; fault.Is(err, fault.Conflict) {
+		if err := <-results; fault.Is(err, fault.Forbidden) {
 			refused++
 		} else if err != nil {
 			t.Error(err)
 		}
 	}
 	all, err := f.List(t.Context(), workspace)
-	if err != nil || len(all) != webhook.Most || refused != webhook.Most {
+	if err != nil || len(all) != most || refused != most {
 		t.Fatalf("there are %d, %d were refused (%v)", len(all), refused, err)
 	}
 	f.must(f.Delete(t.Context(), all[0].Ref, nil))
@@ -417,11 +420,12 @@ func TestADeliveryIsBegun(t *testing.T) {
 	f.create()
 	gone, cancel := context.WithCancel(t.Context())
 	events := event.Chain("", f.clock(), []event.Event{{Workspace: workspace, Deployment: "d", Type: event.OfStatus("DEPLOYED"), Status: "DEPLOYED"}})
-	writes, begin, err := f.Notify(gone, workspace, events)
+	sent, err := f.Notify(gone, workspace, events)
 	f.must(err)
-	f.must(f.table.Transact(gone, writes...))
-	cancel()
-	begin(gone)
+	var o record.Outbox
+	o.Then(func(context.Context) { cancel() })
+	o.Join(sent)
+	f.must(record.Commit(gone, f.table, o))
 	if got := f.engine.take(); len(got) != 1 {
 		t.Errorf("%d deliveries were begun", len(got))
 	}

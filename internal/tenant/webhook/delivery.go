@@ -54,8 +54,8 @@ type Delivery struct {
 	Status           Status
 	// Message is what is sent.
 	Message Sent
-	// Attempts is how often it was sent since it was made or replayed last, Response the status of the last answer, 0 when there was none, and Failure why it
-	// was no success.
+	// Attempts is how often it was sent since it was made or replayed last, Response the status of
+	// the last answer, 0 when there was none, and Failure why it was no success.
 	Attempts, Response int
 	Failure            string
 	// Due is when the next attempt is, zero when there is none.
@@ -105,7 +105,8 @@ func (d Delivery) dueAt(at time.Time) map[table.Index]table.Key {
 	return map[table.Index]table.Key{table.ByDue: keys.DueDeliveryEntry(d.Delivery, at.Add(lease))}
 }
 
-// change returns the write of the delivery's next state, under the condition that nobody changed it since it was read.
+// change returns the write of the delivery's next state, under the condition that nobody changed it
+// since it was read.
 func (d Delivery) change(now time.Time, next Delivery) table.Update {
 	if !d.Status.MayBecome(next.Status) {
 		panic(fmt.Sprintf("webhook: a delivery that is %s may not become %s", d.Status, next.Status))
@@ -163,7 +164,8 @@ type Page struct {
 	Cursor string
 }
 
-// Deliveries returns a page of a webhook's deliveries, the newest first, and the cursor of the next page, "" when there is none.
+// Deliveries returns a page of a webhook's deliveries, the newest first, and the cursor of the next
+// page, "" when there is none.
 func (s *Store) Deliveries(ctx context.Context, ref Ref, page Page) (found []Delivery, next string, err error) {
 	if _, err := s.Get(ctx, ref); err != nil {
 		return nil, "", err
@@ -186,37 +188,30 @@ func (s *Store) Deliveries(ctx context.Context, ref Ref, page Page) (found []Del
 	return found, read.Cursor, nil
 }
 
-// Replay sends the message of a delivery that has ended once more, under its webhook-id. One that is still on its way is a fault.Conflict.
+// Replay sends the message of a delivery that has ended once more, under its webhook-id. A delivery
+// that is still on its way is a fault.Conflict.
 func (s *Store) Replay(ctx context.Context, ref Ref, deliveryID string) (Delivery, error) {
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (d Delivery, o record.Outbox, err error) {
 		w, err := s.Get(ctx, ref)
-		if err != nil {
-			return Delivery{}, err
+		if err == nil {
+			err = w.mustBeEnabled()
 		}
-		if err := w.mustBeEnabled(); err != nil {
-			return Delivery{}, err
-		}
-		d, err := s.GetDelivery(ctx, ref.Delivery(deliveryID))
 		if err != nil {
-			return Delivery{}, err
+			return d, o, err
+		}
+		if d, err = s.GetDelivery(ctx, ref.Delivery(deliveryID)); err != nil {
+			return d, o, err
 		}
 		if d.Status == Pending {
-			return Delivery{}, fault.New(fault.Conflict, "Delivery ID %s is still on its way.", deliveryID)
+			return d, o, fault.New(fault.Conflict, "Delivery ID %s is still on its way.", deliveryID)
 		}
 		now := s.now()
 		next := Delivery{Status: Pending, Due: now, round: d.round + 1}
-		err = s.table.Transact(ctx, d.change(now, next))
-		if isChanged(err) {
-			continue
-		}
-		if err != nil {
-			return Delivery{}, fmt.Errorf("replay delivery: %w", err)
-		}
+		o.Add(d.change(now, next))
 		d.Status, d.Attempts, d.Response, d.Failure, d.Due, d.Updated, d.round = Pending, 0, 0, "", now, now, next.round
-		s.begin(context.WithoutCancel(ctx), d)
-		return d, nil
-	}
-	return Delivery{}, errTooOften
+		o.Then(s.carry(d))
+		return d, o, nil
+	})
 }
 
 func (w Webhook) mustBeEnabled() error {
@@ -245,9 +240,14 @@ func (s *Store) start(ctx context.Context, d Delivery) error {
 	return nil
 }
 
-// begin starts the workflow of what was stored. An engine that refuses fails nothing: Rescue starts what was not started.
-func (s *Store) begin(ctx context.Context, d Delivery) {
-	if err := s.start(ctx, d); err != nil {
-		s.log.ErrorContext(ctx, "delivery was not started, reconcile will", "delivery", d.Delivery, "error", err)
+// carry starts the workflow of stored deliveries. A failure is only logged: Rescue starts them
+// later.
+func (s *Store) carry(deliveries ...Delivery) func(context.Context) {
+	return func(ctx context.Context) {
+		for _, d := range deliveries {
+			if err := s.start(ctx, d); err != nil {
+				s.log.ErrorContext(ctx, "delivery was not started, reconcile will", "delivery", d.Delivery, "error", err)
+			}
+		}
 	}
 }

@@ -1,25 +1,33 @@
-// Package webhook tells the outside world what happened: by POST of a JSON message to an address that a workspace has named, signed as Standard Webhooks
-// says (standardwebhooks.com), at least once.
+// Package webhook reports events to addresses outside Slipway. It sends each event as a JSON
+// message by POST to the addresses that a workspace has registered. Their messages are signed as
+// Standard Webhooks (standardwebhooks.com) defines. Delivery is at least once while attempts
+// remain.
 //
-// The words. A Webhook is an address with the types of events that it wants, and the secret that signs what it is sent. A Message is one thing that it is
-// told. A Delivery is the message on its way to one address, and afterwards the entry of what became of it in the log of its webhook.
+// Terms: a Webhook is an address, the event types that it wants, and the secret that signs its
+// messages. A Message is a notification to a URL that is not a registered webhook. A Delivery is a
+// message on its way to an address; later it is the log entry that records the result.
 //
 // The life of a delivery:
 //
-//  1. It is written in the transaction of what it tells of (Notify, Send), so that neither is there without the other, and its workflow is started.
-//  2. webhook.asl.json calls Task with ids: it reads everything anew, sends, and notes what came of it. An answer of 2xx is success. After any other, and after
-//     none, the machine waits until the next attempt is due: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h later, each with some jitter.
-//  3. What a dead process left half done is resumed by the engine, or found by Rescue when it is overdue. A message may arrive twice, but its webhook-id
-//     is the same each time.
-//  4. After 410 a webhook is disabled at once, and when nothing got through to it for five days. The audit log says so.
+//  1. Notify or Send adds the delivery to the transaction that stores the reported change: both are
+//     stored or neither is. The commit then starts the delivery's workflow.
+//  2. webhook.asl.json calls Task with ids. Task reads the delivery and its webhook, sends the
+//     message and stores the outcome. A 2xx answer is success. After any other answer, or no
+//     answer, the machine waits for the next attempt: 5 s, 5 min, 30 min, 2 h, 5 h, 10 h and 10 h
+//     later, each with some jitter.
+//  3. If a process dies, the engine resumes its workflows, and Rescue finds overdue deliveries. A
+//     message may arrive twice, but with the same webhook-id each time.
+//  4. A webhook is disabled at once after a 410 answer, and when its attempts have failed for
+//     five days. The audit log records it.
 //
-// What keeps it safe: addresses are checked when they are stored and when they are dialed (package outbound); redirects are not followed, the time and
-// the size of an answer are bounded, and nothing of an answer but its status is kept. Secrets are sealed, shown once, and in no workflow's input; while a
-// secret is replaced, the old one signs too for a day.
+// Security: addresses are checked when they are stored and when they are dialed (package outbound).
+// Redirects are not followed, the time and size of an answer are bounded, and only the status of an
+// answer is stored. Secrets are sealed, shown once, and never part of a workflow's input. After a
+// secret is replaced, the old secret also signs for a day.
 //
-// For another package that tells an address something: make a Message with its URL, add the write of Send to the transaction of what it tells of, and call begin
-// when that has succeeded. The message is sent with webhook-id and webhook-timestamp and without a signature, as nobody has a secret to check it. CheckURL says
-// beforehand whether the address may be called.
+// Another package notifies a URL like this: check the URL with CheckURL, make a Message, and join
+// the Outbox that Send returns to the transaction that stores the reported change. The message has
+// webhook-id and webhook-timestamp headers but no signature, because its receiver has no secret.
 //
-// Start reading at Store.Task. States stand beside their transition table in delivery.go.
+// Start reading at Store.Task. The states and their transition table are in delivery.go.
 package webhook

@@ -17,6 +17,8 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/testtable"
@@ -29,7 +31,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const workspace = "0197a000-0000-7000-8000-000000000001"
 
-// fixture is a store on a SQLite file, an engine that remembers what is started, a receiver, and a clock that the test moves.
+// fixture is a store on a SQLite file, an engine that remembers what is started, a receiver, and a
+// clock that the test moves.
 type fixture struct {
 	*testing.T
 	*webhook.Store
@@ -52,7 +55,7 @@ func setUp(t *testing.T) *fixture {
 	tb := testtable.Open(t, clock.System)
 	f := &fixture{T: t, table: tb, engine: &engine{known: map[string]workflow.Status{}}, receiver: newReceiver(t), now: clock.System()}
 	f.config = webhook.Config{
-		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock, Log: slog.New(slog.DiscardHandler), AllowPrivate: true,
+		Table: tb, Workflow: f.engine, Sealer: key, Now: f.clock, Log: slog.New(slog.DiscardHandler), Private: outbound.Everywhere,
 	}
 	f.Store = webhook.NewStore(f.config)
 	return f
@@ -97,10 +100,10 @@ func (f *fixture) tell(status string) event.Event {
 		Workspace: workspace, Deployment: "0197a000-0000-7000-8000-0000000000d1", Name: "weather", Type: event.OfStatus(status), Status: status,
 		Revision: "0197a000-0000-7000-8000-0000000000e1",
 	}})
-	writes, begin, err := f.Notify(f.Context(), workspace, events)
+	o, err := f.Notify(f.Context(), workspace, events)
 	f.must(err)
-	f.must(f.table.Transact(f.Context(), append(writes, events[0].Write())...))
-	begin(f.Context())
+	o.Add(events[0].Write())
+	f.must(record.Commit(f.Context(), f.table, o))
 	return events[0]
 }
 
@@ -112,7 +115,8 @@ func (f *fixture) deliveries(ref webhook.Ref) []webhook.Delivery {
 	return found
 }
 
-// attempt calls the task with the input of an execution, and returns until when the machine waits; zero when it is done.
+// attempt calls the task with the input of an execution, and returns until when the machine waits;
+// zero when it is done.
 func (f *fixture) attempt(input json.RawMessage) time.Time {
 	f.Helper()
 	output, err := f.Task(f.Context(), input)
@@ -127,7 +131,8 @@ func (f *fixture) attempt(input json.RawMessage) time.Time {
 	return due
 }
 
-// drive performs an execution as its machine does, and returns how long it waited before each attempt but the first.
+// drive performs an execution as its machine does, and returns how long it waited before each
+// attempt but the first.
 func (f *fixture) drive(input json.RawMessage) (pauses []time.Duration) {
 	f.Helper()
 	for due := f.attempt(input); !due.IsZero(); due = f.attempt(input) {
@@ -188,7 +193,8 @@ type received struct {
 	path   string
 }
 
-// receiver is somebody who is told: it answers as the test says, 204 unless it does, and keeps what it got.
+// receiver is somebody who is told: it answers as the test says, 204 unless it does, and keeps what
+// it got.
 type receiver struct {
 	*httptest.Server
 

@@ -7,35 +7,35 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/record"
-	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/event"
 )
 
-// Notify implements event.Subscribers: it returns the writes of one delivery for each event and each webhook that wants it.
-func (s *Store) Notify(ctx context.Context, workspace string, events []event.Event) ([]table.Write, func(context.Context), error) {
+// Notify implements event.Subscribers. It makes a delivery for each pair of an event and a webhook
+// that wants the event's type.
+func (s *Store) Notify(ctx context.Context, workspace string, events []event.Event) (o record.Outbox, err error) {
 	webhooks, err := s.List(ctx, workspace)
 	if err != nil {
-		return nil, nil, err
+		return o, err
 	}
-	var writes []table.Write
-	var made []Delivery
 	for _, e := range events {
 		body := record.Encode(e.Payload())
 		for _, w := range webhooks {
 			if w.wants(e.Type) {
-				d := w.deliver(Sent{ID: e.ID, Type: string(e.Type), Body: body}, e.At)
-				writes, made = append(writes, d.put()), append(made, d)
+				o.Join(s.send(w.deliver(Sent{ID: e.ID, Type: string(e.Type), Body: body}, e.At)))
 			}
 		}
 	}
-	return writes, func(ctx context.Context) {
-		for _, d := range made {
-			s.begin(context.WithoutCancel(ctx), d)
-		}
-	}, nil
+	return o, nil
 }
 
-// deliver makes a delivery to the webhook.
+// send returns the write of a delivery, and the start of its workflow after the commit.
+func (s *Store) send(d Delivery) record.Outbox {
+	o := record.Write(d.put())
+	o.Then(s.carry(d))
+	return o
+}
+
+// deliver returns a new pending delivery of the message to the webhook.
 func (r Ref) deliver(message Sent, now time.Time) Delivery {
 	return newDelivery(r.Workspace, r.Webhook, message, now)
 }
@@ -47,7 +47,7 @@ func newDelivery(workspace, log string, message Sent, now time.Time) Delivery {
 	}
 }
 
-// Test sends a webhook a message that tells of nothing.
+// Test sends a test message to a webhook. The webhook must be enabled.
 func (s *Store) Test(ctx context.Context, ref Ref) (Delivery, error) {
 	w, err := s.Get(ctx, ref)
 	if err != nil {
@@ -61,30 +61,26 @@ func (s *Store) Test(ctx context.Context, ref Ref) (Delivery, error) {
 	d := w.deliver(Sent{ID: message, Type: string(event.WebhookTest), Body: record.Encode(map[string]any{
 		"id": message, "type": event.WebhookTest, "timestamp": clock.Format(now), "data": map[string]string{"webhook_id": w.Webhook},
 	})}, now)
-	if err := s.table.Transact(ctx, d.put()); err != nil {
-		return Delivery{}, err
-	}
-	s.begin(context.WithoutCancel(ctx), d)
-	return d, nil
+	return d, record.Commit(ctx, s.table, s.send(d))
 }
 
-// Message is something that an address is told which is no webhook's.
+// Message is a notification to a URL that is not a registered webhook, such as a run's webhook.
 type Message struct {
 	Workspace string
-	// Log is what the delivery is kept with, the id of what it tells of.
+	// Log is the id of the object that the message is about. The delivery is stored under it.
 	Log string
-	// URL is where to. It was checked by CheckURL.
+	// URL is the address to call. The caller has checked it with CheckURL.
 	URL string
-	// Type says what it is, for the delivery's log.
+	// Type is the message's type, for the delivery's log.
 	Type string
 	// Body is JSON.
 	Body []byte
 }
 
-// Send returns the write of a message's delivery, for the transaction of what it tells of, and what begins the sending when that has succeeded. If begin is
-// never called, Rescue does it.
-func (s *Store) Send(m Message) (write table.Write, begin func(context.Context), sent DeliveryRef) {
+// Send returns the delivery of a message. The caller adds it to the transaction that stores the
+// reported change. If the delivery's workflow does not start, Rescue starts it later.
+func (s *Store) Send(m Message) (record.Outbox, DeliveryRef) {
 	now := s.now()
 	d := newDelivery(m.Workspace, m.Log, Sent{ID: id.New(now), Type: m.Type, Body: m.Body, URL: m.URL}, now)
-	return d.put(), func(ctx context.Context) { s.begin(context.WithoutCancel(ctx), d) }, d.DeliveryRef
+	return s.send(d), d.DeliveryRef
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
@@ -15,8 +16,9 @@ import (
 // rescuePage is how many deliveries are in memory at a time.
 const rescuePage = 100
 
-// Rescue gives the deliveries that are overdue a workflow: one that was never started is started, one whose workflow has ended without ending it gets
-// another. What is left when ctx ends is for the next Rescue, and no error.
+// Rescue gives the deliveries that are overdue a workflow: one that was never started is started,
+// one whose workflow has ended without ending it gets another. What is left when ctx ends is for
+// the next Rescue, and no error.
 func (s *Store) Rescue(ctx context.Context, dueBy time.Time) error {
 	return table.Pass{Shards: keys.DueDeliveries(dueBy), Page: rescuePage}.Serve(ctx, s.table, s.rescueItem)
 }
@@ -52,15 +54,12 @@ func (s *Store) rescue(ctx context.Context, d Delivery) error {
 	// It is looked at again when this lease is over.
 	change := d.change(now, after)
 	change.Index = d.dueAt(later(d.Due, now))
-	err = s.table.Transact(ctx, change)
-	switch {
-	case isChanged(err):
-		return nil // it takes care of itself
-	case err != nil:
+	renewed, err := record.Try(ctx, s.table, change)
+	if err != nil {
 		return fmt.Errorf("renew delivery: %w", err)
 	}
-	if execution.Status == workflow.Running {
-		return nil
+	if !renewed || execution.Status == workflow.Running {
+		return nil // a delivery that has changed is under way
 	}
 	return s.start(ctx, after)
 }

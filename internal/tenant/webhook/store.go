@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 const (
@@ -36,49 +37,57 @@ type Config struct {
 	Workflow workflow.Engine
 	Sealer   secret.Sealer
 	Now      clock.Clock
-	// Log gets trouble that no request fails for; the default is slog's. It never gets an address or a secret.
+	// Log gets trouble that no request fails for; the default is slog's. It never gets an address
+	// or a secret.
 	Log *slog.Logger
-	// AllowPrivate lets webhooks have addresses that are not public: those of a company's own network.
-	AllowPrivate bool
+	// Private are the networks that webhooks may have addresses of although these are not public.
+	Private outbound.Networks
+	// Quotas bound how many webhooks a workspace may have.
+	Quotas quota.Limits
 	// Timeout bounds one attempt; 0 is 15 s.
 	Timeout time.Duration
-	// Schedule is how long after each failed attempt the next one follows; nil is 27 hours with growing pauses.
+	// Schedule is how long after each failed attempt the next one follows; nil is 27 hours with
+	// growing pauses.
 	Schedule []time.Duration
 }
 
-// Store reads and writes webhooks and deliveries, and makes the attempts. It is safe for concurrent use.
+// Store reads and writes webhooks and deliveries, and makes the attempts. It is safe for concurrent
+// use.
 type Store struct {
-	table        table.Table
-	workflow     workflow.Engine
-	sealer       secret.Sealer
-	now          clock.Clock
-	log          *slog.Logger
-	allowPrivate bool
-	timeout      time.Duration
-	schedule     []time.Duration
-	client       *http.Client
+	table    table.Table
+	workflow workflow.Engine
+	sealer   secret.Sealer
+	now      clock.Clock
+	log      *slog.Logger
+	private  outbound.Networks
+	timeout  time.Duration
+	schedule []time.Duration
+	client   *http.Client
+	quotas   quota.Limits
 }
 
 // NewStore returns a store. It starts nothing.
 func NewStore(c Config) *Store {
 	s := &Store{
-		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()), allowPrivate: c.AllowPrivate,
-		timeout: cmp.Or(c.Timeout, timeout), schedule: c.Schedule,
+		table: c.Table, workflow: c.Workflow, sealer: c.Sealer, now: c.Now, log: cmp.Or(c.Log, slog.Default()), private: c.Private,
+		timeout: cmp.Or(c.Timeout, timeout), schedule: c.Schedule, quotas: c.Quotas,
 	}
 	if s.schedule == nil {
 		s.schedule = schedule
 	}
-	s.client = outbound.NewClient(outbound.Limits{AllowPrivate: c.AllowPrivate, Timeout: s.timeout, MaxAnswer: maxAnswer})
+	s.client = outbound.NewClient(outbound.Limits{Private: c.Private, Timeout: s.timeout, MaxAnswer: maxAnswer})
 	return s
 }
 
-// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that messages may be sent to.
+// CheckURL returns a fault.Invalid unless a URL, the value of a field, is one that messages may be
+// sent to.
 func (s *Store) CheckURL(field, raw string) error {
-	return outbound.CheckURL(field, raw, s.allowPrivate)
+	return outbound.CheckURL(field, raw, s.private)
 }
 
-// later is when the attempt follows that comes after some failed ones; ok is false when there is none. The pause is up to a fifth shorter or longer, so that
-// what failed together does not come back together.
+// later is when the attempt follows that comes after some failed ones; ok is false when there is
+// none. The pause is up to a fifth shorter or longer, so that what failed together does not come
+// back together.
 func (s *Store) later(now time.Time, failed int) (_ time.Time, ok bool) {
 	if failed > len(s.schedule) {
 		return time.Time{}, false
@@ -86,6 +95,3 @@ func (s *Store) later(now time.Time, failed int) (_ time.Time, ok bool) {
 	pause := s.schedule[failed-1]
 	return clock.Cut(now.Add(pause*4/5 + rand.N(pause*2/5+1))), true
 }
-
-// contention is how often a decision is made anew because another request changed an item meanwhile; each failure means that another one succeeded.
-const contention = 100

@@ -76,7 +76,8 @@ const (
 	attrFailing = "failing_since"
 )
 
-// Version counts the changes of a webhook. All that is shown of it is the same as long as its version is.
+// Version counts the changes of a webhook. All that is shown of it is the same as long as its
+// version is.
 func (w Webhook) Version() int64 { return w.version }
 
 // wants tells whether a webhook is to be sent events of a type.
@@ -103,7 +104,8 @@ func decodeWebhook(workspace string, item *table.Item) (Webhook, error) {
 	return w, err
 }
 
-// change returns a write of the webhook under the condition that nobody changed it since it was read.
+// change returns a write of the webhook under the condition that nobody changed it since it was
+// read.
 func (w Webhook) change(now time.Time, set table.Attrs) table.Update {
 	return record.Change(w.key(), now, set, table.Equals(record.Version, w.version))
 }

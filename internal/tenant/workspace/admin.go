@@ -16,9 +16,10 @@ const (
 	AttrExpires = "expires_at"
 )
 
-// KeepAdmin guards a transaction in which a workspace loses the admin whose item is under the key, a member or an API key. It returns the write that the
-// transaction needs: of two that take away each other's only other admin, one fails on it. When there is no other admin, it is a fault.Conflict. A key that
-// expires is none, as nobody might notice.
+// KeepAdmin guards a transaction in which a workspace loses the admin whose item is under the key,
+// a member or an API key. It returns the write that the transaction needs: of two that take away
+// each other's only other admin, one fails on it. When there is no other admin, it is a
+// fault.Conflict. A key that expires is none, as nobody might notice.
 func (s *Store) KeepAdmin(ctx context.Context, workspaceID string, leaving table.Key) (table.Write, error) {
 	// The version is read before the admins, so that whoever is taken away meanwhile is noticed.
 	item, err := s.get(ctx, workspaceID)

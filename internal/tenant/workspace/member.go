@@ -27,7 +27,8 @@ type Member struct {
 	ID string `json:"-"`
 	// User is an email address in small letters, or the subject that the person's tokens have.
 	User string `json:"user"`
-	// Issuer is whose subject it is: another issuer may call another person so. It is "" with an email address, which any issuer may vouch for.
+	// Issuer is whose subject it is: another issuer may call another person so. It is "" with an
+	// email address, which any issuer may vouch for.
 	Issuer string `json:"issuer,omitempty"`
 	Role   Role   `json:"role"`
 	// Created is when the person became a member, Updated when the role was last set.
@@ -42,12 +43,14 @@ func (m Member) Version() int64 { return m.version }
 
 const (
 	kindMember = "member"
-	// longestUser is that of an email address and more, longestIssuer that of an address on the web.
+	// longestUser is that of an email address and more, longestIssuer that of an address on the
+	// web.
 	longestUser   = 320
 	longestIssuer = 500
 )
 
-// MemberID is the id of the member that a user is, or would be. Nobody tells email addresses apart by capitals.
+// MemberID is the id of the member that a user is, or would be. Nobody tells email addresses apart
+// by capitals.
 func MemberID(user, issuer string) string { return id.Of(issuer, userOf(user)) }
 
 // userOf returns how a user is stored.
@@ -87,21 +90,14 @@ func (s *Store) AddMember(ctx context.Context, workspaceID, user, issuer string,
 	}
 	now := s.now()
 	m := Member{ID: MemberID(user, issuer), User: userOf(user), Issuer: issuer, Role: role, Created: now, Updated: now, version: 1}
-	err := s.table.Transact(ctx,
-		table.Check{Key: keys.Workspace(workspaceID), If: table.Present()},
-		table.Put{If: table.Absent(), Item: table.Item{
-			Key: keys.Member(workspaceID, m.ID), Attrs: record.Attrs(kindMember, now, nil), Body: record.Encode(m),
-		}},
-		m.audit(ctx, audit.AddMember).Write(workspaceID, now),
-	)
-	failed, lost := errors.AsType[*table.ConditionFailed](err)
-	switch {
-	case lost && failed.Write == 0:
-		return Member{}, NotFound(workspaceID)
-	case lost:
-		return Member{}, fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)
-	case err != nil:
-		return Member{}, fmt.Errorf("add member: %w", err)
+	var o record.Outbox
+	o.AddOr(table.Check{Key: keys.Workspace(workspaceID), If: table.Present()}, record.Always(NotFound(workspaceID)))
+	o.AddOr(table.Put{If: table.Absent(), Item: table.Item{
+		Key: keys.Member(workspaceID, m.ID), Attrs: record.Attrs(kindMember, now, nil), Body: record.Encode(m),
+	}}, record.Always(fault.New(fault.Conflict, "%s is a member of the workspace already.", m.User)))
+	o.Add(m.audit(ctx, audit.AddMember).Write(workspaceID, now))
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Member{}, err
 	}
 	return m, nil
 }
@@ -111,7 +107,8 @@ func (m Member) audit(ctx context.Context, action audit.Action) audit.Entry {
 	return audit.New(ctx, action, m.ID, strings.TrimSpace(strings.Join([]string{string(m.Role), m.User, m.Issuer}, " ")))
 }
 
-// SetRole gives a member another role. The last admin of a workspace stays one: anything else is a fault.Conflict.
+// SetRole gives a member another role. The last admin of a workspace stays one: anything else is a
+// fault.Conflict.
 func (s *Store) SetRole(ctx context.Context, workspaceID, memberID string, role Role, expect record.Versions) (Member, error) {
 	if _, err := ParseRole(string(role)); err != nil {
 		return Member{}, err
@@ -136,7 +133,8 @@ func (s *Store) SetRole(ctx context.Context, workspaceID, memberID string, role 
 	})
 }
 
-// RemoveMember takes a member out of a workspace; an unknown one is a fault.NotFound, the last admin a fault.Conflict.
+// RemoveMember takes a member out of a workspace; an unknown one is a fault.NotFound, the last
+// admin a fault.Conflict.
 func (s *Store) RemoveMember(ctx context.Context, workspaceID, memberID string, expect record.Versions) error {
 	_, err := s.changeMember(ctx, workspaceID, memberID, expect, func(m Member) (Member, []table.Write, error) {
 		key := keys.Member(workspaceID, m.ID)
@@ -155,32 +153,21 @@ func (s *Store) RemoveMember(ctx context.Context, workspaceID, memberID string, 
 	return err
 }
 
-// changeMember reads a member, lets change decide, and writes; who is overtaken reads again. No writes are no change.
+// changeMember reads a member and writes what change decides. No writes are no change.
 func (s *Store) changeMember(
 	ctx context.Context, workspaceID, memberID string, expect record.Versions, change func(Member) (Member, []table.Write, error),
 ) (Member, error) {
-	for range attempts {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Member, record.Outbox, error) {
 		m, err := s.Member(ctx, workspaceID, memberID)
-		if err != nil {
-			return Member{}, err
+		if err == nil && !expect.Allow(m.version) {
+			err = fault.New(fault.Stale, "Member ID %s was changed since it was read. Read it again.", memberID)
 		}
-		if !expect.Allow(m.version) {
-			return Member{}, fault.New(fault.Stale, "Member ID %s was changed since it was read. Read it again.", memberID)
+		if err != nil {
+			return Member{}, record.Outbox{}, err
 		}
 		m, writes, err := change(m)
-		if err != nil || len(writes) == 0 {
-			return m, err
-		}
-		err = s.table.Transact(ctx, writes...)
-		if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-			continue
-		}
-		if err != nil {
-			return Member{}, fmt.Errorf("change member: %w", err)
-		}
-		return m, nil
-	}
-	return Member{}, fault.New(fault.Conflict, "The members are being changed by others. Try again.")
+		return m, record.Write(writes...), err
+	})
 }
 
 // Member returns a member; an unknown one is a fault.NotFound.

@@ -17,7 +17,8 @@ const (
 	Viewer Role = "viewer" // to look, at no secrets
 )
 
-// Agent is the role of a deployment's own agent, which nobody can be given: it may use the store of its deployment, and nothing else.
+// Agent is the role of a deployment's own agent, which nobody can be given: it may use the agent
+// server of its deployment, and nothing else.
 const Agent Role = "agent"
 
 var roles = []Role{Admin, Editor, Viewer}
@@ -61,7 +62,8 @@ const (
 	RunsRead          Permission = "runs:read"
 )
 
-// Permit returns the permission of a verb on a kind of resource. One that is not in the table is nobody's.
+// Permit returns the permission of a verb on a kind of resource. One that is not in the table is
+// nobody's.
 func Permit(resource string, verb Verb) Permission { return Permission(resource + ":" + string(verb)) }
 
 // permissions says, for each kind of resource, what each role may do to it.

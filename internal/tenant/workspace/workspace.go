@@ -1,5 +1,6 @@
-// Package workspace holds the tenants. Everything that Slipway stores belongs to one workspace, whose id clients send as X-Tenant-Id. It also says
-// who may do what in one: its members, and the roles that they, keys and tokens have.
+// Package workspace holds the tenants. Everything that Slipway stores belongs to one workspace,
+// whose id clients send as X-Tenant-Id. It also says who may do what in one: its members, and the
+// roles that they, keys and tokens have.
 package workspace
 
 import (
@@ -33,9 +34,6 @@ const (
 	attrWorkspace = "workspace"
 )
 
-// attempts is how often a change is tried that another one overtakes.
-const attempts = 5
-
 // Store reads and writes workspaces.
 type Store struct {
 	table table.Table
@@ -62,30 +60,28 @@ func (s *Store) Create(ctx context.Context, name string) (Workspace, error) {
 	}
 	now := s.now()
 	w := Workspace{ID: id.New(now), Name: name, Created: now}
-	err := s.table.Transact(ctx,
-		reserve(w, now),
+	var o record.Outbox
+	o.AddOr(reserve(w, now), taken(name))
+	o.Add(
 		table.Put{If: table.Absent(), Item: table.Item{Key: keys.Workspace(w.ID), Attrs: record.Attrs(kind, now, nil), Body: record.Encode(w)}},
 		audit.New(ctx, audit.CreateWorkspace, w.ID, name).Write(w.ID, now),
 	)
-	if err != nil {
-		return Workspace{}, taken(err, name, "create workspace")
+	if err := record.Commit(ctx, s.table, o); err != nil {
+		return Workspace{}, err
 	}
 	return w, nil
 }
 
-// reserve is the first write of the transactions that give a workspace its name.
+// reserve is the write that gives a workspace its name.
 func reserve(w Workspace, now time.Time) table.Write {
 	return table.Put{If: table.Absent(), Item: table.Item{
 		Key: keys.WorkspaceName(w.Name), Attrs: record.Attrs(kindName, now, table.Attrs{attrWorkspace: w.ID, record.Created: clock.Format(w.Created)}),
 	}}
 }
 
-// taken tells the name's conflict from other errors.
-func taken(err error, name, doing string) error {
-	if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write == 0 {
-		return fault.New(fault.Conflict, "There is a workspace named %s already.", name)
-	}
-	return fmt.Errorf("%s: %w", doing, err)
+// taken refuses a name that another workspace has.
+func taken(name string) func(*table.Item) error {
+	return record.Always(fault.New(fault.Conflict, "There is a workspace named %s already.", name))
 }
 
 // Get returns a workspace; an unknown one is a fault.NotFound.
@@ -166,31 +162,25 @@ func (s *Store) Rename(ctx context.Context, workspaceID, name string) (Workspace
 	if err := checkName(name); err != nil {
 		return Workspace{}, err
 	}
-	for range attempts {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Workspace, record.Outbox, error) {
+		var o record.Outbox
 		item, err := s.get(ctx, workspaceID)
 		if err != nil {
-			return Workspace{}, err
+			return Workspace{}, o, err
 		}
 		before, err := decode(item, workspaceID)
 		if err != nil || before.Name == name {
-			return before, err
+			return before, o, err
 		}
 		w, now := Workspace{ID: workspaceID, Name: name, Created: before.Created}, s.now()
-		err = s.table.Transact(ctx,
-			reserve(w, now),
+		o.AddOr(reserve(w, now), taken(name))
+		o.Add(
 			table.Delete{Key: keys.WorkspaceName(before.Name), If: table.Equals(attrWorkspace, w.ID)},
 			body(item, w, now),
 			audit.New(ctx, audit.RenameWorkspace, w.ID, before.Name+" -> "+name).Write(w.ID, now),
 		)
-		if failed, ok := errors.AsType[*table.ConditionFailed](err); ok && failed.Write > 0 {
-			continue // another one renames it, too
-		}
-		if err != nil {
-			return Workspace{}, taken(err, name, "rename workspace")
-		}
-		return w, nil
-	}
-	return Workspace{}, fault.New(fault.Conflict, "The workspace is being changed by others. Try again.")
+		return w, o, nil
+	})
 }
 
 // body replaces a workspace's body, unless it has changed since it was read.
@@ -200,8 +190,8 @@ func body(item *table.Item, w Workspace, now time.Time) table.Write {
 	return change
 }
 
-// Adopt reserves the name of a workspace that was made before names were. Where another workspace has the name meanwhile, it gets part of its id
-// added to it.
+// Adopt reserves the name of a workspace that was made before names were reserved. If another
+// workspace has the name by now, this one is named by a part of its id.
 func (s *Store) Adopt(ctx context.Context, workspaceID string) error {
 	item, err := s.get(ctx, workspaceID)
 	if err != nil {
@@ -211,19 +201,23 @@ func (s *Store) Adopt(ctx context.Context, workspaceID string) error {
 	if err != nil {
 		return err
 	}
+	errAdopted, errTaken := errors.New("adopted"), errors.New("taken")
 	for _, name := range []string{w.Name, "workspace-" + workspaceID[max(0, len(workspaceID)-12):]} {
 		now := s.now()
 		w.Name = name
-		err = s.table.Transact(ctx, reserve(w, now), body(item, w, now))
-		failed, lost := errors.AsType[*table.ConditionFailed](err)
-		if !lost || failed.Write > 0 {
+		var o record.Outbox
+		o.AddOr(reserve(w, now), func(holder *table.Item) error {
+			if holder.Text(attrWorkspace) == workspaceID {
+				return errAdopted
+			}
+			return errTaken
+		})
+		o.Add(body(item, w, now))
+		if err = record.Commit(ctx, s.table, o); !errors.Is(err, errTaken) {
 			break
 		}
-		if failed.Item.Text(attrWorkspace) == workspaceID {
-			return nil
-		}
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, errAdopted) {
 		return fmt.Errorf("adopt workspace: %w", err)
 	}
 	return nil

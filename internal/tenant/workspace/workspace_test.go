@@ -157,7 +157,8 @@ func TestRename(t *testing.T) {
 	}
 }
 
-// TestRenamedAtOnce lets names of one workspace compete: the list has one, and it is the workspace's own.
+// TestRenamedAtOnce lets names of one workspace compete: the list has one, and it is the
+// workspace's own.
 func TestRenamedAtOnce(t *testing.T) {
 	t.Parallel()
 	store, _ := setUp(t)

@@ -1,6 +1,7 @@
 package workspacesecret
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"regexp"
@@ -22,7 +23,8 @@ type Ref struct{ Workspace, Name string }
 // Key is the secret's storage key.
 func (r Ref) Key() table.Key { return keys.WorkspaceSecret(r.Workspace, r.Name) }
 
-// bound is what the values are sealed for. The names of secrets are chosen by users, so they are kept apart from ids.
+// bound is what the values are sealed for. The names of secrets are chosen by users, so they are
+// kept apart from ids.
 func (r Ref) bound() secret.Bound {
 	return secret.Bound{Workspace: r.Workspace, Resource: "secrets/" + r.Name}
 }
@@ -57,15 +59,17 @@ func (s Secret) Has(key string) bool {
 	return found
 }
 
-// expected refuses a change that was asked for another version of the secret than there is.
-func (s Secret) expected(versions []int64) error {
-	if record.Versions(versions).Allow(s.version) {
-		return nil
+// expected returns a secret that has one of the versions, or a fault.Stale.
+func (s *Store) expected(ctx context.Context, ref Ref, versions record.Versions) (Secret, error) {
+	secret, err := s.Get(ctx, ref)
+	if err == nil && !versions.Allow(secret.version) {
+		err = fault.New(fault.Stale, "Secret %q was changed since it was read. Read it again.", ref.Name)
 	}
-	return fault.New(fault.Stale, "Secret %q was changed since it was read. Read it again.", s.Name)
+	return secret, err
 }
 
-// unchanged is the condition that nobody changed the secret since it was read, nor referred to it anew, nor made another one of its name.
+// unchanged is the condition that nobody changed the secret since it was read, nor referred to it
+// anew, nor made another one of its name.
 func (s Secret) unchanged() table.Cond {
 	return table.All(table.Equals(record.Version, s.version), table.Equals(record.Created, clock.Format(s.Created)))
 }
@@ -79,9 +83,11 @@ type Content struct {
 }
 
 const (
-	// MaxSize is how large the values of a secret may be with their keys, as JSON: no larger than what an agent can be given.
+	// MaxSize is how large the values of a secret may be with their keys, as JSON: no larger than
+	// what an agent can be given.
 	MaxSize = 60 << 10
-	// maxFormer and maxFormerSize are how many values that were replaced are kept, and how large they may be together.
+	// maxFormer and maxFormerSize are how many values that were replaced are kept, and how large
+	// they may be together.
 	maxFormer, maxFormerSize = 20, 60 << 10
 	// maxName is how long a name or a key may be.
 	maxName = 253
@@ -107,7 +113,8 @@ func (c Content) replaced(data map[string]string) Content {
 	return next
 }
 
-// namePattern and keyPattern are those of Kubernetes's Secrets: a DNS subdomain, and a key of its data.
+// namePattern and keyPattern are those of Kubernetes's Secrets: a DNS subdomain, and a key of its
+// data.
 var (
 	namePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	keyPattern  = regexp.MustCompile(`^[-._a-zA-Z0-9]+$`)
@@ -115,7 +122,8 @@ var (
 
 func isName(name string) bool { return len(name) <= maxName && namePattern.MatchString(name) }
 
-// check applies the rules to the values of a secret; a broken one is a fault.Invalid. No word of it holds a value.
+// check applies the rules to the values of a secret; a broken one is a fault.Invalid. No word of it
+// holds a value.
 func check(name string, data map[string]string) error {
 	var broken []string
 	if !isName(name) {

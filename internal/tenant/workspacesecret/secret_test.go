@@ -186,7 +186,8 @@ func TestWhatIsReferredToStays(t *testing.T) {
 	f.wantEmpty("search")
 }
 
-// TestFormerValuesStayToBeHidden, also of a secret that was deleted, as long as there are deployments that had them.
+// TestFormerValuesStayToBeHidden, also of a secret that was deleted, as long as there are
+// deployments that had them.
 func TestFormerValuesStayToBeHidden(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -235,7 +236,8 @@ func (l lagging) Query(ctx context.Context, query table.Query) (table.Page, erro
 	return l.Table.Query(ctx, query)
 }
 
-// TestADeploymentIsReleasedTwice by one who sees it among the users of a deleted secret no more, and by one who still does.
+// TestADeploymentIsReleasedTwice by one who sees it among the users of a deleted secret no more,
+// and by one who still does.
 func TestADeploymentIsReleasedTwice(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -314,7 +316,8 @@ func TestManyPatchesLoseNoKey(t *testing.T) {
 	}
 }
 
-// TestAReferenceAndALossAreNeverBothMade has each of the two ways to take a value away meet a new reference to it.
+// TestAReferenceAndALossAreNeverBothMade has each of the two ways to take a value away meet a new
+// reference to it.
 func TestAReferenceAndALossAreNeverBothMade(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
@@ -340,7 +343,8 @@ func TestAReferenceAndALossAreNeverBothMade(t *testing.T) {
 	}
 }
 
-// TestAReferenceIsToTheSecretThatWasRead and to no other one of its name, which may have other keys.
+// TestAReferenceIsToTheSecretThatWasRead and to no other one of its name, which may have other
+// keys.
 func TestAReferenceIsToTheSecretThatWasRead(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -23,8 +23,9 @@ type Config struct {
 	Table  table.Table
 	Sealer secret.Sealer
 	Now    clock.Clock
-	// Referred returns the keys of a secret that a deployment refers to, by what it is to be or by what it runs or may run again; none of a deployment that is not there,
-	// which is a fault.NotFound.
+	// Referred returns the keys of a secret that a deployment refers to, by what it is to be or by
+	// what it runs or may run again; none of a deployment that is not there, which is a
+	// fault.NotFound.
 	Referred func(ctx context.Context, workspace, deployment, name string) ([]string, error)
 }
 
@@ -41,59 +42,39 @@ func NewStore(c Config) *Store {
 	return &Store{table: c.Table, sealer: c.Sealer, now: c.Now, referred: c.Referred}
 }
 
-// contention is how often a decision is made anew because another call changed the secret meanwhile; each failure means that another one succeeded.
-const contention = 100
-
-func busy(ref Ref) error {
-	return fault.New(fault.Unavailable, "Secret %q is changed too often to take another change.", ref.Name)
-}
-
 // Create creates a secret. A broken rule is a fault.Invalid, a name that is taken a fault.Conflict.
 func (s *Store) Create(ctx context.Context, ref Ref, data map[string]string) (Secret, error) {
 	if err := check(ref.Name, data); err != nil {
 		return Secret{}, err
 	}
-	for range contention {
+	return record.DecideValue(ctx, s.table, func(ctx context.Context) (Secret, record.Outbox, error) {
+		var o record.Outbox
 		before, err := s.read(ctx, ref)
 		if err != nil && !fault.Is(err, fault.NotFound) {
-			return Secret{}, err
+			return Secret{}, o, err
 		}
-		there := err == nil
-		if there && !before.gone {
-			return Secret{}, fault.New(fault.Conflict, "A secret with the name %q already exists.", ref.Name)
+		exists := err == nil
+		if exists && !before.gone {
+			return Secret{}, o, fault.New(fault.Conflict, "A secret with the name %q already exists.", ref.Name)
 		}
 		condition, content := table.Absent(), Content{}
-		if there { // what is left of one that was deleted
+		if exists { // as the rest of a deleted secret
 			condition = before.unchanged()
 			if content, err = s.open(ctx, before); err != nil {
-				return Secret{}, err
+				return Secret{}, o, err
 			}
 		}
 		now := s.now()
 		next, encoded, err := s.seal(ctx, ref, content.replaced(data))
 		if err != nil {
-			return Secret{}, err
+			return Secret{}, o, err
 		}
 		next.Created, next.Updated, next.version = now, now, before.version+1
-		err = s.table.Transact(ctx, table.Put{If: condition, Item: table.Item{
+		o.Add(table.Put{If: condition, Item: table.Item{
 			Key: ref.Key(), Body: encoded, Attrs: record.Attrs(kind, now, table.Attrs{attrGone: false, record.Version: next.version}),
 		}}, ref.audit(ctx, audit.CreateSecret, now))
-		if done, err := settled(err); done {
-			return next, err
-		}
-	}
-	return Secret{}, busy(ref)
-}
-
-// settled tells whether a transaction was decided, with its error; one that lost a race is to be decided anew.
-func settled(err error) (bool, error) {
-	if _, lost := errors.AsType[*table.ConditionFailed](err); lost {
-		return false, nil
-	}
-	if err != nil {
-		return true, fmt.Errorf("write secret: %w", err)
-	}
-	return true, nil
+		return next, o, nil
+	})
 }
 
 func (r Ref) audit(ctx context.Context, action audit.Action, now time.Time) table.Write {

@@ -10,16 +10,19 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Use returns the writes that note a deployment with the secret, for the transaction that makes a reference to it. When one of their conditions fails, the secret was
-// changed since it was read, which is to be read again.
+// Use returns the writes that note a deployment with the secret, for the transaction that makes a
+// reference to it. When one of their conditions fails, the secret was changed since it was read,
+// which is to be read again.
 func (s Secret) Use(deployment string, now time.Time) []table.Write {
 	return []table.Write{
-		// Counting the version up is what makes a Patch or a Delete that looked for references before this one look again.
+		// Counting the version up is what makes a Patch or a Delete that looked for references
+		// before this one look again.
 		table.Update{Key: s.Key(), Add: map[string]int64{record.Version: 1}, If: s.unchanged()},
 		table.Put{Item: table.Item{
 			Key: keys.SecretUse(s.Workspace, s.Name, deployment), Attrs: record.Attrs(kindUse, now, nil),
@@ -41,7 +44,8 @@ func (s *Store) Users(ctx context.Context, ref Ref) ([]User, error) {
 	return found.users, err
 }
 
-// EachNoted hands every deployment to take that has ever referred to a secret and is not erased, oldest first.
+// EachNoted hands every deployment to take that has ever referred to a secret and is not erased,
+// oldest first.
 func (s *Store) EachNoted(ctx context.Context, ref Ref, take func(deployment string) error) error {
 	return table.Each(ctx, s.table, func(item *table.Item) error { return take(keys.SecretUseDeployment(item.Key)) }, keys.SecretUses(ref.Workspace, ref.Name))
 }
@@ -51,7 +55,8 @@ type uses struct {
 	users []User
 	// ever says that a deployment which is there has referred to the secret.
 	ever bool
-	// stray are notes of deployments that are not there: their list is an index, which may lag behind when they are erased.
+	// stray are notes of deployments that are not there: their list is an index, which may lag
+	// behind when they are erased.
 	stray []table.Write
 }
 
@@ -71,13 +76,13 @@ func (s *Store) uses(ctx context.Context, ref Ref) (uses, error) {
 	asks, ctx := errgroup.WithContext(ctx)
 	asks.SetLimit(asksAtOnce)
 	for i, deployment := range noted {
-		asks.Go(func() (err error) {
+		asks.Go(guard.ErrFunc(nil, "ask a deployment which secrets it uses", func() (err error) {
 			if referred[i], err = s.referred(ctx, ref.Workspace, deployment, ref.Name); fault.Is(err, fault.NotFound) {
 				return nil
 			}
 			there[i] = true
 			return err
-		})
+		}))
 	}
 	if err := asks.Wait(); err != nil {
 		return uses{}, fmt.Errorf("find who uses secret %s: %w", ref.Name, err)
@@ -111,7 +116,8 @@ func names(users []User) string {
 	return list
 }
 
-// Release takes the notes of a deployment away that is being erased, and what is left of deleted secrets with the last note of each.
+// Release takes the notes of a deployment away that is being erased, and what is left of deleted
+// secrets with the last note of each.
 func (s *Store) Release(ctx context.Context, workspace, deployment string) error {
 	return table.Each(ctx, s.table, func(item *table.Item) error {
 		return s.release(ctx, Ref{workspace, keys.SecretUseName(item.Key)}, item.Key)
@@ -119,28 +125,25 @@ func (s *Store) Release(ctx context.Context, workspace, deployment string) error
 }
 
 func (s *Store) release(ctx context.Context, ref Ref, note table.Key) error {
-	for range contention {
-		of, err := s.read(ctx, ref)
+	return record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) {
+		secret, err := s.read(ctx, ref)
 		if fault.Is(err, fault.NotFound) {
-			return s.table.Transact(ctx, table.Delete{Key: note})
+			return record.Write(table.Delete{Key: note}), nil
 		}
 		if err != nil {
-			return err
+			return record.Outbox{}, err
 		}
 		query := keys.SecretUses(ref.Workspace, ref.Name)
 		query.Limit = 2
 		page, err := s.table.Query(ctx, query)
 		if err != nil {
-			return fmt.Errorf("query uses of secret: %w", err)
+			return record.Outbox{}, fmt.Errorf("query uses of secret: %w", err)
 		}
-		var write table.Write = table.Update{Key: ref.Key(), Add: map[string]int64{record.Version: 1}, If: of.unchanged()}
+		var write table.Write = table.Update{Key: ref.Key(), Add: map[string]int64{record.Version: 1}, If: secret.unchanged()}
 		others := slices.ContainsFunc(page.Items, func(item *table.Item) bool { return item.Key != note })
-		if of.gone && !others {
-			write = table.Delete{Key: ref.Key(), If: of.unchanged()}
+		if secret.gone && !others {
+			write = table.Delete{Key: ref.Key(), If: secret.unchanged()}
 		}
-		if done, err := settled(s.table.Transact(ctx, table.Delete{Key: note}, write)); done {
-			return err
-		}
-	}
-	return busy(ref)
+		return record.Write(table.Delete{Key: note}, write), nil
+	})
 }

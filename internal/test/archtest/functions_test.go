@@ -8,8 +8,9 @@ import (
 	"testing"
 )
 
-// TestFunctionsLinkNoTemplateEngine keeps the functions small: a template engine finds methods by their names, and a linker that sees one keeps
-// every method of every SDK in the program (7 MB of them, when it was tried).
+// TestFunctionsLinkNoTemplateEngine keeps the functions small: a template engine finds methods by
+// their names, and a linker that sees one keeps every method of every SDK in the program (7 MB of
+// them, when it was tried).
 func TestFunctionsLinkNoTemplateEngine(t *testing.T) {
 	t.Parallel()
 	cmd := exec.Command("go", "list", "-deps", "-tags", "lambda.norpc", "./functions/...")
@@ -23,5 +24,27 @@ func TestFunctionsLinkNoTemplateEngine(t *testing.T) {
 		if slices.Contains(linked, engine) {
 			t.Errorf("a function links %s", engine)
 		}
+	}
+}
+
+// TestWorkersWaitForTheTable: a function that answers requests gives up on a busy table soon, one
+// that a workflow or a timer calls does not.
+func TestWorkersWaitForTheTable(t *testing.T) {
+	t.Parallel()
+	workers := 0
+	for _, f := range files(t) {
+		if !strings.HasPrefix(f.name, "functions/") || !strings.HasSuffix(f.name, "/main.go") {
+			continue
+		}
+		works := strings.Contains(f.text, "lambdahost.Task(") || strings.Contains(f.text, "lambdahost.Schedule(")
+		if patient := strings.Contains(f.text, "s.Patient = true"); works != patient {
+			t.Errorf("%s: patient: %t, want %t", f.name, patient, works)
+		}
+		if works {
+			workers++
+		}
+	}
+	if workers != 4 {
+		t.Errorf("got %d workers, want 4", workers)
 	}
 }

@@ -26,7 +26,8 @@ type pkg struct {
 	ImportPath string
 	Doc        string
 	Imports    []string
-	// path is the import path within the module; own and foreign are the imports, of which own are within it too.
+	// path is the import path within the module; own and foreign are the imports, of which own are
+	// within it too.
 	path         string
 	own, foreign []string
 }
@@ -103,7 +104,8 @@ func readFiles() ([]file, error) {
 	}
 	var all []file
 	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
-		// A look at the directory makes a file that is added later count as a change, after which go test does not answer from its cache.
+		// A look at the directory makes a file that is added later count as a change, after which
+		// go test does not answer from its cache.
 		if _, err := os.Stat(filepath.Join(top, filepath.FromSlash(path.Dir(name)))); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 // keyText is how text of a storage key looks: a kind before an id.
@@ -83,4 +84,25 @@ func isSelector(expression ast.Expr, name, member string) bool {
 	}
 	identifier, ok := selector.X.(*ast.Ident)
 	return ok && identifier.Name == name
+}
+
+// commentColumns is how wide a line may be that holds nothing but a comment; a tab counts four.
+const commentColumns = 100
+
+// TestCommentsAreNarrow keeps comments readable beside the code, generated files aside.
+func TestCommentsAreNarrow(t *testing.T) {
+	t.Parallel()
+	for _, f := range files(t) {
+		if f.syntax == nil || f.isGenerated() {
+			continue
+		}
+		for i, line := range strings.Split(f.text, "\n") {
+			if !strings.HasPrefix(strings.TrimLeft(line, "\t "), "//") {
+				continue
+			}
+			if columns := utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")); columns > commentColumns {
+				t.Errorf("%s:%d: the comment has %d columns, want %d at most", f.name, i+1, columns, commentColumns)
+			}
+		}
+	}
 }

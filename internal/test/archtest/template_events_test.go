@@ -72,7 +72,8 @@ func TestEachFunctionHasEvents(t *testing.T) {
 	}
 }
 
-// TestEventsOfTheAPI checks that each operation of the documents has an event, and that each event is a request of its function.
+// TestEventsOfTheAPI checks that each operation of the documents has an event, and that each event
+// is a request of its function.
 func TestEventsOfTheAPI(t *testing.T) {
 	t.Parallel()
 	s, all, wanted := stack(t, nil), samples(t), places(t)
@@ -94,7 +95,7 @@ func TestEventsOfTheAPI(t *testing.T) {
 			}
 			checkHeaders(t, sample, event.Headers, event.MultiValueHeaders)
 			if !sample.bad {
-				at := placeOf(wanted, event.HTTPMethod, route.Path)
+				at, _ := placeOf(t, wanted, event.HTTPMethod, event.Path)
 				shown[at.function+" "+at.operations[event.HTTPMethod]] = true
 			}
 		}
@@ -113,23 +114,25 @@ func checkRequest(t *testing.T, sample sample, s *template.Stack, wanted map[str
 	t.Helper()
 	filled := resource
 	for name, value := range parameters {
-		filled = strings.ReplaceAll(filled, "{"+name+"}", value)
+		filled = strings.NewReplacer("{"+name+"}", value, "{"+name+"+}", value).Replace(filled)
 	}
 	if filled != at {
 		t.Errorf("%s: %s with its parameters is %s, not %s", sample.name, resource, filled, at)
 	}
-	i := slices.IndexFunc(s.Routes, func(r template.Route) bool { return r.Path == resource && r.Method == method })
-	if i < 0 {
-		i = slices.IndexFunc(s.Routes, func(r template.Route) bool { return r.Path == resource && r.Method == "ANY" })
+	router, err := template.NewRouter(s.Routes, s.API.Authorizers)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if i < 0 {
-		t.Errorf("%s: there is no route %s", sample.name, resource)
+	route, _, there := router.Find(method, at)
+	if !there || route.Path != resource {
+		t.Errorf("%s: %s goes to %q, not to %s", sample.name, at, route.Path, resource)
 		return template.Route{}
 	}
-	if _, known := placeOf(wanted, method, resource).operations[method]; !known && !sample.bad {
+	documented, _ := placeOf(t, wanted, method, at)
+	if _, known := documented.operations[method]; !known && !sample.bad {
 		t.Errorf("%s: %s has no %s", sample.name, resource, method)
 	}
-	return s.Routes[i]
+	return route
 }
 
 // checkHeaders checks that the two forms in which API Gateway sends headers say the same.
@@ -168,7 +171,8 @@ func TestEventsOfTheAuthorizer(t *testing.T) {
 	}
 }
 
-// TestEventsOfTasks checks that each Task state has an event, which has the members that the state sends.
+// TestEventsOfTasks checks that each Task state has an event, which has the members that the state
+// sends.
 func TestEventsOfTasks(t *testing.T) {
 	t.Parallel()
 	s, all := stack(t, nil), samples(t)
@@ -218,7 +222,8 @@ func TestEventsOfTheTimer(t *testing.T) {
 	}
 }
 
-// TestReconcileIsToldOfTasksThatEnd checks what the rule lets through: the ends of tasks of the stack's own services.
+// TestReconcileIsToldOfTasksThatEnd checks what the rule lets through: the ends of tasks of the
+// stack's own services.
 func TestReconcileIsToldOfTasksThatEnd(t *testing.T) {
 	t.Parallel()
 	s := stack(t, variants["with agents"])

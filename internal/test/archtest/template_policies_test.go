@@ -29,7 +29,8 @@ var grants = map[string][]string{
 	"Deployments": slices.Concat(dynamo.Actions, useKey, cloudwatch.Actions, []string{"states:StartExecution rollout", "states:StartExecution restart", "states:StartExecution teardown", "states:StartExecution webhook", "states:StopExecution teardown"}, ecr.PushActions, s3.GrantActions),
 	"Listeners":   slices.Concat(dynamo.Actions, useKey, cloudwatch.AppendActions, []string{"states:StartExecution webhook"}),
 	"Authservice": slices.Concat(dynamo.Actions, useKey),
-	// What the operator keeps of the GitHub App: its key for one function, the secret of its webhook for another.
+	// What the operator keeps of the GitHub App: its key for one function, the secret of its
+	// webhook for another.
 	"Integrations": slices.Concat(dynamo.Actions, useKey, readSecret),
 	"Githubhook":   slices.Concat(dynamo.Actions, useKey, readSecret, []string{"states:StartExecution rollout", "states:StartExecution webhook"}),
 	"Workspaces":   slices.Concat(dynamo.Actions, useKey),
@@ -58,7 +59,8 @@ var (
 	scalingAlarms = []string{"cloudwatch:DescribeAlarms", "cloudwatch:PutMetricAlarm", "cloudwatch:DeleteAlarms"}
 	// looking is the part of ecs.Actions that only Await needs.
 	looking = []string{"ecs:DescribeTasks", "ecs:ListServiceDeployments", "ecs:ListTasks", "elasticloadbalancing:DescribeTargetHealth"}
-	// removal is the part of ecs.Actions and codebuild.Actions that looks and takes away, but for what only Await looks at.
+	// removal is the part of ecs.Actions and codebuild.Actions that looks and takes away, but for
+	// what only Await looks at.
 	removal = []string{
 		"application-autoscaling:DeregisterScalableTarget", "cloudwatch:DeleteAlarms", "codebuild:BatchGetBuilds", "codebuild:StopBuild", "ecr:BatchDeleteImage",
 		"ecr:DeleteRepository", "ecr:DescribeImages",
@@ -116,7 +118,8 @@ func TestTheBuildMayDoWhatItsScriptDoes(t *testing.T) {
 	}
 }
 
-// TestWhoPushesMayDoWhatItTakes compares the role that tokens come from with what its sessions are narrowed to.
+// TestWhoPushesMayDoWhatItTakes compares the role that tokens come from with what its sessions are
+// narrowed to.
 func TestWhoPushesMayDoWhatItTakes(t *testing.T) {
 	t.Parallel()
 	var may []string
@@ -212,6 +215,8 @@ func checkStatement(t *testing.T, name string, s statement) {
 			if s.Condition["StringEquals"]["application-autoscaling:service-namespace"] != "ecs" {
 				t.Errorf("%s may scale everything", name)
 			}
+		case strings.Contains(resource, stackName+"*"):
+			t.Errorf("%s may %v with %s, which another stack's name can begin with", name, s.Action, resource)
 		case strings.Contains(resource, "*") && !strings.Contains(resource, stackName) && !ownARN.MatchString(resource):
 			t.Errorf("%s may %v with %s, which is not of this stack alone", name, s.Action, resource)
 		}
@@ -221,7 +226,8 @@ func checkStatement(t *testing.T, name string, s statement) {
 // ownARN begins with that of a resource of the template, whose name is CloudFormation's choice.
 var ownARN = regexp.MustCompile(`^[A-Za-z]+\.Arn/`)
 
-// checkPrincipal is about who is let in by a resource or a role: a service, the account, or everybody under a condition.
+// checkPrincipal is about who is let in by a resource or a role: a service, the account, or
+// everybody under a condition.
 func checkPrincipal(t *testing.T, name string, m map[string]any) {
 	t.Helper()
 	principal, _ := m["Principal"].(map[string]any)
@@ -329,7 +335,7 @@ func TestTheTableIsThatOfTheAdapter(t *testing.T) {
 	schema := dynamo.Schema("Table")
 	want := template.Table{
 		Name: "Table", BillingMode: string(schema.BillingMode), Attributes: map[string]string{}, TTL: dynamo.TTLAttribute,
-		Stream: "NEW_AND_OLD_IMAGES", PointInTime: true, DeletionProtection: true, Encrypted: true, DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain",
+		Stream: "NEW_AND_OLD_IMAGES", PointInTime: true, Encrypted: true, DeletionPolicy: "RetainExceptOnCreate", UpdateReplacePolicy: "Retain",
 	}
 	for _, attribute := range schema.AttributeDefinitions {
 		want.Attributes[*attribute.AttributeName] = string(attribute.AttributeType)
@@ -338,7 +344,7 @@ func TestTheTableIsThatOfTheAdapter(t *testing.T) {
 		want.Key = append(want.Key, template.KeyElement{Name: *element.AttributeName, Kind: string(element.KeyType)})
 	}
 	for _, index := range schema.GlobalSecondaryIndexes {
-		i := template.Index{Name: *index.IndexName, Projection: string(index.Projection.ProjectionType)}
+		i := template.Index{Name: *index.IndexName, Projection: string(index.Projection.ProjectionType), Included: index.Projection.NonKeyAttributes}
 		for _, element := range index.KeySchema {
 			i.Key = append(i.Key, template.KeyElement{Name: *element.AttributeName, Kind: string(element.KeyType)})
 		}
@@ -348,8 +354,11 @@ func TestTheTableIsThatOfTheAdapter(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	key := s.Resources["Key"]
-	if key.DeletionPolicy != "Retain" || key.UpdateReplacePolicy != "Retain" || key.Properties["EnableKeyRotation"] != true {
+	if key.DeletionPolicy != "RetainExceptOnCreate" || key.UpdateReplacePolicy != "Retain" || key.Properties["EnableKeyRotation"] != true {
 		t.Errorf("without its key the table is lost; got %+v", key)
+	}
+	if key.Properties["MultiRegion"] != true {
+		t.Error("a key that is of one region can never become one of several")
 	}
 }
 

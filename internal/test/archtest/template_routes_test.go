@@ -27,6 +27,7 @@ type operation struct {
 	Responses map[string]struct {
 		Ref     string `yaml:"$ref"`
 		Headers map[string]any
+		Content map[string]any
 	}
 }
 
@@ -83,16 +84,37 @@ var interfaces = []struct {
 	}},
 }
 
-// placeOf returns the place of a request.
-func placeOf(all map[string]place, method, path string) place {
-	if alone, there := all[method+" "+path]; there {
-		return alone
+// placeOf returns the place of a request: method, and a path with values or with the variables of
+// the documents.
+func placeOf(t *testing.T, all map[string]place, method, path string) (place, bool) {
+	t.Helper()
+	// The documents' paths are a tree as the routes of an API are, so the closest match is found in
+	// the same way.
+	documents, alone := []template.Route{}, []template.Route{}
+	for at := range all {
+		if own, rest, found := strings.Cut(at, " "); found {
+			alone = append(alone, template.Route{Method: own, Path: rest})
+		} else {
+			documents = append(documents, template.Route{Method: "ANY", Path: at})
+		}
 	}
-	return all[path]
+	for _, routes := range [][]template.Route{alone, documents} {
+		router, err := template.NewRouter(routes, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if route, _, there := router.Find(method, path); there {
+			if route.Method == "ANY" {
+				return all[route.Path], true
+			}
+			return all[route.Method+" "+route.Path], true
+		}
+	}
+	return place{}, false
 }
 
-// places are all paths that the documents name, and the documents themselves. An operation that is open to everybody, on a path where others are not,
-// has a place by its method and path.
+// places are all paths that the documents name, and the documents themselves. An operation that is
+// open to everybody, on a path where others are not, has a place by its method and path.
 func places(t *testing.T) map[string]place {
 	t.Helper()
 	all := map[string]place{}
@@ -107,9 +129,9 @@ func places(t *testing.T) map[string]place {
 			t.Fatal(err)
 		}
 		for _, base := range i.bases {
-			for _, document := range []string{"/openapi.json", "/docs"} {
-				all[base+document] = place{function: i.function(operation{}, false), operations: map[string]string{http.MethodGet: ""}}
-			}
+			read := map[string]string{http.MethodGet: ""}
+			all[base+"/openapi.json"] = place{function: i.function(operation{}, false), operations: read}
+			all[base+"/docs"] = place{function: "Docs", operations: read}
 			for path, members := range document.Paths {
 				operations, open := map[string]operation{}, 0
 				for method, node := range members {
@@ -130,8 +152,9 @@ func places(t *testing.T) map[string]place {
 					if name, ok := strings.CutPrefix(good.Ref, "#/components/responses/"); ok {
 						headers = document.Components.Responses[name].Headers
 					}
-					// What streams or waits says where its answer can be taken up again.
+					// What waits says where its answer can be taken up again, as most streams do.
 					_, streaming := headers["Location"]
+					streaming = streaming || good.Content["text/event-stream"] != nil
 					wanted := place{function: i.function(o, streaming), authorizer: i.authorizer, streaming: streaming, operations: map[string]string{}}
 					at := base + path
 					if slices.Contains(o.Tags, "Store") {
@@ -158,55 +181,44 @@ func places(t *testing.T) map[string]place {
 	return all
 }
 
+// TestRoutesAreThoseOfTheDocuments checks where API Gateway sends each operation of the documents,
+// and that no route is unused.
 func TestRoutesAreThoseOfTheDocuments(t *testing.T) {
 	t.Parallel()
 	eachStack(t, func(t *testing.T, s *template.Stack) {
-		wanted := places(t)
-		for _, route := range s.Routes {
-			// A route is for all methods, so that those that there are not are answered 405.
-			at := route.Path
-			if route.Method != "ANY" {
-				at = route.Method + " " + route.Path
+		router, err := template.NewRouter(s.Routes, s.API.Authorizers)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := map[string]bool{}
+		for at, want := range places(t) {
+			_, path, alone := strings.Cut(at, " ")
+			if !alone {
+				path = at
 			}
-			want, there := wanted[at]
-			if !there {
-				t.Errorf("%s %s is in no document, or twice in the template", route.Method, route.Path)
-				continue
-			}
-			delete(wanted, at)
-			if route.Function != want.function || route.Authorizer != want.authorizer || route.Streaming != want.streaming {
-				t.Errorf("got %+v, want function %s, authorizer %q, streaming %t", route, want.function, want.authorizer, want.streaming)
-			}
-			timeout := 29 * time.Second
-			if want.streaming {
-				timeout = 15 * time.Minute
-			}
-			if route.Timeout != timeout || s.Functions[route.Function].Timeout < timeout {
-				t.Errorf("%s: API Gateway waits for %s, want %s; the function has %s", route.Path, route.Timeout, timeout, s.Functions[route.Function].Timeout)
+			for method := range want.operations {
+				route, _, there := router.Find(method, path)
+				used[route.Method+" "+route.Path] = true
+				if !there || route.Function != want.function || route.Authorizer != want.authorizer || route.Streaming != want.streaming {
+					t.Errorf("%s %s: got %+v, want function %s, authorizer %q, streaming %t",
+						method, path, route, want.function, want.authorizer, want.streaming)
+				}
+				timeout := 29 * time.Second
+				if want.streaming {
+					timeout = 15 * time.Minute
+				}
+				if route.Timeout != timeout || s.Functions[route.Function].Timeout < timeout {
+					t.Errorf("%s: API Gateway waits for %s, want %s; the function has %s",
+						path, route.Timeout, timeout, s.Functions[route.Function].Timeout)
+				}
 			}
 		}
-		for path := range wanted {
-			t.Errorf("%s has no route", path)
+		for _, route := range s.Routes {
+			if !used[route.Method+" "+route.Path] {
+				t.Errorf("%s %s has no operation of a document", route.Method, route.Path)
+			}
 		}
 	})
-}
-
-// TestRoutesDoNotExcludeEachOther checks what API Gateway refuses: two variables in the same place.
-func TestRoutesDoNotExcludeEachOther(t *testing.T) {
-	t.Parallel()
-	variables := map[string]string{}
-	for _, route := range stack(t, nil).Routes {
-		for i, part := range strings.Split(route.Path, "/") {
-			parent := strings.Join(strings.Split(route.Path, "/")[:i], "/")
-			if !strings.HasPrefix(part, "{") {
-				continue
-			}
-			if before := variables[parent]; (before != "" && before != part) || strings.Contains(part, "+") {
-				t.Errorf("%s: %s and %s are in the same place", route.Path, part, before)
-			}
-			variables[parent] = part
-		}
-	}
 }
 
 func TestAuthorizers(t *testing.T) {
@@ -233,7 +245,8 @@ func (stranger) Key(*http.Request) (apikey.Principal, error) {
 	return apikey.Principal{Workspace: "a"}, nil
 }
 
-// gatewayStatus are the types of gateway responses and their status; 0 keeps what API Gateway found.
+// gatewayStatus are the types of gateway responses and their status; 0 keeps what API Gateway
+// found.
 var gatewayStatus = map[string]int{
 	"DEFAULT_4XX": 0, "DEFAULT_5XX": 500, "BAD_REQUEST_BODY": 400, "BAD_REQUEST_PARAMETERS": 400, "UNAUTHORIZED": 401, "ACCESS_DENIED": 403,
 	"WAF_FILTERED": 403, "MISSING_AUTHENTICATION_TOKEN": 404, "INVALID_SIGNATURE": 404, "EXPIRED_TOKEN": 404, "RESOURCE_NOT_FOUND": 404,
@@ -274,6 +287,9 @@ func TestGatewayAnswersAsTheMuxDoes(t *testing.T) {
 		if want := details[kind]; want != "" && body["detail"] != want {
 			t.Errorf("%s is answered %q, want %q", kind, body["detail"], want)
 		}
+		if response.Headers["Access-Control-Allow-Origin"] != "'*'" {
+			t.Errorf("%s cannot be read by pages of other origins", kind)
+		}
 		if response.Headers["X-Request-Id"] != "context.requestId" {
 			t.Errorf("%s says no request id", kind)
 		}
@@ -301,7 +317,8 @@ func TestBodiesPassUnharmed(t *testing.T) {
 	}
 }
 
-// TestTheAccessLogHoldsNoSecrets checks what is written about each request: JSON, and nothing that a client chose freely.
+// TestTheAccessLogHoldsNoSecrets checks what is written about each request: JSON, and nothing that
+// a client chose freely.
 func TestTheAccessLogHoldsNoSecrets(t *testing.T) {
 	t.Parallel()
 	format := ""

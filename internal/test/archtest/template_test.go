@@ -15,10 +15,11 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// These tests hold template.yaml to what it is about: functions, interface documents, state machines, the table.
+// These tests hold template.yaml to what it is about: functions, interface documents, state
+// machines, the table.
 
-// stackName is told from all else that a name could hold.
-const stackName = "the-stack"
+// stackName is told from all else that a name could hold. It is the stack's prefix of names, too.
+const stackName = "thestack"
 
 const listenerARN = "arn:aws:elasticloadbalancing:us-east-1:000000000000:listener/app/" + stackName + "/1/2"
 
@@ -28,8 +29,10 @@ var variants = map[string]map[string]string{
 	"with agents": {
 		"VpcId": "vpc", "Subnets": "subnet-a,subnet-b", "SecurityGroups": "sg", "AlbListenerArn": listenerARN, "AlbUrl": "http://alb.test", "AlarmTopic": "topic",
 		"DomainName": "api.test", "CertificateArn": "certificate", "HostedZoneId": "zone", "RunnerConcurrency": "5", "RunstreamConcurrency": "5",
+		"AuthorizerConcurrency": "5", "RolloutConcurrency": "5", "ReconcileConcurrency": "2",
 		"GitHubApp": "arn:aws:secretsmanager:us-east-1:000000000000:secret:app", "GitHubWebhook": "arn:aws:secretsmanager:us-east-1:000000000000:secret:webhook",
 	},
+	"restored":          {"TableNameOverride": stackName + "-then"},
 	"with Express Mode": {"ComputeKind": "express", "Architecture": "x86_64", "Firewall": "false", "ApiGatewayAccount": "false"},
 }
 
@@ -46,6 +49,11 @@ func written(t *testing.T) *template.Template {
 
 func stack(t *testing.T, parameters map[string]string) *template.Stack {
 	t.Helper()
+	parameters = maps.Clone(parameters)
+	if parameters == nil {
+		parameters = map[string]string{}
+	}
+	parameters["NamePrefix"] = stackName
 	resolve, _ := stacks.LoadOrStore(fmt.Sprint(parameters), sync.OnceValues(func() (*template.Stack, error) {
 		return written(t).Resolve(template.Values{
 			StackName: stackName, Parameters: parameters, References: map[string]string{"Table.Arn": "arn:aws:dynamodb:us-east-1:000000000000:table/" + stackName},
@@ -158,7 +166,7 @@ func TestEachFunctionIsWatched(t *testing.T) {
 		for _, m := range s.Machines {
 			watched("arn:aws:states:us-east-1:000000000000:stateMachine:"+m.MachineName, "ExecutionsFailed", "ExecutionsTimedOut")
 		}
-		watched("Table", "ReadThrottleEvents", "WriteThrottleEvents")
+		watched(s.Functions["Runs"].Environment["SLIPWAY_TABLE"], "ReadThrottleEvents", "WriteThrottleEvents")
 		watched(stackName, "5XXError")
 		watched("DeadLetters.QueueName", "ApproximateNumberOfMessagesVisible")
 	})
@@ -245,7 +253,8 @@ func TestNoResourceWaitsForItself(t *testing.T) {
 	}
 }
 
-// TestTheStackIsWithinQuotas counts a stack's resources as SAM makes them; infra/sam/check.py has it do so.
+// TestTheStackIsWithinQuotas counts a stack's resources as SAM makes them; infra/sam/check.py has
+// it do so.
 func TestTheStackIsWithinQuotas(t *testing.T) {
 	t.Parallel()
 	const maxResources, maxNodes = 500, 300
@@ -267,7 +276,6 @@ func TestTheStackIsWithinQuotas(t *testing.T) {
 }
 
 var (
-	nameSetting      = regexp.MustCompile(`(?m)^stack_name = "(.*)"$`)
 	parameterSetting = regexp.MustCompile(`(?m)^parameter_overrides = "(.*)"$`)
 	environments     = []string{"default", "us-dev", "us-prod", "eu-prod"}
 )
@@ -285,11 +293,7 @@ func TestEnvironmentsCanBeDeployed(t *testing.T) {
 			t.Errorf("samconfig.toml has no stack name for %s", environment)
 		}
 	}
-	for _, match := range nameSetting.FindAllStringSubmatch(settings, -1) {
-		if len(match[1]) > ecs.MaxPrefix {
-			t.Errorf("%s begins the names of what is made at run time, and has more than %d characters", match[1], ecs.MaxPrefix)
-		}
-	}
+	prefixes := map[string]bool{}
 	for _, match := range parameterSetting.FindAllStringSubmatch(settings, -1) {
 		parameters := map[string]string{}
 		for setting := range strings.FieldsSeq(match[1]) {
@@ -298,6 +302,25 @@ func TestEnvironmentsCanBeDeployed(t *testing.T) {
 		}
 		if _, err := written(t).Resolve(template.Values{Parameters: parameters}); err != nil {
 			t.Errorf("%s: %v", match[1], err)
+		}
+		if prefix := parameters["NamePrefix"]; parameters["Architecture"] == "" && (prefix == "" || prefixes[prefix]) {
+			t.Errorf("%s: an environment needs a prefix of names of its own", match[1])
+		} else {
+			prefixes[prefix] = true
+		}
+	}
+}
+
+// A hyphen follows the prefix in each name and pattern of names, so without one in the prefix
+// itself no stack's permissions reach what another stack has.
+func TestPrefixesOfNames(t *testing.T) {
+	t.Parallel()
+	for prefix, good := range map[string]bool{
+		"slipway": true, "s": true, strings.Repeat("s", ecs.MaxPrefix): true, strings.Repeat("s", ecs.MaxPrefix+1): false,
+		"slipway-dev": false, "1slipway": false, "Slipway": false, "": false,
+	} {
+		if _, err := written(t).Resolve(template.Values{Parameters: map[string]string{"NamePrefix": prefix}}); (err == nil) != good {
+			t.Errorf("the prefix %q: got %v, want it taken: %t", prefix, err, good)
 		}
 	}
 }

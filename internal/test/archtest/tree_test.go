@@ -41,7 +41,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// isExample tells whether the file is of an example, which is a repository of its own with its own words.
+// isExample tells whether the file is of an example, which is a repository of its own with its own
+// words.
 func isExample(name string) bool { return strings.HasPrefix(name, "infra/examples/") }
 
 func TestLength(t *testing.T) {
@@ -60,11 +61,15 @@ func TestLength(t *testing.T) {
 
 const brand = "the public service's brand"
 
-// namesPackages are where the framework's packages are used, which are called what they are called: programs that drive a server through the client packages, the
-// runtimes, agents, what builds and tests those or compares them with the framework's own servers, and the list of complaints, which names the trackers that they stand in.
-var namesPackages = regexp.MustCompile(`^(internal/test/e2e/testdata/(sdk|devserver|cli)/|infra/runtimes/(python|node)/|infra/examples/(python|node)-|internal/seam/build/(local/runtime|docker/images)_test\.go$|internal/test/e2e/(agents|devserver)_test\.go$|internal/api/agentserver/COMPLAINTS\.md$)`)
+// namesPackages are where the framework's packages are used, which are called what they are called:
+// programs that drive a server through the client packages, the runtimes, agents (those too that
+// `slipway new` writes), what builds and tests those or compares them with the framework's own
+// servers, the list of complaints, which names the trackers that they stand in, and the public
+// spellings of names, which are data.
+var namesPackages = regexp.MustCompile(`^(internal/test/e2e/testdata/(sdk|devserver|cli|shapes)/|infra/runtimes/(python|node)/|infra/examples/((python|node)-|clients/)|internal/cmd/cli/starter/(python|javascript)/|internal/seam/build/(local/runtime|docker/images)_test\.go$|internal/test/e2e/(agents|devserver|shapes)_test\.go$|internal/api/agentserver/COMPLAINTS\.md$|internal/base/publicname/names\.json$)`)
 
-// forbidden are texts, in lower case, that no file may contain. They are written in two parts here, so that this file does not.
+// forbidden are texts, in lower case, that no file may contain. They are written in two parts here,
+// so that this file does not.
 var forbidden = map[string][]string{
 	"a path of one machine":          {"/wo" + "rk/", "/ro" + "ot/", "/fa" + "rm/"},
 	"the host of a package registry": {"proxy.gol" + "ang.org", "sum.gol" + "ang.org", "registry.npm" + "js.org", "files.python" + "hosted.org", "repo.ma" + "ven", "repo1.ma" + "ven"},
@@ -94,7 +99,8 @@ func TestForbiddenTexts(t *testing.T) {
 	}
 }
 
-// find returns where a word first stands in a text, -1 if nowhere. A path counts only where it begins.
+// find returns where a word first stands in a text, -1 if nowhere. A path counts only where it
+// begins.
 func find(text, word string) int {
 	for from := 0; ; {
 		at := strings.Index(text[from:], word)

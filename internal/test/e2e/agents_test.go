@@ -18,7 +18,8 @@ import (
 // languages are those of the examples; each has the same ones.
 var languages = []string{"python", "node"}
 
-// agentStories are the examples, and what the client SDKs live through with each: functions of testdata/sdk/agents.
+// agentStories are the examples, and what the client SDKs live through with each: functions of
+// testdata/sdk/agents.
 var agentStories = map[string][]string{
 	"react":      {"react", "interrupted", "shown", "enqueued", "rejected", "rolled_back", "breakpoints", "described"},
 	"approval":   {"approval", "edited"},
@@ -66,10 +67,10 @@ func (r *repository) change(t *testing.T, name, old, with string) {
 }
 
 // deployExample deploys what is on a repository's branch and says how long it took.
-func (s *server) deployExample(t *testing.T, name string, repo *repository) *deployment {
+func (s *server) deployExample(t *testing.T, name string, repo *repository, secrets ...secret) *deployment {
 	t.Helper()
 	begun := time.Now()
-	d := s.deploy(t, repo, "main")
+	d := s.deploy(t, repo, "main", secrets...)
 	t.Logf("%s was deployed in %s", name, time.Since(begun).Round(time.Millisecond))
 	return d
 }
@@ -126,7 +127,8 @@ func TestAgents(t *testing.T) {
 	}
 }
 
-// example deploys an example from its repository, has both SDKs use it, and then deploys a second revision with the same dependencies.
+// example deploys an example from its repository, has both SDKs use it, and then deploys a second
+// revision with the same dependencies.
 func (s *server) example(t *testing.T, language, example string) {
 	name := language + "-" + example
 	repo := exampleRepository(t, name)
@@ -174,47 +176,39 @@ func (s *server) waitsForAPerson(t *testing.T, language string) {
 	d.remove(t)
 }
 
-// counting makes the branches of the map-reduce example write down that they run; the first run of one of them, which is to run again, does not end.
+// counting makes the branches of the map-reduce example write down that they run; the first run of
+// one of them, which is to run again, does not end.
 var counting = map[string]struct{ file, old, with, again string }{
 	"python": {"agent.py", `async def tell_joke(branch: Branch) -> State:
 `, `async def tell_joke(branch: Branch) -> State:
-    import asyncio, os
-    with open(os.environ["COUNTS"], "a+") as counts:
-        counts.write(branch["subject"] + "\n")
-        counts.flush()
-        counts.seek(0)
-        times = counts.read().split().count("penguins")
+    import asyncio, os, urllib.request
+    with urllib.request.urlopen(os.environ["COUNTS"], (branch["subject"] + "\n").encode()) as counts:
+        times = counts.read().decode().split().count("penguins")
     if branch["subject"] == "penguins" and times == 1:
         await asyncio.sleep(3600)
 `, "penguins"},
 	"node": {"agent.ts", `function joke({ subject }: { subject: string }) {
 `, `async function joke({ subject }: { subject: string }) {
-  const { appendFileSync, readFileSync } = await import("node:fs");
-  appendFileSync(process.env.COUNTS!, subject + "\n");
-  const times = readFileSync(process.env.COUNTS!, "utf8").split("\n").filter((one) => one === "duck").length;
+  const counts = await fetch(process.env.COUNTS!, { method: "POST", body: subject + "\n" });
+  const times = (await counts.text()).split("\n").filter((one) => one === "duck").length;
   if (subject === "duck" && times === 1) await new Promise((resolve) => setTimeout(resolve, 3_600_000));
 `, "duck"},
 }
 
-// goesOn kills an agent in the middle of a node: that node is run again, those that had finished are not.
+// goesOn kills an agent in the middle of a node: that node is run again, those that had finished
+// are not.
 func (s *server) goesOn(t *testing.T, language string) {
 	name := language + "-map-reduce"
 	repo := exampleRepository(t, name)
 	repo.change(t, counting[language].file, counting[language].old, counting[language].with)
-	counts := filepath.Join(t.TempDir(), "counts")
-	d := s.deploy(t, repo, "main", secret{"COUNTS", counts})
+	counts := newNotes(t)
+	d := s.deploy(t, repo, "main", secret{"COUNTS", counts.address})
 	for sdk := range sdks {
 		t.Run(sdk, func(t *testing.T) {
-			if err := os.WriteFile(counts, nil, 0o600); err != nil {
-				t.Fatal(err)
-			}
+			counts.clear()
 			d.liveKilled(t, sdk, language)
-			text, err := os.ReadFile(counts)
-			if err != nil {
-				t.Fatal(err)
-			}
 			times := map[string]int{}
-			for subject := range strings.FieldsSeq(string(text)) {
+			for subject := range strings.FieldsSeq(counts.read()) {
 				times[subject]++
 			}
 			for subject, got := range times {

@@ -32,17 +32,28 @@ type visited struct {
 // decide lets a user decide in a browser. testdata/browser/setup.sh installs what it needs.
 func (s *server) decide(t *testing.T, user, decision string) visited {
 	t.Helper()
+	picture := pictures()
+	if picture != "" {
+		picture = filepath.Join(picture, decision+".png")
+	}
+	var saw visited
+	browse(t, &saw, "consent.cjs", s.BaseURL, s.APIKey, user, decision, picture)
+	return saw
+}
+
+// pictures is a directory for pictures of the pages, "" for no pictures.
+func pictures() string { return os.Getenv("SLIPWAY_E2E_PICTURES") }
+
+// browse runs a script of testdata/browser, and decodes what it saw.
+func browse(t *testing.T, saw any, script string, args ...string) {
+	t.Helper()
 	installed, err := filepath.Abs(filepath.Join("..", "..", "..", ".tools", "browser", "node_modules"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	picture := os.Getenv("SLIPWAY_E2E_PICTURES") // a directory for pictures of the pages
-	if picture != "" {
-		picture = filepath.Join(picture, decision+".png")
-	}
-	cmd := exec.CommandContext(ctx, "node", "consent.cjs", s.BaseURL, s.APIKey, user, decision, picture)
+	cmd := exec.CommandContext(ctx, "node", append([]string{script}, args...)...)
 	cmd.Dir = filepath.Join("testdata", "browser")
 	cmd.Env = append(os.Environ(), "NODE_PATH="+installed)
 	var complaints strings.Builder
@@ -51,15 +62,13 @@ func (s *server) decide(t *testing.T, user, decision string) visited {
 	if err != nil {
 		t.Fatalf("%v\n%s%s", err, output, complaints.String())
 	}
-	var saw visited
-	if err := json.Unmarshal(output, &saw); err != nil {
+	if err := json.Unmarshal(output, saw); err != nil {
 		t.Fatalf("%v\n%s", err, output)
 	}
-	return saw
 }
 
-// TestBrowserConsent has users decide in a real browser, with a real authorization server behind the buttons. It has a private address, which only the
-// one-machine server calls.
+// TestBrowserConsent has users decide in a real browser, with a real authorization server behind
+// the buttons. It has a private address, which only the one-machine server calls.
 func TestBrowserConsent(t *testing.T) {
 	s := newServer(t, "--private-addresses")
 	oauth := oauthtest.New(t, s.BaseURL)

@@ -49,7 +49,8 @@ func (d *deployment) stateless(t *testing.T) message {
 	return left.Messages.last()
 }
 
-// TestACanaryServesItsShareOfTheThreads and each thread has one version only, until the canary is promoted: by request, or as its time is over.
+// TestACanaryServesItsShareOfTheThreads and each thread has one version only, until the canary is
+// promoted: by request, or as its time is over.
 func TestACanaryServesItsShareOfTheThreads(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
@@ -104,7 +105,8 @@ func TestACanaryServesItsShareOfTheThreads(t *testing.T) {
 	}
 }
 
-// TestACanaryThatDies time and again takes no run with it: what it was working on, and its threads, go on with the revision that is active, which stays so.
+// TestACanaryThatDies time and again takes no run with it: what it was working on, and its threads,
+// go on with the revision that is active, which stays so.
 func TestACanaryThatDies(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// watch looks at a thread's runs all the time: one that has ended stays as it is, and at most one runs.
+// watch looks at a thread's runs all the time: one that has ended stays as it is, and at most one
+// runs.
 func (c *chaos) watch(th *thread) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
@@ -80,8 +81,8 @@ func (c *chaos) listen(th *thread) {
 	c.counts["thread events"] += len(all.seen)
 }
 
-// increasing checks that the ids of events increase from a position on, and returns the last one. A thread's stream says "7.end" behind event 7 of a run
-// that has ended there.
+// increasing checks that the ids of events increase from a position on, and returns the last one. A
+// thread's stream says "7.end" behind event 7 of a run that has ended there.
 func (c *chaos) increasing(what string, events []event, last float64) float64 {
 	for i, e := range events {
 		if e.id == "" {
@@ -132,6 +133,10 @@ func (c *chaos) check(th *thread) {
 		position = c.increasing("the events of run "+run.ID, whole.seen, position)
 		c.checkReadings(run, whole.seen)
 		c.checkShown(run, whole.seen, final)
+		if run.CancelReason == "The run was cancelled." && len(whole.seen) == 0 && !slices.Contains(questions(final), text) {
+			c.count("run cancelled before it started")
+			delete(texts, run.ID)
+		}
 	}
 	for run, a := range c.asked {
 		if a.thread != th || listed[run] {
@@ -179,8 +184,8 @@ func (c *chaos) checkReadings(run runBody, whole []event) {
 	}
 }
 
-// checkShown wants the text that the last attempt at a run has shown in the state: as its message, or as the beginning of that of an earlier attempt, which
-// covers it.
+// checkShown wants the text that the last attempt at a run has shown in the state: as its message,
+// or as the beginning of that of an earlier attempt, which covers it.
 func (c *chaos) checkShown(run runBody, whole []event, final messages) {
 	kept, ids, shown := map[string]message{}, []string{}, map[string]string{}
 	for _, m := range final {

@@ -329,7 +329,8 @@ func (c *chaosClient) replay(th *thread) {
 	}
 }
 
-// read follows a run to its end in the background, over as many connections as that takes: some break, some are given up.
+// read follows a run to its end in the background, over as many connections as that takes: some
+// break, some are given up.
 func (c *chaosClient) read(cancel func(), th *thread, run string, s *stream) {
 	leave := c.rng.IntN(20)
 	r := &reading{thread: th, run: run}

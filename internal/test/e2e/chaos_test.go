@@ -34,7 +34,8 @@ type chaos struct {
 	over    chan struct{}
 
 	mu sync.Mutex
-	// asked are the inputs that were accepted, by the run that they became; refused those that certainly were not.
+	// asked are the inputs that were accepted, by the run that they became; refused those that
+	// certainly were not.
 	asked   map[string]accepted
 	refused map[string]bool
 	undone  []undoing
@@ -59,14 +60,16 @@ type accepted struct {
 	text   string
 }
 
-// undoing is a request that may have removed a run, or with "" all that had not ended on the thread.
+// undoing is a request that may have removed a run, or with "" all that had not ended on the
+// thread.
 type undoing struct {
 	thread *thread
 	run    string
 }
 
-// TestNothingIsLostAndNothingTwice has many clients create, delay, interrupt, queue, reject, roll back, cancel, delete, join and stream runs on a few threads while the
-// server and its agents are killed and started again. What each of them does is decided by a seed:
+// TestNothingIsLostAndNothingTwice has many clients create, delay, interrupt, queue, reject, roll
+// back, cancel, delete, join and stream runs on a few threads while the server and its agents are
+// killed and started again. What each of them does is decided by a seed:
 //
 //	go test ./internal/test/e2e -run TestNothingIsLostAndNothingTwice -chaos-seed 7 -chaos-time 5m
 func TestNothingIsLostAndNothingTwice(t *testing.T) {
@@ -124,10 +127,12 @@ func TestNothingIsLostAndNothingTwice(t *testing.T) {
 	}
 }
 
-// longer is how often the time begins anew when too little has happened in it, as on a machine that is busy with other things.
+// longer is how often the time begins anew when too little has happened in it, as on a machine that
+// is busy with other things.
 const longer = 10
 
-// kill ends the server or its agents at random moments until the time is up and enough has happened: the server first, so that it is ended at least once.
+// kill ends the server or its agents at random moments until the time is up and enough has
+// happened: the server first, so that it is ended at least once.
 func (c *chaos) kill(s *server, revision string, rng *rand.Rand) {
 	over := time.NewTimer(*chaosTime)
 	defer over.Stop()
@@ -172,7 +177,8 @@ func (c *chaos) errorf(format string, args ...any) {
 	c.t.Error(what)
 }
 
-// conclude says again what was found wrong, behind the server's log: who is shown the end of the output only, sees it.
+// conclude says again what was found wrong, behind the server's log: who is shown the end of the
+// output only, sees it.
 func (c *chaos) conclude() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -206,7 +212,8 @@ func (c *chaos) finished() bool {
 	}
 }
 
-// final notes a status that somebody was shown: one that is final stays. Known are those that had ended before the question.
+// final notes a status that somebody was shown: one that is final stays. Known are those that had
+// ended before the question.
 func (c *chaos) final(run, status string, known map[string]string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -17,7 +17,8 @@ import (
 	"testing"
 )
 
-// command is the public service's own command line client in a project's directory. testdata/cli/setup.sh installs it.
+// command is the public service's own command line client in a project's directory.
+// testdata/cli/setup.sh installs it.
 type command struct {
 	server  *server
 	project string
@@ -56,7 +57,7 @@ func (c command) run(t *testing.T, args ...string) (said string, err error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	script := filepath.Join(built.root, "internal", "e2e", "testdata", "cli", "run.sh")
+	script := filepath.Join(built.root, "internal", "test", "e2e", "testdata", "cli", "run.sh")
 	cmd := exec.CommandContext(ctx, "sh", slices.Concat([]string{script, "deploy"}, args, []string{"--host-url", c.server.BaseURL, "--api-key", c.server.APIKey})...)
 	cmd.Dir = c.project
 	var output bytes.Buffer
@@ -102,7 +103,8 @@ func happenings(t *testing.T, said string) (all []happening) {
 	return all
 }
 
-// read invokes the example python-custom with two files, and returns how many it says that it has read.
+// read invokes the example python-custom with two files, and returns how many it says that it has
+// read.
 func (s *server) read(t *testing.T, agent string) float64 {
 	t.Helper()
 	var state struct {
@@ -112,7 +114,8 @@ func (s *server) read(t *testing.T, agent string) float64 {
 	return state.Read
 }
 
-// TestTheCommandDeploys has the public service's own command line client deploy a project twice by a remote build, look at what it has deployed, and delete it.
+// TestTheCommandDeploys has the public service's own command line client deploy a project twice by
+// a remote build, look at what it has deployed, and delete it.
 func TestTheCommandDeploys(t *testing.T) {
 	t.Parallel()
 	s := newAgentServer(t)
@@ -179,7 +182,8 @@ func TestTheCommandDeploys(t *testing.T) {
 	s.gone(t, last.Deployment)
 }
 
-// TestTheCommandDeploysAnImageByItsAddress has it deploy one of a registry that somebody else keeps.
+// TestTheCommandDeploysAnImageByItsAddress has it deploy one of a registry that somebody else
+// keeps.
 func TestTheCommandDeploysAnImageByItsAddress(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// cluster is what a listener runs agents in: processes, which outlive the listener's own. It keeps with each release the order that it was made for.
+// cluster is what a listener runs agents in: processes, which outlive the listener's own. It keeps
+// with each release the order that it was made for.
 type cluster struct {
 	registry *child.Registry
 
@@ -97,7 +98,8 @@ func (c *cluster) release(revision string) placed {
 	return c.releases[revision]
 }
 
-// obey carries an order out, unless a greater one was, and returns what runs then. What runs for a smaller one gives way.
+// obey carries an order out, unless a greater one was, and returns what runs then. What runs for a
+// smaller one gives way.
 func (c *cluster) obey(ctx context.Context, w work) (placed, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -159,7 +161,8 @@ type work struct {
 	} `json:"release"`
 }
 
-// listener is a process of a listener: the reference client of that part of the interface. It claims work, carries it out in its cluster and reports.
+// listener is a process of a listener: the reference client of that part of the interface. It
+// claims work, carries it out in its cluster and reports.
 type listener struct {
 	server       *server
 	path, holder string
@@ -205,7 +208,8 @@ func pause(ctx context.Context) {
 	}
 }
 
-// carryOut ends silently when the order or the session is not the present one any more, or ctx has ended.
+// carryOut ends silently when the order or the session is not the present one any more, or ctx has
+// ended.
 func (l *listener) carryOut(ctx context.Context, w work) {
 	defer func() {
 		l.mu.Lock()
@@ -230,7 +234,8 @@ func (l *listener) carryOut(ctx context.Context, w work) {
 	}
 }
 
-// handIn hands in what an agent prints, as it comes, until the server wants no more of it. What the server may have taken is sent again as the same.
+// handIn hands in what an agent prints, as it comes, until the server wants no more of it. What the
+// server may have taken is sent again as the same.
 func (l *listener) handIn(ctx context.Context, w work, printed *output) {
 	var lines []string
 	var key string
@@ -291,7 +296,8 @@ func (l *listener) report(ctx context.Context, w work, state string, more ...str
 	return 0
 }
 
-// start runs a process of the listener until it is killed, which leaves its session as it is, or the test ends.
+// start runs a process of the listener until it is killed, which leaves its session as it is, or
+// the test ends.
 func (l *listener) start(t *testing.T) (kill func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -14,7 +14,8 @@ func (th *thread) cancel(t *testing.T, status int, run, query string) response {
 	return th.server.call(t, status, "POST", th.url+"/runs/"+run+"/cancel"+query, nil, nil)
 }
 
-// TestComplaints is what users of other servers complain about and no other test tells. internal/api/agentserver/COMPLAINTS.md lists all of it.
+// TestComplaints is what users of other servers complain about and no other test tells.
+// internal/api/agentserver/COMPLAINTS.md lists all of it.
 func TestComplaints(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)

@@ -45,7 +45,8 @@ func TestServerIsKilledDuringARollout(t *testing.T) {
 // unhurried lets a test see the middle of an answer, and the run end soon after it.
 var unhurried = map[string]any{"token_delay_ms": 40, "node_delay_ms": 100}
 
-// lengthy lets a test end a process in the middle of an answer also on a machine that is slow to show it.
+// lengthy lets a test end a process in the middle of an answer also on a machine that is slow to
+// show it.
 var lengthy = map[string]any{"token_delay_ms": 40, "answer_words": 250, "node_delay_ms": 100}
 
 func TestServerIsKilledDuringARun(t *testing.T) {
@@ -142,7 +143,8 @@ func TestServerIsKilledDuringARun(t *testing.T) {
 	})
 }
 
-// expectRecovered checks that a run which lost its worker ends as if nothing had happened, for the thread and for a client that streams it.
+// expectRecovered checks that a run which lost its worker ends as if nothing had happened, for the
+// thread and for a client that streams it.
 func expectRecovered(t *testing.T, thread *thread, seen *stream) {
 	t.Helper()
 	thread.join(t, seen.run()).Messages.expect(t, answered...)
@@ -166,7 +168,8 @@ func expectRecovered(t *testing.T, thread *thread, seen *stream) {
 	}
 }
 
-// expectTakenOver wants that the run of a server that has ended goes on as soon as the next one is there, and not when a lease of thirty seconds is over.
+// expectTakenOver wants that the run of a server that has ended goes on as soon as the next one is
+// there, and not when a lease of thirty seconds is over.
 func expectTakenOver(t *testing.T, thread *thread, seen *stream, began time.Time) {
 	t.Helper()
 	next := thread.follow(t, seen.run(), seen.lastID())
@@ -244,7 +247,8 @@ func TestAgentIsKilledDuringARun(t *testing.T) {
 	})
 }
 
-// grace is how long a server that is asked to end lets runs go on, slack what a busy machine adds to it.
+// grace is how long a server that is asked to end lets runs go on, slack what a busy machine adds
+// to it.
 const grace, slack = 10 * time.Second, 5 * time.Second
 
 func TestServerIsTerminatedDuringARun(t *testing.T) {

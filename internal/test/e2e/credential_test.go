@@ -12,7 +12,8 @@ import (
 	"testing"
 )
 
-// TestARepositoryOfAnyHostIsDeployedWithItsCredential has a git server that is no GitHub, whose only repository needs a user name and a token.
+// TestARepositoryOfAnyHostIsDeployedWithItsCredential has a git server that is no GitHub, whose
+// only repository needs a user name and a token.
 func TestARepositoryOfAnyHostIsDeployedWithItsCredential(t *testing.T) {
 	t.Parallel()
 	wrong, token, next := "wrong-"+rand.Text(), "token-"+rand.Text(), "next-"+rand.Text()
@@ -26,7 +27,7 @@ func TestARepositoryOfAnyHostIsDeployedWithItsCredential(t *testing.T) {
 	if err := os.WriteFile(trust, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: host.Certificate().Raw}), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	on := newLocal(t.TempDir(), "--verbose")
+	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // the host is this machine
 	on.env = append(on.env, "SSL_CERT_FILE="+trust, "GIT_SSL_CAINFO="+trust)
 	s := startServer(t, on)
 	url := host.URL + "/team/agent.git"

@@ -13,7 +13,8 @@ import (
 	"testing"
 )
 
-// hurried is the project with another timeout of a function. Of its time, a runner needs the last three seconds to hand its work over.
+// hurried is the project with another timeout of a function. Of its time, a runner needs the last
+// three seconds to hand its work over.
 func hurried(t *testing.T, function, seconds string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(built.root, "template.yaml"))
@@ -77,7 +78,8 @@ func TestRunIsLongerThanItsFunctionMayTake(t *testing.T) {
 	})
 }
 
-// TestWorkerHangs has a worker that neither works nor ends: the platform ends it when its time is over.
+// TestWorkerHangs has a worker that neither works nor ends: the platform ends it when its time is
+// over.
 func TestWorkerHangs(t *testing.T) {
 	t.Parallel()
 	s := newStack(t, "--root", hurried(t, "Runner", "8"))

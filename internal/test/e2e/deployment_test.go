@@ -104,7 +104,8 @@ func (d *deployment) revision(t *testing.T, id string) revisionBody {
 	return body
 }
 
-// awaitStatus waits until a revision has the status; one that ended otherwise is the end of the test.
+// awaitStatus waits until a revision has the status; one that ended otherwise is the end of the
+// test.
 func (d *deployment) awaitStatus(t *testing.T, revision, status string) revisionBody {
 	t.Helper()
 	var last revisionBody

@@ -14,9 +14,11 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// otherwise are the stories that the framework's own development servers end otherwise, and what the SDK then says of it. Neither keeps what was shown of an
-// interrupted answer. That of JavaScript calls an interrupted run an error, refuses a second run with another status, keeps the input of a run that was rolled back,
-// tells no interrupts beside those of tasks, and cannot stream a graph within a graph.
+// otherwise are the stories that the framework's own development servers end otherwise, and what
+// the SDK then says of it. Neither keeps what was shown of an interrupted answer. That of
+// JavaScript calls an interrupted run an error, refuses a second run with another status, keeps the
+// input of a run that was rolled back, tells no interrupts beside those of tasks, and cannot stream
+// a graph within a graph.
 var otherwise = map[string]string{
 	"python/Python/shown":         "the messages: ['human', 'ai', 'tool', 'human', 'ai', 'tool', 'ai']",
 	"python/JavaScript/shown":     "Object.shown",
@@ -34,7 +36,8 @@ var otherwise = map[string]string{
 	"node/JavaScript/subgraph":    "Cannot read properties of undefined",
 }
 
-// TestFrameworksServer has the SDKs live through the stories of TestAgents with the framework's own development server: what they expect is what it does, too.
+// TestFrameworksServer has the SDKs live through the stories of TestAgents with the framework's own
+// development server: what they expect is what it does, too.
 func TestFrameworksServer(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
@@ -66,8 +69,8 @@ func TestFrameworksServer(t *testing.T) {
 	}
 }
 
-// frameworksServer starts the framework's development server with all examples of a language, each as a graph of its own name. testdata/devserver/setup.sh
-// installs it. It knows no keys.
+// frameworksServer starts the framework's development server with all examples of a language, each
+// as a graph of its own name. testdata/devserver/setup.sh installs it. It knows no keys.
 func frameworksServer(t *testing.T, language string) *deployment {
 	t.Helper()
 	dir, installed := t.TempDir(), filepath.Join(built.root, ".tools", "devserver", language)

@@ -18,7 +18,8 @@ import (
 // commandConfig is what the command reads of a project whose image is there already.
 const commandConfig = `{"dependencies": ["."], "graphs": {"agent": "./agent.py:graph"}}`
 
-// pushed deploys an image of this machine with the public service's own command, and returns the deployment's id. testdata/cli/setup.sh installs the command.
+// pushed deploys an image of this machine with the public service's own command, and returns the
+// deployment's id. testdata/cli/setup.sh installs the command.
 func (s *server) pushed(t *testing.T, name, image string) (id string) {
 	t.Helper()
 	project := t.TempDir()
@@ -27,7 +28,7 @@ func (s *server) pushed(t *testing.T, name, image string) (id string) {
 			t.Fatal(err)
 		}
 	}
-	command := exec.CommandContext(t.Context(), "sh", filepath.Join(built.root, "internal", "e2e", "testdata", "cli", "run.sh"), "deploy", "--json", "--no-input", "--config", "framework.json",
+	command := exec.CommandContext(t.Context(), "sh", filepath.Join(built.root, "internal", "test", "e2e", "testdata", "cli", "run.sh"), "deploy", "--json", "--no-input", "--config", "framework.json",
 		"--host-url", s.BaseURL, "--api-key", s.APIKey, "--name", name, "--image", image)
 	command.Dir = project
 	var said, complaints bytes.Buffer
@@ -54,7 +55,8 @@ func (s *server) pushed(t *testing.T, name, image string) (id string) {
 	return last.Deployment
 }
 
-// TestTheCommandPushesAnImage has the public service's own command push an image and deploy it, and then another one, through a kill of the server to the end of the deployment.
+// TestTheCommandPushesAnImage has the public service's own command push an image and deploy it, and
+// then another one, through a kill of the server to the end of the deployment.
 func TestTheCommandPushesAnImage(t *testing.T) {
 	t.Parallel()
 	first, second := buildImage(t, "v1"), buildImage(t, "v2")

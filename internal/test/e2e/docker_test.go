@@ -53,7 +53,8 @@ func imageOf(t *testing.T, source string, args ...string) string {
 	return name
 }
 
-// stranger is a program that is no agent: it takes as much memory as it is told to, and answers everything alike.
+// stranger is a program that is no agent: it takes as much memory as it is told to, and answers
+// everything alike.
 const stranger = `package main
 
 import (
@@ -106,7 +107,8 @@ func (d *deployment) awaitNoContainers(t *testing.T) {
 	})
 }
 
-// startDocker starts a server that has the machine's container engine, and sees to it that nothing of it stays there.
+// startDocker starts a server that has the machine's container engine, and sees to it that nothing
+// of it stays there.
 func startDocker(t *testing.T, on *local) *server {
 	t.Helper()
 	on.env = nil
@@ -122,7 +124,8 @@ func startDocker(t *testing.T, on *local) *server {
 	return s
 }
 
-// TestAnImageIsDeployed follows a deployment of an image from its creation to its end, through a kill of the server.
+// TestAnImageIsDeployed follows a deployment of an image from its creation to its end, through a
+// kill of the server.
 func TestAnImageIsDeployed(t *testing.T) {
 	t.Parallel()
 	first, second := buildImage(t, "v1"), buildImage(t, "v2")

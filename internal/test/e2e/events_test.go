@@ -63,7 +63,8 @@ func (s *stream) run() string {
 	return location[strings.LastIndexByte(location, '/')+1:]
 }
 
-// next reads one event. It reports false at the end of the stream, with err set if that is no proper end.
+// next reads one event. It reports false at the end of the stream, with err set if that is no
+// proper end.
 func (s *stream) next() (event, bool) {
 	var e event
 	begun := false

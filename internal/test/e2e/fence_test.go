@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// apart starts a function in a session of its own: when the platform's process is killed, the function goes on without anybody's knowledge.
+// apart starts a function in a session of its own: when the platform's process is killed, the
+// function goes on without anybody's knowledge.
 const apart = `setsid env -u SLIPWAY_PROCESS APART=1 BOOTSTRAP >>"$TMPDIR/apart.log" 2>&1 & wait`
 
 // workersApart are the processes that were started so, and those that the platform takes for them.
@@ -40,8 +41,8 @@ func signal(t *testing.T, sig syscall.Signal, pids ...int) {
 	}
 }
 
-// TestWorkerIsGivenUpThoughItLives has the platform give up a worker that goes on all the same, at once or when it wakes up in the middle of its
-// successor's work.
+// TestWorkerIsGivenUpThoughItLives has the platform give up a worker that goes on all the same, at
+// once or when it wakes up in the middle of its successor's work.
 func TestWorkerIsGivenUpThoughItLives(t *testing.T) {
 	t.Parallel()
 	for name, frozen := range map[string]bool{"while it works": false, "while it is frozen": true} {
@@ -73,7 +74,8 @@ func TestWorkerIsGivenUpThoughItLives(t *testing.T) {
 	}
 }
 
-// TestFrozenWorkerIsInterrupted wakes a worker up whose run was taken from it, and the one after that.
+// TestFrozenWorkerIsInterrupted wakes a worker up whose run was taken from it, and the one after
+// that.
 func TestFrozenWorkerIsInterrupted(t *testing.T) {
 	t.Parallel()
 	s, seen := newTapped(t, nil, "runner")

@@ -16,7 +16,8 @@ import (
 	"testing"
 )
 
-// TestInterruptsAreServedByManyProcesses has twenty clients race on one thread through processes that share nothing but the table.
+// TestInterruptsAreServedByManyProcesses has twenty clients race on one thread through processes
+// that share nothing but the table.
 func TestInterruptsAreServedByManyProcesses(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -37,7 +38,8 @@ func TestInterruptsAreServedByManyProcesses(t *testing.T) {
 	}
 }
 
-// hasBegun is more than what a process writes that has asked for its first call, and less than it takes to read something from the table.
+// hasBegun is more than what a process writes that has asked for its first call, and less than it
+// takes to read something from the table.
 const hasBegun = 2 << 10
 
 // written is how many bytes a process has written, to connections too; 0 when it has ended.
@@ -231,7 +233,8 @@ func (s *server) refused(t *testing.T, method, address string, body any) {
 	}
 }
 
-// TestFunctionsAreKilledDuringRequests kills each function when it has its request, and when it has its answer, and looks at what was left.
+// TestFunctionsAreKilledDuringRequests kills each function when it has its request, and when it has
+// its answer, and looks at what was left.
 func TestFunctionsAreKilledDuringRequests(t *testing.T) {
 	t.Parallel()
 	kills := make(chan moment, 1)
@@ -304,8 +307,9 @@ func TestFunctionsAreKilledDuringRequests(t *testing.T) {
 	}
 }
 
-// TestRolloutIsKilledInEachStep kills the process that works on a step the first time that it is handed out, or that it is answered, from the first
-// step of a rollout, by way of the canary of the next one, to the last one of the teardown.
+// TestRolloutIsKilledInEachStep kills the process that works on a step the first time that it is
+// handed out, or that it is answered, from the first step of a rollout, by way of the canary of the
+// next one, to the last one of the teardown.
 func TestRolloutIsKilledInEachStep(t *testing.T) {
 	t.Parallel()
 	for name, atAnswer := range map[string]bool{"before it has done anything": false, "when all is done": true} {

@@ -20,12 +20,16 @@ import (
 )
 
 const (
-	// patience bounds every wait. It is generous, because other tests may take all of the machine; nothing takes so long that works.
+	// patience bounds every wait. It is generous, because other tests may take all of the machine;
+	// nothing takes so long that works.
 	patience = 6 * time.Minute
 	// interval is how often a condition is looked at.
 	interval = 20 * time.Millisecond
 	// atOnce is how many tests run at a time: they wait for the most part.
 	atOnce = "4"
+	// showcase are the stories of go test -short: what the product promises, told once. make
+	// test-e2e runs all stories.
+	showcase = "^Test(ClientFlow|Interrupt|ServerIsKilledDuringARun|ServerIsTerminatedDuringARun|NothingIsDroppedDuringARollout|Secrets)$"
 )
 
 // built is what all tests share.
@@ -34,8 +38,8 @@ var built struct {
 	slipway string
 	// weather is the example's source, agent the directory of both versions of it as programs.
 	weather, agent string
-	// root is the project's directory. The others are there for the AWS stack only: the program that serves it, the directory of its functions
-	// and the database that all stacks share.
+	// root is the project's directory. The others are there for the AWS stack only: the program
+	// that serves it, the directory of its functions and the database that all stacks share.
 	root, slipwayLocal, functions string
 	dynamodb                      *dynamodb.Server
 }
@@ -44,6 +48,11 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 
 func run(m *testing.M) int {
 	flag.Parse()
+	if run := flag.Lookup("test.run").Value; testing.Short() && run.String() == "" {
+		if err := run.Set(showcase); err != nil {
+			panic(err)
+		}
+	}
 	if err := flag.Set("test.parallel", atOnce); err != nil {
 		panic(err)
 	}

@@ -13,7 +13,8 @@ import (
 // unknownID is the id of nothing.
 const unknownID = "0191f6a0-0000-7000-8000-000000000000"
 
-// TestBadInput is about requests that the agent server must refuse: with all their problems named, and nothing half created.
+// TestBadInput is about requests that the agent server must refuse: with all their problems named,
+// and nothing half created.
 func TestBadInput(t *testing.T) {
 	t.Parallel()
 	agent := shared(t)

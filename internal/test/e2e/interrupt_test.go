@@ -15,7 +15,8 @@ const (
 	askNYC = "what's the weather in nyc?"
 )
 
-// What the thread reads like after the first run was interrupted between its tool call and its answer.
+// What the thread reads like after the first run was interrupted between its tool call and its
+// answer.
 var interrupted = slices.Concat([]string{"human", "call", "tool"}, answered)
 
 func TestInterrupt(t *testing.T) {
@@ -143,11 +144,13 @@ func TestTwentyInterruptsAtOnce(t *testing.T) {
 	interruptAtOnce(t, shared(t).thread(t))
 }
 
-// interruptAtOnce posts twenty runs at once, each of which interrupts the others, and checks what becomes of them.
+// interruptAtOnce posts twenty runs at once, each of which interrupts the others, and checks what
+// becomes of them.
 func interruptAtOnce(t *testing.T, thread *thread) {
 	t.Helper()
 	const count = 20
-	// Each run thinks for longer than all of them take to be posted, so that none can end before the next is there.
+	// Each run thinks for longer than all of them take to be posted, so that none can end before
+	// the next is there.
 	patient := map[string]any{"token_delay_ms": 0, "node_delay_ms": 4000}
 	begin := make(chan struct{})
 	var posting sync.WaitGroup

@@ -163,7 +163,8 @@ func TestAListenerRunsADeployment(t *testing.T) {
 	)
 }
 
-// TestAListenerThatGoesAway kills the process that speaks for a listener; another one takes its place when the session is over.
+// TestAListenerThatGoesAway kills the process that speaks for a listener; another one takes its
+// place when the session is over.
 func TestAListenerThatGoesAway(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--private-addresses")
@@ -202,7 +203,8 @@ func TestAListenerThatGoesAway(t *testing.T) {
 	})
 }
 
-// TestAListenersRevisionIsRolledBack has the listener report that the agent which took over has failed.
+// TestAListenersRevisionIsRolledBack has the listener report that the agent which took over has
+// failed.
 func TestAListenersRevisionIsRolledBack(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--private-addresses")

@@ -36,8 +36,8 @@ func (p *plants) all() []string {
 	return []string{p.repository, p.wrongPassword, p.gitToken, p.failing, p.refused, p.patched, p.client, p.access, p.refresh, p.deleted, p.kept, p.rotated}
 }
 
-// plant hands all of them to the server, in what succeeds and in what fails, and returns them with the secrets that the server made up. No answer may hold
-// one that does not exist to show it.
+// plant hands all of them to the server, in what succeeds and in what fails, and returns them with
+// the secrets that the server made up. No answer may hold one that does not exist to show it.
 func (s *server) plant(t *testing.T, p *plants) []string {
 	t.Helper()
 	s.plantDeployments(t, p)
@@ -76,7 +76,8 @@ func (s *server) plant(t *testing.T, p *plants) []string {
 	return append(p.all(), made.Key, strings.TrimPrefix(webhook.Secret, "whsec_"))
 }
 
-// plantDeployments goes through create, build, deploy, run, patch and delete, and fails at some of them.
+// plantDeployments goes through create, build, deploy, run, patch and delete, and fails at some of
+// them.
 func (s *server) plantDeployments(t *testing.T, p *plants) {
 	t.Helper()
 	repo := agentRepository(t)
@@ -118,7 +119,8 @@ func (s *server) quiet(t *testing.T, method, path string, body any) response {
 	return got
 }
 
-// mum sends a request whose answer must hold none of the values, whatever it is but a fault of the server.
+// mum sends a request whose answer must hold none of the values, whatever it is but a fault of the
+// server.
 func (s *server) mum(t *testing.T, p *plants, method, path string, body any) {
 	t.Helper()
 	got, err := s.do(t.Context(), method, path, body)
@@ -140,7 +142,8 @@ func servePrivately(t *testing.T, repo *repository, password string) string {
 	return server.URL + "/.git"
 }
 
-// gitFor serves the repositories below a directory to whom a user name and a password are right for.
+// gitFor serves the repositories below a directory to whom a user name and a password are right
+// for.
 func gitFor(t *testing.T, root string, right func(user, password string) bool) http.Handler {
 	t.Helper()
 	libexec, err := exec.Command("git", "--exec-path").Output()
@@ -163,8 +166,8 @@ func gitFor(t *testing.T, root string, right func(user, password string) bool) h
 	})
 }
 
-// watch looks, until it is told to stop, for the values in the arguments of all processes and in what git notes of its remotes, which are gone when a build
-// has ended.
+// watch looks, until it is told to stop, for the values in the arguments of all processes and in
+// what git notes of its remotes, which are gone when a build has ended.
 func watch(t *testing.T, on *local, values []string) (stop func()) {
 	t.Helper()
 	ended := make(chan struct{})

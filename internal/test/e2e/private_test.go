@@ -24,7 +24,8 @@ const (
 	webhookSecret = "the-secret-of-the-webhook"
 )
 
-// gitHub is a GitHub with an installation of the server's App at acme, whose only repository is private.
+// gitHub is a GitHub with an installation of the server's App at acme, whose only repository is
+// private.
 type gitHub struct {
 	*githubtest.Server
 	server *server
@@ -55,7 +56,7 @@ func newGitHub(t *testing.T) *gitHub {
 		t.Fatal(err)
 	}
 	trust := h.Trust(t)
-	h.on = newLocal(t.TempDir(), "--verbose", "--github-app", file)
+	h.on = newLocal(t.TempDir(), "--verbose", "--private-addresses", "--github-app", file)
 	h.on.env = []string{"SSL_CERT_FILE=" + trust, "GIT_SSL_CAINFO=" + trust}
 	h.server = startServer(t, h.on)
 	return h
@@ -101,7 +102,8 @@ func (h *gitHub) connect(t *testing.T) string {
 	return list[0].ID
 }
 
-// private is the body that creates a deployment of the private repository, which is built on pushes.
+// private is the body that creates a deployment of the private repository, which is built on
+// pushes.
 func (h *gitHub) private(integrationID string) map[string]any {
 	body := creation(h.url, "main")
 	config := map[string]any{"repo_url": h.url, "build_on_push": true}
@@ -112,7 +114,8 @@ func (h *gitHub) private(integrationID string) map[string]any {
 	return body
 }
 
-// change commits a version of the agent to the branch main and pushes it, and returns the commit before and the new one.
+// change commits a version of the agent to the branch main and pushes it, and returns the commit
+// before and the new one.
 func (h *gitHub) change(t *testing.T, version string) (before, after string) {
 	t.Helper()
 	before = h.repo.git(t, "rev-parse", "HEAD")
@@ -165,7 +168,8 @@ func (d *deployment) statuses(t *testing.T) string {
 	return strings.Join(all, " ")
 }
 
-// TestAPrivateRepositoryIsDeployedAndFollowsPushes goes from the installation of the App to a revision that a push has made.
+// TestAPrivateRepositoryIsDeployedAndFollowsPushes goes from the installation of the App to a
+// revision that a push has made.
 func TestAPrivateRepositoryIsDeployedAndFollowsPushes(t *testing.T) {
 	t.Parallel()
 	h := newGitHub(t)

@@ -35,7 +35,8 @@ func newRepository(t *testing.T) *repository {
 	return r
 }
 
-// agentRepository has the built agent: its first version on the branch main and as tag v1, its second as tag v2. It needs no build.
+// agentRepository has the built agent: its first version on the branch main and as tag v1, its
+// second as tag v2. It needs no build.
 func agentRepository(t *testing.T) *repository {
 	t.Helper()
 	r := newRepository(t)
@@ -48,7 +49,8 @@ func agentRepository(t *testing.T) *repository {
 	return r
 }
 
-// branch adds a branch that has the first version of the agent and the framework.json, and what else write puts there.
+// branch adds a branch that has the first version of the agent and the framework.json, and what
+// else write puts there.
 func (r *repository) branch(t *testing.T, name string, config framework, write ...func()) {
 	t.Helper()
 	r.git(t, "checkout", "--quiet", "-b", name, "v1")

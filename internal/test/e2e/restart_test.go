@@ -51,7 +51,8 @@ func (d *deployment) awaitTold(t *testing.T, restart string) (kind, words string
 	return kind, words
 }
 
-// TestARestartInPlace has a successor take the place of an agent that is in the middle of an answer. Nobody is refused, and no answer is cut.
+// TestARestartInPlace has a successor take the place of an agent that is in the middle of an
+// answer. Nobody is refused, and no answer is cut.
 func TestARestartInPlace(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)

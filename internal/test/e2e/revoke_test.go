@@ -23,7 +23,8 @@ import (
 // keyMemory is how long the answer about a key is kept.
 const keyMemory = time.Minute
 
-// keys are those of the server, as an operator has them: the environment of its functions tells where they are.
+// keys are those of the server, as an operator has them: the environment of its functions tells
+// where they are.
 func (s *server) keys(t *testing.T) *apikey.Store {
 	t.Helper()
 	pids := s.functions(t, "Authorizer")

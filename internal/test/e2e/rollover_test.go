@@ -9,12 +9,14 @@ import (
 	"testing"
 )
 
-// TestNothingIsDroppedDuringARollout has clients that never stop asking while a second revision takes over from the first.
+// TestNothingIsDroppedDuringARollout has clients that never stop asking while a second revision
+// takes over from the first.
 func TestNothingIsDroppedDuringARollout(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	repo := agentRepository(t)
-	// This agent lets nothing finish once it is asked to end: that it is not asked too early is up to the server.
+	// This agent lets nothing finish once it is asked to end: that it is not asked too early is up
+	// to the server.
 	repo.branch(t, "hasty", agentConfig().with("start", `./agent & trap "kill -9 $!" TERM; wait`))
 	agent := s.deploy(t, repo, "hasty")
 	first := value(agent.get(t).ActiveRevision)
@@ -59,7 +61,8 @@ func TestNothingIsDroppedDuringARollout(t *testing.T) {
 	})
 }
 
-// TestARunOutlastsTheDraining of the revision that began it: the next one goes on with it from its last step, and nothing that was shown is lost.
+// TestARunOutlastsTheDraining of the revision that began it: the next one goes on with it from its
+// last step, and nothing that was shown is lost.
 func TestARunOutlastsTheDraining(t *testing.T) {
 	t.Parallel()
 	s := newServer(t, "--drain-limit", "1s")

@@ -4,8 +4,11 @@ import (
 	"bytes"
 	"crypto/rand"
 	"encoding/base64"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -13,35 +16,36 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// TestSecrets plants values where they could leak from: the server's own environment, the secrets of two deployments, and all else that is handed to a
-// server in confidence or that it makes up.
+// TestSecrets plants values where they could leak from: the server's own environment, the secrets
+// of two deployments, and all else that is handed to a server in confidence or that it makes up.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	own, mine, theirs := "own-"+rand.Text(), "mine-"+rand.Text(), "theirs-"+rand.Text()
-	on := newLocal(t.TempDir(), "--verbose")
+	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // one repository is served by this machine
 	on.env = []string{"PLANTED=" + own}
 	s := startServer(t, on)
 	more := newPlants()
 	defer watch(t, on, append(more.all(), own, mine, theirs, s.APIKey))()
 
-	// The agent's commands note the environment that they get outside of the server's directory, and the agent prints it too.
-	notes := t.TempDir()
+	// The agent's commands send the environment that they get to this test, as they may write
+	// nothing outside of the server's directory. The agent prints its environment too.
+	build, start := newEnvironmentReceiver(t), newEnvironmentReceiver(t)
 	repo := agentRepository(t)
-	note := func(file string) string { return fmt.Sprintf("env > '%s'", filepath.Join(notes, file)) }
-	repo.branch(t, "noting", agentConfig().with("build", note("build")).with("start", note("agent")+"; env; exec ./agent"))
+	repo.branch(t, "noting", agentConfig().with("build", build.command()).with("start", start.command()+"; env; exec ./agent"))
 	s.deploy(t, repo, "main", secret{"THEIRS", theirs})
 	agent := s.deploy(t, repo, "noting", secret{"MINE", mine})
 	agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 
 	everything := append(s.plant(t, more), own, mine, theirs)
 	t.Run("a build gets neither the server's environment nor any secret", func(t *testing.T) {
-		expectVariables(t, filepath.Join(notes, "build"), "", own, mine, theirs, s.APIKey)
+		expectVariables(t, build.newest(), "", own, mine, theirs, s.APIKey)
 	})
 	t.Run("an agent gets its own secrets and no others", func(t *testing.T) {
-		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
+		expectVariables(t, start.newest(), "MINE="+mine, own, theirs, s.APIKey)
 	})
 	t.Run("the server's directory and log hold no secret in clear", func(t *testing.T) {
 		expectNowhere(t, on, everything...)
@@ -56,14 +60,14 @@ func TestSecrets(t *testing.T) {
 		expectNowhere(t, on, everything...)
 		s.restart(t)
 		agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
-		expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
+		expectVariables(t, start.newest(), "MINE="+mine, own, theirs, s.APIKey)
 		expectNowhere(t, on, everything...)
 	})
 	if *kind == "standalone" { // the keys of a stack are KMS's
 		t.Run("everything is sealed anew, and the key before is retired", func(t *testing.T) {
 			s.retireKey(t, on)
 			agent.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
-			expectVariables(t, filepath.Join(notes, "agent"), "MINE="+mine, own, theirs, s.APIKey)
+			expectVariables(t, start.newest(), "MINE="+mine, own, theirs, s.APIKey)
 			expectNowhere(t, on, everything...)
 		})
 	}
@@ -84,7 +88,8 @@ func TestSecrets(t *testing.T) {
 	})
 }
 
-// retireKey replaces the key that seals, as an operator does, and stops the server for the last step. API keys that nobody uses stand in its way.
+// retireKey replaces the key that seals, as an operator does, and stops the server for the last
+// step. API keys that nobody uses stand in its way.
 func (s *server) retireKey(t *testing.T, on *local) {
 	t.Helper()
 	secrets := func(verb string) string {
@@ -123,19 +128,87 @@ func (s *server) retireKey(t *testing.T, on *local) {
 	s.restart(t)
 }
 
-// expectVariables checks an environment that was noted.
-func expectVariables(t *testing.T, file, want string, forbidden ...string) {
+// environmentReceiver takes the environments that a command sends.
+type environmentReceiver struct {
+	listener net.Listener
+
+	mu sync.Mutex
+	// sent are the environments in the order in which they came.
+	sent []string
+}
+
+func newEnvironmentReceiver(t *testing.T) *environmentReceiver {
 	t.Helper()
-	noted, err := os.ReadFile(file)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want != "" && !strings.Contains("\n"+string(noted), "\n"+want+"\n") {
-		t.Errorf("%s is missing in\n%s", want, noted)
+	r := &environmentReceiver{listener: listener}
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return // the test is over
+			}
+			text, err := io.ReadAll(conn)
+			if err = errors.Join(err, conn.Close()); err != nil {
+				t.Error(err)
+			}
+			r.mu.Lock()
+			r.sent = append(r.sent, string(text))
+			r.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() {
+		if err := listener.Close(); err != nil {
+			t.Error(err)
+		}
+		<-served
+	})
+	return r
+}
+
+// command is a shell command that sends its environment.
+func (r *environmentReceiver) command() string {
+	return fmt.Sprintf(`bash -c 'env >/dev/tcp/127.0.0.1/%d'`, r.listener.Addr().(*net.TCPAddr).Port)
+}
+
+// newest returns the environment that was sent last, a line for each variable; "" for none.
+func (r *environmentReceiver) newest() string { return r.newestWith("") }
+
+// newestWith returns the newest environment that has a line, such as "NAME=value".
+func (r *environmentReceiver) newestWith(line string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, environment := range slices.Backward(r.sent) {
+		if line == "" || strings.Contains("\n"+environment, "\n"+line+"\n") {
+			return environment
+		}
+	}
+	return ""
+}
+
+// forget drops what was sent so far.
+func (r *environmentReceiver) forget() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.sent = nil
+}
+
+// expectVariables checks the environment that a command has sent.
+func expectVariables(t *testing.T, environment, want string, forbidden ...string) {
+	t.Helper()
+	if !strings.Contains(environment, "PATH=") {
+		t.Fatalf("the command has sent no environment: %q", environment)
+	}
+	if want != "" && !strings.Contains("\n"+environment, "\n"+want+"\n") {
+		t.Errorf("%s is missing in\n%s", want, environment)
 	}
 	for _, value := range forbidden {
-		if bytes.Contains(noted, []byte(value)) {
-			t.Errorf("%s is in\n%s", value, noted)
+		if strings.Contains(environment, value) {
+			t.Errorf("%s is in\n%s", value, environment)
 		}
 	}
 }
@@ -169,7 +242,8 @@ func holding(t *testing.T, on *local, value string) []string {
 	return found
 }
 
-// shows tells whether a text has a value in it, as it is, as a part of a URL or within what is encoded in base64.
+// shows tells whether a text has a value in it, as it is, as a part of a URL or within what is
+// encoded in base64.
 func shows(content []byte, value string) bool {
 	forms := []string{value, url.QueryEscape(value)}
 	for before := range 3 { // how many bytes of another group stand before it

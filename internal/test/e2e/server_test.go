@@ -107,7 +107,8 @@ type response struct {
 	body   []byte
 }
 
-// send sends a request. The address is a path of the control plane or a whole URL; the body is JSON, or a string that is sent as it is.
+// send sends a request. The address is a path of the control plane or a whole URL; the body is
+// JSON, or a string that is sent as it is.
 func (s *server) send(ctx context.Context, method, address string, body any, header ...string) (*http.Response, error) {
 	if strings.HasPrefix(address, "/") {
 		address = s.BaseURL + address
@@ -153,7 +154,8 @@ func (s *server) do(ctx context.Context, method, address string, body any, heade
 	return response{answer.StatusCode, answer.Header, text}, nil
 }
 
-// call is do for a response that must have the status; out, unless it is nil, is decoded from its body.
+// call is do for a response that must have the status; out, unless it is nil, is decoded from its
+// body.
 func (s *server) call(t *testing.T, status int, method, address string, body, out any, header ...string) response {
 	t.Helper()
 	got, err := s.do(t.Context(), method, address, body, header...)

@@ -59,7 +59,8 @@ func (s *server) killFunction(t *testing.T, name string) {
 	}
 }
 
-// replaced is a directory of built functions in which shell scripts stand before some of them. Functions are named by their folders here.
+// replaced is a directory of built functions in which shell scripts stand before some of them.
+// Functions are named by their folders here.
 func replaced(t *testing.T, scripts map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -97,8 +98,9 @@ type moment struct {
 	text string
 }
 
-// tap stands between functions and the Runtime API. It sees each call twice, as it is handed out and as it is answered, and can end the process
-// at that very moment: before anything was done, or when all was done and nobody knows.
+// tap stands between functions and the Runtime API. It sees each call twice, as it is handed out
+// and as it is answered, and can end the process at that very moment: before anything was done, or
+// when all was done and nobody knows.
 type tap struct {
 	*httptest.Server
 
@@ -107,7 +109,8 @@ type tap struct {
 	kill    func(moment) bool
 }
 
-// newTapped starts a server with a tap at some functions, named by their folders. What kill says yes to is the end of a process.
+// newTapped starts a server with a tap at some functions, named by their folders. What kill says
+// yes to is the end of a process.
 func newTapped(t *testing.T, kill func(moment) bool, folders ...string) (*server, *tap) {
 	t.Helper()
 	tapped := &tap{kill: kill}

@@ -24,7 +24,8 @@ import (
 
 // target is one server, and all that depends on what kind of server it is.
 type target interface {
-	// start starts the server, on the address and the data that it had before if it ran before, and returns when it is ready.
+	// start starts the server, on the address and the data that it had before if it ran before, and
+	// returns when it is ready.
 	start(ctx context.Context) (credentials, error)
 	// kill ends the server at once, as kill -9 does.
 	kill() error
@@ -46,8 +47,8 @@ type credentials struct {
 	TenantID string `json:"tenant_id"`
 }
 
-// local is a server of this machine as a child process: the one-machine server, or the AWS stack with everything that it is made of. It ends with
-// the tests, however they end.
+// local is a server of this machine as a child process: the one-machine server, or the AWS stack
+// with everything that it is made of. It ends with the tests, however they end.
 type local struct {
 	dir string
 	// command is what starts the server, with the flags that its kind needs.
@@ -70,13 +71,15 @@ func newLocal(dir string, flags ...string) *local {
 	return l
 }
 
-// noEngine keeps a server from the machine's container engine, so that the tests are the same where there is one.
+// noEngine keeps a server from the machine's container engine, so that the tests are the same where
+// there is one.
 const noEngine = "DOCKER_HOST=tcp://127.0.0.1:1"
 
 // kind says what the tests run against; make test-lambda and make test-sam set it.
 var kind = flag.String("server", "standalone", "standalone, lambda (the functions as processes) or sam (the functions under sam local)")
 
-// kinds are the commands that start a server. Those of the AWS stack share a DynamoDB, in which each has its own table.
+// kinds are the commands that start a server. Those of the AWS stack share a DynamoDB, in which
+// each has its own table.
 var kinds = map[string]func() []string{
 	"standalone": func() []string { return []string{built.slipway, "serve"} },
 	"lambda":     func() []string { return stackCommand("lambda") },
@@ -173,7 +176,8 @@ func (l *local) agents(revision string) ([]int, error) {
 	return processes(func(variable []byte) bool { return bytes.Equal(variable, mark) })
 }
 
-// leftovers finds what a server that was killed leaves running: whatever its agents and builds started.
+// leftovers finds what a server that was killed leaves running: whatever its agents and builds
+// started.
 func (l *local) leftovers() ([]int, error) {
 	below := []byte("=" + l.data() + string(filepath.Separator))
 	return processes(func(variable []byte) bool { return bytes.Contains(variable, below) })

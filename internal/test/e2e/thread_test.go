@@ -99,8 +99,8 @@ func (d *deployment) thread(t *testing.T) *thread {
 // request is the body that creates a run.
 type request map[string]any
 
-// fast is the configuration of a run that need not be watched, slow of one whose answer does not end while somebody looks, and thinking of one that takes no
-// step while somebody looks.
+// fast is the configuration of a run that need not be watched, slow of one whose answer does not
+// end while somebody looks, and thinking of one that takes no step while somebody looks.
 var (
 	fast     = map[string]any{"token_delay_ms": 0, "node_delay_ms": 0}
 	slow     = map[string]any{"token_delay_ms": 1000, "node_delay_ms": 50, "answer_words": 10_000}
@@ -129,12 +129,13 @@ func (r request) streaming() request {
 }
 
 type runBody struct {
-	ID       string `json:"run_id"`
-	Thread   string `json:"thread_id"`
-	Status   string `json:"status"`
-	Created  string `json:"created_at"`
-	Strategy string `json:"multitask_strategy"`
-	Kwargs   struct {
+	ID           string `json:"run_id"`
+	Thread       string `json:"thread_id"`
+	Status       string `json:"status"`
+	CancelReason string `json:"cancel_reason"`
+	Created      string `json:"created_at"`
+	Strategy     string `json:"multitask_strategy"`
+	Kwargs       struct {
 		Input values `json:"input"`
 	} `json:"kwargs"`
 }

@@ -16,7 +16,8 @@ import (
 	standardwebhooks "github.com/standard-webhooks/standard-webhooks/libraries/go"
 )
 
-// TestServerIsKilledWhileAWebhookFails kills it between two attempts: the next server sends the message, under the same id. The secret is nowhere in clear.
+// TestServerIsKilledWhileAWebhookFails kills it between two attempts: the next server sends the
+// message, under the same id. The secret is nowhere in clear.
 func TestServerIsKilledWhileAWebhookFails(t *testing.T) {
 	s := newServer(t, "--private-addresses")
 	type message struct {

@@ -2,7 +2,6 @@ package e2e_test
 
 import (
 	"crypto/rand"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -11,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestASecretOfTheWorkspaceIsRotated gives its value to agents of two sources, and then another one: they have it without a revision, and their logs show neither.
+// TestASecretOfTheWorkspaceIsRotated gives its value to agents of two sources, and then another
+// one: they have it without a revision, and their logs show neither.
 func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	t.Parallel()
 	on := newLocal(t.TempDir())
@@ -19,10 +19,10 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	first, second, third := "planted-"+rand.Text(), "planted-"+rand.Text(), "planted-"+rand.Text()
 	s.call(t, http.StatusCreated, "POST", "/v2/secrets", map[string]any{"name": "search", "data": map[string]string{"api-key": first}}, nil)
 
-	// Each agent notes the environment that it gets outside of the server's directory, and prints it.
-	notes := t.TempDir()
+	// Each agent sends the environment that it gets to this test, and prints it.
+	start := newEnvironmentReceiver(t)
 	repo := agentRepository(t)
-	repo.branch(t, "noting", agentConfig().with("start", fmt.Sprintf(`env > '%s'/"$SLIPWAY_DEPLOYMENT_ID"; echo "the key is $KEY"; exec ./agent`, notes)))
+	repo.branch(t, "noting", agentConfig().with("start", start.command()+`; echo "the key is $KEY"; exec ./agent`))
 	references := []any{map[string]string{"name": "KEY", "secret_name": "search", "secret_key": "api-key"}}
 	body := creation(repo.url(), "noting")
 	body["secret_references"] = references
@@ -33,13 +33,13 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	revisions := map[string]string{}
 	for _, d := range both {
 		revisions[d.ID] = value(d.get(t).LatestRevision)
-		expectVariables(t, filepath.Join(notes, d.ID), "KEY="+first)
+		expectVariables(t, start.newestWith("SLIPWAY_DEPLOYMENT_ID="+d.ID), "KEY="+first)
 	}
 	has := func(d *deployment, value string) {
 		t.Helper()
 		eventually(t, "the agent has the value", func() (bool, any) {
-			noted, err := os.ReadFile(filepath.Join(notes, d.ID))
-			return err == nil && strings.Contains("\n"+string(noted), "\nKEY="+value+"\n"), err
+			environment := start.newestWith("SLIPWAY_DEPLOYMENT_ID=" + d.ID)
+			return strings.Contains("\n"+environment, "\nKEY="+value+"\n"), "it does not"
 		})
 		d.thread(t).wait(t, ask(askSF, fast)).Messages.expect(t, answered...)
 	}
@@ -67,11 +67,7 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 		s.call(t, http.StatusAccepted, "POST", d.path+"/restart", nil, nil)
 		has(d, third)
 	}
-	for _, d := range both {
-		if err := os.Remove(filepath.Join(notes, d.ID)); err != nil {
-			t.Fatal(err)
-		}
-	}
+	start.forget()
 	s.kill9(t)
 	s.restart(t) // with which agents begin anew
 	for _, d := range both {
@@ -97,7 +93,8 @@ func TestASecretOfTheWorkspaceIsRotated(t *testing.T) {
 	s.call(t, http.StatusNotFound, "GET", "/v2/secrets/search", nil, nil)
 }
 
-// upload creates a deployment of what a branch has, uploaded as a tarball, and waits until it is served.
+// upload creates a deployment of what a branch has, uploaded as a tarball, and waits until it is
+// served.
 func (s *server) upload(t *testing.T, repo *repository, branch string, references []any) *deployment {
 	t.Helper()
 	body := creation("", "")

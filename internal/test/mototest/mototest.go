@@ -1,8 +1,10 @@
-// Package mototest runs moto, which plays the services of AWS over HTTP, for tests with the build tag moto. setup.sh installs it.
+// Package mototest runs moto, which plays the services of AWS over HTTP, for tests with the build
+// tag moto. setup.sh installs it.
 //
-// moto keeps what it is told and refuses what does not exist, but nothing happens in it by itself: tasks do not run, targets are not registered
-// by services, builds end at the first look and export nothing, services that are deleted do not drain. Express Mode it does not know at all. What depends
-// on such is tested with answers written down.
+// moto keeps what it is told and refuses what does not exist, but nothing happens in it by itself:
+// tasks do not run, targets are not registered by services, builds end at the first look and export
+// nothing, services that are deleted do not drain. Express Mode it does not know at all. What
+// depends on such is tested with answers written down.
 package mototest
 
 import (

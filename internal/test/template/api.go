@@ -2,6 +2,8 @@ package template
 
 import (
 	"cmp"
+	"errors"
+	"strings"
 	"time"
 )
 
@@ -10,22 +12,30 @@ type API struct {
 	// Name is the logical id.
 	Name  string
 	Stage string
-	// DefaultAuthorizer is the name of the authorizer of routes that name none; Routes have it filled in already.
+	// DefaultAuthorizer is the name of the authorizer of routes that name none; Routes have it
+	// filled in already.
 	DefaultAuthorizer string
 	Authorizers       map[string]Authorizer
 	// Responses are what API Gateway answers by itself, by type: UNAUTHORIZED, DEFAULT_4XX, ...
 	Responses map[string]GatewayResponse
-	// BinaryMediaTypes are the types whose bodies travel as base64, written with a slash: application/octet-stream.
+	// BinaryMediaTypes are the types whose bodies travel as base64, written with a slash:
+	// application/octet-stream.
 	BinaryMediaTypes []string
+	// CORS is what API Gateway answers preflights of browsers with, on every path; nil when it
+	// answers none.
+	CORS *CORS
 }
+
+// CORS are the headers of the answer to a preflight, as they are sent.
+type CORS struct{ AllowOrigin, AllowMethods, AllowHeaders, MaxAge string }
 
 // Authorizer is a function that API Gateway asks before it calls another (type REQUEST).
 type Authorizer struct {
 	Name string
 	// Function is the ARN of the function.
 	Function string
-	// Headers, QueryStrings and Context are the identity sources: a request without one of them is answered 401 at once, and
-	// together they are the key under which an answer is cached.
+	// Headers, QueryStrings and Context are the identity sources: a request without one of them is
+	// answered 401 at once, and together they are the key under which an answer is cached.
 	Headers, QueryStrings, Context []string
 	// TTL is how long an answer is cached; 0 is not at all.
 	TTL time.Duration
@@ -45,9 +55,12 @@ func readAPI(name string, properties map[string]any) (API, error) {
 	var p struct {
 		StageName        string
 		BinaryMediaTypes []string
-		Auth             struct {
-			DefaultAuthorizer string
-			Authorizers       map[string]struct {
+		// The values have quotes around them.
+		Cors *CORS
+		Auth struct {
+			DefaultAuthorizer                   string
+			AddDefaultAuthorizerToCorsPreflight *bool
+			Authorizers                         map[string]struct {
 				FunctionArn string
 				Identity    struct {
 					Headers, QueryStrings, Context []string
@@ -67,6 +80,18 @@ func readAPI(name string, properties map[string]any) (API, error) {
 	api := API{
 		Name: name, Stage: p.StageName, DefaultAuthorizer: p.Auth.DefaultAuthorizer,
 		Authorizers: map[string]Authorizer{}, Responses: map[string]GatewayResponse{},
+	}
+	if p.Cors != nil {
+		// SAM asks the authorizer of preflights too unless it is told not to, and browsers send no
+		// key with them.
+		if ask := p.Auth.AddDefaultAuthorizerToCorsPreflight; ask == nil || *ask {
+			return API{}, errors.New("Auth.AddDefaultAuthorizerToCorsPreflight must be false")
+		}
+		unquoted := func(value string) string { return strings.Trim(value, "'") }
+		api.CORS = &CORS{
+			AllowOrigin: unquoted(p.Cors.AllowOrigin), AllowMethods: unquoted(p.Cors.AllowMethods),
+			AllowHeaders: unquoted(p.Cors.AllowHeaders), MaxAge: unquoted(p.Cors.MaxAge),
+		}
 	}
 	for name, a := range p.Auth.Authorizers {
 		const fallback = 300 // what API Gateway takes when nothing is said

@@ -35,7 +35,8 @@ type Table struct {
 	PointInTime        bool
 	DeletionProtection bool
 	Encrypted          bool
-	// DeletionPolicy and UpdateReplacePolicy say what becomes of the table when the stack is deleted or the table is replaced.
+	// DeletionPolicy and UpdateReplacePolicy say what becomes of the table when the stack is
+	// deleted or the table is replaced.
 	DeletionPolicy, UpdateReplacePolicy string
 }
 
@@ -49,8 +50,9 @@ type KeyElement struct {
 type Index struct {
 	Name string
 	Key  []KeyElement
-	// Projection is ALL, KEYS_ONLY or INCLUDE.
+	// Projection is ALL, KEYS_ONLY or INCLUDE, which holds the attributes Included beside the keys.
 	Projection string
+	Included   []string
 }
 
 func readMachine(name string, properties map[string]any) (Machine, error) {
@@ -86,7 +88,10 @@ func readTable(resource Resource) (Table, error) {
 		GlobalSecondaryIndexes []struct {
 			IndexName  string
 			KeySchema  []KeyElement
-			Projection struct{ ProjectionType string }
+			Projection struct {
+				ProjectionType   string
+				NonKeyAttributes []string
+			}
 		}
 		TimeToLiveSpecification struct {
 			AttributeName string
@@ -113,7 +118,9 @@ func readTable(resource Resource) (Table, error) {
 		t.Attributes[attribute.AttributeName] = attribute.AttributeType
 	}
 	for _, index := range p.GlobalSecondaryIndexes {
-		t.Indexes = append(t.Indexes, Index{Name: index.IndexName, Key: index.KeySchema, Projection: index.Projection.ProjectionType})
+		t.Indexes = append(t.Indexes, Index{
+			Name: index.IndexName, Key: index.KeySchema, Projection: index.Projection.ProjectionType, Included: index.Projection.NonKeyAttributes,
+		})
 	}
 	return t, nil
 }

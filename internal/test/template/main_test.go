@@ -100,7 +100,7 @@ Resources:
       BillingMode: PAY_PER_REQUEST
       AttributeDefinitions: [{AttributeName: pk, AttributeType: S}, {AttributeName: n, AttributeType: N}]
       KeySchema: [{AttributeName: pk, KeyType: HASH}]
-      GlobalSecondaryIndexes: [{IndexName: byN, KeySchema: [{AttributeName: n, KeyType: HASH}], Projection: {ProjectionType: ALL}}]
+      GlobalSecondaryIndexes: [{IndexName: byN, KeySchema: [{AttributeName: n, KeyType: HASH}], Projection: {ProjectionType: INCLUDE, NonKeyAttributes: [m]}}]
       TimeToLiveSpecification: {AttributeName: expires, Enabled: true}
       StreamSpecification: {StreamViewType: NEW_IMAGE}
       PointInTimeRecoverySpecification: {PointInTimeRecoveryEnabled: true}

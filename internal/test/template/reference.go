@@ -26,8 +26,9 @@ var arns = map[string]string{
 	"AWS::IAM::Role":          "iam::{account}:role/{name}",
 }
 
-// Dependencies returns for each resource those that CloudFormation has to make before it: what its properties refer to and, for what SAM
-// makes of it, what its integrations and authorizers are. A function does not wait for the API whose routes it serves; the API waits for it.
+// Dependencies returns for each resource those that CloudFormation has to make before it: what its
+// properties refer to and, for what SAM makes of it, what its integrations and authorizers are. A
+// function does not wait for the API whose routes it serves; the API waits for it.
 func (t *Template) Dependencies() map[string][]string {
 	all := map[string]map[string]bool{}
 	for name := range t.Resources {

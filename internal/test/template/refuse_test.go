@@ -23,6 +23,7 @@ func TestWhatIsNotUnderstoodIsNamed(t *testing.T) {
 		"Resources: {A: {Type: T, Properties: {x: !Select [2, [a]]}}}":                                              "no item 2",
 		"Resources: {A: {Type: T, Properties: {x: !FindInMap [a, b, c]}}}":                                          "no a",
 		"{Parameters: {P: {Type: String}}, Resources: {}}":                                                          "P needs a value",
+		"{Parameters: {P: {Type: String, Default: ab, AllowedPattern: '[a-z]'}}, Resources: {}}":                    `P is "ab"`,
 		"{Parameters: {P: {Type: String, Default: c, AllowedValues: [a, b]}}, Resources: {}}":                       `P is "c"`,
 		"{Resources: {}, Outputs: {O: {Value: !Ref B}}}":                                                            "output O",
 		"{Resources: {}, Outputs: {O: {Condition: C, Value: b}}}":                                                   "output O",

@@ -2,19 +2,23 @@ package template
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 )
 
-// Values are what a template cannot know by itself. All are optional, except for parameters without a default.
+// Values are what a template cannot know by itself. All are optional, except for parameters without
+// a default.
 type Values struct {
-	// StackName, Region, Account and Partition are the pseudo parameters; defaults "slipway", "us-east-1", "000000000000", "aws".
+	// StackName, Region, Account and Partition are the pseudo parameters; defaults "slipway",
+	// "us-east-1", "000000000000", "aws".
 	StackName, Region, Account, Partition string
 	// Parameters replace the defaults of the template's parameters.
 	Parameters map[string]string
-	// References are what a reference to a resource gives, by "Table" (Ref) or "Key.Arn" (GetAtt). A resource that is not named here has its
-	// own name where the template gives it one, else its logical id; ARNs of functions, state machines, tables and keys are made of that.
+	// References are what a reference to a resource gives, by "Table" (Ref) or "Key.Arn" (GetAtt).
+	// A resource that is not named here has its own name where the template gives it one, else its
+	// logical id; ARNs of functions, state machines, tables and keys are made of that.
 	References map[string]string
 }
 
@@ -58,6 +62,11 @@ func newResolver(t *Template, values Values) (*resolver, error) {
 		}
 		if len(parameter.Allowed) > 0 && !slices.Contains(parameter.Allowed, value) {
 			return nil, fmt.Errorf("parameter %s is %q, which is none of %q", name, value, parameter.Allowed)
+		}
+		if whole, err := regexp.Compile("^(?:" + parameter.Pattern + ")$"); err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", name, err)
+		} else if parameter.Pattern != "" && !whole.MatchString(value) {
+			return nil, fmt.Errorf("parameter %s is %q, which does not match %s", name, value, parameter.Pattern)
 		}
 		r.parameters[name] = typed(parameter.Type, value)
 	}

@@ -31,7 +31,8 @@ type Stack struct {
 	Routes []Route
 	// Schedules are those of all functions.
 	Schedules []Schedule
-	// Resources are all resources, with resolved properties, as they are written otherwise: before the SAM transform, without Globals.
+	// Resources are all resources, with resolved properties, as they are written otherwise: before
+	// the SAM transform, without Globals.
 	Resources map[string]Resource
 	// Outputs are by name.
 	Outputs map[string]string
@@ -79,7 +80,8 @@ type Route struct {
 	Method string
 	// Authorizer is the name of an authorizer of the API, "" when everybody may call.
 	Authorizer string
-	// Streaming says that the function answers with a streaming response (ResponseTransferMode: RESPONSE_STREAM).
+	// Streaming says that the function answers with a streaming response (ResponseTransferMode:
+	// RESPONSE_STREAM).
 	Streaming bool
 	// Timeout is how long API Gateway waits for the response.
 	Timeout time.Duration

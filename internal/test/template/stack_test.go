@@ -106,7 +106,7 @@ func TestTable(t *testing.T) {
 	t.Parallel()
 	want(t, "table", map[string]template.Table{"Table": {
 		Name: "Table", Attributes: map[string]string{"pk": "S", "n": "N"}, Key: []template.KeyElement{{Name: "pk", Kind: "HASH"}},
-		Indexes:     []template.Index{{Name: "byN", Key: []template.KeyElement{{Name: "n", Kind: "HASH"}}, Projection: "ALL"}},
+		Indexes:     []template.Index{{Name: "byN", Key: []template.KeyElement{{Name: "n", Kind: "HASH"}}, Projection: "INCLUDE", Included: []string{"m"}}},
 		BillingMode: "PAY_PER_REQUEST", TTL: "expires", Stream: "NEW_IMAGE", PointInTime: true, DeletionProtection: true, Encrypted: true,
 		DeletionPolicy: "Retain", UpdateReplacePolicy: "Retain",
 	}}, resolve(t, template.Values{}).Tables)

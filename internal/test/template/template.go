@@ -10,7 +10,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// Template is a template as it is written: with its parameters open, and intrinsic functions in their long form ({"Ref": "Table"}).
+// Template is a template as it is written: with its parameters open, and intrinsic functions in
+// their long form ({"Ref": "Table"}).
 type Template struct {
 	Parameters map[string]Parameter
 	// Resources are all resources, those with a condition too.
@@ -28,6 +29,8 @@ type Parameter struct {
 	// Default is nil when a value must be given.
 	Default *string
 	Allowed []string
+	// Pattern is what a value must match wholly, "" for no rule.
+	Pattern string
 }
 
 // Resource is one resource as it is written or, in a Stack, resolved.
@@ -75,6 +78,8 @@ func Parse(text []byte) (*Template, error) {
 			Type          string
 			Default       any
 			AllowedValues []any
+
+			AllowedPattern string
 		}
 		Conditions, Mappings, Outputs map[string]any
 		Globals                       map[string]map[string]any
@@ -92,7 +97,7 @@ func Parse(text []byte) (*Template, error) {
 		conditions: document.Conditions, mappings: document.Mappings, globals: document.Globals, outputs: document.Outputs,
 	}
 	for name, p := range document.Parameters {
-		parameter := Parameter{Type: p.Type}
+		parameter := Parameter{Type: p.Type, Pattern: p.AllowedPattern}
 		if p.Default != nil {
 			parameter.Default = new(scalar(p.Default))
 		}

@@ -7,7 +7,8 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// decode turns a node into maps, lists and scalars, with short intrinsic functions (!Sub x) in their long form ({"Fn::Sub": "x"}).
+// decode turns a node into maps, lists and scalars, with short intrinsic functions (!Sub x) in
+// their long form ({"Fn::Sub": "x"}).
 func decode(node *yaml.Node) (any, error) {
 	if short, ok := strings.CutPrefix(node.Tag, "!"); ok && !strings.HasPrefix(node.Tag, "!!") {
 		plain := *node

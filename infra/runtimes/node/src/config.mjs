@@ -2,6 +2,8 @@ import { access, readFile } from "node:fs/promises";
 import path from "node:path";
 import { UserError } from "./errors.mjs";
 
+// What this runtime does not do. The build refuses these keys, too; an image that was built elsewhere is not served without them either.
+const NOT_SERVED = ["auth", "http", "store", "checkpointer", "encryption", "ui"];
 const CONFIG_NAMES = ["framework.json", "langgraph.json"];
 
 /**
@@ -20,6 +22,10 @@ export async function readConfig(options) {
   const fields = parse(file, await readText(file));
   if (!isObject(fields.graphs) || Object.keys(fields.graphs).length === 0) {
     throw new UserError(`${path.basename(file)}: graphs must name at least one graph, as {"agent": "./path/to/file.ts:variable"}`);
+  }
+  const refused = NOT_SERVED.filter((name) => isAsked(fields[name]));
+  if (refused.length > 0) {
+    throw new UserError(refused.map((name) => `${path.basename(file)}: ${name}: is not served yet, and the agent is not served without it`).join("\n"));
   }
   const directory = path.dirname(file);
   const graphs = Object.fromEntries(Object.entries(fields.graphs).map(([id, value]) => [id, readGraph(directory, id, value)]));
@@ -59,6 +65,10 @@ function readGraph(directory, id, value) {
   if (at <= 0 || at === spec.length - 1) throw new UserError(`graph "${id}": must be "./path/to/file.ts:variable"`);
   const name = spec.slice(0, at);
   return { file: path.resolve(directory, name), name, variable: spec.slice(at + 1) };
+}
+
+function isAsked(value) {
+  return isObject(value) || Array.isArray(value) ? Object.keys(value).length > 0 : Boolean(value);
 }
 
 function isObject(value) {

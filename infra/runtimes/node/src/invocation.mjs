@@ -5,6 +5,8 @@ const OPERATIONS = ["run", "update_state", "describe"];
 const DURABILITIES = ["sync", "async", "exit"];
 // Clients send the names on the left.
 const CONFIG_FIELDS = { tags: "tags", recursion_limit: "recursionLimit", max_concurrency: "maxConcurrency", run_name: "runName" };
+/** The framework's own names of who asks for a run. The platform alone says it: what a client sends under them is dropped. */
+const USER = "langgraph_auth_";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
@@ -44,7 +46,15 @@ export class Invocation {
     this.pending = list(state, "pending").map(readUpdate);
     this.config = optional(fields, "config", "object") ?? {};
     for (const part of ["configurable", "metadata"]) optional(this.config, part, "object");
-    this.context = fields.context ?? undefined;
+    this.assistantID = optional(fields, "assistant_id", "string") ?? "";
+    /** The run's own, and its assistant's and thread's. */
+    this.metadata = optional(fields, "metadata", "object") ?? {};
+    const user = optional(fields, "user", "object");
+    this.user = user && { display_name: user.identity, is_authenticated: true, permissions: [], ...user };
+    /** Those of the request that asked for the run, without credentials, by their names in lower case. */
+    this.headers = optional(fields, "headers", "object") ?? {};
+    // Clients that know only configurable values have them passed as the context. Even if there is nothing: only an object makes a schema's defaults.
+    this.context = fields.context ?? Object.fromEntries(Object.entries(this.#given()).filter(([key]) => !UNSAID.has(key) && key !== "thread_id"));
     this.streamModes = new Set(strings(fields.stream_mode ?? ["updates"], "stream_mode").map((mode) => (mode === "messages-tuple" ? "messages" : mode)));
     this.streamSubgraphs = fields.stream_subgraphs === true;
     this.interruptBefore = nodes(fields.interrupt_before, "interrupt_before");
@@ -57,12 +67,21 @@ export class Invocation {
 
   /** What each checkpoint of a change that belongs to no run says of it. */
   get stateMetadata() {
-    return scalars({ ...this.config.configurable, ...this.config.metadata, graph_id: this.graph, thread_id: this.threadID });
+    return scalars({ ...this.#given(), ...this.headers, ...this.metadata, ...this.config.metadata, ...this.#names() });
   }
 
   /** What each checkpoint of the run says of it. One with the run's id means that the run has taken its input. */
   get runMetadata() {
     return { ...this.stateMetadata, run_id: this.runID, run_attempt: this.attempt };
+  }
+
+  /** What a client may set of the configuration's values. */
+  #given() {
+    return unowned(this.config.configurable ?? {});
+  }
+
+  #names() {
+    return { thread_id: this.threadID, graph_id: this.graph, ...(this.assistantID ? { assistant_id: this.assistantID } : {}) };
   }
 
   /** The configuration of changes that belong to no run. */
@@ -71,9 +90,12 @@ export class Invocation {
     for (const [name, own] of Object.entries(CONFIG_FIELDS)) {
       if (this.config[name] !== undefined && this.config[name] !== null) config[own] = this.config[name];
     }
-    const given = Object.entries(this.config.configurable ?? {}).filter(([key]) => !key.startsWith("__")); // those are the framework's own
-    config.configurable = { ...(isObject(this.context) ? this.context : {}), ...Object.fromEntries(given), thread_id: this.threadID, graph_id: this.graph };
-    config.metadata = { ...this.config.metadata, thread_id: this.threadID, graph_id: this.graph };
+    config.configurable = { ...(isObject(this.context) ? unowned(this.context) : {}), ...this.#given(), ...this.headers, ...this.#names() };
+    config.metadata = { ...this.metadata, ...this.config.metadata, ...this.#names() };
+    if (this.user) {
+      const { identity = "", permissions = [] } = this.user;
+      Object.assign(config.configurable, { [`${USER}user`]: this.user, [`${USER}user_id`]: identity, [`${USER}permissions`]: permissions });
+    }
     // A checkpoint to go on from is addressed only if it is the one that the state holds, and nothing comes before the run.
     const addressed = config.configurable.checkpoint_id;
     if (!addressed || addressed !== this.checkpointID || this.pending.length > 0) {
@@ -159,6 +181,11 @@ const UNSAID = new Set(["checkpoint_id", "checkpoint_ns", "checkpoint_map", "run
 function scalars(fields) {
   return Object.fromEntries(Object.entries(fields).filter(([key, value]) =>
     !key.startsWith("__") && !UNSAID.has(key) && ["string", "number", "boolean"].includes(typeof value)));
+}
+
+/** Leaves out the names that are the framework's own and the platform's. */
+function unowned(fields) {
+  return Object.fromEntries(Object.entries(fields).filter(([key]) => !key.startsWith("__") && !key.startsWith(USER)));
 }
 
 function isObject(value) {

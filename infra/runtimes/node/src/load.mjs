@@ -22,7 +22,8 @@ import { frameworkOf } from "./framework.mjs";
  */
 export async function loadGraphs(config) {
   // The framework needs no tsx, whose hooks cost each of its hundreds of modules more than loading it. A graph without it is told so when it is attached.
-  for (const { file } of Object.values(config.graphs)) await frameworkOf(file).catch(() => {});
+  const troubles = new Map();
+  for (const [id, { file }] of Object.entries(config.graphs)) await frameworkOf(file).catch((error) => troubles.set(id, error));
   registerImport();
   registerRequire();
   const sources = new Map();
@@ -32,11 +33,17 @@ export async function loadGraphs(config) {
       sources.set(id, await loadGraph(config.directory, id, place));
     } catch (error) {
       if (!(error instanceof UserError)) throw error;
-      problems.push(error.message);
+      problems.push(causeOf(config.directory, id, error, troubles.get(id)));
     }
   }
   if (problems.length > 0) throw new UserError(problems.join("\n"));
   return sources;
+}
+
+/** A framework that does not load itself is why a graph does not, and Node forgets its reason at the second import of its modules. */
+function causeOf(directory, id, problem, trouble) {
+  if (trouble === undefined || !/not in cache/.test(problem.message)) return problem.message;
+  return `graph "${id}": its framework cannot be loaded: ${explain(directory, "node_modules", trouble)}`;
 }
 
 async function loadGraph(directory, id, place) {

@@ -1,6 +1,8 @@
 import { encode } from "./encode.mjs";
 import { DataError, describeError } from "./errors.mjs";
+import { reaching } from "./loopback.mjs";
 import { asTask, placeIn, Recorder } from "./recorder.mjs";
+import { Unfinished } from "./unfinished.mjs";
 
 const INTERRUPTED = "__interrupt__";
 const INPUT = "__input__";
@@ -34,10 +36,16 @@ export class Run {
     this.outlet = outlet;
     this.signal = signal;
     this.paused = false;
+    /** @type {Unfinished | undefined} of runs that show messages */
+    this.unfinished = undefined;
   }
 
   /** Answers the invocation. A graph that fails is an error event; of one that was stopped nobody wants to hear. */
-  async execute() {
+  execute() {
+    return reaching(this.invocation.serverURL, this.invocation.user, () => this.#execute());
+  }
+
+  async #execute() {
     const { invocation } = this;
     try {
       const { graph, framework } = await this.source.open(invocation.runConfig(), { accessContext: "threads.create_run", executionRuntime: { context: invocation.context } });
@@ -68,18 +76,24 @@ export class Run {
   async #run(original, framework) {
     const { invocation } = this;
     const { graph, recorder } = this.#attach(original, framework);
-    await this.#applyPending(graph, recorder, framework);
+    let given = invocation.command ? commandOf(framework, invocation.command) : invocation.input;
+    const isEarlier = ({ asNode }) => asNode === INPUT && !(START in graph.nodes) && !invocation.command && given !== null && typeof given === "object";
+    await this.#applyPending(graph, recorder, framework, invocation.pending.filter((update) => !isEarlier(update)));
+    given = withEarlierMessages(given, invocation.pending.filter(isEarlier));
     await this.#keepReturned(graph, recorder, framework);
     const { checkpointer } = recorder;
     checkpointer.extraMetadata = invocation.runMetadata;
     const config = invocation.runConfig();
-    let given = invocation.command ? commandOf(framework, invocation.command) : invocation.input;
     const newest = checkpointer.newest("");
     if (newest?.metadata.run_id === invocation.runID) {
       given = null; // an earlier attempt has taken it
       delete config.configurable.checkpoint_id;
     }
     checkpointer.behind = config.configurable.checkpoint_id !== undefined && newest !== undefined && hasGoneOn(newest);
+    if (invocation.streamModes.has("messages")) {
+      this.unfinished = new Unfinished(graph, framework, this.outlet.emit);
+      config.callbacks = [this.unfinished.callbacks];
+    }
     let failure;
     try {
       for await (const [ns, mode, payload] of await this.#chunks(graph, given, config)) {
@@ -100,6 +114,7 @@ export class Run {
     const { invocation } = this;
     const modes = MODES.filter((mode) => mode === "checkpoints" || invocation.streamModes.has(mode));
     if (!modes.includes("updates")) modes.push("updates"); // tells of pauses
+    if (this.unfinished && !modes.includes("tasks")) modes.push("tasks"); // tells when a step has finished
     const options = defined({
       ...config, streamMode: modes, subgraphs: true, durability: invocation.durability, signal: this.signal, context: invocation.context,
       interruptBefore: invocation.interruptBefore, interruptAfter: invocation.interruptAfter,
@@ -134,6 +149,14 @@ export class Run {
       }
       this.paused ||= payload[INTERRUPTED].length === 0 && "inside"; // a breakpoint in a subgraph, which the graph itself does not tell of
     }
+    if (mode === "tasks") this.unfinished?.task(ns, payload);
+    if (mode === "messages") this.unfinished?.show(ns, payload);
+    this.#emit(ns, mode, data);
+    if (mode === "updates") this.unfinished?.update(ns, payload);
+  }
+
+  #emit(ns, mode, data) {
+    const { invocation, outlet } = this;
     if (!invocation.streamModes.has(mode)) return;
     let shown = ns;
     if (mode === "messages" || mode === "tools") shown = invocation.streamSubgraphs ? ns.slice(0, -1) : []; // the last is the node that speaks
@@ -142,12 +165,13 @@ export class Run {
   }
 
   /** Brings what was shown and never saved into the graph's state, through its own reducers. */
-  async #applyPending(graph, recorder, framework) {
+  async #applyPending(graph, recorder, framework, pending) {
     const { invocation } = this;
-    if (invocation.pending.length === 0) return;
+    if (pending.length === 0) return;
+    if (pending.some(({ asNode }) => asNode === INPUT)) await this.#forgetTaken(graph, recorder);
+    await this.#keepResults(graph, recorder, framework);
     recorder.checkpointer.extraMetadata = invocation.stateMetadata;
-    for (const update of invocation.pending) {
-      if (update.asNode === INPUT) await this.#forgetTaken(graph, recorder);
+    for (const update of pending) {
       if (!(await this.#try(graph, framework, update))) {
         console.warn(`run ${invocation.runID}: an update that was shown as that of node "${update.asNode}" is lost, because the graph takes it in no way`);
       }
@@ -155,15 +179,20 @@ export class Run {
     await recorder.finish();
   }
 
-  /** New input ends what a graph waits for. What tasks beside it have returned is brought into the state first: the framework would drop it. */
+  /** New input ends what a graph waits for. */
   async #keepReturned(graph, recorder, framework) {
     const { invocation } = this;
     const newest = recorder.checkpointer.newest("");
     if (invocation.command || invocation.input === null || newest === undefined || newest.metadata.run_id === invocation.runID) return;
-    const config = invocation.stateConfig();
-    if (config.configurable.checkpoint_id !== undefined || tasksOf(newest).returned.size === 0) return;
-    recorder.checkpointer.extraMetadata = invocation.stateMetadata;
-    await updateState(graph, framework, config, [[{ values: null, asNode: END }]]);
+    if (invocation.stateConfig().configurable.checkpoint_id === undefined) await this.#keepResults(graph, recorder, framework);
+  }
+
+  /** Brings into the state what tasks have returned beside one that waits or was stopped. The framework drops it with new input, and with a change of the state. */
+  async #keepResults(graph, recorder, framework) {
+    const newest = recorder.checkpointer.newest("");
+    if (newest === undefined || tasksOf(newest).returned.size === 0) return;
+    recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
+    await updateState(graph, framework, this.invocation.stateConfig(), [[{ values: null, asNode: END }]]);
     await recorder.finish();
   }
 
@@ -191,7 +220,7 @@ export class Run {
 
   async #update(original, framework) {
     const { graph, recorder } = this.#attach(original, framework);
-    await this.#applyPending(graph, recorder, framework);
+    await this.#applyPending(graph, recorder, framework, this.invocation.pending);
     recorder.checkpointer.extraMetadata = this.invocation.stateMetadata;
     try {
       await updateState(graph, framework, this.invocation.stateConfig(), this.invocation.supersteps);
@@ -205,6 +234,15 @@ async function updateState(graph, framework, config, supersteps) {
   await graph.bulkUpdateState(config, supersteps.map((updates) => ({
     updates: updates.map(({ values, command, asNode }) => ({ values: command ? commandOf(framework, command) : values, asNode })),
   })));
+}
+
+/**
+ * Returns an input with the messages of inputs before it that no run has answered. A function of the functional API keeps only what it returns, so its next input is the
+ * one place for them.
+ */
+function withEarlierMessages(given, earlier) {
+  if (earlier.length === 0 || !Array.isArray(given.messages)) return given;
+  return { ...given, messages: [...earlier.map(({ values }) => values?.messages), given.messages].flatMap((messages) => (Array.isArray(messages) ? messages : [])) };
 }
 
 function commandOf({ graphs: { Command, Send } }, { update, resume, goto }) {

@@ -9,6 +9,8 @@ import { storeOf } from "./store.mjs";
 
 /** An invocation carries the whole state of its thread, as the server keeps it and as the graph does. */
 const MAX_BODY_BYTES = 160 << 20;
+/** A comment so often, where there is nothing to say, shows proxies and the server that the agent is there. */
+const HEARTBEAT_MS = 15_000;
 /** How long running invocations may go on after a SIGTERM. */
 const DRAIN_MS = 10_000;
 
@@ -155,12 +157,15 @@ class Agent {
 }
 
 /** Sends events as they come; those of one turn of the event loop in one packet. */
-class Outlet {
+export class Outlet {
   #response;
   #corked = false;
 
   constructor(response) {
     this.#response = response;
+    const beat = setInterval(() => response.destroyed || response.writableEnded || response.write(": heartbeat\n\n"), HEARTBEAT_MS);
+    beat.unref?.();
+    response.once("close", () => clearInterval(beat));
     response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" });
     response.flushHeaders();
   }

@@ -61,6 +61,21 @@ test("subgraph: the inner graph asks, and goes on in another process", async (t)
   assert.ok(rest.every((event) => !event.name.includes("|")), "nobody asked for the inner graph's events");
 });
 
+test("subgraph: the paused inner graph is changed", async (t) => {
+  const thread = await start(t, "subgraph");
+  await thread.invoke({ input: { city: "Rome" } });
+  const ns = thread.state.tasks[0].checkpoint.checkpoint_ns;
+  await thread.invoke({
+    operation: "update_state", config: { configurable: { checkpoint_ns: ns, checkpoint_id: "" } },
+    supersteps: [{ updates: [{ values: { offers: ["A tent"] } }] }],
+  });
+  const inner = thread.head.since.get(ns);
+  assert.deepEqual([inner.values.offers, inner.next], [["A tent"], ["choose"]]);
+  const events = await thread.invoke({ command: { resume: "A tent" } });
+  assert.deepEqual(named(events, "error"), []);
+  assert.equal(thread.state.values.hotel, "A tent");
+});
+
 test("map-reduce: a node for each subject", async (t) => {
   const thread = await start(t, "map-reduce");
   const events = await thread.invoke({ input: { subjects: ["cat", "chicken", "dog"] } });

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
 import { randomUUID } from "node:crypto";
 import { mkdtempSync, readFileSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
-import { eventsOf, named, project, Runtime, Thread, until } from "./runtime.mjs";
+import { eventsOf, named, project, Runtime, Thread, until, token } from "./runtime.mjs";
 
 const graphs = "graphs/framework.json";
 let shared;
@@ -62,6 +64,59 @@ test("a factory is called with the run's configuration", async () => {
   const events = await thread.invoke({ input: { log: [] }, config: { configurable: { node_name: "made" } } });
   assert.deepEqual(named(events, "updates"), [{ made: { log: ["made"] } }]);
 });
+
+test("a graph sees what it sees elsewhere", async () => {
+  const thread = new Thread(shared, "seeing");
+  const forged = { langgraph_auth_user: { identity: "evil" }, langgraph_auth_user_id: "evil", langgraph_auth_permissions: ["all"], assistant_id: "evil" };
+  const run_id = crypto.randomUUID();
+  const names = { assistant_id: "an assistant", graph_id: "seeing", thread_id: thread.id, run_id };
+  await thread.invoke({
+    input: { n: 1 }, run_id, assistant_id: "an assistant", config: { configurable: forged }, context: { language: "fr", ...forged },
+    metadata: { of: "the run" }, user: { identity: "a user", permissions: ["read"] }, headers: { "x-tier": "gold" },
+  });
+  const { configurable, metadata, context } = thread.state.values.n;
+  assert.deepEqual(
+    { ...configurable, checkpoint_ns: undefined, checkpoint_map: undefined, checkpoint_id: undefined },
+    {
+      ...names, language: "fr", "x-tier": "gold", langgraph_auth_user_id: "a user", langgraph_auth_permissions: ["read"],
+      langgraph_auth_user: { identity: "a user", display_name: "a user", is_authenticated: true, permissions: ["read"] }, checkpoint_ns: undefined, checkpoint_map: undefined, checkpoint_id: undefined,
+    },
+  );
+  assert.equal(context.language, "fr");
+  const wanted = { ...names, of: "the run" };
+  assert.deepEqual(pick(metadata, wanted), wanted);
+  for (const { root } of thread.log) assert.deepEqual(pick(root.metadata, wanted), wanted);
+
+  await thread.invoke({ input: { n: 2 }, config: { configurable: { ...forged, language: "de" } }, context: null });
+  const later = thread.state.values.n;
+  assert.deepEqual(Object.keys(later.configurable).filter((key) => key.startsWith("langgraph_auth_")), []);
+  assert.equal(later.context.language, "de");
+});
+
+test("the client without a URL reaches the own server for the run's user", async (t) => {
+  const seen = [];
+  const server = createServer((request, response) => {
+    seen.push({ method: request.method, url: request.url, headers: request.headers });
+    request.resume();
+    response.writeHead(200, { "content-type": "application/json" }).end('{"thread_id": "made"}');
+  }).listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const thread = new Thread(shared, "calling");
+  await thread.invoke({ input: { n: 1 }, server_url: `http://127.0.0.1:${server.address().port}/d/x`, user: { identity: "a user" } });
+  assert.equal(thread.state.values.n.thread_id, "made");
+  const [{ method, url, headers }] = seen;
+  assert.deepEqual([method, url, headers["x-api-key"]], ["POST", "/d/x/threads", token]);
+  assert.deepEqual(JSON.parse(Buffer.from(headers["x-slipway-caller"], "base64url")).identity, "a user");
+});
+
+test("a run without a context has an empty one", async () => {
+  const thread = new Thread(shared, "seeing");
+  await thread.invoke({ input: { n: 1 } });
+  assert.deepEqual(thread.state.values.n.context, {});
+});
+
+const pick = (fields, like) => Object.fromEntries(Object.keys(like).map((key) => [key, fields[key]]));
 
 test("the framework's classes are those of the graph's file", async () => {
   const thread = new Thread(shared, "common");

@@ -64,6 +64,12 @@ test("a configuration that cannot be read", async () => {
   assert.deepEqual([code, stderr.trim()], [1, "there is no framework.json or langgraph.json in /"]);
 });
 
+test("what is not served is refused by name", async () => {
+  const { code, stderr } = await run(["--config", configure({ graphs: { agent: "./other.ts:failing" }, auth: { path: "./auth.ts:auth" }, http: {}, ui: { a: "./ui.tsx" } })]);
+  assert.equal(code, 1);
+  assert.deepEqual(stderr.trim().split("\n").map((line) => line.split(":")[1].trim()), ["auth", "ui"]);
+});
+
 test("a broken graph ends the program when it starts", async () => {
   const { code, stderr } = await run(["--config", configure({ graphs: { agent: "./syntax.ts:graph" } })]);
   assert.equal(code, 1);

@@ -4,6 +4,7 @@ An invocation carries everything a graph needs, its checkpoints included, and ev
 events: the process keeps nothing between two invocations.
 
     config      reads framework.json
+    framework   what the framework's releases differ in
     loader      turns "path/to/file.py:variable" into a graph, or into one sentence about what is wrong
     invocation  the JSON forms of the contract
     checkpointer  a checkpointer of the framework's own interface that lives for one invocation
@@ -14,3 +15,10 @@ events: the process keeps nothing between two invocations.
     bridge      the two event loops: one serves HTTP, the other runs graphs
     server      the HTTP interface
 """
+
+import warnings
+
+import langchain_core  # noqa: F401 (which shows its deprecations from then on)
+
+# The framework's own releases before 1.0 call it so.
+warnings.filterwarnings("ignore", message=".*`allowed_objects`.*")

@@ -10,6 +10,7 @@ import sys
 
 import uvicorn
 
+from . import loopback
 from .bridge import GraphLoop
 from .config import UserError, read_config
 from .describe import describe
@@ -31,6 +32,7 @@ def main() -> None:
     try:
         # What a module prints when it is imported does not get between the lines of a description.
         with contextlib.redirect_stdout(sys.stderr) if arguments.check else contextlib.nullcontext():
+            loopback.install()
             sources = load(read_config(arguments.config))
             graphs = GraphLoop()
             # A factory that makes no graph is found now, not by the first run.

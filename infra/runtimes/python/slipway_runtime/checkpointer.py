@@ -21,6 +21,8 @@ from langgraph.checkpoint.base import (
     get_checkpoint_metadata,
 )
 
+from .identify import identify_writes
+
 # FORMAT is that of the opaque data. A reader knows all that were ever written.
 FORMAT = 1
 
@@ -211,6 +213,7 @@ class Checkpointer(BaseCheckpointSaver[int]):
         thread_id, ns = _place(config)
         with self._lock:
             checkpoint_id = config["configurable"]["checkpoint_id"]
+            identify_writes(writes)
             stored = self._writes.setdefault((thread_id, ns, checkpoint_id), {})
             for position, (channel, value) in enumerate(writes):
                 key = (task_id, WRITES_IDX_MAP.get(channel, position))

@@ -1,16 +1,13 @@
 """Reads the framework configuration file."""
 
 import json
-import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 # The second is the public framework's own name of the file; repositories deploy as they are.
 DEFAULT_NAMES = ("framework.json", "langgraph.json")
-# What the public format can configure of the public server, and has no meaning for this one.
+# What this runtime does not do. The build refuses these keys, too; an image that was built elsewhere is not served without them either.
 _NOT_SERVED = ("auth", "http", "store", "checkpointer", "encryption", "ui")
-
-log = logging.getLogger("slipway_runtime")
 
 
 class UserError(Exception):
@@ -40,9 +37,9 @@ def read_config(path: str | None) -> Config:
     graphs = fields.get("graphs")
     if not isinstance(graphs, dict) or not graphs:
         raise UserError(f'{file}: graphs must name at least one graph, as {{"agent": "path/to/file.py:variable"}}')
-    for name in _NOT_SERVED:
-        if fields.get(name):
-            log.warning("%s: %s is not used: it belongs to another server", file, name)
+    refused = [name for name in _NOT_SERVED if fields.get(name)]
+    if refused:
+        raise UserError("\n".join(f"{file}: {name}: is not served yet, and the agent is not served without it" for name in refused))
     directory = file.resolve().parent
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")

@@ -7,10 +7,10 @@ from typing import Any
 
 from langgraph.pregel import Pregel
 from langgraph.pregel.protocol import PregelProtocol
-from langgraph_sdk.runtime import _ReadRuntime
 from pydantic import create_model
 
 from .config import UserError
+from .framework import ReadRuntime
 from .loader import Source
 
 log = logging.getLogger("slipway_runtime")
@@ -19,7 +19,7 @@ log = logging.getLogger("slipway_runtime")
 async def describe(source: Source) -> dict[str, Any]:
     """A factory that needs more than an empty configuration has no description; one that makes no graph is a UserError."""
     try:
-        async with source.open({"configurable": {}, "metadata": {}}, _ReadRuntime(access_context="assistants.read", store=None)) as graph:
+        async with source.open({"configurable": {}, "metadata": {}}, ReadRuntime(access_context="assistants.read", store=None)) as graph:
             return _describe(graph, drawn=True)
     except UserError:
         raise
@@ -36,7 +36,7 @@ def _describe(graph: PregelProtocol, drawn: bool) -> dict[str, Any]:
             "output_schema": graph.get_output_jsonschema,
             "state_schema": lambda: _state_schema(graph),
             "config_schema": lambda: _config_schema(graph),
-            "context_schema": graph.get_context_jsonschema,
+            "context_schema": lambda: graph.get_context_jsonschema(),  # which older releases lack
         }
         if drawn:
             parts["subgraphs"] = lambda: {ns: _describe(sub, drawn=False) for ns, sub in graph.get_subgraphs(recurse=True)}

@@ -15,6 +15,8 @@ DURABILITIES = ("async", "sync", "exit")
 # The namespace of a configuration's keys that are the framework's own, which no client may set.
 _INTERNAL = "__pregel_"
 _CONFIG_FIELDS = ("tags", "recursion_limit", "max_concurrency", "run_name")
+# The framework's own names of who asks for a run. The platform alone says it: what a client sends under them is dropped.
+_USER = "langgraph_auth_"
 
 
 class InvalidInvocation(Exception):
@@ -48,6 +50,20 @@ class Update:
         return StateUpdate(self.values, self.as_node)
 
 
+class User(dict[str, Any]):
+    """Who asks for a run, as graphs read it: by key, and by attribute."""
+
+    def __init__(self, fields: dict[str, Any]) -> None:
+        identity = str(fields.get("identity") or "")
+        super().__init__({"display_name": identity, "is_authenticated": True, "permissions": [], **fields, "identity": identity})
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
 @dataclass(frozen=True)
 class Invocation:
     operation: str
@@ -63,6 +79,12 @@ class Invocation:
     pending: list[Update]
     config: dict[str, Any]
     context: Any
+    assistant_id: str
+    # metadata is the run's own, and its assistant's and thread's.
+    metadata: dict[str, Any]
+    user: "User | None"
+    # headers are those of the request that asked for the run, without credentials, by their names in lower case.
+    headers: dict[str, Any]
     stream_modes: list[str]
     stream_subgraphs: bool
     interrupt_before: Any
@@ -87,9 +109,11 @@ class Invocation:
         """The configuration of changes that belong to no run: a checkpoint with the run's id means that the run has taken its input."""
         config: dict[str, Any] = {name: self.config[name] for name in _CONFIG_FIELDS if self.config.get(name) is not None}
         given = self.config.get("configurable") or {}
-        config["configurable"] = {key: value for key, value in given.items() if not key.startswith(_INTERNAL)}
-        config["configurable"] |= {"thread_id": self.thread_id, "graph_id": self.graph}
-        config["metadata"] = {**(self.config.get("metadata") or {}), "thread_id": self.thread_id, "graph_id": self.graph}
+        names = {"thread_id": self.thread_id, "graph_id": self.graph, **({"assistant_id": self.assistant_id} if self.assistant_id else {})}
+        config["configurable"] = {key: value for key, value in given.items() if not key.startswith((_INTERNAL, _USER))} | self.headers | names
+        config["metadata"] = {**self.metadata, **(self.config.get("metadata") or {}), **names}
+        if self.user is not None:
+            config["configurable"] |= {_USER + "user": self.user, _USER + "user_id": self.user.identity, _USER + "permissions": self.user.permissions}
         # A checkpoint to go on from is addressed only if it is the one that the state holds, and nothing comes before the run.
         addressed = config["configurable"].get("checkpoint_id")
         if not addressed or addressed != self.checkpoint_id or self.pending:
@@ -99,7 +123,8 @@ class Invocation:
             config["configurable"].pop("checkpoint_ns", None)
         if self.context is not None and isinstance(self.context, dict):
             for key, value in self.context.items():
-                config["configurable"].setdefault(key, value)
+                if not key.startswith((_INTERNAL, _USER)):
+                    config["configurable"].setdefault(key, value)
         return config
 
     def context_for(self, schema: type | None) -> Any:
@@ -108,7 +133,8 @@ class Invocation:
             return self.context
         names = _fields(schema)
         given = self.config.get("configurable") or {}
-        return {name: given[name] for name in names if name in given} or None
+        # Even if there is nothing: only an object makes the schema's defaults.
+        return {name: given[name] for name in names if name in given}
 
 
 def _fields(schema: type) -> list[str]:
@@ -144,6 +170,10 @@ def parse(body: bytes) -> Invocation:
         pending=[_update(u) for u in _list(state, "pending")],
         config=_typed(fields, "config", dict) or {},
         context=fields.get("context"),
+        assistant_id=_typed(fields, "assistant_id", str) or "",
+        metadata=_typed(fields, "metadata", dict) or {},
+        headers=_typed(fields, "headers", dict) or {},
+        user=User(user) if (user := _typed(fields, "user", dict)) else None,
         stream_modes=[mode for mode in _typed(fields, "stream_mode", list) or ["updates"] if isinstance(mode, str)],
         stream_subgraphs=fields.get("stream_subgraphs") is True,
         interrupt_before=fields.get("interrupt_before"),

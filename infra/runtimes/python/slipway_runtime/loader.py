@@ -16,9 +16,9 @@ from typing import Any
 
 from langgraph.graph import StateGraph
 from langgraph.pregel.protocol import PregelProtocol
-from langgraph_sdk.runtime import ServerRuntime
 
 from .config import Config, UserError
+from .framework import ServerRuntime
 
 log = logging.getLogger("slipway_runtime")
 
@@ -50,7 +50,7 @@ class Source:
 
 def load(config: Config) -> dict[str, Source]:
     """Imports every graph. The error has a line for each that cannot be had."""
-    for directory in (config.directory, *config.dependencies):
+    for directory in (config.directory, *(place for d in config.dependencies for place in _places(d))):
         if str(directory) not in sys.path:
             sys.path.append(str(directory))
     sources, problems = {}, []
@@ -62,6 +62,12 @@ def load(config: Config) -> dict[str, Source]:
     if problems:
         raise UserError("\n".join(problems))
     return sources
+
+
+def _places(dependency: Path) -> list[Path]:
+    """Where modules of a dependency are found. A directory that is a package itself is imported by its name, so that is its parent, too."""
+    is_package = (dependency / "__init__.py").is_file() and not any((dependency / name).is_file() for name in ("pyproject.toml", "setup.py"))
+    return [dependency.resolve().parent, dependency] if is_package else [dependency]
 
 
 def _load(directory: Path, graph_id: str, path: str) -> Source:
@@ -81,7 +87,9 @@ def _load(directory: Path, graph_id: str, path: str) -> Source:
     try:
         value = getattr(module, variable)
     except AttributeError as e:
-        raise UserError(f"graph {graph_id!r}: {target} has no variable {variable!r}") from e
+        others = [name for name, value in vars(module).items() if not name.startswith("_") and _is_own_graph(module, value)]
+        known = f"; it has {', '.join(repr(name) for name in others[:8])}" if others else ""
+        raise UserError(f"graph {graph_id!r}: {target} has no variable {variable!r}{known}") from e
     source = Source(graph_id, value)
     if not source.is_factory:
         source = Source(graph_id, as_graph(graph_id, value))
@@ -95,6 +103,10 @@ def _import_file(directory: Path, graph_id: str, target: str) -> ModuleType:
     if not file.is_file():
         raise UserError(f"graph {graph_id!r}: there is no file {target!r}")
     name = _module_name(directory, file)
+    if "." in name:
+        # Its package may import the file itself. One that cannot be imported is no obstacle for a file that does without.
+        with contextlib.suppress(Exception, SystemExit):
+            importlib.import_module(name.rpartition(".")[0])
     known = sys.modules.get(name)
     if known is not None and getattr(known, "__file__", None) == str(file):
         return known
@@ -137,6 +149,10 @@ def as_graph(graph_id: str, value: Any) -> PregelProtocol:
         return value
     kind = value.__name__ if isinstance(value, type) else type(value).__name__
     raise UserError(f"graph {graph_id!r}: a graph, or a function that returns one, was expected, not {kind}")
+
+
+def _is_own_graph(module: ModuleType, value: Any) -> bool:
+    return isinstance(value, (PregelProtocol, StateGraph)) or (inspect.isfunction(value) and value.__module__ == module.__name__)
 
 
 def _is_factory(value: Any) -> bool:

@@ -16,6 +16,7 @@ from langgraph.pregel.protocol import PregelProtocol
 
 from .checkpointer import Checkpointer, Saved
 from .encode import Fragment, encode
+from .framework import named
 
 # The framework's channels of what a task has failed with, and of what it asks.
 ERROR, INTERRUPT = "__error__", "__interrupt__"
@@ -99,6 +100,8 @@ class Recorder:
         ns = place.get("checkpoint_ns") or ""
         tasks = [_task(t) for t in payload["tasks"]]
         self._alone[ns] = tasks[0]["id"] if len(tasks) == 1 else ""
+        if "checkpoint_id" not in place:
+            return  # older releases do not know it yet where they save at the end
         description = _description(payload["values"], payload["next"], tasks)
         if self._eager:
             description["values"] = Fragment(encode(description["values"]))
@@ -186,7 +189,7 @@ def _task(task: Mapping[str, Any]) -> dict[str, Any]:
         "id": task["id"],
         "name": task["name"],
         "error": None if error is None else error if isinstance(error, str) else repr(error),
-        "interrupts": list(task.get("interrupts") or ()),
+        "interrupts": [named(question) for question in task.get("interrupts") or ()],
         "checkpoint": state.get("configurable") if isinstance(state, Mapping) else task.get("checkpoint"),
         "state": None,
         "result": task.get("result"),

@@ -6,18 +6,22 @@ import warnings
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import Any
 
+from langchain_core.runnables import RunnableConfig
 from langgraph.constants import END, START
 from langgraph.pregel import Pregel
 from langgraph.pregel.protocol import PregelProtocol
 from langgraph.store.base import BaseStore
-from langgraph_sdk.runtime import _ExecutionRuntime, _ReadRuntime
 
 from .bridge import Outlet
 from .checkpointer import DataError
 from .encode import encode
+from .identify import identify_result, identify_update
+from .framework import ExecutionRuntime, ReadRuntime, named, stream_options, translated
 from .invocation import Invocation, Update
 from .loader import Source
+from .loopback import reaching
 from .recorder import Recorder
+from .unfinished import Unfinished
 
 log = logging.getLogger("slipway_runtime")
 
@@ -35,13 +39,20 @@ class Run:
         self._invocation = invocation
         self._store = store
         self._outlet = outlet
+        # Of runs that show messages.
+        self._unfinished: Unfinished | None = None
+
+    @property
+    def _shows_messages(self) -> bool:
+        return any(mode in ("messages", "messages-tuple") for mode in self._invocation.stream_modes)
 
     async def execute(self) -> None:
         """Answers the invocation. A graph that fails is an error event; only being cancelled ends this otherwise."""
         try:
             operation = self._update if self._invocation.operation == "update_state" else self._run
-            async with self._open() as graph:
-                await operation(graph)
+            with reaching(self._invocation.server_url, self._invocation.user):
+                async with self._open() as graph:
+                    await operation(graph)
         except (Exception, SystemExit) as e:
             log.exception("graph %r, run %s: %s", self._invocation.graph, self._invocation.run_id, type(e).__name__)
             self._outlet.emit("error", encode({"error": type(e).__name__, "message": str(e)}))
@@ -50,9 +61,9 @@ class Run:
     async def _open(self) -> AsyncIterator[PregelProtocol]:
         invocation = self._invocation
         if invocation.operation == "run":
-            runtime: Any = _ExecutionRuntime(access_context="threads.create_run", store=self._store, context=invocation.context)
+            runtime: Any = ExecutionRuntime(access_context="threads.create_run", store=self._store, context=invocation.context, user=invocation.user)
         else:
-            runtime = _ReadRuntime(access_context="threads.update", store=self._store)
+            runtime = ReadRuntime(access_context="threads.update", store=self._store, user=invocation.user)
         async with self._source.open(invocation.run_config(), runtime) as graph:
             yield graph
 
@@ -69,7 +80,7 @@ class Run:
                 recorder.checkpointer.seed_writes(w.ns, w.checkpoint_id, w.task_id, w.data)
         except DataError as e:
             raise DataError(f"the stored checkpoint {invocation.checkpoint_id} cannot be read: {e}") from e
-        update: dict[str, Any] = {"checkpointer": recorder.checkpointer}
+        update: dict[str, Any] = {"checkpointer": recorder.checkpointer, "config": _unaddressed(graph.config)}
         if self._store is not None:
             update["store"] = self._store
         return graph.copy(update), recorder
@@ -80,13 +91,19 @@ class Run:
         given = invocation.command if invocation.command is not None else invocation.input
         config = invocation.run_config()
         if recorder is not None:
-            await self._apply_pending(graph, recorder)
+            joined = START not in graph.nodes and invocation.command is None and isinstance(given, dict)
+            await self._apply_pending(graph, recorder, [u for u in invocation.pending if not (joined and u.as_node == INPUT)])
+            if joined:
+                given = _with_earlier_messages(given, [u.values for u in invocation.pending if u.as_node == INPUT])
             newest = recorder.checkpointer.newest("")
             if newest is not None and recorder.checkpointer.metadata(newest).get("run_id") == invocation.run_id:
                 given = None  # an earlier attempt has taken it
                 config["configurable"].pop("checkpoint_id", None)
             elif given is not None and invocation.command is None and "checkpoint_id" not in config["configurable"]:
                 await self._keep_results(graph, recorder)
+        if recorder is not None and self._shows_messages:
+            self._unfinished = Unfinished(graph, self._outlet.emit)
+            config["callbacks"] = [self._unfinished.structured]
         async with _finishing(recorder, graph), contextlib.aclosing(self._chunks(graph, given, config, recorder)) as chunks:
             async for ns, mode, payload in chunks:
                 self._show(ns, mode, payload, recorder)
@@ -98,17 +115,17 @@ class Run:
         modes = {"messages" if mode == "messages-tuple" else mode for mode in invocation.stream_modes}
         # Without checkpoints, values are what makes the state.
         modes = modes & {*_MODES} | ({"checkpoints"} if recorder else {"values"})
-        options: dict[str, Any] = {"stream_mode": sorted(modes), "subgraphs": True}
+        if self._unfinished is not None:
+            modes = modes | {"tasks"}  # tells when a step has finished
+        context = invocation.context_for(getattr(graph, "context_schema", None))
+        options = stream_options(modes, invocation.durability if recorder is not None else None, context)
         if invocation.interrupt_before:
             options["interrupt_before"] = invocation.interrupt_before
         if invocation.interrupt_after:
             options["interrupt_after"] = invocation.interrupt_after
-        if recorder is not None:
-            options["durability"] = invocation.durability
-            options["context"] = invocation.context_for(getattr(graph, "context_schema", None))
         if "events" not in invocation.stream_modes:
-            return graph.astream(given, config, **options)
-        return self._events(graph, given, config, options)
+            return translated(graph.astream(given, config, **options), modes)
+        return translated(self._events(graph, given, config, options), modes)
 
     async def _events(self, graph: Any, given: Any, config: dict[str, Any], options: dict[str, Any]) -> AsyncGenerator[tuple]:
         """Streams the framework's callback events. Among those, the graph's own chunks are what it streams without."""
@@ -122,31 +139,41 @@ class Run:
         invocation = self._invocation
         if mode == "checkpoints" and recorder is not None:
             recorder.describe(payload)
+        if mode == "updates":
+            identify_update(payload)
+        if mode == "tasks":
+            identify_result(payload)
+        if mode == "tasks" and self._unfinished is not None:
+            self._unfinished.finish(ns, payload)
         if ns and not invocation.stream_subgraphs:
             return
         if mode == "updates" and not ns and isinstance(payload, Mapping) and INTERRUPTED in payload:
-            self._outlet.emit("interrupt", encode(list(payload[INTERRUPTED])))
+            self._outlet.emit("interrupt", encode([named(question) for question in payload[INTERRUPTED]]))
             return
+        if mode == "messages" and self._unfinished is not None:
+            self._unfinished.show(ns, payload)
         if mode in invocation.stream_modes or mode == "messages" or recorder is None:
             self._outlet.emit("|".join((mode, *ns)), encode(payload))
 
-    async def _apply_pending(self, graph: Pregel, recorder: Recorder) -> None:
+    async def _apply_pending(self, graph: Pregel, recorder: Recorder, pending: list[Update]) -> None:
         """Brings what was shown and never saved into the graph's state, through its own reducers."""
-        for update in self._invocation.pending:
+        if pending:
+            await self._keep_results(graph, recorder)
+        for update in pending:
             if not await self._try(graph, update):
                 log.warning("run %s: an update that was shown as that of node %r is lost, because the graph takes it in no way",
                             self._invocation.run_id, update.as_node)
-        if self._invocation.pending:
+        if pending:
             await recorder.finish(graph)
 
     async def _keep_results(self, graph: Pregel, recorder: Recorder) -> None:
-        """New input ends what a graph waits for. What tasks beside it have returned is brought into the state first: the framework would drop it."""
+        """Brings into the state what tasks have returned beside one that waits or was stopped. The framework drops it with new input, and with a change of the state."""
         newest = recorder.checkpointer.newest("")
         if newest is None or not newest.writes:
             return
         config = self._invocation.state_config()
         state = await graph.aget_state(config)
-        if any(task.result is not None for task in state.tasks):
+        if any(task.result is not None and task.name != START for task in state.tasks):
             await _update_state(graph, config, [[Update(None, END)]])
             await recorder.finish(graph)
 
@@ -166,9 +193,35 @@ class Run:
         graph, recorder = self._attach(graph)
         if recorder is None:
             raise TypeError(f"graph {self._invocation.graph!r} keeps its state elsewhere: it cannot be changed here")
-        await self._apply_pending(graph, recorder)
+        await self._apply_pending(graph, recorder, self._invocation.pending)
         async with _finishing(recorder, graph):
             await _update_state(graph, self._invocation.state_config(), self._invocation.supersteps)
+
+
+def _with_earlier_messages(given: dict[str, Any], earlier: list[Any]) -> dict[str, Any]:
+    """Returns an input with the messages of inputs before it that no run has answered. A function of the functional API keeps only what it returns, so
+    its next input is the one place for them."""
+    lists = [value["messages"] for value in (*earlier, given) if isinstance(value, dict) and isinstance(value.get("messages"), list)]
+    return {**given, "messages": [message for messages in lists for message in messages]} if isinstance(given.get("messages"), list) else given
+
+
+# What a configuration says of one run, or of one checkpoint. Each call to the graph says it anew.
+_ADDRESS = {"configurable": ("run_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map"), "metadata": ("run_id", "run_attempt")}
+
+
+def _unaddressed(config: RunnableConfig | None) -> RunnableConfig | None:
+    """Returns the configuration that is bound to a graph without what addresses a run or a checkpoint.
+
+    A factory may bind the run's whole configuration to its graph. The framework merges it into every call, so a change of the state would be saved
+    under the run's id, and the framework would take the run for one that goes on: it ignores the input of such a run.
+    """
+    if config is None:
+        return None
+    bound: dict[str, Any] = {key: value for key, value in config.items() if key != "run_id"}
+    for part, names in _ADDRESS.items():
+        if part in bound:
+            bound[part] = {key: value for key, value in bound[part].items() if key not in names}
+    return bound
 
 
 @contextlib.asynccontextmanager

@@ -16,6 +16,7 @@ from langgraph.func import entrypoint, task
 from langgraph.graph import END, START, MessagesState, StateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, Send, interrupt
+from langgraph_sdk import get_client
 from typing_extensions import TypedDict
 
 DIRECTORY = Path(__file__).parent
@@ -128,11 +129,38 @@ async def show(state, config: RunnableConfig, runtime: Runtime[Context]):
     return {"items": [{
         "context": runtime.context, "configurable": {k: v for k, v in config["configurable"].items() if not k.startswith("__")},
         "internal": [k for k in config["configurable"] if k.startswith("__pregel_evil")], "metadata": config["metadata"],
-        "tags": config.get("tags"), "limit": config.get("recursion_limit"),
+        "identity": getattr(config["configurable"].get("langgraph_auth_user"), "identity", None), "tags": config.get("tags"), "limit": config.get("recursion_limit"),
     }]}
 
 
 showing = StateGraph(State, context_schema=Context).add_node("show", show).add_edge(START, "show")
+
+
+@dataclass
+class Defaults:
+    model: str = "a model"
+
+
+def tell(state, runtime: Runtime[Defaults]):
+    return {"items": [runtime.context.model]}
+
+
+defaults = StateGraph(State, context_schema=Defaults).add_node("tell", tell).add_edge(START, "tell")
+saying = (
+    StateGraph(MessagesState)
+    .add_node("one", lambda s: {"messages": AIMessage("one")})
+    .add_node("two", lambda s: {"messages": [AIMessage("two"), AIMessage("three")]})
+    .add_edge(START, "one").add_edge("one", "two")
+)
+own = get_client()
+
+
+async def reach(state):
+    made = await own.threads.create()
+    return {"items": [made["thread_id"], *[part.data async for part in own.runs.stream(None, "agent", input={})]]}
+
+
+reaching = StateGraph(State).add_node("reach", reach).add_edge(START, "reach")
 endless = StateGraph(State).add_node("again", lambda s: note("again")).add_edge(START, "again").add_edge("again", "again")
 
 
@@ -145,6 +173,15 @@ chat.add_node("model", lambda s: {"messages": [AIMessage(f"answer {len(s['messag
 chat.add_node("tools", lambda s: {"messages": [AIMessage("tool")]})
 chat.add_edge(START, "model")
 chat.add_conditional_edges("model", route, ["tools", END])
+
+
+def bound(config: RunnableConfig):
+    """A factory that binds all of the run's configuration to its graph."""
+    return chat.compile().with_config(config)
+
+
+async def bound_later(config: RunnableConfig):
+    return bound(config)
 
 
 @dataclass

@@ -153,7 +153,7 @@ class Thread:
         for name, data in events(response):
             if name in ("checkpoint", "writes"):
                 self.take(name, data)
-            else:
+            elif name != "unfinished":  # which only the server looks at
                 yield name, data
 
 

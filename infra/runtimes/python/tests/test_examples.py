@@ -81,6 +81,18 @@ def test_subgraph(example: Any, durability: str) -> None:
     assert thread.values["summary"] == "3 nights at the Grand Hotel Oslo"
 
 
+def test_a_paused_subgraph_is_changed(example: Any) -> None:
+    agent, thread = example("subgraph"), Thread()
+    thread.run(agent, input={"city": "Oslo"})
+    ns = thread.newest["tasks"][0]["checkpoint"]["checkpoint_ns"]
+    place = {"configurable": {"checkpoint_ns": ns, "checkpoint_id": ""}}
+    thread.run(agent, operation="update_state", config=place, supersteps=[{"updates": [{"values": {"hotel": "Inn"}}]}])
+    inner = thread.history[-1]["subgraphs"][ns]
+    assert (inner["values"], inner["next"]) == ({"city": "Oslo", "hotel": "Inn"}, ["ask_nights"])
+    thread.run(agent, command={"resume": 3})
+    assert thread.values["summary"] == "3 nights at the Inn"
+
+
 def test_map_reduce(example: Any) -> None:
     agent, thread = example("map-reduce"), Thread()
     thread.run(agent, input={"topic": "animals"})

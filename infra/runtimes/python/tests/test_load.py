@@ -46,7 +46,7 @@ WRONG = {
     "imports": ("\nimport no_such_module\n", "", "imports.py, line 2: ModuleNotFoundError: No module named 'no_such_module'"),
     "exits": ("raise SystemExit(3)\n", "", "exits.py, line 1: SystemExit: 3"),
     "elsewhere": (GRAPH, "./other.py:graph", "there is no file './other.py'"),
-    "unnamed": (GRAPH, "", "./unnamed.py has no variable 'graph'"),
+    "unnamed": (GRAPH, "", "./unnamed.py has no variable 'graph'; it has 'builder'"),
     "number": ("graph = 3\n", "", "a graph, or a function that returns one, was expected, not int"),
     "edge": (GRAPH + "graph = builder.add_edge('node', 'nowhere')\n", "", "the graph cannot be compiled: Found edge ending at unknown node `nowhere`"),
     "script": (GRAPH, "./agent.ts:graph", "./agent.ts is a JavaScript file; the Python runtime hosts Python graphs only"),
@@ -101,6 +101,11 @@ WAYS = {
     "partial": ("partial.py", "./partial.py:make", GRAPH + "import functools\nmake = functools.partial(lambda b: b.compile(), builder)"),
     "asynchronous context": ("entered.py", "./entered.py:make", GRAPH + "import contextlib\n@contextlib.asynccontextmanager\nasync def make():\n    yield builder.compile()"),
     "context": ("context.py", "./context.py:make", GRAPH + "import contextlib\n@contextlib.contextmanager\ndef make():\n    yield builder.compile()"),
+    "a package that imports it": ("again/graph.py", "./again/graph.py:graph", GRAPH + "from . import READY\ngraph = builder.compile()"),
+    "a package that cannot be imported": ("broken/graph.py", "./broken/graph.py:graph", GRAPH + "graph = builder.compile()"),
+    "any arguments": ("anything.py", "./anything.py:make", GRAPH + "def make(*args, **kwargs):\n    return builder"),
+    "an object": ("called.py", "./called.py:make", GRAPH + "class Make:\n    async def __call__(self, config, *, runtime=None):\n        return builder\nmake = Make()"),
+    "a dependency that is a package": ("shared.py", "./shared.py:graph", GRAPH + "from common.words import READY\ngraph = builder.compile()"),
     "functional": ("flow.py", "./flow.py:flow",
                    "from langgraph.func import entrypoint\n@entrypoint()\ndef flow(inputs: dict) -> dict:\n    return {'text': inputs['text'] + '!'}"),
 }
@@ -110,7 +115,11 @@ def test_every_way_to_name_a_graph(tmp_path: Path) -> None:
     for path, _, text in WAYS.values():
         write(tmp_path, path, text)
     write(tmp_path, "src/my_agent/tools.py", "ready = True")
-    (tmp_path / "framework.json").write_text(json.dumps({"dependencies": ["."], "graphs": {name: target for name, (_, target, _) in WAYS.items()}}))
+    write(tmp_path, "again/__init__.py", "READY = True\nfrom .graph import graph")
+    write(tmp_path, "broken/__init__.py", "import no_such_module")
+    write(tmp_path, "libs/common/__init__.py", "")
+    write(tmp_path, "libs/common/words.py", "READY = True")
+    (tmp_path / "framework.json").write_text(json.dumps({"dependencies": [".", "./libs/common"], "graphs": {name: target for name, (_, target, _) in WAYS.items()}}))
     with Agent(tmp_path) as agent:
         values = {}
         for name in WAYS:
@@ -122,10 +131,18 @@ def test_every_way_to_name_a_graph(tmp_path: Path) -> None:
 
 def test_the_public_frameworks_own_file_name(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH)
-    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"agent": {"path": "./agent.py:builder"}}, "auth": {"path": "./auth.py:auth"}}))
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"agent": {"path": "./agent.py:builder"}}, "http": {}}))
     result = check(tmp_path, "--check")
     assert result.returncode == 0, result.stderr
-    assert "auth is not used" in result.stderr
+
+
+def test_what_is_not_served_is_refused_by_name(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH)
+    refused = ("auth", "http", "store", "checkpointer", "encryption", "ui")
+    (tmp_path / "framework.json").write_text(json.dumps({"graphs": {"agent": "./agent.py:builder"}} | {name: {"path": "./other.py:it"} for name in refused}))
+    result = check(tmp_path)
+    assert result.returncode == 1
+    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == list(refused)
 
 
 def test_the_description(tmp_path: Path) -> None:

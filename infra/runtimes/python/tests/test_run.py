@@ -1,9 +1,12 @@
 """What a run does, through HTTP on a started runtime."""
 
+import base64
 import json
+import threading
 import time
 import uuid
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +15,8 @@ from harness import Agent, Thread, events, repository, wait_for
 
 SOURCE = (Path(__file__).parent / "graphs.py").read_text()
 
-GRAPHS = ("steps", "fan", "waiting", "blocking", "loop_blocking", "failing", "failing_async", "two", "three_in_turn", "persistent", "calling", "showing", "endless",
-          "chat", "typed", "flow")
+GRAPHS = ("steps", "fan", "waiting", "blocking", "loop_blocking", "failing", "failing_async", "two", "three_in_turn", "persistent", "calling", "showing", "saying", "defaults", "reaching", "endless",
+          "chat", "bound", "bound_later", "typed", "flow")
 
 
 @pytest.fixture(scope="module")
@@ -223,6 +226,28 @@ def test_pending_updates_come_before_the_input(agent: Agent) -> None:
     assert thread.pending == []
 
 
+@pytest.mark.parametrize("graph", ["bound", "bound_later"])
+def test_a_graph_with_a_bound_configuration_takes_the_input_after_pending_updates(agent: Agent, graph: str) -> None:
+    thread = Thread()
+    thread.run(agent, graph=graph, input={"messages": [{"role": "user", "content": "one", "id": "h1"}]})
+    thread.pending = [{"values": {"messages": [{"type": "ai", "content": "partial", "id": "p1"}]}, "as_node": "model"}]
+    thread.run(agent, graph=graph, input={"messages": [{"role": "user", "content": "two", "id": "h2"}]})
+    assert [m["content"] for m in thread.values["messages"]] == ["one", "answer 1", "partial", "two", "answer 4"]
+    assert [e["root"]["metadata"]["source"] for e in thread.history[-4:]] == ["update", "input", "loop", "loop"]
+
+
+def test_a_graph_with_a_bound_configuration_goes_on_in_a_second_attempt(agent: Agent) -> None:
+    thread = Thread()
+    invocation = thread.invocation(graph="bound", input={"messages": [{"role": "user", "content": "use a tool", "id": "h1"}]})
+    for name, data in events(agent.post(invocation)):
+        if name in ("checkpoint", "writes"):
+            thread.take(name, data)
+        if name == "checkpoint" and data["next"] == ["model"]:
+            break  # as if the worker had died here
+    thread.run(agent, **{**invocation, "attempt": 2, "state": thread.state()})
+    assert [m["content"] for m in thread.values["messages"]] == ["use a tool", "answer 1"]
+
+
 def test_pending_updates_of_a_thread_without_a_checkpoint(agent: Agent) -> None:
     thread = Thread()
     thread.pending = [{"values": {"messages": [{"role": "user", "content": "0"}]}, "as_node": "__input__"},
@@ -363,6 +388,82 @@ def test_configuration_and_context(agent: Agent) -> None:
     seen = thread.run(agent, graph="showing", input={"items": []}, config={"configurable": {"language": "de", "other": 1}})
     assert names(seen) == ["updates"], seen
     assert thread.values["items"][0]["context"] == {"language": "de"}
+
+
+def test_a_run_without_a_context_gets_the_defaults_of_the_schema(agent: Agent) -> None:
+    for context in (None, {}):
+        thread = Thread()
+        assert names(thread.run(agent, graph="defaults", input={"items": []}, context=context)) == ["updates"]
+        assert thread.values["items"] == ["a model"]
+
+
+def test_a_graph_sees_what_it_sees_elsewhere(agent: Agent) -> None:
+    thread, run_id = Thread(), str(uuid.uuid4())
+    forged = {"langgraph_auth_user": {"identity": "evil"}, "langgraph_auth_user_id": "evil", "langgraph_auth_permissions": ["all"], "assistant_id": "evil"}
+    thread.run(agent, graph="showing", run_id=run_id, input={"items": []}, config={"configurable": forged}, context={"language": "fr", **forged},
+               assistant_id="an assistant", metadata={"of": "the run"}, user={"identity": "a user", "permissions": ["read"]}, headers={"x-tier": "gold"})
+    [shown] = thread.values["items"]
+    configurable = shown["configurable"]
+    wanted = {"assistant_id": "an assistant", "graph_id": "showing", "run_id": run_id, "thread_id": thread.id, "x-tier": "gold", "langgraph_auth_user_id": "a user",
+              "langgraph_auth_user": {"identity": "a user", "display_name": "a user", "is_authenticated": True, "permissions": ["read"]}, "langgraph_auth_permissions": ["read"]}
+    assert {key: configurable[key] for key in wanted} == wanted
+    assert shown["identity"] == "a user"
+    wanted = {"assistant_id": "an assistant", "graph_id": "showing", "run_id": run_id, "thread_id": thread.id, "of": "the run"}
+    assert {key: shown["metadata"][key] for key in wanted} == wanted
+    del wanted["thread_id"]  # which the server says of each checkpoint itself
+    for checkpoint in thread.history:
+        metadata = checkpoint["root"]["metadata"]
+        assert {key: metadata[key] for key in wanted} == wanted
+
+    thread.run(agent, graph="showing", input={"items": []}, config={"configurable": forged}, context=forged)
+    assert not any("evil" in str(value) for key, value in thread.values["items"][-1]["configurable"].items() if key.startswith("langgraph_auth_"))
+
+
+def test_the_client_without_a_url_reaches_the_own_server_for_the_runs_user(agent: Agent) -> None:
+    seen = []
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            seen.append((self.path, dict(self.headers.items())))
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            streams = self.path.endswith("/stream")
+            self.send_response(200)
+            self.send_header("Content-Type", "text/event-stream" if streams else "application/json")
+            self.end_headers()
+            self.wfile.write(b'event: values\ndata: "streamed"\n\n' if streams else b'{"thread_id": "made"}')
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        thread = Thread()
+        thread.run(agent, graph="reaching", input={"items": []}, server_url=f"http://127.0.0.1:{server.server_address[1]}/d/x", user={"identity": "a user"})
+    finally:
+        server.shutdown()
+        server.server_close()
+    assert thread.values["items"] == ["made", "streamed"]
+    assert [path for path, _ in seen] == ["/d/x/threads", "/d/x/runs/stream"]
+    for _, headers in seen:
+        assert headers["x-api-key"] == agent.token
+        assert json.loads(base64.urlsafe_b64decode(headers["x-slipway-caller"])) == {"identity": "a user", "display_name": "a user", "is_authenticated": True, "permissions": []}
+
+
+@pytest.mark.parametrize("mode", ["updates", "tasks"])
+@pytest.mark.parametrize("durability", ["async", "exit"])
+def test_a_message_has_the_same_id_wherever_it_is_shown(agent: Agent, mode: str, durability: str) -> None:
+    thread = Thread()
+    shown = thread.run(agent, graph="saying", input={"messages": []}, stream_mode=[mode], durability=durability)
+    ids = [m["id"] for name, data in shown if name == mode for m in messages_in(data)]
+    assert ids == [m["id"] for m in thread.values["messages"]]
+    assert len(set(ids)) == 3 and None not in ids
+
+
+def messages_in(data: Any) -> list[Any]:
+    if isinstance(data, dict):
+        return [data] if data.get("type") == "ai" else [m for key, value in data.items() if key != "input" for m in messages_in(value)]
+    return [m for value in data for m in messages_in(value)] if isinstance(data, list) else []
 
 
 def test_own_types_survive_a_restart(agent: Agent, directory: Path) -> None:

@@ -1,5 +1,5 @@
-// Package oidctest is an OpenID Connect issuer for tests: a real HTTP server with a discovery document and a set of keys, which signs tokens with real
-// keys that it can change.
+// Package oidctest is an OpenID Connect issuer for tests: a real HTTP server with a discovery
+// document and a set of keys, which signs tokens with real keys that it can change.
 package oidctest
 
 import (
@@ -83,7 +83,8 @@ func (i *Issuer) Withdraw() {
 	i.first = len(i.keys) - 1
 }
 
-// Token is a bearer token that is good for some minutes from a time on. The claims are added to those that every token has.
+// Token is a bearer token that is good for some minutes from a time on. The claims are added to
+// those that every token has.
 func (i *Issuer) Token(now time.Time, claims map[string]any) string {
 	i.t.Helper()
 	all := map[string]any{"iss": i.URL, "aud": Audience, "sub": "subject", "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}

@@ -59,7 +59,8 @@ func (s *Server) handler(t testing.TB) http.Handler {
 	})
 }
 
-// asApp checks the App's JWT as GitHub does: signed with its key, issued by it, and good for ten minutes at most.
+// asApp checks the App's JWT as GitHub does: signed with its key, issued by it, and good for ten
+// minutes at most.
 func (s *Server) asApp(next func(http.ResponseWriter, *http.Request, *Installation)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		text, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")

@@ -1,5 +1,6 @@
-// Package githubtest is a server for tests that speaks the part of GitHub's API that the integration needs: a GitHub App with installations, their
-// tokens and repositories, users who consent, and clones. It checks what GitHub checks.
+// Package githubtest is a server for tests that speaks the part of GitHub's API that the
+// integration needs: a GitHub App with installations, their tokens and repositories, users who
+// consent, and clones. It checks what GitHub checks.
 package githubtest
 
 import (
@@ -60,7 +61,8 @@ type Installation struct {
 	Repositories []Repository
 }
 
-// User is somebody who has consented: the code that GitHub sent along with the browser stands for them.
+// User is somebody who has consented: the code that GitHub sent along with the browser stands for
+// them.
 type User struct {
 	ID    int64
 	Login string
@@ -164,7 +166,8 @@ func (s *Server) Intercept(f func(http.ResponseWriter, *http.Request) bool) {
 	s.intercept = f
 }
 
-// Asked are the requests so far, as "METHOD /path?query", without those that contain one of the texts.
+// Asked are the requests so far, as "METHOD /path?query", without those that contain one of the
+// texts.
 func (s *Server) Asked(without ...string) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

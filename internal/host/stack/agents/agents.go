@@ -27,8 +27,8 @@ func Of(s *stack.Stack) *Agents { return &Agents{Stack: s} }
 // IsHosted tells that agents are processes of the machine that the functions run on.
 func (a *Agents) IsHosted() bool { return a.Get(VariableHost) != "" }
 
-// Target is where agents run: in the stack's own place, if it has one, or at a listener. Their tokens are derived from the stack's key, so the first call reads that, or
-// when it fails the next.
+// Target is where agents run: in the stack's own place, if it has one, or at a listener. Their
+// tokens are derived from the stack's key, so the first call reads that, or when it fails the next.
 func (a *Agents) Target(ctx context.Context) (compute.Target, error) {
 	target, err := a.Place(ctx)
 	if err != nil {

@@ -2,7 +2,8 @@ package agents
 
 import "github.com/slipway-run/slipway/internal/host/stack"
 
-// Names of the variables: what says that agents run on the machine of the functions, and what the names of everything that is made for agents begin with.
+// Names of the variables: what says that agents run on the machine of the functions, and what the
+// names of everything that is made for agents begin with.
 const (
 	VariableHost       = "SLIPWAY_AGENT_HOST"
 	VariableHostToken  = "SLIPWAY_AGENT_HOST_TOKEN"
@@ -27,7 +28,8 @@ const (
 	computeExpress = "express"
 )
 
-// hasPlace tells that agents can run somewhere. A stack without a network for them serves everything else, and rollouts end in words.
+// hasPlace tells that agents can run somewhere. A stack without a network for them serves
+// everything else, and rollouts end in words.
 func hasPlace(env stack.Environment) bool {
 	return env.Get(VariableHost) != "" || env.Get(variableSubnets) != ""
 }

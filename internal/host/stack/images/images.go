@@ -1,4 +1,5 @@
-// Package images is the registry that clients push images to. It is apart from package stack, so that only those functions link it that let clients push, or remove images.
+// Package images is the registry that clients push images to. It is apart from package stack, so
+// that only those functions link it that let clients push, or remove images.
 package images
 
 import (
@@ -15,7 +16,8 @@ const (
 	variableRole       = "SLIPWAY_PUSH_ROLE"
 )
 
-// Of returns the registry of a stack, nil where agents are processes of a machine, which runs no images.
+// Of returns the registry of a stack, nil where agents are processes of a machine, which runs no
+// images.
 func Of(s *stack.Stack) (registry.Registry, error) {
 	if s.Get(variableHost) != "" {
 		return nil, nil

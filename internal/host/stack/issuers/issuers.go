@@ -1,4 +1,5 @@
-// Package issuers adds to a stack the issuers whose bearer tokens its authorizer takes beside API keys, so that the other functions need not carry it.
+// Package issuers adds to a stack the issuers whose bearer tokens its authorizer takes beside API
+// keys, so that the other functions need not carry it.
 package issuers
 
 import (
@@ -12,7 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
-// Names of the variables, which list issuers as URL=AUDIENCE with commas: those whose tokens trust rules may admit, and those of people.
+// Names of the variables, which list issuers as URL=AUDIENCE with commas: those whose tokens trust
+// rules may admit, and those of people.
 const (
 	variablePrograms = "SLIPWAY_ISSUERS"
 	variablePeople   = "SLIPWAY_MEMBER_ISSUERS"

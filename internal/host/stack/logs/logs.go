@@ -1,4 +1,5 @@
-// Package logs is what functions read the output of builds and agents with, and add to it what listeners hand in. It is apart from package stack, so that only those link it who do.
+// Package logs is what functions read the output of builds and agents with, and add to it what
+// listeners hand in. It is apart from package stack, so that only those link it who do.
 package logs
 
 import (
@@ -17,7 +18,8 @@ const (
 	variableBuildLog  = "SLIPWAY_CODEBUILD_LOG_GROUP"
 )
 
-// Of returns the logs of a stack's deployments: in CloudWatch, or at the machine whose processes the agents are.
+// Of returns the logs of a stack's deployments: in CloudWatch, or at the machine whose processes
+// the agents are.
 func Of(s *stack.Stack) *deployment.Logs {
 	logs := &deployment.Logs{Deployments: s.Deployments(), Now: clock.System}
 	if host := s.Get(variableHost); host != "" {

@@ -22,7 +22,8 @@ const (
 	variableGitHubWebhook = "SLIPWAY_GITHUB_WEBHOOK"
 )
 
-// Integrations is what repositories that are not public are cloned with. The GitHub App is read by the first request that needs it.
+// Integrations is what repositories that are not public are cloned with. The GitHub App is read by
+// the first request that needs it.
 func Integrations(s *stack.Stack) (*integration.Service, error) {
 	config := s.IntegrationConfig()
 	if name := s.Get(variableGitHubApp); name != "" {
@@ -37,7 +38,8 @@ func Integrations(s *stack.Stack) (*integration.Service, error) {
 	return integration.New(config)
 }
 
-// Pushes receives what hosts of repositories tell of pushes, which make revisions. builder may be nil where none is received.
+// Pushes receives what hosts of repositories tell of pushes, which make revisions. builder may be
+// nil where none is received.
 func Pushes(s *stack.Stack, builder *deployment.Store) (*push.Receiver, error) {
 	installations, err := integration.New(s.IntegrationConfig())
 	if err != nil {
@@ -53,7 +55,8 @@ func Pushes(s *stack.Stack, builder *deployment.Store) (*push.Receiver, error) {
 	return push.NewReceiver(config), nil
 }
 
-// secretTime is how long the webhook secrets are used before they are read again: whoever changes them waits no longer than that.
+// secretTime is how long the webhook secrets are used before they are read again: whoever changes
+// them waits no longer than that.
 const secretTime = time.Minute
 
 // webhookSecrets reads the secrets at the first delivery, and again when they are old.

@@ -22,7 +22,8 @@ import (
 	"github.com/slipway-run/slipway/internal/host/stack/repositories"
 )
 
-// secrets is Secrets Manager: secrets by name, and how often each was read. One that is not there is refused.
+// secrets is Secrets Manager: secrets by name, and how often each was read. One that is not there
+// is refused.
 type secrets struct {
 	*httptest.Server
 	mu   sync.Mutex

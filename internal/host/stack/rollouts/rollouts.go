@@ -116,7 +116,8 @@ func (r *Rollouts) builder() (build.Builder, error) {
 	})
 }
 
-// kept is the rollout.Forgetter of logs that are not this program's to erase: CloudWatch keeps them as long as the log group says.
+// kept is the rollout.Forgetter of logs that are not this program's to erase: CloudWatch keeps them
+// as long as the log group says.
 type kept struct{}
 
 func (kept) Remove(string) error { return nil }

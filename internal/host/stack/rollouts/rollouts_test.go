@@ -22,7 +22,8 @@ import (
 	computeremote "github.com/slipway-run/slipway/internal/seam/compute/remote"
 )
 
-// account is the environment of a stack in an AWS account, in which services has KMS and an empty table.
+// account is the environment of a stack in an AWS account, in which services has KMS and an empty
+// table.
 func account(t *testing.T) map[string]string {
 	t.Helper()
 	services := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -144,7 +145,8 @@ func TestWhereAgentsRun(t *testing.T) {
 	}
 }
 
-// TestWithoutANetworkThereIsNoPlaceForAgents checks that such a stack still takes rollouts, to end them in words, and sweeps.
+// TestWithoutANetworkThereIsNoPlaceForAgents checks that such a stack still takes rollouts, to end
+// them in words, and sweeps.
 func TestWithoutANetworkThereIsNoPlaceForAgents(t *testing.T) {
 	t.Parallel()
 	environment := account(t)

@@ -1,4 +1,5 @@
-// Package uploads is where clients upload sources. It is apart from package stack, so that only those functions link it that grant uploads, or erase them.
+// Package uploads is where clients upload sources. It is apart from package stack, so that only
+// those functions link it that grant uploads, or erase them.
 package uploads
 
 import (

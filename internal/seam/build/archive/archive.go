@@ -1,5 +1,6 @@
-// Package archive unpacks what clients have uploaded to be built. A tarball is a stranger's: nothing in it may lead out of the directory that it is unpacked into, then or later, and
-// it may not be a small one that becomes a large one.
+// Package archive unpacks what clients have uploaded to be built. A tarball is a stranger's:
+// nothing in it may lead out of the directory that it is unpacked into, then or later, and it may
+// not be a small one that becomes a large one.
 package archive
 
 import (
@@ -23,7 +24,8 @@ import (
 
 // Limits bound what a tarball may unpack to.
 type Limits struct {
-	// Bytes is the size of all files together, Entries how many files, directories and links there may be.
+	// Bytes is the size of all files together, Entries how many files, directories and links there
+	// may be.
 	Bytes   int64
 	Entries int
 }
@@ -35,7 +37,8 @@ var Default = Limits{Bytes: 2 << 30, Entries: 100_000}
 var Missing = build.Fail(build.ReasonSourceNotFound,
 	"nothing was uploaded to the source_tarball_path, or it is not kept any more. PUT the tarball to the upload_url first, or upload it again.")
 
-// Unpack puts the files of a gzip tarball into an empty directory, and returns the digest of the tarball. What is wrong with the tarball is a build.Failure.
+// Unpack puts the files of a gzip tarball into an empty directory, and returns the digest of the
+// tarball. What is wrong with the tarball is a build.Failure.
 func Unpack(ctx context.Context, tarball io.Reader, tree *os.Root, limits Limits) (digest string, err error) {
 	hash := sha256.New()
 	raw := &source{ctx: ctx, tarball: io.TeeReader(tarball, hash)}
@@ -92,7 +95,7 @@ func (u *unpacking) all(tarball io.Reader) error {
 	for {
 		header, err := entries.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			return wholly(unzipped)
 		}
 		if err != nil {
 			return invalid("it is no gzip tarball, or not a whole one (%v).", err)
@@ -101,6 +104,22 @@ func (u *unpacking) all(tarball io.Reader) error {
 			return err
 		}
 	}
+}
+
+// maxPadding is how many bytes may follow the end of a tarball inside gzip; tar programs fill up
+// their last block with zeros.
+const maxPadding = 1 << 20
+
+// wholly reads on to the end of the gzip stream, which verifies its checksum.
+func wholly(unzipped io.Reader) error {
+	read, err := io.Copy(io.Discard, io.LimitReader(unzipped, maxPadding+1))
+	if err != nil {
+		return invalid("it is no gzip tarball, or not a whole one (%v).", err)
+	}
+	if read > maxPadding {
+		return invalid("more than %d bytes follow its end.", maxPadding)
+	}
+	return nil
 }
 
 func (u *unpacking) entry(header *tar.Header, content io.Reader) error {
@@ -175,8 +194,9 @@ func (s *sink) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// staysInside tells whether a link leads to somewhere in the tree, whatever other links are there. As nothing is behind a link, the steps up are those that they seem to be; a
-// step up further on could be one from where another link leads.
+// staysInside tells whether a link leads to somewhere in the tree, whatever other links are there.
+// As nothing is behind a link, the steps up are those that they seem to be; a step up further on
+// could be one from where another link leads.
 func staysInside(name, target string) bool {
 	if path.IsAbs(target) || !filepath.IsLocal(path.Join(path.Dir(name), target)) {
 		return false

@@ -3,14 +3,16 @@ package buildtest
 // Locked is a repository with the lock file of a package manager.
 type Locked struct {
 	Files map[string]string
-	// ConfigPath is that of build.Spec, Installs the package that the lock file names, by the beginning of its URL.
+	// ConfigPath is that of build.Spec, Installs the package that the lock file names, by the
+	// beginning of its URL.
 	ConfigPath, Installs string
 }
 
 // isNumber is the digest of the only package of the JavaScript repositories.
 const isNumber = "sha512-41Cifkg6e8TylSpdtTpeLVMqvSBEVzTttHvERD741+pnZ8ANv0004MRL43QKPDlK9cGvNp6NZWZUBlbGXYxxng=="
 
-// Locks are repositories by the name of their package manager. Those in JavaScript have their agent in a subdirectory.
+// Locks are repositories by the name of their package manager. Those in JavaScript have their agent
+// in a subdirectory.
 var Locks = map[string]Locked{
 	"pnpm": javaScript("pnpm-lock.yaml", `lockfileVersion: '9.0'
 
@@ -62,7 +64,7 @@ snapshots:
 `),
 	// The version is not the newest.
 	"uv": {ConfigPath: "framework.json", Installs: "pkg:pypi/idna@3.4", Files: map[string]string{
-		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}}`, "agent.py": "graph = None\n",
+		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "source": {"kind": "uv"}}`, "agent.py": "graph = None\n",
 		"pyproject.toml": "[project]\nname = \"agent\"\nversion = \"1\"\nrequires-python = \">=3.11\"\ndependencies = [\"idna\"]\n[tool.uv]\npackage = false\n",
 		"uv.lock": `version = 1
 requires-python = ">=3.11"

@@ -20,7 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
 
-// Config is what a Builder needs. Those values that have a default, which is named at each, may be zero.
+// Config is what a Builder needs. Those values that have a default, which is named at each, may be
+// zero.
 type Config struct {
 	// AWS holds region, credentials and, for tests, an endpoint.
 	AWS aws.Config
@@ -28,16 +29,20 @@ type Config struct {
 	Table table.Table
 	// NamePrefix begins the names of secrets.
 	NamePrefix string
-	// Project is the name of the CodeBuild project, ECRRepository the URI of the repository that it may push to.
+	// Project is the name of the CodeBuild project, ECRRepository the URI of the repository that it
+	// may push to.
 	Project, ECRRepository string
 	// Uploads says where the tarballs are that are built in place of repositories; nil has none.
 	Uploads Uploads
-	// LogGroup is where builds write what they print, each to streams that begin with its revision; "" leaves that to the project.
+	// LogGroup is where builds write what they print, each to streams that begin with its revision;
+	// "" leaves that to the project.
 	LogGroup string
-	// Tools is the ARN of the Lambda layer with the program that the script needs (cmd/slipway-recipe).
+	// Tools is the ARN of the Lambda layer with the program that the script needs
+	// (cmd/slipway-recipe).
 	Tools string
-	// Registry has the images that Python and Node agents' are made from (the copies of Docker's official ones in ECR's public gallery), BaseImage is that of all others (Amazon
-	// Linux 2023, as the images of CodeBuild are).
+	// Registry has the images that Python and Node agents' are made from (the copies of Docker's
+	// official ones in ECR's public gallery), BaseImage is that of all others (Amazon Linux 2023,
+	// as the images of CodeBuild are).
 	Registry, BaseImage string
 	// Timeout is how long a build may take once it has begun (15 min).
 	Timeout time.Duration
@@ -64,13 +69,16 @@ var _ build.Builder = (*Builder)(nil)
 const (
 	defaultRegistry  = "public.ecr.aws/docker/library"
 	defaultBaseImage = "public.ecr.aws/amazonlinux/amazonlinux:2023"
-	// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the service.
+	// maxAttempts is how often the SDK sends a request that is throttled or met a fault of the
+	// service.
 	maxAttempts = 6
 	// firstPoll and lastPoll bound the time between two looks at a build.
 	firstPoll, lastPoll = time.Second, 8 * time.Second
-	// stopLimit is how long Remove waits for a build to stop. After that it ends with an error, and is to be repeated.
+	// stopLimit is how long Remove waits for a build to stop. After that it ends with an error, and
+	// is to be repeated.
 	stopLimit = 20 * time.Second
-	// margin is what CodeBuild gives the script on top of Timeout, for what is not the repository's work; queueLimit is how long a build may wait.
+	// margin is what CodeBuild gives the script on top of Timeout, for what is not the repository's
+	// work; queueLimit is how long a build may wait.
 	margin, queueLimit = 15 * time.Minute, time.Hour
 )
 
@@ -96,7 +104,8 @@ func New(cfg Config) (*Builder, error) {
 	}, nil
 }
 
-// Start starts the build of a revision, unless one runs or has succeeded. One that is in CodeBuild's queue gets the credentials anew.
+// Start starts the build of a revision, unless one runs or has succeeded. One that is in
+// CodeBuild's queue gets the credentials anew.
 func (b *Builder) Start(ctx context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("start build: revision %q is not an id", spec.Revision)
@@ -142,13 +151,17 @@ func (b *Builder) start(ctx context.Context, spec build.Spec) error {
 		return err
 	}
 	started, err := b.builds.StartBuild(ctx, input)
+	if _, full := errors.AsType[*types.AccountLimitExceededException](err); full {
+		return &build.NoCapacity{Quota: "builds that run and wait in CodeBuild"}
+	}
 	if err != nil {
 		return err
 	}
 	return b.started(ctx, spec.Revision, note, aws.ToString(started.Build.Id))
 }
 
-// sources are where a build gets what it builds: a repository, or the address of a tarball and when that was begun to be uploaded.
+// sources are where a build gets what it builds: a repository, or the address of a tarball and when
+// that was begun to be uploaded.
 type sources struct {
 	repo     repository.Repository
 	tarball  string
@@ -207,8 +220,8 @@ func (b *Builder) Await(ctx context.Context, revision string) (build.Result, err
 	}
 }
 
-// isOver tells whether the caller's time has ended, which is also what an error means that comes at the very end: connections know the deadline too, and
-// may notice it first.
+// isOver tells whether the caller's time has ended, which is also what an error means that comes at
+// the very end: connections know the deadline too, and may notice it first.
 func isOver(ctx context.Context, err error) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
@@ -268,7 +281,8 @@ func (b *Builder) remove(ctx context.Context, revision string) error {
 	return b.erase(ctx, revision)
 }
 
-// stop ends the build and waits for it: one that still stops might push its image after that was deleted.
+// stop ends the build and waits for it: one that still stops might push its image after that was
+// deleted.
 func (b *Builder) stop(ctx context.Context, note note) error {
 	if note.build == "" {
 		return nil

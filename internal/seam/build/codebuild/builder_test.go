@@ -4,6 +4,7 @@ package codebuild_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -59,7 +60,8 @@ func TestABuildIsDoneOnce(t *testing.T) {
 	}
 }
 
-// TestBuildsPrintToTheirRevision looks at where CodeBuild is asked to write what a build prints: its streams begin with the id of the revision.
+// TestBuildsPrintToTheirRevision looks at where CodeBuild is asked to write what a build prints:
+// its streams begin with the id of the revision.
 func TestBuildsPrintToTheirRevision(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -302,6 +304,30 @@ func TestThrottlingPasses(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	must(t, b.Remove(t.Context(), spec.Revision))
+}
+
+// TestAFullQueueIsNoFault: a build that CodeBuild has no place for is begun when there is one.
+func TestAFullQueueIsNoFault(t *testing.T) {
+	t.Parallel()
+	a := newAccount(t)
+	full := true
+	a.refuse = func(operation string) (int, string, string) {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		if operation != "StartBuild" || !full {
+			return 0, "", ""
+		}
+		full = false
+		return http.StatusBadRequest, "AccountLimitExceededException", "Cannot have more than 6 builds in queue for the account"
+	}
+	b := a.builder()
+	spec := newSpec(serveGit(t, buildtest.NewRepo(t, map[string]string{"framework.json": framework("")}), ""))
+	if _, ok := errors.AsType[*build.NoCapacity](b.Start(t.Context(), spec)); !ok {
+		t.Error("the quota is not told apart from a fault")
+	}
+	if got := end(t, b, spec); got.State != build.Succeeded {
+		t.Errorf("got %+v", got)
+	}
 }
 
 // TestEndsThatCodeBuildDecides sets the status of a build.

@@ -12,7 +12,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ecr/types"
 )
 
-// tagOf is the image tag of an attempt. Tags of the repository are immutable, so one that may have been pushed is not used again.
+// tagOf is the image tag of an attempt. Tags of the repository are immutable, so one that may have
+// been pushed is not used again.
 func tagOf(revision string, attempt int64) string {
 	if attempt == 1 {
 		return revision

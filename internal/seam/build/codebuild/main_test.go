@@ -29,8 +29,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/codebuild"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/upload/s3"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 const (
@@ -86,12 +86,14 @@ func packTools(dir string) error {
 	return errors.Join(err, archive.Close(), os.WriteFile(tools, packed.Bytes(), 0o644))
 }
 
-// account is an AWS account as far as the builder needs one: a CodeBuild that runs build specifications with bash, a Secrets Manager, and a registry.
-// It speaks the protocols of the real services, whose words of refusal are in the tests.
+// account is an AWS account as far as the builder needs one: a CodeBuild that runs build
+// specifications with bash, a Secrets Manager, and a registry. It speaks the protocols of the real
+// services, whose words of refusal are in the tests.
 type account struct {
 	t   *testing.T
 	url string
-	// bin holds a docker and an aws; calls is what docker was called with, images what it has built.
+	// bin holds a docker and an aws; calls is what docker was called with, images what it has
+	// built.
 	bin, calls, images string
 
 	mu      sync.Mutex
@@ -187,10 +189,7 @@ func (a *account) builder(change ...func(*codebuild.Config)) *codebuild.Builder 
 
 func openTable(t *testing.T) table.Table {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
-	return tb
+	return fixtures.Table(t)
 }
 
 func (a *account) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -274,7 +273,8 @@ func open(t *testing.T, dir string) {
 	must(t, os.Chmod(filepath.Dir(dir), 0o711))
 }
 
-// run runs the commands of a build specification one after the other in one shell, and notes the variables that it exports.
+// run runs the commands of a build specification one after the other in one shell, and notes the
+// variables that it exports.
 func (a *account) run(ctx context.Context, r *run, dir, text string, env []string) {
 	defer close(r.ended)
 	var spec struct {

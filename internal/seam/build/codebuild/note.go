@@ -13,7 +13,8 @@ import (
 type note struct {
 	// attempt counts from 1; 0 means that there is no note.
 	attempt int64
-	// token lets CodeBuild know a StartBuild that is sent again. It is not made of the revision, which may be built again after Remove.
+	// token lets CodeBuild know a StartBuild that is sent again. It is not made of the revision,
+	// which may be built again after Remove.
 	token string
 	// build is CodeBuild's id of the attempt's build, "" until StartBuild has answered.
 	build string
@@ -57,8 +58,8 @@ func decode(item *table.Item) note {
 	}
 }
 
-// begin notes an attempt that follows what was read: the first, the next one after a failure, or again the one that was cut off. Whoever begins at the same
-// time gets the same.
+// begin notes an attempt that follows what was read: the first, the next one after a failure, or
+// again the one that was cut off. Whoever begins at the same time gets the same.
 func (b *Builder) begin(ctx context.Context, revision string, read note, secret bool, failure string) (note, error) {
 	if read.attempt > 0 && read.build == "" && read.secret == secret && read.failure == failure {
 		return read, nil
@@ -78,7 +79,8 @@ func (b *Builder) begin(ctx context.Context, revision string, read note, secret 
 	return next, err
 }
 
-// started completes the note of an attempt. A note that is gone was removed meanwhile: the caller is told, so that the build is not forgotten.
+// started completes the note of an attempt. A note that is gone was removed meanwhile: the caller
+// is told, so that the build is not forgotten.
 func (b *Builder) started(ctx context.Context, revision string, n note, id string) error {
 	err := b.cfg.Table.Transact(ctx, table.Update{
 		Key: keys.Build(revision), Set: table.Attrs{attrBuild: id}, If: table.Equals(attrToken, n.token),

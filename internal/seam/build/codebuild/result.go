@@ -20,7 +20,8 @@ func exported(b *types.Build) map[string]string {
 	return variables
 }
 
-// resultOf reads what a build has ended with. One that was stopped, or that CodeBuild does not know any more, is absent.
+// resultOf reads what a build has ended with. One that was stopped, or that CodeBuild does not know
+// any more, is absent.
 func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if ended == nil {
 		return build.Result{State: build.Absent}, nil

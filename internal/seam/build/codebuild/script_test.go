@@ -105,7 +105,8 @@ func TestAnAgentWithoutEnvironmentIsTheEntrypoint(t *testing.T) {
 	}
 }
 
-// TestAPythonRepositoryNeedsNoCommands builds what says neither how it is built nor how it is started. Nothing of it runs outside of the image.
+// TestAPythonRepositoryNeedsNoCommands builds what says neither how it is built nor how it is
+// started. Nothing of it runs outside of the image.
 func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
@@ -137,7 +138,8 @@ func TestAPythonRepositoryNeedsNoCommands(t *testing.T) {
 	}
 }
 
-// TestAStepOfTheImageFails reads what docker says of a step that is the repository's, and of one that is the platform's.
+// TestAStepOfTheImageFails reads what docker says of a step that is the repository's, and of one
+// that is the platform's.
 func TestAStepOfTheImageFails(t *testing.T) {
 	t.Parallel()
 	repo := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"a": "./a.mjs:a"}}`, "package.json": "{}"})
@@ -168,7 +170,8 @@ The command '/bin/sh -c' returned a non-zero code: 3
 	}
 }
 
-// The build command must see nothing of the platform: no credentials, no variables of the script, and not what other processes have in theirs.
+// The build command must see nothing of the platform: no credentials, no variables of the script,
+// and not what other processes have in theirs.
 func TestTheBuildCommandIsAStranger(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

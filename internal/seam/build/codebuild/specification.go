@@ -2,7 +2,6 @@ package codebuild
 
 import (
 	"bytes"
-	"cmp"
 	"compress/gzip"
 	_ "embed" // the script
 	"encoding/base64"
@@ -92,7 +91,7 @@ func (b *Builder) input(spec build.Spec, from sources, n note) (*codebuild.Start
 		{"SLIPWAY_PROTOCOLS", repo.Protocols},
 		{"SLIPWAY_REF", repository.FullRef(spec.Ref)},
 		{"SLIPWAY_COMMIT", spec.Commit},
-		{"SLIPWAY_CONFIG_PATH", cmp.Or(spec.ConfigPath, "framework.json")},
+		{"SLIPWAY_CONFIG_PATH", spec.ConfigPath},
 		{"SLIPWAY_WORKSPACE_ID", spec.Workspace},
 		{"SLIPWAY_DEPLOYMENT_ID", spec.Deployment},
 		{"SLIPWAY_REVISION_ID", spec.Revision},

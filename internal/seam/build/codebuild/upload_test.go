@@ -73,7 +73,8 @@ func TestATarballThatCannotBeBuilt(t *testing.T) {
 	}
 }
 
-// TestATarballOfSomebodyElse names one of another deployment, which the domain does not let through.
+// TestATarballOfSomebodyElse names one of another deployment, which the domain does not let
+// through.
 func TestATarballOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)

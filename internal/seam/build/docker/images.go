@@ -18,13 +18,15 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 )
 
 // Config is what Images need. Values that are zero get the default named at each.
 type Config struct {
-	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the engine's usual one.
+	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the
+	// engine's usual one.
 	Host string
 	// Memory is how many bytes each step of a build may use (4 GiB).
 	Memory int64
@@ -37,13 +39,15 @@ type Config struct {
 const (
 	// forgetLimit bounds the removal of what a failed build has made.
 	forgetLimit = time.Minute
-	// useLimit is how long the containers of an image are waited for that is to be removed, and useRetry the time between two looks.
+	// useLimit is how long the containers of an image are waited for that is to be removed, and
+	// useRetry the time between two looks.
 	useLimit, useRetry = 30 * time.Second, 500 * time.Millisecond
 	// buildTries is how often an image is built from layers that are gone before it is.
 	buildTries = 3
 )
 
-// errLayerGone tells that an image was removed while a build, which had found layers of it, went on from them.
+// errLayerGone tells that an image was removed while a build, which had found layers of it, went on
+// from them.
 var errLayerGone = errors.New("a layer of another image is gone")
 
 // Images makes images.
@@ -81,7 +85,8 @@ func (i *Images) Close() error { return i.engine.Close() }
 // tagOf keeps the image of a revision.
 func tagOf(revision string) string { return "slipway/agent:" + revision }
 
-// Build makes the image of a tree, writes what is printed to log, and returns the image's id. When ctx ends the engine stops what it does.
+// Build makes the image of a tree, writes what is printed to log, and returns the image's id. When
+// ctx ends the engine stops what it does.
 func (i *Images) Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (string, error) {
 	if err := i.haveBase(ctx, recipe.Base); err != nil {
 		return "", err
@@ -99,7 +104,7 @@ func (i *Images) try(ctx context.Context, revision string, recipe dockerfile.Rec
 	packed := make(chan struct{})
 	go func() {
 		defer close(packed)
-		writer.CloseWithError(pack(writer, recipe, tree))
+		writer.CloseWithError(guard.Run(nil, "pack a tree", func() error { return pack(writer, recipe, tree) }))
 	}()
 	id, err := i.build(ctx, revision, recipe, reader, log)
 	reader.Close()
@@ -123,7 +128,8 @@ func (i *Images) build(ctx context.Context, revision string, recipe dockerfile.R
 	return id, err
 }
 
-// forget erases what a build has made that did not end, except what others have in common with it. It is not an error of the build when that fails.
+// forget erases what a build has made that did not end, except what others have in common with it.
+// It is not an error of the build when that fails.
 func (i *Images) forget(ctx context.Context, last string) {
 	if last == "" {
 		return
@@ -133,7 +139,8 @@ func (i *Images) forget(ctx context.Context, last string) {
 	_ = i.remove(ctx, last)
 }
 
-// remove removes an image, and what no other has in common with it. It waits a while for containers that still use it, as that of a step does that is being stopped.
+// remove removes an image, and what no other has in common with it. It waits a while for containers
+// that still use it, as that of a step does that is being stopped.
 func (i *Images) remove(ctx context.Context, image string) error {
 	for giveUp := time.Now().Add(useLimit); ; {
 		_, err := i.engine.ImageRemove(ctx, image, client.ImageRemoveOptions{PruneChildren: true})
@@ -148,12 +155,14 @@ func (i *Images) remove(ctx context.Context, image string) error {
 	}
 }
 
-// inUse tells that a container is why an image cannot be removed. Images that were made from it are a conflict too, and stay.
+// inUse tells that a container is why an image cannot be removed. Images that were made from it are
+// a conflict too, and stay.
 func inUse(err error) bool {
 	return errdefs.IsConflict(err) && strings.Contains(err.Error(), "container")
 }
 
-// haveBase makes the base image be there. One that is there is not looked for anew, so that a machine can be without its registry.
+// haveBase makes the base image be there. One that is there is not looked for anew, so that a
+// machine can be without its registry.
 func (i *Images) haveBase(ctx context.Context, image string) error {
 	_, err := i.engine.ImageInspect(ctx, image)
 	if err == nil || !errdefs.IsNotFound(err) {
@@ -169,7 +178,8 @@ func (i *Images) haveBase(ctx context.Context, image string) error {
 	return err
 }
 
-// proxies are the variables that engines hand to the steps of a build without keeping them in the image.
+// proxies are the variables that engines hand to the steps of a build without keeping them in the
+// image.
 func proxies() map[string]*string {
 	given := map[string]*string{}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {

@@ -61,8 +61,9 @@ func example(t *testing.T, name string) map[string]string {
 	return files
 }
 
-// TestExamplesBecomeAgents builds an example and runs it in a container, and then a second revision in which only its code has changed: its image
-// has all layers of the first, but for the last ones. No other test makes the same layers at that time, of which the engine would take the newest.
+// TestExamplesBecomeAgents builds an example and runs it in a container, and then a second revision
+// in which only its code has changed: its image has all layers of the first, but for the last ones.
+// No other test makes the same layers at that time, of which the engine would take the newest.
 func TestExamplesBecomeAgents(t *testing.T) { //nolint:paralleltest,tparallel // as above
 	for name, c := range map[string]struct{ changed, installed string }{
 		"python-react": {"agent.py", "pkg:pypi/pydantic@"}, "node-react": {"agent.ts", "pkg:npm/zod@"},
@@ -97,7 +98,8 @@ func TestExamplesBecomeAgents(t *testing.T) { //nolint:paralleltest,tparallel //
 	}
 }
 
-// TestPackageManagersInImages has each install one package in an image, with a lock file of its own.
+// TestPackageManagersInImages has each install one package in an image, with a lock file of its
+// own.
 func TestPackageManagersInImages(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -249,7 +251,8 @@ func TestNobodyIsRoot(t *testing.T) {
 	}
 }
 
-// TestABuildEnds cuts one off by its time, and one by removing it. Nothing of them runs on, and the engine keeps nothing of them.
+// TestABuildEnds cuts one off by its time, and one by removing it. Nothing of them runs on, and the
+// engine keeps nothing of them.
 func TestABuildEnds(t *testing.T) {
 	t.Parallel()
 	repository := buildtest.NewRepo(t, map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`})
@@ -304,7 +307,8 @@ func eventually(t *testing.T, complaint string, holds func() bool) {
 	}
 }
 
-// TestRemoveForgetsTheImage builds one commit twice: the layers are there for as long as one of the two is.
+// TestRemoveForgetsTheImage builds one commit twice: the layers are there for as long as one of the
+// two is.
 func TestRemoveForgetsTheImage(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -325,7 +329,8 @@ func TestRemoveForgetsTheImage(t *testing.T) {
 	}
 }
 
-// TestALayerIsGone has the engine say once what it says when another build's image, of which it was to take a layer, is removed at that moment.
+// TestALayerIsGone has the engine say once what it says when another build's image, of which it was
+// to take a layer, is removed at that moment.
 func TestALayerIsGone(t *testing.T) {
 	t.Parallel()
 	at, err := url.Parse(engine.DaemonHost())

@@ -29,7 +29,8 @@ var update = flag.Bool("update", false, "write the recipes into testdata")
 
 const lock = `{"name": "a", "lockfileVersion": 3, "packages": {"": {"name": "a"}}}`
 
-// repositories are those of testdata, where each has its recipe. A file "install" or "build" is the deployment's command.
+// repositories are those of testdata, where each has its recipe. A file "install" or "build" is the
+// deployment's command.
 var repositories = map[string]map[string]string{
 	"other": {
 		"sub/framework.json": `{"graphs": {"a": "a.go:a"}, "build": "go build -o agent .", "start": "./agent --port $PORT", "env": {"B": "it's \"so\"\n$HOME", "A": "b", "PORT": "9"}}`,
@@ -39,9 +40,18 @@ var repositories = map[string]map[string]string{
 		"requirements.txt": "idna>=3\n", "agent.py": "",
 	},
 	"python-locked": {
-		"agents/one/framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "../../lib"]}`,
+		"agents/one/framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "source": {"kind": "uv"}}`,
 		"agents/one/pyproject.toml": "[project]\nname = 'one'\nversion = '1'\ndependencies = ['idna>=3']\n",
-		"agents/one/uv.lock":        "version = 1\n\n[[package]]\nname = \"one\"\nsource = { editable = \".\" }\n", "lib/words.py": "",
+		"agents/one/uv.lock":        "version = 1\n\n[[package]]\nname = \"one\"\nsource = { editable = \".\" }\n",
+	},
+	"python-workspace": { // whose lock file pins the versions of several packages
+		"agents/one/framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "source": {"kind": "uv", "root": "../..", "package": "one"}}`,
+		"agents/one/pyproject.toml": "[project]\nname = 'One'\nversion = '1'\n", "uv.lock": "",
+		"pyproject.toml": "[project]\nname = 'all'\nversion = '1'\n[tool.uv]\nworkspace = { members = ['agents/*', 'lib'] }\n", "lib/pyproject.toml": "[project]\nname = 'lib'\n",
+	},
+	"python-unlocked": { // whose lock file nobody asks for
+		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "dependencies": [".", "./lib", "./libs/common"]}`, "libs/common/__init__.py": "",
+		"pyproject.toml": "[project]\nname = 'one'\nversion = '1'\ndependencies = ['idna>=3']\n", "uv.lock": "version = 1\n", "lib/words.py": "",
 	},
 	"python-whole": { // whose metadata is made by its own code
 		"framework.json": `{"graphs": {"agent": "./agent.py:graph"}, "build": ["make", "words", "it's"]}`, "setup.py": "",
@@ -51,6 +61,9 @@ var repositories = map[string]map[string]string{
 	},
 	"node-pnpm": {
 		"agents/one/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}, "node_version": "24"}`, "package.json": `{"packageManager": "pnpm@9.1.0+sha512.0"}`, "pnpm-lock.yaml": "",
+	},
+	"node-unlocked": { // whose package manager is named, for a directory above
+		"agents/one/framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "agents/one/package.json": "{}", "package.json": `{"packageManager": "pnpm@9.15.0"}`,
 	},
 	"node-whole": { // whose packages run the repository's own code when they are installed
 		"framework.json": `{"graphs": {"agent": "./agent.ts:graph"}}`, "package.json": `{"scripts": {"postinstall": "make"}}`, "yarn.lock": "",
@@ -166,8 +179,8 @@ func TestARecipeHasARecord(t *testing.T) {
 // instruction matches the beginning of one.
 var instruction = regexp.MustCompile(`(?m)^[A-Z]+ `)
 
-// TestWhatDependenciesFollowFrom changes one file after the other: what is copied before the dependencies are installed must change with all that they follow from, and with
-// nothing else.
+// TestWhatDependenciesFollowFrom changes one file after the other: what is copied before the
+// dependencies are installed must change with all that they follow from, and with nothing else.
 func TestWhatDependenciesFollowFrom(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -203,6 +216,9 @@ func TestWhatDependenciesFollowFrom(t *testing.T) {
 				graph = "./agent.ts:graph"
 			}
 			c.files["framework.json"] = `{"graphs": {"agent": "` + graph + `"}}`
+			if c.files["uv.lock"] != "" {
+				c.files["framework.json"] = `{"graphs": {"agent": "` + graph + `"}, "source": {"kind": "uv"}}`
+			}
 			recipe, err := dockerfile.Make(source(t, c.files), dockerfile.Bases{})
 			must(t, err)
 			before, _, found := strings.Cut(recipe.Dockerfile, " app /opt/agent\n")
@@ -240,7 +256,8 @@ func TestNoSecretIsInARecipe(t *testing.T) {
 	}
 }
 
-// TestNoTextOfTheRepositoryBecomesAnInstruction gives recipes texts that end lines, quotes and commands.
+// TestNoTextOfTheRepositoryBecomesAnInstruction gives recipes texts that end lines, quotes and
+// commands.
 func TestNoTextOfTheRepositoryBecomesAnInstruction(t *testing.T) {
 	t.Parallel()
 	files := map[string]string{

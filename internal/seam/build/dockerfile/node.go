@@ -2,13 +2,15 @@ package dockerfile
 
 import (
 	"fmt"
+	"path"
 	"strconv"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// node installs a JavaScript repository, as the builder of one machine does it, and returns how it is started.
+// node installs a JavaScript repository, as the builder of one machine does it, and returns how it
+// is started.
 func (r *recipe) node() ([]string, error) {
 	config := r.source.Config
 	if err := r.prepare(); err != nil {
@@ -48,7 +50,7 @@ func (r *recipe) packages() error {
 		return err
 	}
 	if installation.Lock != "" {
-		if err := r.pinnedBy([]string{installation.Dir}, installation.Lock); err != nil {
+		if err := r.pinnedBy(path.Join(installation.Dir, installation.Lock)); err != nil {
 			return err
 		}
 	}

@@ -13,20 +13,28 @@ const (
 	interpreter = venv + "/bin/python"
 )
 
-// python installs a Python repository, as the builder of one machine does it, and returns how it is started.
+// python installs a Python repository, as the builder of one machine does it, and returns how it is
+// started.
 func (r *recipe) python() ([]string, error) {
 	config := r.source.Config
 	environment, err := config.Environment(r.source.Tree)
 	if err != nil {
 		return nil, err
 	}
-	for _, paths := range [][]string{environment.Inputs, environment.Packages, environment.Path, environment.Locked} {
+	if environment.Locked != nil {
+		if err := plain(environment.Locked.Package); err != nil {
+			return nil, err
+		}
+	}
+	for _, paths := range [][]string{environment.Inputs, environment.Packages, environment.Path, {environment.Dir}} {
 		if err := plain(paths...); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.pinnedBy(environment.Locked, "uv.lock"); err != nil {
-		return nil, err
+	if environment.Locked != nil {
+		if err := r.pinnedBy(environment.Locked.File()); err != nil {
+			return nil, err
+		}
 	}
 	r.add("ENV PYTHONUNBUFFERED=1 UV_NO_CACHE=1 UV_COMPILE_BYTECODE=1 UV_PYTHON_DOWNLOADS=never")
 	uv := "{ command -v uv >/dev/null || python3 -m pip install --quiet --no-cache-dir --disable-pip-version-check --root-user-action=ignore uv==" + framework.UVVersion + "; }"
@@ -51,7 +59,7 @@ func (r *recipe) python() ([]string, error) {
 	}
 	r.Files["requirements.in"] = environment.Requirements
 	r.copy("requirements.in", slipwayDir+"/requirements.in")
-	r.run(Step{"the installation of dependencies", build.ReasonDependenciesFailed}, installation(environment, alone, config.Dir)...)
+	r.run(Step{"the installation of dependencies", build.ReasonDependenciesFailed}, installation(environment, alone)...)
 	if alone {
 		r.copy(Tree, agentDir)
 	}
@@ -71,9 +79,11 @@ func (r *recipe) python() ([]string, error) {
 	return []string{interpreter, "-m", "slipway_runtime", "--config", inAgent(config.Dir) + "/" + config.File}, nil
 }
 
-// installation are the commands that make the environment. Without the whole repository there are no settings of uv either.
-func installation(environment framework.Environment, alone bool, dir string) []string {
-	if alone {
+// installation are the commands that make the environment. Without the whole repository there are
+// no settings of uv either.
+func installation(environment framework.Environment, alone bool) []string {
+	dir := environment.Dir
+	if alone && environment.Locked == nil {
 		dir = "."
 	}
 	commands := []string{"cd " + inAgent(dir), "uv venv --quiet --python python3 " + venv}
@@ -82,9 +92,9 @@ func installation(environment framework.Environment, alone bool, dir string) []s
 		inputs = append(inputs, inAgent(input))
 	}
 	inputs = append(inputs, slipwayDir+"/requirements.in")
-	for i, project := range environment.Locked {
-		exported := fmt.Sprintf("/tmp/build/locked-%d.txt", i)
-		commands = append(commands, fmt.Sprintf("uv export --quiet --frozen --no-dev --no-emit-project --no-hashes --project %s -o %s", inAgent(project), exported))
+	if environment.Locked != nil {
+		const exported = "/tmp/build/locked.txt"
+		commands = append(commands, "uv "+strings.Join(environment.Locked.Export(exported), " "))
 		inputs = append(inputs, exported)
 	}
 	lock := slipwayDir + "/requirements.txt"

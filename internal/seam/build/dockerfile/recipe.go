@@ -57,19 +57,13 @@ func recordOf(config framework.Config, base string) build.Record {
 	return record
 }
 
-// pinnedBy notes that the dependencies are those of the lock files in directories of the tree; none pins nothing.
-func (r *recipe) pinnedBy(dirs []string, lock string) error {
-	if len(dirs) == 0 {
-		return nil
+// pinnedBy notes that the dependencies are those of a lock file of the tree.
+func (r *recipe) pinnedBy(lock string) error {
+	text, err := r.source.Tree.ReadFile(lock)
+	if err != nil {
+		return err
 	}
-	texts := make([][]byte, len(dirs))
-	for i, dir := range dirs {
-		var err error
-		if texts[i], err = r.source.Tree.ReadFile(path.Join(dir, lock)); err != nil {
-			return err
-		}
-	}
-	r.Record.Dependencies = build.Digest(texts...)
+	r.Record.Dependencies = build.Digest(text)
 	return nil
 }
 
@@ -91,19 +85,23 @@ type Source struct {
 type Recipe struct {
 	// Base is the image that it starts from.
 	Base string
-	// Dockerfile is the text. Steps has one entry for each instruction in it, as builders count them.
+	// Dockerfile is the text. Steps has one entry for each instruction in it, as builders count
+	// them.
 	Dockerfile string
 	Steps      []Step
-	// Files are the files of the build's context, by their paths. The context also has the tree, without .git, as the directory Tree.
+	// Files are the files of the build's context, by their paths. The context also has the tree,
+	// without .git, as the directory Tree.
 	Files map[string]string
 	// Record is what the image is made with, apart from the image.
 	Record build.Record
 }
 
-// Tree is where a recipe's context has the repository. As it is a directory of the context, no .dockerignore of the repository has a say in what is copied.
+// Tree is where a recipe's context has the repository. As it is a directory of the context, no
+// .dockerignore of the repository has a say in what is copied.
 const Tree = "app"
 
-// Step is an instruction whose failure the repository is to blame for; the zero Step is one of the platform.
+// Step is an instruction whose failure the repository is to blame for; the zero Step is one of the
+// platform.
 type Step struct {
 	// What it does ("the install command"), and the reason of its failure.
 	What   string `json:"what"`
@@ -119,7 +117,8 @@ type StepError struct {
 
 func (e *StepError) Error() string { return e.What + fmt.Sprintf(" exited with code %d", e.Code) }
 
-// killed is the exit code of a step that was killed, which engines do when it uses more memory than it may.
+// killed is the exit code of a step that was killed, which engines do when it uses more memory than
+// it may.
 const killed = 137
 
 // Failure is the end of the build, with what the step has printed last.
@@ -198,7 +197,8 @@ func (r *recipe) run(step Step, commands ...string) {
 	r.step(step, "RUN "+strings.Join(commands, " \\\n && "))
 }
 
-// prepare makes the directories of the agent's user, runs the platform's commands as root, and is that user from then on.
+// prepare makes the directories of the agent's user, runs the platform's commands as root, and is
+// that user from then on.
 func (r *recipe) prepare(commands ...string) error {
 	directories := fmt.Sprintf("mkdir -p %s %s && chown %s %[1]s %[2]s", agentDir, slipwayDir, owner)
 	r.step(Step{"the preparation of the base image", build.ReasonRuntimeMissing}, "RUN "+strings.Join(append([]string{directories}, commands...), " \\\n && "))
@@ -234,7 +234,8 @@ func (r *recipe) manifests(files []string) error {
 	return nil
 }
 
-// command runs a shell command of the repository, which is copied, because no text of theirs becomes an instruction.
+// command runs a shell command of the repository, which is copied, because no text of theirs
+// becomes an instruction.
 func (r *recipe) command(step Step, name, dir, text string) {
 	r.Files["commands/"+name] = text + "\n"
 	r.copy("commands/"+name, slipwayDir+"/commands/"+name)
@@ -287,7 +288,8 @@ func (r *recipe) finish(start []string) error {
 	return nil
 }
 
-// startScript sets what the configuration file wants in the agent's environment, except what the agent is given anyway, and becomes the agent. The port is the container's.
+// startScript sets what the configuration file wants in the agent's environment, except what the
+// agent is given anyway, and becomes the agent. The port is the container's.
 func startScript(env map[string]string) string {
 	var script strings.Builder
 	script.WriteString("#!/bin/sh\n")

@@ -1,9 +1,10 @@
-// Package framework reads the framework configuration file of a repository (framework.json) and says what an agent of it needs: which language, which
-// dependencies, which commands. It only looks; what it says is done by the builders, on the machine (package local) or in an image (package dockerfile).
+// Package framework reads the framework configuration file of a repository (framework.json) and
+// says what an agent of it needs: which language, which dependencies, which commands. It only
+// looks; what it says is done by the builders, on the machine (package local) or in an image
+// (package dockerfile).
 package framework
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,7 +19,8 @@ import (
 )
 
 const (
-	// DefaultPath is where the configuration file is when nothing else is said.
+	// DefaultPath is where the configuration file is when nothing else is said; the public name of
+	// the file is looked for after it.
 	DefaultPath = "framework.json"
 	// fileLimit bounds the files that are read from the repository.
 	fileLimit = 1 << 20
@@ -26,19 +28,23 @@ const (
 
 // Config is a framework configuration file that can be used.
 type Config struct {
-	// Dir is the file's directory from the repository's root, where the commands run; File is the file in it.
+	// Dir is the file's directory from the repository's root, where the commands run; File is the
+	// file in it.
 	Dir, File string
 	Graphs    []string
 	// Build is the argument list of the build command, or nil, and BuildText what to call it.
 	Build     []string
 	BuildText string
 	Start     []string
-	// Language is that of the runtime that hosts the graphs of a repository without a start command, else "".
+	// Language is that of the runtime that hosts the graphs of a repository without a start
+	// command, else "".
 	Language Language
 	// Version is of the language, "" for any; Dependencies are those of a Python repository.
 	Version      string
 	Dependencies []string
-	Env          map[string]string
+	// Source is the uv project that a Python repository is installed from, nil for Dependencies.
+	Source *Source
+	Env    map[string]string
 	// Remarks go to the build log.
 	Remarks []string
 
@@ -46,13 +52,20 @@ type Config struct {
 	files []string
 }
 
-// Read reads and checks the configuration file of a tree. All its problems are in the Failure's message.
+// Read reads and checks the configuration file of a tree. All its problems are in the Failure's
+// message.
 func Read(tree, path string) (Config, error) {
 	root, err := os.OpenRoot(tree) // nothing outside the tree can be opened through it, by no symbolic link either
 	if err != nil {
 		return Config{}, err
 	}
-	c, err := read(root, cmp.Or(path, DefaultPath))
+	if path == "" {
+		path = DefaultPath
+		if name, ok := firstOf(root, ".", configNames...); ok {
+			path = name
+		}
+	}
+	c, err := read(root, path)
 	return c, errors.Join(err, root.Close())
 }
 
@@ -60,7 +73,7 @@ func read(root *os.Root, path string) (Config, error) {
 	data, err := readFile(root, path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return Config{}, build.Fail(build.ReasonConfigNotFound, "the repository has no framework configuration file %q at this commit.", path)
+		return Config{}, build.Fail(build.ReasonConfigNotFound, "the repository has no framework configuration file %q at this commit%s.", path, whatThereIs(root, path))
 	case err != nil:
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "the framework configuration file %q cannot be read: %v.", path, err)
 	}
@@ -72,6 +85,7 @@ func read(root *os.Root, path string) (Config, error) {
 	p.graphs()
 	p.commands()
 	p.environment()
+	p.keys()
 	if len(p.problems) > 0 {
 		return Config{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be used:\n- %s", path, strings.Join(p.problems, "\n- "))
 	}
@@ -112,6 +126,7 @@ func (p *parser) graphs() {
 		if id == "" {
 			p.problem("graphs: the id of a graph must not be empty")
 		}
+		p.graphKeys(id, graphs[id])
 		path, ok := graphPath(graphs[id])
 		if at := strings.LastIndexByte(path, ':'); !ok || at <= 0 || at == len(path)-1 {
 			p.problem(`graphs.%s: must be "path/to/file:variable"`, id)
@@ -147,8 +162,9 @@ func (p *parser) commands() {
 	p.wantedLanguage()
 }
 
-// replaceShell lets the shell become the agent where the text is one simple command. The agent then is the process that the target started, and
-// is told when it is to stop or when the server has died.
+// replaceShell lets the shell become the agent where the text is one simple command. The agent then
+// is the process that the target started, and is told when it is to stop or when the server has
+// died.
 func replaceShell(args []string) []string {
 	if len(args) != 3 || args[0] != "sh" || args[1] != "-c" {
 		return args

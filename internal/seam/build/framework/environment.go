@@ -14,7 +14,8 @@ import (
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-// environment takes an object of strings, or the path of a .env file from the configuration file's directory.
+// environment takes an object of strings, or the path of a .env file from the configuration file's
+// directory.
 func (p *parser) environment() {
 	if !p.has("env") {
 		return
@@ -41,7 +42,8 @@ func (p *parser) environment() {
 	p.checkEnvironment(env)
 }
 
-// environmentFile reads the .env file. One that is not in the repository is not a problem: it is often kept out of it on purpose.
+// environmentFile reads the .env file. One that is not in the repository is not a problem: it is
+// often kept out of it on purpose.
 func (p *parser) environmentFile(path string) {
 	data, err := readFile(p.root, filepath.Join(p.config.Dir, path))
 	switch {
@@ -84,8 +86,9 @@ func isPort(value string) bool {
 	return err == nil && port > 0
 }
 
-// parseDotenv reads lines of NAME=value, with comments, an optional "export" and quotes. In double quotes \n, \", \\ and \$ are
-// escapes. It also returns the numbers of the lines that it cannot read.
+// parseDotenv reads lines of NAME=value, with comments, an optional "export" and quotes. In double
+// quotes \n, \", \\ and \$ are escapes. It also returns the numbers of the lines that it cannot
+// read.
 func parseDotenv(text string) (env map[string]string, wrong []int) {
 	env = map[string]string{}
 	number := 0

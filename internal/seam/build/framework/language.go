@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// Language is one whose graphs a runtime of the platform can host; its name is that of the runtime's directory.
+// Language is one whose graphs a runtime of the platform can host; its name is that of the
+// runtime's directory.
 type Language string
 
 // The languages that have a runtime.
@@ -42,7 +43,8 @@ func checkNodeVersion(version string) error {
 	return nil
 }
 
-// wantedLanguage says which runtime a repository without a start command relies on: the one of all its graphs' files.
+// wantedLanguage says which runtime a repository without a start command relies on: the one of all
+// its graphs' files.
 func (p *parser) wantedLanguage() {
 	found := map[Language]bool{}
 	for _, file := range p.config.files {
@@ -63,7 +65,11 @@ func (p *parser) wantedLanguage() {
 	case found[Python]:
 		p.config.Language = Python
 		p.config.Version = p.versionOf("python_version", checkPythonVersion)
-		p.pythonDependencies()
+		if p.has("source") {
+			p.source()
+		} else {
+			p.pythonDependencies()
+		}
 	case found[Node]:
 		p.config.Language = Node
 		p.config.Version = p.versionOf("node_version", checkNodeVersion)

@@ -15,27 +15,32 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
-// packageTool is a package manager of JavaScript: its lock files, how it installs exactly what they say, and its version where the repository names none.
+// packageTool is a package manager of JavaScript: its lock files, how it installs exactly what they
+// say, and its version where the repository names none.
 type packageTool struct {
 	name    string
 	locks   []string
 	install []string
 	version string
+	// loose are the arguments where there is no lock file.
+	loose []string
 }
 
-// packageTools are in the order in which their lock files are looked for. A repository without any is installed by the last.
+// packageTools are in the order in which their lock files are looked for. A repository without any
+// is installed by the last.
 var packageTools = []packageTool{
-	{"pnpm", []string{"pnpm-lock.yaml"}, []string{"install", "--frozen-lockfile"}, "10.34.8"},
-	{"yarn", []string{"yarn.lock"}, []string{"install", "--frozen-lockfile"}, "1.22.22"},
-	{"bun", []string{"bun.lock", "bun.lockb"}, []string{"install", "--frozen-lockfile"}, "1.4.5"},
-	{"npm", []string{"package-lock.json", "npm-shrinkwrap.json"}, []string{"ci", "--no-audit", "--no-fund"}, ""},
+	{"pnpm", []string{"pnpm-lock.yaml"}, []string{"install", "--frozen-lockfile"}, "10.34.8", []string{"install", "--no-frozen-lockfile"}},
+	{"yarn", []string{"yarn.lock"}, []string{"install", "--frozen-lockfile"}, "1.22.22", []string{"install"}},
+	{"bun", []string{"bun.lock", "bun.lockb"}, []string{"install", "--frozen-lockfile"}, "1.4.5", []string{"install"}},
+	{"npm", []string{"package-lock.json", "npm-shrinkwrap.json"}, []string{"ci", "--no-audit", "--no-fund"}, "", []string{"install", "--no-audit", "--no-fund"}},
 }
 
 // Installation is how the packages of a JavaScript repository are installed.
 type Installation struct {
 	// Dir is where, from the repository's root.
 	Dir string
-	// Tool is the package manager, Version the one that package.json names, or ""; Package is what to get it as, with a version.
+	// Tool is the package manager, Version the one that package.json names, or ""; Package is what
+	// to get it as, with a version.
 	Tool, Version, Package string
 	// Args are the arguments of the package manager.
 	Args []string
@@ -46,7 +51,8 @@ type Installation struct {
 // Text is what to call the command.
 func (i Installation) Text() string { return i.Tool + " " + strings.Join(i.Args, " ") }
 
-// Installation is that of the package manager whose lock file is nearest above the configuration file.
+// Installation is that of the package manager whose lock file is nearest above the configuration
+// file.
 func (c Config) Installation(root *os.Root) (Installation, error) {
 	manifest := ""
 	for dir := c.Dir; ; dir = filepath.Dir(dir) {
@@ -65,7 +71,26 @@ func (c Config) Installation(root *os.Root) (Installation, error) {
 	if manifest == "" {
 		return Installation{}, build.Fail(build.ReasonConfigInvalid, "the repository has no package.json beside the framework configuration file or above it.")
 	}
-	return packageTools[len(packageTools)-1].in(root, manifest, "", []string{"install", "--no-audit", "--no-fund"})
+	return c.unlocked(root, manifest)
+}
+
+// unlocked is the installation of a repository without a lock file: by the package manager that the
+// nearest package.json names, or else by the last.
+func (c Config) unlocked(root *os.Root, manifest string) (Installation, error) {
+	for dir := manifest; ; dir = filepath.Dir(dir) {
+		name, _, err := packageManager(root, dir)
+		if err != nil {
+			return Installation{}, err
+		}
+		if i := slices.IndexFunc(packageTools, func(tool packageTool) bool { return tool.name == name }); i >= 0 {
+			return packageTools[i].in(root, dir, "", packageTools[i].loose)
+		}
+		if dir == "." {
+			break
+		}
+	}
+	last := packageTools[len(packageTools)-1]
+	return last.in(root, manifest, "", last.loose)
 }
 
 // in is the tool's work in a directory of the tree.
@@ -76,7 +101,10 @@ func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Install
 	}
 	i := Installation{Dir: dir, Tool: t.name, Version: named, Package: t.name, Args: args, Lock: lock}
 	if t.name == "yarn" && Major(named) > 1 {
-		i.Args, i.Package = []string{"install", "--immutable"}, "@yarnpkg/cli-dist"
+		i.Package = "@yarnpkg/cli-dist"
+		if i.Args = []string{"install", "--immutable"}; lock == "" {
+			i.Args[1] = "--no-immutable"
+		}
 	}
 	if version := cmp.Or(named, t.version); version != "" {
 		i.Package += "@" + version
@@ -84,30 +112,40 @@ func (t packageTool) in(root *os.Root, dir, lock string, args []string) (Install
 	return i, nil
 }
 
-// namedVersion is the version in packageManager of package.json ("pnpm@9.1.0+sha512..."), "" when it names none of the tool.
+// namedVersion is the version of a tool that package.json names, "" when it names none.
 func namedVersion(root *os.Root, dir, tool string) (string, error) {
+	name, version, err := packageManager(root, dir)
+	if err != nil || name != tool {
+		return "", err
+	}
+	return version, nil
+}
+
+// packageManager is what package.json names ("pnpm@9.1.0+sha512..."), "" when there is no such
+// file, or it names nothing.
+func packageManager(root *os.Root, dir string) (name, version string, err error) {
 	if _, ok := firstOf(root, dir, "package.json"); !ok {
-		return "", nil
+		return "", "", nil
 	}
 	text, err := readFile(root, filepath.Join(dir, "package.json"))
 	if err != nil {
-		return "", build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(dir, "package.json"), err)
+		return "", "", build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(dir, "package.json"), err)
 	}
 	var manifest struct {
 		PackageManager string `json:"packageManager"`
+		DevEngines     struct {
+			PackageManager struct{ Name string } `json:"packageManager"`
+		} `json:"devEngines"`
 	}
 	if err := json.Unmarshal(text, &manifest); err != nil {
-		return "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", filepath.Join(dir, "package.json"), err, placeOf(text, err))
+		return "", "", build.Fail(build.ReasonConfigInvalid, "%s is not a JSON object: %v%s.", filepath.Join(dir, "package.json"), err, placeOf(text, err))
 	}
-	name, version, _ := strings.Cut(manifest.PackageManager, "@")
-	if name != tool {
-		return "", nil
-	}
+	name, version, _ = strings.Cut(cmp.Or(manifest.PackageManager, manifest.DevEngines.PackageManager.Name), "@")
 	version, _, _ = strings.Cut(version, "+")
 	if strings.ContainsFunc(version, func(r rune) bool { return !strings.ContainsRune("0123456789.abcdefghijklmnopqrstuvwxyz-", r) }) {
-		return "", build.Fail(build.ReasonConfigInvalid, "packageManager of %s: %q is not a version.", filepath.Join(dir, "package.json"), version)
+		return "", "", build.Fail(build.ReasonConfigInvalid, "packageManager of %s: %q is not a version.", filepath.Join(dir, "package.json"), version)
 	}
-	return version, nil
+	return name, version, nil
 }
 
 // Major is the first number of a version, 0 when there is none.
@@ -120,11 +158,13 @@ func Major(version string) int {
 	return number
 }
 
-// installScripts are those of package.json that run when packages are installed, and whose effects nobody knows.
+// installScripts are those of package.json that run when packages are installed, and whose effects
+// nobody knows.
 var installScripts = []string{"preinstall", "install", "postinstall", "preprepare", "prepare", "postprepare"}
 
-// Manifests are the files that what is installed follows from. There are none where it may follow from others too: without a lock file, in a repository that is several
-// packages, or that runs commands of its own when it is installed.
+// Manifests are the files that what is installed follows from. There are none where it may follow
+// from others too: without a lock file, in a repository that is several packages, or that runs
+// commands of its own when it is installed.
 func (i Installation) Manifests(root *os.Root) ([]string, error) {
 	if i.Lock == "" {
 		return nil, nil
@@ -156,7 +196,8 @@ func (i Installation) Manifests(root *os.Root) ([]string, error) {
 // localSources begin versions that are other directories or files of the repository.
 var localSources = regexp.MustCompile(`^(file:|link:|portal:|patch:|workspace:|\.|/)`)
 
-// alone tells whether what a package.json asks for is in package registries, and nothing else is done to install it.
+// alone tells whether what a package.json asks for is in package registries, and nothing else is
+// done to install it.
 func alone(manifest []byte) bool {
 	var contents struct {
 		Workspaces           json.RawMessage            `json:"workspaces"`

@@ -6,7 +6,8 @@ import (
 	"github.com/BurntSushi/toml"
 )
 
-// pyproject is what a pyproject.toml says of how its package is resolved and installed; see PEP 621 for the project, and each tool's manual for its table.
+// pyproject is what a pyproject.toml says of how its package is resolved and installed; see PEP 621
+// for the project, and each tool's manual for its table.
 type pyproject struct {
 	Project struct {
 		Name    string   `toml:"name"`

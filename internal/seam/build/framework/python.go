@@ -13,14 +13,17 @@ import (
 // UVVersion is the version of uv, which resolves and installs packages, where there is none.
 const UVVersion = "0.13.8"
 
-// RuntimeConflict is what there is to say of dependencies whose resolution fails with those of the runtime and succeeds without. What fails without them, too, is the
-// repository's own fault, and is told without a word about the runtime.
+// RuntimeConflict is what there is to say of dependencies whose resolution fails with those of the
+// runtime and succeeds without. What fails without them, too, is the repository's own fault, and is
+// told without a word about the runtime.
 const RuntimeConflict = "the dependencies go together, but not with what Slipway's runtime needs"
 
-// pythonDependencies reads a list of requirements, and of directories of the repository. Without one, it is the directory of the file.
+// pythonDependencies reads a list of requirements, and of directories of the repository. Without
+// one, it is the directory of the file.
 func (p *parser) pythonDependencies() {
 	if !p.has("dependencies") {
 		p.config.Dependencies = []string{"."}
+		p.lockThatIsNotAskedFor(p.config.Dir)
 		return
 	}
 	if err := json.Unmarshal(p.fields["dependencies"], &p.config.Dependencies); err != nil {
@@ -33,29 +36,42 @@ func (p *parser) pythonDependencies() {
 			p.problem("dependencies[%d]: must be a requirement or a directory", i)
 		case isDirectory(dependency) && !within(filepath.Join(p.config.Dir, dependency)):
 			p.problem("dependencies[%d]: the directory %q leaves the repository", i, dependency)
+		case isDirectory(dependency):
+			p.lockThatIsNotAskedFor(filepath.Join(p.config.Dir, dependency))
 		}
+	}
+}
+
+// lockThatIsNotAskedFor tells authors who expect that a lock file counts.
+func (p *parser) lockThatIsNotAskedFor(dir string) {
+	if lock, ok := firstOf(p.root, dir, "uv.lock"); ok {
+		p.config.Remarks = append(p.config.Remarks, filepath.Join(dir, lock)+` is not used: dependencies are resolved anew, as the configuration file has no "source": {"kind": "uv"}`)
 	}
 }
 
 // isDirectory tells the repository's own directories from requirements, by their dot.
 func isDirectory(dependency string) bool { return strings.HasPrefix(dependency, ".") }
 
-// Environment is what the Python environment of a repository is made of. Its paths are from the repository's root.
+// Environment is what the Python environment of a repository is made of. Its paths are from the
+// repository's root.
 type Environment struct {
 	// Requirements are the lines of the configuration file itself.
 	Requirements string
-	// Inputs are files for the resolver, in order; Packages are directories to be installed as they are, Path those that Python finds modules in.
+	// Inputs are files for the resolver, in order; Packages are directories to be installed as they
+	// are, Path those that Python finds modules in.
 	Inputs, Packages, Path []string
-	// Locked are directories whose versions are pinned by a uv.lock.
-	Locked []string
-
-	// dir is the configuration file's.
-	dir string
+	// Locked is the project whose uv.lock pins the versions, nil where no version is pinned.
+	Locked *Locked
+	// Dir is where the commands run.
+	Dir string
 }
 
 // Environment looks at the dependencies of a Python repository.
 func (c Config) Environment(root *os.Root) (Environment, error) {
-	e := Environment{dir: c.Dir}
+	if c.Source != nil {
+		return c.Source.environment(root)
+	}
+	e := Environment{Dir: c.Dir}
 	for _, dependency := range c.Dependencies {
 		if !isDirectory(dependency) {
 			e.Requirements += dependency + "\n"
@@ -65,14 +81,13 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 		if info, err := root.Stat(dir); err != nil || !info.IsDir() {
 			return e, build.Fail(build.ReasonConfigInvalid, "dependencies: the repository has no directory %q.", dir)
 		}
+		if dir != "." && isPackage(root, dir) {
+			e.Path = append(e.Path, filepath.Dir(dir)) // it is imported by its name
+		}
 		e.Path = append(e.Path, dir)
 		if file, ok := firstOf(root, dir, "pyproject.toml", "setup.py"); ok {
 			e.Packages = append(e.Packages, dir)
-			if _, ok := firstOf(root, dir, "uv.lock"); ok && file == "pyproject.toml" {
-				e.Locked = append(e.Locked, dir)
-			} else {
-				e.Inputs = append(e.Inputs, filepath.Join(dir, file))
-			}
+			e.Inputs = append(e.Inputs, filepath.Join(dir, file))
 		} else if _, ok := firstOf(root, dir, "requirements.txt"); ok {
 			e.Inputs = append(e.Inputs, filepath.Join(dir, "requirements.txt"))
 		}
@@ -80,22 +95,30 @@ func (c Config) Environment(root *os.Root) (Environment, error) {
 	return e, nil
 }
 
+// isPackage tells whether a directory is a Python package, which nothing installs.
+func isPackage(root *os.Root, dir string) bool {
+	_, is := firstOf(root, dir, "__init__.py")
+	_, installed := firstOf(root, dir, "pyproject.toml", "setup.py")
+	return is && !installed
+}
+
 var (
-	// ownLine matches a line of a requirements file that may name another file or directory of the repository.
+	// ownLine matches a line of a requirements file that may name another file or directory of the
+	// repository.
 	ownLine = regexp.MustCompile(`(?m)^\s*(-|\.|/)|file:|\\$|@\s*[./]`)
 	// ownLock matches what in uv.lock names another directory of the repository.
 	ownLock = regexp.MustCompile(`members = \[|(editable|directory|path|virtual) = "([^".]|\.[^"])`)
 )
 
-// Manifests are the files that the resolution of the environment follows from. There are none where that may follow from others too, as a package's metadata that is made by
-// its own code.
+// Manifests are the files that the resolution of the environment follows from. There are none where
+// that may follow from others too, as a package's metadata that is made by its own code.
 func (e Environment) Manifests(root *os.Root) ([]string, error) {
 	if e.hasSettings(root) {
 		return nil, nil
 	}
 	files := append([]string{}, e.Inputs...)
-	for _, dir := range e.Locked {
-		files = append(files, filepath.Join(dir, "pyproject.toml"), filepath.Join(dir, "uv.lock"))
+	if e.Locked != nil {
+		files = append(files, filepath.Join(e.Locked.Dir, "pyproject.toml"), e.Locked.File())
 	}
 	for _, file := range files {
 		text, err := readFile(root, file)
@@ -118,7 +141,8 @@ func (e Environment) Manifests(root *os.Root) ([]string, error) {
 	return files, nil
 }
 
-// Distributions are the normal names of the packages in Packages; known tells whether all of them say it in their pyproject.toml.
+// Distributions are the normal names of the packages in Packages; known tells whether all of them
+// say it in their pyproject.toml.
 func (e Environment) Distributions(root *os.Root) (names []string, known bool) {
 	for _, dir := range e.Packages {
 		text, err := readFile(root, filepath.Join(dir, "pyproject.toml"))
@@ -141,7 +165,7 @@ func NormalName(name string) string { return strings.ToLower(nameParts.ReplaceAl
 
 // hasSettings tells whether there are settings of uv where the commands run, or above.
 func (e Environment) hasSettings(root *os.Root) bool {
-	for dir := e.dir; ; dir = filepath.Dir(dir) {
+	for dir := e.Dir; ; dir = filepath.Dir(dir) {
 		if _, ok := firstOf(root, dir, "uv.toml"); ok {
 			return true
 		}

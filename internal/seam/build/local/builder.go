@@ -1,16 +1,22 @@
-// Package local is the builder of one machine: it clones a commit with git, or unpacks what was uploaded, checks the framework configuration file and makes what it describes, as a tree for
+// Package local is the builder of one machine: it clones a commit with git, or unpacks what was
+// uploaded, checks the framework configuration file and makes what it describes, as a tree for
 // processes or, where it is given something to make images with, as an image.
 //
-// A build is a job. Jobs wait for one of a few places, in order but for workspaces that have more of them than others, and end with a result that is kept in a file, so
-// that a finished build is known after a restart of the server. A build that was under way when the server ended is absent afterwards,
-// and starting it again begins from an empty directory.
+// A build is a job. Jobs wait for one of a few places, in order but for workspaces that have more
+// of them than others, and end with a result that is kept in a file, so that a finished build is
+// known after a restart of the server. A build that was under way when the server ended is absent
+// afterwards, and starting it again begins from an empty directory.
 //
-// The repository's commands, and git, which reads what strangers wrote, are kept from all but what is their build's, where the system can do that. The server itself is
-// not: what it writes is where no build can write, and what it reads of a build it reads through the directory that it opened before the first command.
+// The repository's commands, and git, which reads what strangers wrote, are kept from all but what
+// is their build's, where the system can do that. The server itself is not: what it writes is where
+// no build can write, and what it reads of a build it reads through the directory that it opened
+// before the first command.
 //
-// What outlives a build is bounded, too: the home directory that a workspace's builds share is given up when it takes more disk than it may, and erased at the first
-// removal of a build, or start, a day after the last build that has used it is gone; of installed packages and of resolved versions those of the lock states that were
-// used last are kept, and of Python's packages those that a build uses.
+// What outlives a build is bounded, too: the home directory that a workspace's builds share is
+// given up when it takes more disk than it may, and erased at the first removal of a build, or
+// start, a day after the last build that has used it is gone; of installed packages and of resolved
+// versions those of the lock states that were used last are kept, and of Python's packages those
+// that a build uses.
 package local
 
 import (
@@ -26,7 +32,10 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/dockerfile"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
@@ -35,29 +44,48 @@ import (
 
 // Config is what a Builder needs. Values that are zero get the default named at each.
 type Config struct {
-	// Dir holds the trees of all revisions, the caches of all workspaces and the records of running commands.
+	// Dir holds the trees of all revisions, the caches of all workspaces and the records of running
+	// commands.
 	Dir string
 	// Logs get the output of builds, Log what the builder itself has to say.
 	Logs *files.Logs
 	Log  *slog.Logger
 	// Uploads has the tarballs that are built in place of repositories; nil has none.
 	Uploads upload.Opener
-	// Images makes images of what is built; nil leaves it as a tree. Bases are what they are made from.
+	// Images makes images of what is built; nil leaves it as a tree. Bases are what they are made
+	// from.
 	Images Images
 	Bases  dockerfile.Bases
-	// Private is the server's directory, of which a repository's commands reach only what is their build's; "" keeps nothing from them.
+	// Private is the server's directory, of which a repository's commands reach only what is their
+	// build's; "" keeps nothing from them.
 	Private string
+	// Users gives each workspace's commands a user of their own; nil leaves them the server's.
+	Users *child.Users
+	// Networks are those that repositories may have addresses of although these are not public.
+	Networks outbound.Networks
+	// LocalRepositories lets repositories be directories of this machine; OperatorSSH gives git
+	// over ssh the keys, the agent and the configuration of the user that the server runs as.
+	LocalRepositories, OperatorSSH bool
+	// Connect is a command that gets a host and a port as further arguments and calls
+	// outbound.Connect; ssh makes its connections by it. Without one, nothing is cloned over ssh.
+	Connect []string
+	// Space is the disk that Dir is on; nil has room.
+	Space *disk.Space
 	// Timeout is how long a build may take once it has a place (15 min).
 	Timeout time.Duration
 	// ReachLimit is how long a repository may take to answer which commit a ref names (20 s).
 	ReachLimit time.Duration
-	// MemoryMB is how much memory a command and all that it starts may use (4096), where the system can limit it.
+	// MemoryMB is how much memory a command and all that it starts may use (4096), where the system
+	// can limit it.
 	MemoryMB int
-	// DiskMB is how much disk the files of a build may take (10240), what is installed for it included. What it leaves in its workspace's home may be as much again.
+	// DiskMB is how much disk the files of a build may take (10240), what is installed for it
+	// included. What it leaves in its workspace's home may be as much again.
 	DiskMB int
-	// HomeMB is how much disk the home of a workspace's builds may take before the next build begins another (10240).
+	// HomeMB is how much disk the home of a workspace's builds may take before the next build
+	// begins another (10240).
 	HomeMB int
-	// Places is how many builds run at a time (2).
+	// Places is how many builds run at a time (2). One more runs for a workspace that has none
+	// while another has all.
 	Places int
 }
 
@@ -68,9 +96,12 @@ type Builder struct {
 	// release lets another server use the directory; calling it again does nothing.
 	release func() error
 	running sync.WaitGroup
-	// tools is held while something is installed that all builds use.
-	tools sync.Mutex
-	homes homes
+	// installing is held while something is installed that all builds use.
+	installing sync.Mutex
+	tools      tools
+	homes      homes
+	// proxy makes the connections of git.
+	proxy *outbound.Proxy
 	// environments are those that Python builds share.
 	environments environments
 
@@ -84,29 +115,39 @@ type Builder struct {
 
 var _ build.Builder = (*Builder)(nil)
 
-// New returns a builder that keeps its files in cfg.Dir and ends the commands that an earlier server left running there.
+// New returns a builder that keeps its files in cfg.Dir and ends the commands that an earlier
+// server left running there.
 func New(cfg Config) (*Builder, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
 	cfg.Dir = dir
+	if cfg.Private != "" {
+		if cfg.Private, err = filepath.Abs(cfg.Private); err != nil {
+			return nil, err
+		}
+	}
 	cfg.Timeout = cmp.Or(cfg.Timeout, 15*time.Minute)
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
 	cfg.MemoryMB, cfg.DiskMB, cfg.HomeMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240), cmp.Or(cfg.HomeMB, 10240)
 	cfg.Places = cmp.Or(cfg.Places, 2)
-	b := &Builder{cfg: cfg, busyOf: map[string]int{}, jobs: map[string]*job{}}
+	b := &Builder{cfg: cfg, tools: findTools(os.Getenv("PATH"), cfg.Private), busyOf: map[string]int{}, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
-	b.release = sync.OnceValue(b.children.Close)
+	if b.proxy, err = outbound.OpenProxy(cfg.Networks); err != nil {
+		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.children.Close())
+	}
+	b.release = sync.OnceValue(func() error { return errors.Join(b.children.Close(), b.proxy.Close()) })
 	if err := errors.Join(b.prepareGit(), b.openHomes(), b.openEnvironments()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
 	}
 	return b, nil
 }
 
-// Start queues the build of a revision, unless it is queued, runs or has succeeded. A queued one gets the credentials anew.
+// Start queues the build of a revision, unless it is queued, runs or has succeeded. A queued one
+// gets the credentials anew.
 func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 	if !id.Valid(spec.Revision) || !id.Valid(spec.Workspace) {
 		return fmt.Errorf("start build: revision %q or workspace %q is not an id", spec.Revision, spec.Workspace)
@@ -138,18 +179,29 @@ func (b *Builder) Start(_ context.Context, spec build.Spec) error {
 
 // fillPlaces starts jobs while there are places. The caller holds b.mu.
 func (b *Builder) fillPlaces() {
-	for b.busy < b.cfg.Places && len(b.waiting) > 0 {
+	for len(b.waiting) > 0 && (b.busy < b.cfg.Places || b.mayUseSpare()) {
 		j := b.takeNext()
 		b.busy++
 		b.busyOf[j.spec.Workspace]++
-		b.running.Go(func() {
+		b.running.Go(guard.Func(b.cfg.Log, "build", func() {
+			defer b.free(j)
 			j.run()
-			b.free(j)
-		})
+		}))
 	}
 }
 
-// takeNext takes the job that has waited longest of the workspaces with the fewest running builds, so that none keeps the places from the others by asking for more.
+// mayUseSpare reports whether the next job runs beside as many as there are places: all of them
+// belong to one workspace, which could keep them for as long as a build may take, and the next job
+// to another. The caller holds b.mu.
+func (b *Builder) mayUseSpare() bool {
+	if b.busy != b.cfg.Places || len(b.busyOf) != 1 {
+		return false
+	}
+	return slices.ContainsFunc(b.waiting, func(j *job) bool { return b.busyOf[j.spec.Workspace] == 0 })
+}
+
+// takeNext takes the job that has waited longest of the workspaces with the fewest running builds,
+// so that none keeps the places from the others by asking for more.
 func (b *Builder) takeNext() *job {
 	next := 0
 	for i, j := range b.waiting {
@@ -219,7 +271,8 @@ func (b *Builder) Remove(ctx context.Context, revision string) error {
 	return nil
 }
 
-// cancel ends the job of a revision, if there is one. One that still waits for a place is over at once.
+// cancel ends the job of a revision, if there is one. One that still waits for a place is over at
+// once.
 func (b *Builder) cancel(revision string) *job {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -239,8 +292,8 @@ func (b *Builder) cancel(revision string) *job {
 	return j
 }
 
-// Close cancels all builds, which are absent from then on, and returns when they have ended. Closing again does
-// nothing.
+// Close cancels all builds, which are absent from then on, and returns when they have ended.
+// Closing again does nothing.
 func (b *Builder) Close() error {
 	b.mu.Lock()
 	b.closed = true

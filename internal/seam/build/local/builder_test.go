@@ -3,16 +3,18 @@ package local_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
@@ -36,7 +38,12 @@ func openMachine(t *testing.T, dir string, adjust ...func(*local.Config)) machin
 	t.Helper()
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	must(t, err)
-	cfg := local.Config{Dir: filepath.Join(dir, "builds"), Private: dir, Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil))}
+	cfg := local.Config{
+		Dir: filepath.Join(dir, "builds"), Private: dir, Logs: logs, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		// The repositories of the tests are on this machine.
+		Networks: outbound.Networks{netip.MustParsePrefix("127.0.0.0/8")}, LocalRepositories: true,
+		Connect: []string{"env", "MODE=connect", program()},
+	}
 	for _, change := range adjust {
 		change(&cfg)
 	}
@@ -233,28 +240,41 @@ func TestBuildsWaitInOrder(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Places = 1 })
 	gate, open := newGate(t)
-	order := filepath.Join(t.TempDir(), "order")
 	first := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("read go <" + gate)}).URL())
 	m.start(t, first)
-	want := ""
 	var waiting []build.Spec
-	for i := range 5 {
-		r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(fmt.Sprintf("echo %d >>%s", i, order))})
+	for range 5 {
+		r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(noteTime)})
 		spec := buildtest.NewSpec(r.URL())
+		spec.Workspace = first.Workspace // another's would not wait
 		m.start(t, spec)
 		waiting = append(waiting, spec)
-		if i != 2 {
-			want += fmt.Sprintln(i)
-		}
 	}
 	must(t, m.Remove(t.Context(), waiting[2].Revision))
 	open()
-	for i, spec := range waiting {
-		if got := m.await(t, spec); i != 2 && got.State != build.Succeeded || i == 2 && got.State != build.Absent {
-			t.Errorf("build %d: %s %s", i, got.State, got.Message)
-		}
+	if got := m.await(t, waiting[2]); got.State != build.Absent {
+		t.Errorf("the build that was removed: %s %s", got.State, got.Message)
 	}
-	if got, err := os.ReadFile(order); err != nil || string(got) != want {
-		t.Errorf("order %q, %v; want %q", got, err, want)
+	m.wantInOrder(t, slices.Delete(waiting, 2, 3))
+}
+
+// noteTime is a build command that notes in the tree when it ran.
+const noteTime = "date +%s%N >when"
+
+// wantInOrder waits for builds with the command noteTime and checks that each ran before the next.
+func (m machine) wantInOrder(t *testing.T, specs []build.Spec) {
+	t.Helper()
+	before := ""
+	for i, spec := range specs {
+		result := m.await(t, spec)
+		if result.State != build.Succeeded {
+			t.Fatalf("build %d: %s %s", i, result.State, result.Message)
+		}
+		when, err := os.ReadFile(filepath.Join(result.Artifact.Dir, "when"))
+		must(t, err)
+		if string(when) <= before {
+			t.Errorf("build %d ran at %s, the one before it at %s", i, when, before)
+		}
+		before = string(when)
 	}
 }

@@ -5,19 +5,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// network names the variables of the server's environment that commands get too, because without them they may not reach package
-// registries. Nothing else of it is passed on but PATH.
+// network names the variables of the server's environment that commands get too, because without
+// them they may not reach package registries. Nothing else of it is passed on but PATH.
 var network = []string{
 	"GOPROXY", "GOFLAGS", "GOTOOLCHAIN", "GOSUMDB", "GONOSUMDB", "GOPRIVATE",
 	"PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS", "PIP_CERT", "UV_DEFAULT_INDEX", "UV_INDEX", "UV_PYTHON_INSTALL_MIRROR",
@@ -35,6 +35,20 @@ func passOn(names []string) []string {
 		}
 	}
 	return env
+}
+
+// filesOf are the files and directories that variables of the server's environment name,
+// certificates for one.
+func filesOf(names []string) []string {
+	var paths []string
+	for _, name := range names {
+		for _, word := range filepath.SplitList(os.Getenv(name)) {
+			if filepath.IsAbs(word) {
+				paths = append(paths, word)
+			}
+		}
+	}
+	return paths
 }
 
 // step is a command of a build.
@@ -56,15 +70,20 @@ func (b *Builder) shared() []string {
 	return []string{filepath.Join(b.cfg.Dir, "runtimes"), filepath.Join(b.cfg.Dir, "tools")}
 }
 
-// confinement keeps a command of the repository from all that is not its build's.
+// anyPort lets a command listen only where the system puts it: no command takes the port that an
+// agent is about to get.
+var anyPort = []uint16{0}
+
+// confinement keeps a command of the repository from all that is not its build's. A platform step
+// runs as the server's user and changes nothing but what all builds share.
 func (j *job) confinement(s step) child.Confinement {
-	if s.platform {
-		return child.Confinement{}
-	}
 	b := j.builder
+	if s.platform {
+		return child.Confinement{Private: b.cfg.Private, Write: b.shared(), Ports: anyPort}
+	}
 	return child.Confinement{
-		Private: b.cfg.Private, Read: append(b.shared(), b.recordOf(j.spec.Revision), b.keptOf(j.spec.Workspace)),
-		Write: []string{b.dirOf(j.spec.Revision), j.home},
+		Private: b.cfg.Private, Read: append(append(b.shared(), b.recordOf(j.spec.Revision), b.keptOf(j.spec.Workspace)), filesOf(network)...),
+		Write: []string{b.dirOf(j.spec.Revision), j.home}, User: j.user, Ports: anyPort,
 	}
 }
 
@@ -91,13 +110,16 @@ func (j *job) runStep(ctx context.Context, s step) error {
 // temp is the build's directory for temporary files.
 func (j *job) temp() string { return filepath.Join(j.builder.dirOf(j.spec.Revision), "tmp") }
 
-// environment is what every command of a build gets. The platform's own have a home where no build could leave settings for them.
+// environment is what every command of a build gets. Platform steps have a home where no build
+// could leave settings for them, and alone get the credentials in the addresses of proxies and
+// registries.
 func (j *job) environment(s step) []string {
-	env := append(passOn(slices.Concat(network, []string{"PATH"})), "CI=true")
+	variables := passOn(network)
 	if s.platform {
-		return append(env, "HOME="+filepath.Join(j.builder.cfg.Dir, "tools", "home"))
+		shared := filepath.Join(j.builder.cfg.Dir, "tools")
+		return append(variables, "CI=true", "PATH="+j.builder.tools.path, "HOME="+filepath.Join(shared, "home"), "TMPDIR="+filepath.Join(shared, "tmp"))
 	}
-	return append(env, "HOME="+j.home, "TMPDIR="+j.temp())
+	return append(withoutCredentials(variables), "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
 }
 
 // outcome is how a command ended and what it printed last.
@@ -116,16 +138,23 @@ func (o outcome) lastWords() string {
 	return "Its last output:\n" + o.last
 }
 
-// exec runs a command to its end, or kills it when ctx ends. What it prints goes to the build log, except a Stdout of its own.
+// exec runs a command to its end, or kills it when ctx ends. What it prints goes to the build log,
+// except a Stdout of its own.
 func (j *job) exec(ctx context.Context, command child.Command) (outcome, error) {
+	return j.execFiltered(ctx, command, func(log io.Writer) io.Writer { return log })
+}
+
+// execFiltered is exec for a command of whose output only what a filter lets through goes to the
+// build log.
+func (j *job) execFiltered(ctx context.Context, command child.Command, filter func(log io.Writer) io.Writer) (outcome, error) {
 	log, err := j.openLog()
 	if err != nil {
 		return outcome{}, err
 	}
 	if command.Stdout == nil {
-		command.Stdout = log
+		command.Stdout = filter(log)
 	} else {
-		command.Stderr = log
+		command.Stderr = filter(log)
 	}
 	command.Limits = j.builder.limits()
 	process, err := j.builder.children.Start(command)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 )
@@ -44,11 +45,19 @@ func TestConfigInvalid(t *testing.T) {
 		"env is a list":        {`{"graphs": {"a": "a:a"}, "start": "x", "env": ["A=1"]}`, []string{"env: must be an object of strings"}},
 		"bad names": {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"1A": "", "HOST": "0.0.0.0", "SLIPWAY_INVOKE_TOKEN": "x", "N": null, "Z": "\u0000"}}`,
 			[]string{"env.1A: is not a name", "env.HOST: is set by the platform", "env.SLIPWAY_INVOKE_TOKEN: is set by the platform", "env.N: must be a string", "env.Z: must not contain a NUL"}},
-		"bad port":        {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"PORT": "65536"}}`, []string{"env.PORT: must be a number from 1 to 65535"}},
-		"env file bad":    {`{"graphs": {"a": "a:a"}, "start": "x", "env": "bad.env"}`, []string{"env: line 2 of bad.env is not NAME=value", "env: line 3 of bad.env"}},
-		"env file absent": {`{"graphs": {"a": "a:a"}, "start": "x", "env": "/etc/hosts"}`, []string{`env: the path "/etc/hosts" must be relative`}},
-		"env file leaves": {`{"graphs": {"a": "a:a"}, "start": "x", "env": "../../x"}`, []string{`env: the file "../../x" cannot be read`}},
-		"env file links":  {`{"graphs": {"a": "a:a"}, "start": "x", "env": "link.env"}`, []string{`env: the file "link.env" cannot be read`, "escapes"}},
+		"bad port": {`{"graphs": {"a": "a:a"}, "start": "x", "env": {"PORT": "65536"}}`, []string{"env.PORT: must be a number from 1 to 65535"}},
+		"keys that are not served": {`{"graphs": {"a": "a:a"}, "start": "x", "auth": {"path": "./auth.py:auth"}, "http": {"app": "./app.py:app"},
+			"store": {"ttl": {}}, "checkpointer": {"ttl": {}}, "encryption": {"path": "e.py:e"}, "ui": {"agent": "./ui.tsx"}, "ui_config": {"shared": ["react"]},
+			"webhooks": {"env_prefix": "X"}, "api_version": "0.3", "image_distro": "wolfi"}`,
+			[]string{"- auth: the repository's own authentication is not run yet", "- http: ", "- store: ", "- checkpointer: ", "- encryption: ", "- ui: ",
+				"- ui_config: ", "- webhooks: ", "- api_version: ", "- image_distro: "}},
+		"keys that nobody knows": {`{"graphs": {"a": {"path": "a:a", "color": "red", "description": "A."}}, "start": "x", "graph": {}, "Auth": {}}`,
+			[]string{"- Auth: is not a key of the configuration file", "- graph: is not a key", `- graphs.a.color: is not a key of a graph`, "- graphs.a.description: "}},
+		"a key of the other language": {`{"graphs": {"a": "a.ts:a"}, "python_version": "3.12"}`, []string{"- python_version: is only for graphs that the python runtime hosts"}},
+		"env file bad":                {`{"graphs": {"a": "a:a"}, "start": "x", "env": "bad.env"}`, []string{"env: line 2 of bad.env is not NAME=value", "env: line 3 of bad.env"}},
+		"env file absent":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "/etc/hosts"}`, []string{`env: the path "/etc/hosts" must be relative`}},
+		"env file leaves":             {`{"graphs": {"a": "a:a"}, "start": "x", "env": "../../x"}`, []string{`env: the file "../../x" cannot be read`}},
+		"env file links":              {`{"graphs": {"a": "a:a"}, "start": "x", "env": "link.env"}`, []string{`env: the file "link.env" cannot be read`, "escapes"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -57,6 +66,34 @@ func TestConfigInvalid(t *testing.T) {
 			})
 			m.wantFailure(t, buildtest.NewSpec(r.URL()), build.ReasonConfigInvalid, c.words...)
 		})
+	}
+}
+
+// A value that asks for nothing is served, under whatever key it is.
+func TestConfigThatAsksForNothing(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	r := buildtest.NewRepo(t, map[string]string{"framework.json": `{"$schema": "https://example.com/schema.json", "graphs": {"a": {"path": "a:a", "description": ""}},
+		"start": "x", "auth": null, "http": {}, "dockerfile_lines": [], "image_distro": "debian", "pip_installer": "auto", "keep_pkg_tools": false}`})
+	m.build(t, buildtest.NewSpec(r.URL()))
+}
+
+// TestConfigPublicName has repositories with the public name of the file.
+func TestConfigPublicName(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	name := publicname.ConfigurationFile()
+	text := `{"graphs": {"a": "a:a"}, "start": "x"}`
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{name: text}).URL())
+	spec.ConfigPath = ""
+	m.build(t, spec)
+	for want, files := range map[string]map[string]string{
+		`it has "agents/one/` + name + `", "two/framework.json": name the file in framework_config_path`: {"agents/one/" + name: text, "two/framework.json": text, "README": ""},
+		`its root has "README", "src/"`: {"README": "", "src/a.py": ""},
+	} {
+		spec := buildtest.NewSpec(buildtest.NewRepo(t, files).URL())
+		spec.ConfigPath = ""
+		m.wantFailure(t, spec, build.ReasonConfigNotFound, `"framework.json"`, want)
 	}
 }
 

@@ -18,14 +18,17 @@ import (
 const (
 	// environmentsKept is how many Python environments that no build uses are kept for a workspace.
 	environmentsKept = 3
-	// environmentNote is the file of a build's record that names the environment that it uses, from the directory of what is kept.
+	// environmentNote is the file of a build's record that names the environment that it uses, from
+	// the directory of what is kept.
 	environmentNote = "environment"
 	// staged is where in a build's directory an environment is made.
 	staged = "environment"
 )
 
-// environments are the Python packages of lock states, installed and compiled to bytecode once for all builds of a workspace that have the state. Builds and agents only read
-// them: an agent that was broken into changes nothing that another revision runs. One is there as long as a build uses it.
+// environments are the Python packages of lock states, installed and compiled to bytecode once for
+// all builds of a workspace that have the state. Builds and agents only read them: an agent that
+// was broken into changes nothing that another revision runs. One is there as long as a build uses
+// it.
 type environments struct {
 	mu sync.Mutex
 	of map[string]string // by revision, from the directory of what is kept
@@ -97,7 +100,8 @@ func (b *Builder) leaveEnvironment(revision string) error {
 	return b.eraseEnvironments(filepath.Join(b.cfg.Dir, "kept", filepath.Dir(left)))
 }
 
-// eraseEnvironments erases the environments of a workspace that no build uses, but for those that were used last.
+// eraseEnvironments erases the environments of a workspace that no build uses, but for those that
+// were used last.
 func (b *Builder) eraseEnvironments(all string) error {
 	b.environments.mu.Lock()
 	used := map[string]bool{}
@@ -109,8 +113,9 @@ func (b *Builder) eraseEnvironments(all string) error {
 	return errors.Join(err, child.RemoveFiles(aside))
 }
 
-// makeEnvironment installs and compiles the packages of a lock in the build's directory, with the runtime among them. Its files are nobody else's, uv's cache included, and its
-// programs find their interpreter wherever it is moved to.
+// makeEnvironment installs and compiles the packages of a lock in the build's directory, with the
+// runtime among them. Its files are nobody else's, uv's cache included, and its programs find their
+// interpreter wherever it is moved to.
 func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error {
 	made := filepath.Join(j.builder.dirOf(j.spec.Revision), staged)
 	create := step{
@@ -133,7 +138,8 @@ func (j *job) makeEnvironment(ctx context.Context, p python, lock string) error 
 	})
 }
 
-// addRuntime copies the runtime into an environment in the build's directory, and returns where it is.
+// addRuntime copies the runtime into an environment in the build's directory, and returns where it
+// is.
 func (j *job) addRuntime(environment, runtimeDir string) (path string, err error) {
 	packages, err := packagesOf(j.root, environment)
 	if err != nil {
@@ -152,7 +158,7 @@ func (j *job) addRuntime(environment, runtimeDir string) (path string, err error
 	if err != nil {
 		return "", err
 	}
-	return to.Name(), errors.Join(copyTree(from, to), to.Close())
+	return to.Name(), errors.Join(copyTree(from, to), to.Close(), j.own())
 }
 
 // packagesOf finds the directory of an environment that packages are installed into.
@@ -167,7 +173,8 @@ func packagesOf(root *os.Root, environment string) (string, error) {
 	return found[0], nil
 }
 
-// linkEnvironment puts links to all that an environment has into that of a build, which has what is the build's own besides.
+// linkEnvironment puts links to all that an environment has into that of a build, which has what is
+// the build's own besides.
 func (j *job) linkEnvironment(kept, own string) (err error) {
 	from, err := os.OpenRoot(filepath.Join(kept, staged))
 	if err != nil {
@@ -190,10 +197,11 @@ func (j *job) linkEnvironment(kept, own string) (err error) {
 			}
 		}
 	}
-	return nil
+	return j.own()
 }
 
-// moveDir moves a directory that commands have written. What they may have put in its place is refused.
+// moveDir moves a directory that commands have written. What they may have put in its place is
+// refused.
 func moveDir(from, to string) error {
 	if err := os.Rename(from, to); err != nil {
 		return err

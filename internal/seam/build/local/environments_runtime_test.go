@@ -46,7 +46,8 @@ func sharedEnvironment(artifact build.Artifact) string {
 	return artifact.Shared[len(artifact.Shared)-1]
 }
 
-// TestRuntimesShareEnvironments builds revisions with the same dependencies and one with others, and has an agent try to change what the others run.
+// TestRuntimesShareEnvironments builds revisions with the same dependencies and one with others,
+// and has an agent try to change what the others run.
 func TestRuntimesShareEnvironments(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -82,7 +83,8 @@ func TestRuntimesShareEnvironments(t *testing.T) {
 	wantThere(t, false, environment)
 }
 
-// wantOwnFiles checks that a revision's files are in no other place, too, where writing them would change what others have.
+// wantOwnFiles checks that a revision's files are in no other place, too, where writing them would
+// change what others have.
 func wantOwnFiles(t *testing.T, artifact build.Artifact) {
 	t.Helper()
 	for _, own := range artifact.Own {
@@ -162,8 +164,9 @@ func (m machine) wantReadOnly(t *testing.T, artifact build.Artifact, environment
 	}
 }
 
-// TestRuntimesInstallOwnPackagesOverOthers has a repository whose own package has the name of one that it needs, and one whose dependencies are partly its own directories:
-// their environments are theirs.
+// TestRuntimesInstallOwnPackagesOverOthers has a repository whose own package has the name of one
+// that it needs, and one whose dependencies are partly its own directories: their environments are
+// theirs.
 func TestRuntimesInstallOwnPackagesOverOthers(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

@@ -33,7 +33,8 @@ func replaceFile(path string, data []byte) error {
 // writtenLimit bounds the files that are read of what commands wrote.
 const writtenLimit = 16 << 20
 
-// readWritten reads a file that a command may have written: nothing but a regular file, which opening does not wait for, of a size that fits into memory.
+// readWritten reads a file that a command may have written: nothing but a regular file, which
+// opening does not wait for, of a size that fits into memory.
 func readWritten(root *os.Root, name string) ([]byte, error) {
 	file, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -54,7 +55,8 @@ func readRegular(file *os.File) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, writtenLimit))
 }
 
-// copyTree fills a directory with the files of another. Both stay what they are whatever is in them: no link is followed, and nothing that is there is overwritten.
+// copyTree fills a directory with the files of another. Both stay what they are whatever is in
+// them: no link is followed, and nothing that is there is overwritten.
 func copyTree(from, to *os.Root) error {
 	return fs.WalkDir(from.FS(), ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {

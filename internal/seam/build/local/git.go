@@ -9,18 +9,21 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/repository"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 )
 
-// gitConfig is all the configuration that git reads: the system's, the user's and their credential helpers are left out. A repository
-// may belong to another user, because cloning only reads it. A transfer that stalls ends after half a minute.
+// gitConfig is all the configuration that git reads: the system's, the user's and their credential
+// helpers are left out. A repository may belong to another user, because cloning only reads it. A
+// transfer that stalls ends after half a minute. A redirect is followed as the first answer of a
+// host only, and like each connection by way of the proxy. The protocols that git may use are in
+// its environment.
 const gitConfig = `[safe]
 	directory = *
 [core]
@@ -31,6 +34,11 @@ const gitConfig = `[safe]
 [http]
 	lowSpeedLimit = 1000
 	lowSpeedTime = 30
+	followRedirects = initial
+[submodule]
+	recurse = false
+[protocol]
+	allow = never
 [advice]
 	detachedHead = false
 [init]
@@ -39,13 +47,12 @@ const gitConfig = `[safe]
 	auto = 0
 `
 
-// credentialHelper is what git runs to get the credentials; it prints them from its environment, with the shell's own printf.
+// credentialHelper is what git runs to get the credentials; it prints them from its environment,
+// with the shell's own printf.
 const credentialHelper = `!f() { if [ "$1" = get ]; then printf 'username=%s\npassword=%s\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; fi; }; f`
 
-// sshCommand never asks, and does not wait long. A host that is seen for the first time is trusted, one that changed its key is not.
-const sshCommand = "ssh -o BatchMode=yes -o ConnectTimeout=10 -o StrictHostKeyChecking=accept-new"
-
-// noSuchRef is the exit code of git ls-remote --exit-code when the repository answers and has no such ref.
+// noSuchRef is the exit code of git ls-remote --exit-code when the repository answers and has no
+// such ref.
 const noSuchRef = 2
 
 func (b *Builder) gitHome() string { return filepath.Join(b.cfg.Dir, "git") }
@@ -63,9 +70,12 @@ type git struct {
 	job  *job
 	repo repository.Repository
 	tree string
+	// pass lets git connect to hosts.
+	pass *outbound.Pass
 }
 
-// commit is what was cloned. All that is asked of git about it is asked before a command of the repository could change what git would do.
+// commit is what was cloned. All that is asked of git about it is asked before a command of the
+// repository could change what git would do.
 type commit struct {
 	id, url string
 	made    time.Time
@@ -73,14 +83,16 @@ type commit struct {
 
 // clone puts the commit that the ref names into the tree, with its submodules and without history.
 func (j *job) clone(ctx context.Context, tree string) (commit, error) {
-	repo, err := repository.ParseHere(j.spec)
+	repo, err := repository.ParseHere(j.spec, j.builder.cfg.LocalRepositories)
 	if err != nil {
 		return commit{}, err
 	}
 	if err := j.note(revisionlog.Info, "cloning %s at %s", repo.URL, j.spec.Ref); err != nil {
 		return commit{}, err
 	}
-	g := git{j, repo, tree}
+	pass := j.builder.proxy.NewPass()
+	defer pass.Close()
+	g := git{j, repo, tree, pass}
 	if err := g.refusePrivate(); err != nil {
 		return commit{}, err
 	}
@@ -101,7 +113,8 @@ func (j *job) clone(ctx context.Context, tree string) (commit, error) {
 	return found, g.checkOut(ctx, found.id)
 }
 
-// refusePrivate keeps a repository of this machine from being one of the server's own files: what it is itself, or what git would take for it.
+// refusePrivate keeps a repository of this machine from being one of the server's own files: what
+// it is itself, or what git would take for it.
 func (g git) refusePrivate() error {
 	private := g.job.builder.cfg.Private
 	if g.repo.Path == "" || private == "" {
@@ -123,7 +136,8 @@ func (g git) refusePrivate() error {
 	return nil
 }
 
-// findRef checks that the repository can be reached and, but for a commit, which only fetching can tell, has the ref. Both are told by exit codes, so no words of git are parsed.
+// findRef checks that the repository can be reached and, but for a commit, which only fetching can
+// tell, has the ref. Both are told by exit codes, so no words of git are parsed.
 func (g git) findRef(ctx context.Context, ref string) error {
 	reach, cancel := context.WithTimeout(ctx, g.job.builder.cfg.ReachLimit)
 	defer cancel()
@@ -157,7 +171,12 @@ func (g git) findRef(ctx context.Context, ref string) error {
 	return build.Fail(build.ReasonRefNotFound, "the repository %s has no %s named %q.", g.repo.URL, kind, name)
 }
 
+// unreachable is the failure of a clone. What made a connection fail is known better here than to
+// git.
 func (g git) unreachable(ran outcome) error {
+	if why := g.trouble(); why != "" {
+		return build.Fail(build.ReasonRepoUnreachable, "the repository %s cannot be cloned%s. %s", g.repo.URL, why, ran.lastWords())
+	}
 	credentials := "no credentials are known for it"
 	if g.repo.Given() {
 		credentials = "it may have refused the credentials"
@@ -220,7 +239,7 @@ func (g git) checkOut(ctx context.Context, commit string) error {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case ran.failed():
-		return build.Fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned. %s", g.repo.URL, ran.lastWords())
+		return build.Fail(build.ReasonRepoUnreachable, "a submodule of the repository %s cannot be cloned%s. %s", g.repo.URL, g.trouble(), ran.lastWords())
 	}
 	return nil
 }
@@ -239,39 +258,30 @@ func (g git) mustRun(ctx context.Context, args ...string) error {
 	return nil
 }
 
-// run runs git in the tree. It reads what strangers wrote, a repository of this machine with its configuration included, and reaches no more of the server's files
-// than the build does.
+// run runs git in the tree. It reads what strangers wrote, a repository of this machine with its
+// configuration included, and reaches no more of the server's files than the build does.
 func (g git) run(ctx context.Context, stdout io.Writer, args ...string) (outcome, error) {
 	builder := g.job.builder
-	return g.job.exec(ctx, child.Command{
-		Args: append([]string{"git"}, args...), Dir: g.tree, Env: g.environment(), Stdout: stdout,
-		Confine: child.Confinement{Private: builder.cfg.Private, Read: []string{builder.gitHome()}, Write: []string{builder.dirOf(g.job.spec.Revision)}},
-	})
+	program, err := builder.tools.find("git")
+	if err != nil {
+		return outcome{}, err
+	}
+	if program == "" {
+		return outcome{}, build.Fail(build.ReasonRuntimeMissing, "this machine has no git.")
+	}
+	return g.job.execFiltered(ctx, child.Command{
+		Args: append([]string{program}, args...), Dir: g.tree, Env: g.environment(), Stdout: stdout,
+		Confine: child.Confinement{Private: builder.cfg.Private, Read: append(filesOf(network), builder.gitHome()), Write: []string{builder.dirOf(g.job.spec.Revision)}, User: g.user(), Ports: anyPort},
+	}, withoutRemote)
 }
 
-// environment is all that git and the programs it starts get. Credentials travel here because others cannot read it, as they can a
-// command line.
-func (g git) environment() []string {
-	home := g.job.builder.gitHome()
-	env := append(passOn(slices.Concat(network, []string{"PATH", "SSH_AUTH_SOCK"})),
-		"HOME="+home,
-		"TMPDIR="+g.job.temp(),
-		"LC_ALL=C",
-		"GIT_CONFIG_NOSYSTEM=1",
-		"GIT_CONFIG_GLOBAL="+filepath.Join(home, "config"),
-		"GIT_TERMINAL_PROMPT=0",
-		"GIT_ASKPASS=",
-		"GIT_SSH_COMMAND="+sshCommand,
-		"GIT_ALLOW_PROTOCOL="+g.repo.Protocols,
-	)
-	if !g.repo.Given() {
-		return env
+// user is whose git runs: the workspace's, but for ssh, which refuses a user that the machine has
+// no name for.
+func (g git) user() int {
+	for _, prefix := range []string{"http://", "https://", "git://", "file://", "/"} {
+		if strings.HasPrefix(g.repo.URL, prefix) {
+			return g.job.user
+		}
 	}
-	return append(env,
-		"GIT_CONFIG_COUNT=1",
-		"GIT_CONFIG_KEY_0=credential."+g.repo.Scope+".helper",
-		"GIT_CONFIG_VALUE_0="+credentialHelper,
-		"SLIPWAY_GIT_USERNAME="+g.repo.Username,
-		"SLIPWAY_GIT_PASSWORD="+g.repo.Password,
-	)
+	return 0
 }

@@ -21,11 +21,13 @@ const homeRest = 24 * time.Hour
 // homeNote is the file of a build's record that says which home it has used.
 const homeNote = "home"
 
-// home is a home directory of builds. Those of a workspace share one, so that a second build finds what the first downloaded and compiled; other workspaces do not, as a
-// build could plant something in it.
+// home is a home directory of builds. Those of a workspace share one, so that a second build finds
+// what the first downloaded and compiled; other workspaces do not, as a build could plant something
+// in it.
 //
-// A home is there as long as a build that has used it, since an agent may run what is in it: an interpreter, say. One that takes more disk than it may gets no more builds:
-// the next begins another. With the last home of a workspace goes what is kept for its builds.
+// A home is there as long as a build that has used it, since an agent may run what is in it: an
+// interpreter, say. One that takes more disk than it may gets no more builds: the next begins
+// another. With the last home of a workspace goes what is kept for its builds.
 type home struct {
 	workspace string
 	number    int
@@ -75,7 +77,8 @@ func (b *Builder) notes(name string) (map[string]string, error) {
 	return notes, nil
 }
 
-// enterHome gives a build the newest home of its workspace, and makes it and the directory of what is kept for the workspace.
+// enterHome gives a build the newest home of its workspace, and makes it and the directory of what
+// is kept for the workspace.
 func (b *Builder) enterHome(workspace, revision string) (dir string, err error) {
 	entered := home{workspace, 1}
 	there, err := b.homesOf(workspace)
@@ -153,7 +156,8 @@ func (b *Builder) unusedHomes() (unused []string, err error) {
 	return unused, nil
 }
 
-// homesOf are the numbers of the homes that a workspace has, with when each was entered or left last, or later.
+// homesOf are the numbers of the homes that a workspace has, with when each was entered or left
+// last, or later.
 func (b *Builder) homesOf(workspace string) (map[int]time.Time, error) {
 	entries, err := listed(filepath.Join(b.cfg.Dir, "cache", workspace))
 	if err != nil {
@@ -186,7 +190,8 @@ func listed(dir string) ([]fs.DirEntry, error) {
 	return entries, err
 }
 
-// setAside moves what is to be erased to where nobody looks for it, so that others find all of it or nothing. It returns the directory to remove, "" for none.
+// setAside moves what is to be erased to where nobody looks for it, so that others find all of it
+// or nothing. It returns the directory to remove, "" for none.
 func (b *Builder) setAside(paths ...string) (aside string, err error) {
 	if len(paths) == 0 {
 		return "", nil
@@ -211,7 +216,8 @@ func (b *Builder) keepNewest(dir string, count int) error {
 	return errors.Join(err, child.RemoveFiles(aside))
 }
 
-// asideButNewest sets aside what was used longest ago of what is kept in a directory, but for so many and those that stay.
+// asideButNewest sets aside what was used longest ago of what is kept in a directory, but for so
+// many and those that stay.
 func (b *Builder) asideButNewest(dir string, count int, stay map[string]bool) (aside string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil || len(entries) <= count {

@@ -48,7 +48,8 @@ func (m machine) plantKept(t *testing.T, workspace, kind string, count int) kept
 	return k
 }
 
-// wantOldestReplaced checks that there is one thing more, and without it the one that was used longest ago.
+// wantOldestReplaced checks that there is one thing more, and without it the one that was used
+// longest ago.
 func (k keptThings) wantOldestReplaced(t *testing.T) {
 	t.Helper()
 	entries, err := os.ReadDir(k.dir)
@@ -62,8 +63,9 @@ func (k keptThings) wantOldestReplaced(t *testing.T) {
 	}
 }
 
-// TestRuntimesKeepPackagesFromBuilds has a build after which what it installed is changed in its tree, and one whose repository has a link to the directory of another tenant
-// where its packages belong.
+// TestRuntimesKeepPackagesFromBuilds has a build after which what it installed is changed in its
+// tree, and one whose repository has a link to the directory of another tenant where its packages
+// belong.
 func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -92,7 +94,8 @@ func TestRuntimesKeepPackagesFromBuilds(t *testing.T) {
 	}
 }
 
-// TestRuntimesDoNotFollowLinksOfABuild has builds that leave links where the server writes for uv, and something that never ends where it reads.
+// TestRuntimesDoNotFollowLinksOfABuild has builds that leave links where the server writes for uv,
+// and something that never ends where it reads.
 func TestRuntimesDoNotFollowLinksOfABuild(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -109,7 +112,8 @@ func TestRuntimesDoNotFollowLinksOfABuild(t *testing.T) {
 	m.wantFailure(t, buildtest.NewSpec(buildtest.NewRepo(t, nodeFiles("framework.json", pipe)).URL()), build.ReasonConfigInvalid, "package.json", "not a file")
 }
 
-// TestRuntimesInstallToolsWithoutSettingsOfBuilds has a build that leaves settings for npm in its workspace's home, before there is a runtime.
+// TestRuntimesInstallToolsWithoutSettingsOfBuilds has a build that leaves settings for npm in its
+// workspace's home, before there is a runtime.
 func TestRuntimesInstallToolsWithoutSettingsOfBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)

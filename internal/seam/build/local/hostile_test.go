@@ -33,7 +33,8 @@ func wantFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestTheServerDoesNotWriteThroughLinksOfABuild has a build that leaves links to a file of the server's wherever it can, under the names of all that a server writes.
+// TestTheServerDoesNotWriteThroughLinksOfABuild has a build that leaves links to a file of the
+// server's wherever it can, under the names of all that a server writes.
 func TestTheServerDoesNotWriteThroughLinksOfABuild(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
@@ -77,7 +78,8 @@ func (i images) Build(_ context.Context, _ string, _ dockerfile.Recipe, tree *os
 
 func (images) Remove(context.Context, string) error { return nil }
 
-// TestABuildCannotPutAnotherTreeInPlaceOfItsOwn has a build that makes its tree a link to that of another tenant.
+// TestABuildCannotPutAnotherTreeInPlaceOfItsOwn has a build that makes its tree a link to that of
+// another tenant.
 func TestABuildCannotPutAnotherTreeInPlaceOfItsOwn(t *testing.T) {
 	t.Parallel()
 	made := images{map[string]string{}}
@@ -91,7 +93,8 @@ func TestABuildCannotPutAnotherTreeInPlaceOfItsOwn(t *testing.T) {
 	wantFile(t, other, "the other's")
 }
 
-// TestNoCommandOfABuildChangesWhatGitDoes has a commit whose signature git would check with a program that the build names in the tree's configuration.
+// TestNoCommandOfABuildChangesWhatGitDoes has a commit whose signature git would check with a
+// program that the build names in the tree's configuration.
 func TestNoCommandOfABuildChangesWhatGitDoes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Images = images{map[string]string{}} })
@@ -135,7 +138,8 @@ func TestNothingIsClonedFromTheServersDirectory(t *testing.T) {
 		m.wantFailure(t, buildtest.NewSpec(url), build.ReasonRepoUnreachable, "none that git can clone from")
 	}
 
-	// What a repository elsewhere says of itself leads there only where the system cannot keep git from it.
+	// What a repository elsewhere says of itself leads there only where the system cannot keep git
+	// from it.
 	borrows := buildtest.NewRepo(t, nil)
 	must(t, os.WriteFile(filepath.Join(borrows.Dir, ".git", "objects", "info", "alternates"), []byte(filepath.Join(inside.Dir, ".git", "objects")+"\n"), 0o600))
 	borrows.Git("update-ref", "refs/heads/main", head)
@@ -157,28 +161,21 @@ func TestNothingIsClonedFromTheServersDirectory(t *testing.T) {
 func TestAWorkspaceWithManyBuildsLetsOthersPass(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Places = 2 })
-	order := filepath.Join(t.TempDir(), "order")
 	running, openRunning := newGate(t)
 	held, openHeld := newGate(t)
 	spec := func(command string) build.Spec {
 		return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
 	}
-	note := func(name string) string { return fmt.Sprintf("echo %s >>%s", name, order) }
-	greedy := []build.Spec{spec("read go <" + running), spec("read go <" + held), spec(note("greedy")), spec(note("greedy"))}
+	greedy := []build.Spec{spec("read go <" + running), spec("read go <" + held), spec(noteTime), spec(noteTime)}
 	for i := range greedy {
 		greedy[i].Workspace = greedy[0].Workspace
 		m.start(t, greedy[i])
 	}
-	modest := []build.Spec{spec(note("modest")), spec(note("modest"))}
+	modest := []build.Spec{spec(noteTime), spec(noteTime)}
 	for _, s := range modest {
 		m.start(t, s)
 	}
 	openRunning()
-	for _, s := range append(modest, greedy[2:]...) {
-		if got := m.await(t, s); got.State != build.Succeeded {
-			t.Errorf("build is %s %s", got.State, got.Message)
-		}
-	}
+	m.wantInOrder(t, append(modest, greedy[2:]...))
 	openHeld()
-	wantFile(t, order, "modest\nmodest\ngreedy\ngreedy\n")
 }

@@ -16,13 +16,15 @@ import (
 
 // Images makes container images; package build/docker does.
 type Images interface {
-	// Build makes the image of a tree, tells log what is printed, and returns the image's id. A step that fails is a *dockerfile.StepError.
+	// Build makes the image of a tree, tells log what is printed, and returns the image's id. A
+	// step that fails is a *dockerfile.StepError.
 	Build(ctx context.Context, revision string, recipe dockerfile.Recipe, tree *os.Root, log io.Writer) (id string, err error)
 	// Remove forgets the image of a revision; removing an absent one does nothing.
 	Remove(ctx context.Context, revision string) error
 }
 
-// inImage tells whether the repository's commands run in the image. Those of a repository with a start command need the tools of this machine.
+// inImage tells whether the repository's commands run in the image. Those of a repository with a
+// start command need the tools of this machine.
 func (j *job) inImage(config framework.Config) bool {
 	return j.builder.cfg.Images != nil && config.Language != ""
 }

@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 	"github.com/slipway-run/slipway/internal/seam/build/repository"
@@ -25,11 +28,13 @@ type job struct {
 	// ctx ends when the build is cancelled.
 	ctx    context.Context
 	cancel context.CancelFunc
-	// root is the revision's directory while the build runs, tree that of its commit, as they were before the first command: what commands may have put in their place
-	// is not followed.
+	// root is the revision's directory while the build runs, tree that of its commit, as they were
+	// before the first command: what commands may have put in their place is not followed.
 	root, tree *os.Root
 	// home is the directory that the build has in common with others of its workspace.
 	home string
+	// user is that of the workspace's commands, 0 for the server's own.
+	user int
 	// record grows with the build.
 	record build.Record
 
@@ -46,17 +51,30 @@ func newJob(b *Builder, spec build.Spec) *job {
 	return j
 }
 
-// run builds and stores the result. A build that was cancelled has none.
+// run builds and stores the result. A build that was cancelled has none; one that panics has
+// failed.
 func (j *job) run() {
 	defer j.cancel()
 	began := time.Now()
-	result, err := j.build()
+	var result build.Result
+	err := guard.Run(j.builder.cfg.Log, "build of revision "+j.spec.Revision, func() (err error) {
+		result, err = j.build()
+		return err
+	})
+	if _, panicked := errors.AsType[*guard.PanicError](err); panicked {
+		err = build.Fail(build.ReasonInternal, "the platform could not complete this build; the server's log says why. Tell its operator.")
+	}
 	if j.ctx.Err() != nil {
 		return
+	}
+	if err = disk.Named(err); fault.Is(err, fault.NoRoom) {
+		j.builder.cfg.Log.Error("a build found no room", "revision", j.spec.Revision, "error", err)
+		err = build.Fail(build.ReasonOutOfDisk, "%s", disk.ErrFull)
 	}
 	var failed *build.Failure
 	switch {
 	case errors.As(err, &failed):
+		failed = j.explain(failed)
 		result = build.Result{State: build.Failed, CommitSHA: result.CommitSHA, Reason: failed.Reason, Message: failed.Message}
 		err = j.note(revisionlog.Error, "%s", failed.Message)
 	case err == nil:
@@ -72,6 +90,15 @@ func (j *job) run() {
 	j.result = result
 }
 
+// explain names the disk as the reason of a build that failed while there was no room: its commands
+// say that in many ways.
+func (j *job) explain(failed *build.Failure) *build.Failure {
+	if failed.Reason == build.ReasonOutOfDisk || j.builder.cfg.Space.Reserve() == nil {
+		return failed
+	}
+	return build.Fail(build.ReasonOutOfDisk, "the server's disk is nearly full; tell its operator. %s", failed.Message)
+}
+
 // build does the work, from an empty directory.
 func (j *job) build() (result build.Result, err error) {
 	dir := j.builder.dirOf(j.spec.Revision)
@@ -80,12 +107,18 @@ func (j *job) build() (result build.Result, err error) {
 		return build.Result{}, err
 	}
 	defer func() { err = errors.Join(err, j.tree.Close(), j.root.Close()) }()
+	if err := j.checkRoom(); err != nil {
+		return build.Result{}, err
+	}
 	ctx, release := j.bounded(dir)
 	defer release()
 	from, err := j.fetch(ctx, tree)
 	result = build.Result{State: build.Succeeded, CommitSHA: from.id}
 	if err != nil {
 		return result, cmp.Or(j.stopped(ctx, j.fetching()), err)
+	}
+	if err := j.own(); err != nil {
+		return result, err
 	}
 	config, err := framework.Read(tree, j.spec.ConfigPath)
 	if err != nil {
@@ -117,6 +150,9 @@ func (j *job) open(dir, tree string) error {
 		return err
 	}
 	var err error
+	if j.user, err = b.cfg.Users.Of(j.spec.Workspace); err != nil {
+		return err
+	}
 	if j.home, err = b.enterHome(j.spec.Workspace, revision); err != nil {
 		return err
 	}
@@ -126,10 +162,22 @@ func (j *job) open(dir, tree string) error {
 	if j.tree, err = j.root.OpenRoot("src"); err != nil {
 		return errors.Join(err, j.root.Close())
 	}
+	return j.own()
+}
+
+// own gives the workspace's user what the server has written for its commands.
+func (j *job) own() error {
+	if err := child.OwnOnce(j.home, j.user); err != nil {
+		return fmt.Errorf("give home to the user of the workspace: %w", err)
+	}
+	if err := child.Own(j.root.Name(), j.user); err != nil {
+		return fmt.Errorf("give files to the user of the workspace: %w", err)
+	}
 	return nil
 }
 
-// prepare makes the tree ready to start, in the way that the configuration asks for.
+// prepare makes the tree ready to start, in the way that the configuration asks for. The artifact
+// means nothing when there is an error.
 func (j *job) prepare(ctx context.Context, tree string, from commit, config framework.Config) (build.Artifact, error) {
 	dir := filepath.Join(tree, config.Dir)
 	if config.Build != nil && !j.inImage(config) {
@@ -156,14 +204,19 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	case framework.Node:
 		started, err = j.installNode(ctx, tree, config)
 	}
+	if err != nil {
+		return build.Artifact{}, err
+	}
 	artifact.Start = started.args
 	artifact.Shared = append(artifact.Shared, started.shared...)
-	artifact.Env = maps.Clone(started.env)
+	artifact.Env = map[string]string{}
+	maps.Copy(artifact.Env, started.env)
 	maps.Copy(artifact.Env, config.Env)
-	return artifact, err
+	return artifact, nil
 }
 
-// launch is how a runtime is started: its arguments, what it needs in its environment, and what it reads of what builds have in common.
+// launch is how a runtime is started: its arguments, what it needs in its environment, and what it
+// reads of what builds have in common.
 type launch struct {
 	args   []string
 	env    map[string]string

@@ -10,13 +10,15 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/build"
 )
 
 const (
 	// processLimit bounds the processes and threads of one command.
 	processLimit = 4096
-	// diskPause is the least time between two looks at the files of a build. Looking takes no more than a tenth of the time, however many there are.
+	// diskPause is the least time between two looks at the files of a build. Looking takes no more
+	// than a tenth of the time, however many there are.
 	diskPause = 500 * time.Millisecond
 )
 
@@ -24,6 +26,7 @@ const (
 var (
 	errTimeout = errors.New("the build's time is over")
 	errDisk    = errors.New("the build's files take too much disk")
+	errFull    = errors.New("the server's disk is full")
 )
 
 // limits are those of each command.
@@ -31,8 +34,9 @@ func (b *Builder) limits() child.Limits {
 	return child.Limits{MemoryMB: b.cfg.MemoryMB, Processes: processLimit}
 }
 
-// bounded returns the context of a build's work, which ends when the build has reached a limit. What is written between two looks at the disk is written; a build
-// whose files are too many at its end fails, too.
+// bounded returns the context of a build's work, which ends when the build has reached a limit.
+// What is written between two looks at the disk is written; a build whose files are too many at its
+// end fails, too.
 func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 	timed, endTimed := context.WithTimeoutCause(j.ctx, j.builder.cfg.Timeout, errTimeout)
 	ctx, cancel := context.WithCancelCause(timed)
@@ -45,8 +49,18 @@ func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 				return
 			}
 			began := time.Now()
-			if j.overfull(dir) {
-				cancel(errDisk)
+			err := guard.Run(j.builder.cfg.Log, "look at the disk of a build", func() error {
+				if j.overfull(dir) {
+					cancel(errDisk)
+				}
+				if j.builder.cfg.Space.Reserve() != nil {
+					cancel(errFull)
+				}
+				return nil
+			})
+			if err != nil {
+				cancel(err)
+				return
 			}
 			pause = max(diskPause, 10*time.Since(began))
 		}
@@ -58,16 +72,27 @@ func (j *job) bounded(dir string) (ctx context.Context, release func()) {
 	}
 }
 
-// stopped is the failure of a build that has reached a limit, with what it did then; nil when it has reached none.
+// stopped is the failure of a build that has reached a limit, with what it did then; nil when it
+// has reached none.
 func (j *job) stopped(ctx context.Context, doing string) error {
 	switch context.Cause(ctx) {
 	case errTimeout:
 		return build.Fail(build.ReasonBuildTimeout, "the build was stopped after %s, while %s", j.builder.cfg.Timeout, doing)
 	case errDisk:
 		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because its files took more than the %d MB of disk that they may, while %s", j.builder.cfg.DiskMB, doing)
+	case errFull:
+		return build.Fail(build.ReasonOutOfDisk, "the build was stopped because the server's disk is nearly full, while %s", doing)
 	default:
 		return nil
 	}
+}
+
+// checkRoom refuses a build that the server has no room for.
+func (j *job) checkRoom() error {
+	if err := j.builder.cfg.Space.Room(); err != nil {
+		return build.Fail(build.ReasonOutOfDisk, "the build was not begun. %s", err)
+	}
+	return nil
 }
 
 // checkDisk is about what a build has written since the last look.
@@ -78,13 +103,15 @@ func (j *job) checkDisk(dir string) error {
 	return nil
 }
 
-// overfull tells whether the files of a build take more disk than they may, or what is written beside them does.
+// overfull tells whether the files of a build take more disk than they may, or what is written
+// beside them does.
 func (j *job) overfull(dir string) bool {
 	cfg := j.builder.cfg
 	return takesMore(dir, cfg.DiskMB) || takesMore(j.home, cfg.HomeMB+cfg.DiskMB)
 }
 
-// takesMore tells whether the files in a directory take more disk than that. What cannot be read takes none: it may just be going.
+// takesMore tells whether the files in a directory take more disk than that. What cannot be read
+// takes none: it may just be going.
 func takesMore(dir string, megabytes int) bool {
 	left := int64(megabytes) << 20
 	over := errors.New("more than there may be")

@@ -1,15 +1,18 @@
 package local_test
 
 import (
+	"path/filepath"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
 )
 
-// TestABuildThatTakesTooMuchDisk is stopped while it writes, and at its end when it was faster than who looks.
+// TestABuildThatTakesTooMuchDisk is stopped while it writes, and at its end when it was faster than
+// who looks.
 func TestABuildThatTakesTooMuchDisk(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.DiskMB = 16 })
@@ -34,4 +37,38 @@ func TestABuildThatTakesTooMuchMemory(t *testing.T) {
 		return
 	}
 	m.wantFailure(t, spec, build.ReasonOutOfMemory, "used more than the 128 MB of memory that a build may", "compiling")
+}
+
+// TestABuildWithoutRoom is not begun; one under way goes on in the reserve, and is stopped when
+// that is used, too. A command that fails then has the disk as its reason.
+func TestABuildWithoutRoom(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		// before and later are what is free of the disk before the command begins, and then.
+		before, later int64
+		command       string
+		words         []string
+	}{
+		"begun":   {50, 50, "true", []string{"was not begun", "nearly full", "50B are free, and 100B are kept free"}},
+		"stopped": {200, 10, "exec sleep 600", []string{"was stopped because the server's disk is nearly full", "exec sleep 600\" was running"}},
+		"failed":  {200, 10, "exit 3", []string{"the server's disk is nearly full", "exit 3"}},
+		"goes on": {200, 50, "true", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			look := func(dir string) (disk.Usage, error) {
+				if began, err := filepath.Glob(filepath.Join(dir, "revisions", "*", "src", "began")); len(began) == 0 || err != nil {
+					return disk.Usage{Free: c.before, Total: 1000}, err
+				}
+				return disk.Usage{Free: c.later, Total: 1000}, nil
+			}
+			m := newMachine(t, func(cfg *local.Config) { cfg.Space = disk.Open(cfg.Dir, disk.Keep{Bytes: 100}, look, cfg.Log) })
+			spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("touch began; " + c.command)}).URL())
+			if c.words == nil {
+				m.build(t, spec)
+				return
+			}
+			m.wantFailure(t, spec, build.ReasonOutOfDisk, c.words...)
+		})
+	}
 }

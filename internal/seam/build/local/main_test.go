@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/outbound"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
 	"github.com/slipway-run/slipway/internal/seam/build/local"
@@ -31,6 +33,8 @@ func TestMain(m *testing.M) {
 				check(os.RemoveAll(dir))
 				os.Exit(code)
 			}))
+	case "connect":
+		check(outbound.Connect(context.Background(), os.Args[1], os.Args[2], os.Stdin, os.Stdout))
 	case "call":
 		call()
 	case "server":
@@ -45,28 +49,39 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// gitCalls is a file with the command lines of every git that a builder ran.
-var gitCalls string
+// gitCalls is the file in a build's directory with the command lines of every git that the builder
+// ran for it, sshCalls one with the agent's socket and the command lines of every ssh.
+const gitCalls, sshCalls = "git-calls", "ssh-calls"
 
-// plant makes the server's environment one that builds must not see: a variable, a git configuration that makes git useless, and an
-// askpass program. It puts a git in front of the real one that notes its command line.
+// plant makes the server's environment one that builds must not see: a variable, a git
+// configuration that makes git useless, and an askpass program. It puts a git in front of the real
+// one that notes its command line, and a node in front of the real one that runs the script as-node
+// of its directory in place of the real one, if there is such a script.
 func plant() (dir string) {
 	dir, err := os.MkdirTemp("", "builder-test-")
 	check(err)
-	gitCalls = filepath.Join(dir, "calls")
 	check(os.WriteFile(filepath.Join(dir, ".gitconfig"), []byte("[url \"http://127.0.0.1:1/\"]\n\tinsteadOf = file://\n\tinsteadOf = http://\n"), 0o600))
-	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>%q\nexec %q \"$@\"\n", gitCalls, buildtest.Git)
-	check(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o700))
+	script := fmt.Sprintf("#!/bin/sh\nprintf '%%s\\n' \"$*\" >>\"$TMPDIR/../%s\"\nexec %q \"$@\"\n", gitCalls, buildtest.Git)
+	check(os.WriteFile(filepath.Join(dir, "git"), []byte(script), 0o755))
+	ssh, err := exec.LookPath("ssh")
+	check(err)
+	script = fmt.Sprintf("#!/bin/sh\nprintf '[%%s] %%s\\n' \"$SSH_AUTH_SOCK\" \"$*\" >>\"$TMPDIR/../%s\"\nexec %q \"$@\"\n", sshCalls, ssh)
+	check(os.WriteFile(filepath.Join(dir, "ssh"), []byte(script), 0o755))
+	if node, err := exec.LookPath("node"); err == nil {
+		script := fmt.Sprintf("#!/bin/sh\n[ -e as-node ] && exec sh as-node \"$@\"\nexec %q \"$@\"\n", node)
+		check(os.WriteFile(filepath.Join(dir, "node"), []byte(script), 0o700))
+	}
 	for name, value := range map[string]string{
 		"HOME": dir, "PATH": dir + ":" + os.Getenv("PATH"), "PLANTED_SERVER_SECRET": "planted-server-secret",
-		"GIT_ASKPASS": "/bin/false", "GOFLAGS": "-mod=mod",
+		"GIT_ASKPASS": "/bin/false", "SSH_AUTH_SOCK": filepath.Join(dir, "agent.sock"), "GOFLAGS": "-mod=mod",
 	} {
 		check(os.Setenv(name, value))
 	}
 	return dir
 }
 
-// call connects to the test and lives until it is killed: the test sees its death as the end of the connection.
+// call connects to the test and lives until it is killed: the test sees its death as the end of the
+// connection.
 func call() {
 	conn, err := net.Dial("tcp", os.Getenv("ADDR"))
 	check(err)
@@ -79,7 +94,7 @@ func serve() {
 	dir := os.Getenv("DIR")
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	check(err)
-	b, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default()})
+	b, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: slog.Default(), LocalRepositories: true})
 	check(err)
 	var spec build.Spec
 	check(json.Unmarshal([]byte(os.Getenv("SPEC")), &spec))

@@ -52,13 +52,17 @@ func (j *job) installNode(ctx context.Context, tree string, config framework.Con
 			return launch{}, err
 		}
 	}
-	return launch{args: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}, env: map[string]string{}}, nil
+	return launch{args: []string{"node", filepath.Join(runtimeDir, "main.mjs"), "--config", filepath.Join(tree, config.Dir, config.File)}}, nil
 }
 
-// checkNode wants a node that is not older than the one that the configuration names, and returns its version.
+// checkNode wants a node that is not older than the one that the configuration names, and returns
+// its version.
 func (j *job) checkNode(ctx context.Context, tree string, config framework.Config) (string, error) {
-	path, err := exec.LookPath("node")
+	path, err := j.builder.tools.find("node")
 	if err != nil {
+		return "", err
+	}
+	if path == "" {
 		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no node.")
 	}
 	var printed strings.Builder
@@ -78,8 +82,9 @@ func (j *job) checkNode(ctx context.Context, tree string, config framework.Confi
 	return there, j.note(revisionlog.Info, "node_version: asks for Node %s; this machine has %s, which is used", config.Version, there)
 }
 
-// installCommand is the one that was configured, or that of the repository's package manager: in the version that package.json names, or else the machine's, or else
-// ours. What the latter installs may be kept for later builds.
+// installCommand is the one that was configured, or that of the repository's package manager: in
+// the version that package.json names, or else the machine's, or else ours. What the latter
+// installs may be kept for later builds.
 func (j *job) installCommand(tree string, config framework.Config, nodeVersion string) (s step, kept modules, err error) {
 	if j.spec.InstallCommand != "" {
 		return step{
@@ -120,13 +125,23 @@ func (j *job) nodeRuntime(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	j.builder.tools.Lock()
-	defer j.builder.tools.Unlock()
+	j.builder.installing.Lock()
+	defer j.builder.installing.Unlock()
 	installed := filepath.Join(dir, ".installed")
 	if _, err := os.Stat(installed); err == nil {
 		return dir, nil
 	}
-	args := []string{"npm", "ci", "--omit=dev", "--no-audit", "--no-fund"}
+	npm, err := j.builder.tools.find("npm")
+	if err != nil {
+		return "", err
+	}
+	if npm == "" {
+		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in JavaScript, and this machine has no npm.")
+	}
+	if err := j.builder.makeShared(); err != nil {
+		return "", err
+	}
+	args := []string{npm, "ci", "--omit=dev", "--no-audit", "--no-fund"}
 	if err := j.runStep(ctx, step{what: "the installation of", text: "the Node runtime", args: args, dir: dir, reason: build.ReasonRuntimeMissing, platform: true}); err != nil {
 		return "", err
 	}

@@ -5,9 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -25,12 +23,13 @@ const locksKept = 1000
 // pythonPlan is an environment on this machine, in whose paths nothing is left out.
 type pythonPlan struct {
 	framework.Environment
-	inputs, packages, path, locked []string
+	inputs, packages, path []string
 	// runtime is the input that is not the repository's.
 	runtime string
 }
 
-// plan looks at the dependencies of the configuration, and writes those down that are in no file yet.
+// plan looks at the dependencies of the configuration, and writes those down that are in no file
+// yet.
 func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pythonPlan, error) {
 	environment, err := config.Environment(j.tree)
 	if err != nil {
@@ -46,22 +45,23 @@ func (j *job) plan(tree string, config framework.Config, runtimeDir string) (pyt
 	written := filepath.Join(j.builder.recordOf(j.spec.Revision), "requirements.in")
 	return pythonPlan{
 		Environment: environment, inputs: append(in(environment.Inputs), written), runtime: filepath.Join(runtimeDir, "pyproject.toml"),
-		packages: in(environment.Packages), path: in(environment.Path), locked: in(environment.Locked),
+		packages: in(environment.Packages), path: in(environment.Path),
 	}, replaceFile(written, []byte(environment.Requirements))
 }
 
 // python is how the environment of a build is made.
 type python struct {
 	uv, runtimeDir, interpreter string
-	// dir is where commands run: that of the configuration file.
+	// dir is where commands run.
 	dir string
 }
 
 // venv is the name of a build's environment in its directory.
 const venv = "venv"
 
-// installPython makes the environment of a Python repository in the revision's directory. What was resolved once for the same dependencies is
-// not resolved again, so that a later revision runs what an earlier one did; what was installed for them is used in common.
+// installPython makes the environment of a Python repository in the revision's directory. What was
+// resolved once for the same dependencies is not resolved again, so that a later revision runs what
+// an earlier one did; what was installed for them is used in common.
 func (j *job) installPython(ctx context.Context, tree string, config framework.Config) (launch, error) {
 	uv, err := j.builder.uv(ctx, j)
 	if err != nil {
@@ -76,7 +76,7 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		return launch{}, err
 	}
 	own := filepath.Join(j.builder.dirOf(j.spec.Revision), venv)
-	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, config.Dir)}
+	p := python{uv: uv, runtimeDir: runtimeDir, interpreter: filepath.Join(own, "bin", "python"), dir: filepath.Join(tree, plan.Dir)}
 	create := []string{uv, "venv", "--quiet", own}
 	if config.Version != "" {
 		create = append(create, "--python", config.Version)
@@ -96,7 +96,7 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 		return launch{}, err
 	}
 	return launch{
-		args: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(p.dir, config.File)},
+		args: []string{p.interpreter, "-m", "slipway_runtime", "--config", filepath.Join(tree, config.Dir, config.File)},
 		env: map[string]string{
 			"PYTHONPATH": strings.Join(plan.path, string(filepath.ListSeparator)), "PYTHONUNBUFFERED": "1", "VIRTUAL_ENV": own,
 		},
@@ -104,7 +104,8 @@ func (j *job) installPython(ctx context.Context, tree string, config framework.C
 	}, nil
 }
 
-// recordPython notes the interpreter that the environment has, and what its dependencies were resolved to.
+// recordPython notes the interpreter that the environment has, and what its dependencies were
+// resolved to.
 func (j *job) recordPython(lock string) error {
 	versions, err := os.ReadFile(lock)
 	if err != nil {
@@ -124,7 +125,8 @@ func (j *job) recordPython(lock string) error {
 // interpreterVersion is where the settings of an environment name it.
 var interpreterVersion = regexp.MustCompile(`(?m)^version(?:_info)? *= *([0-9.]+)`)
 
-// installPackages installs what a lock names, or links to where it is installed for all builds, and then the repository's own packages. It returns what the build shares.
+// installPackages installs what a lock names, or links to where it is installed for all builds, and
+// then the repository's own packages. It returns what the build shares.
 func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lock string) (shared []string, err error) {
 	shareable, err := j.shareable(plan, lock)
 	if err != nil {
@@ -158,7 +160,8 @@ func (j *job) installPackages(ctx context.Context, p python, plan pythonPlan, lo
 // pinned matches lines of a lock that say all about what they name: a version, or a commit.
 var pinned = regexp.MustCompile(`^([A-Za-z0-9._-]+)(\[[^\]]*\])?(==| @ git\+[^ #]+@[0-9a-f]{40}\b)`)
 
-// shareable tells whether what a lock names is the same for all builds, and none of it is to be replaced by the repository's own packages.
+// shareable tells whether what a lock names is the same for all builds, and none of it is to be
+// replaced by the repository's own packages.
 func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
 	text, err := os.ReadFile(lock)
 	if err != nil {
@@ -177,22 +180,25 @@ func (j *job) shareable(plan pythonPlan, lock string) (bool, error) {
 	return true, nil
 }
 
-// install installs packages into the environment of an interpreter. Files are not those of uv's cache, which an agent could change through its own.
+// install installs packages into the environment of an interpreter. Files are not those of uv's
+// cache, which an agent could change through its own.
 func (j *job) install(ctx context.Context, p python, interpreter string, more ...string) error {
 	return j.runStep(ctx, step{
 		what: "the installation of", text: "dependencies", dir: p.dir, reason: build.ReasonDependenciesFailed,
 		args: append([]string{p.uv, "pip", "install", "--quiet", "--link-mode", "copy", "--python", interpreter, "--no-deps"}, more...),
-		// Where bytecode is made, nobody changes the sources any more. As many processes as a large machine has processors would need more memory than a build may.
+		// Where bytecode is made, nobody changes the sources any more. As many processes as a large
+		// machine has processors would need more memory than a build may.
 		env: []string{"PYC_INVALIDATION_MODE=UNCHECKED_HASH", "UV_CONCURRENT_INSTALLS=4"},
 	})
 }
 
-// resolve returns a file with the versions of all packages. It is kept for the workspace under everything that it follows from.
+// resolve returns a file with the versions of all packages. It is kept for the workspace under
+// everything that it follows from.
 func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, error) {
-	for i, project := range plan.locked {
-		exported := filepath.Join(j.temp(), fmt.Sprintf("locked-%d.txt", i))
-		args := []string{p.uv, "export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "--project", project, "-o", exported}
-		if err := j.runStep(ctx, step{what: "the reading of", text: "uv.lock", args: args, dir: project, reason: build.ReasonDependenciesFailed}); err != nil {
+	if plan.Locked != nil {
+		exported := filepath.Join(j.temp(), "locked.txt")
+		args := append([]string{p.uv}, plan.Locked.Export(exported)...)
+		if err := j.runStep(ctx, step{what: "the reading of", text: "uv.lock", args: args, dir: p.dir, reason: build.ReasonDependenciesFailed}); err != nil {
 			return "", err
 		}
 		plan.inputs = append(plan.inputs, exported)
@@ -224,7 +230,8 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 	return lock, errors.Join(replaceFile(lock, text), j.builder.keepNewest(locks, locksKept))
 }
 
-// resolveWith resolves the repository's dependencies together with the runtime's, and says whose fault it is if they do not go together.
+// resolveWith resolves the repository's dependencies together with the runtime's, and says whose
+// fault it is if they do not go together.
 func (j *job) resolveWith(ctx context.Context, compile step, runtime string) error {
 	own := compile
 	compile.args = append(slices.Clone(compile.args), runtime)
@@ -239,7 +246,8 @@ func (j *job) resolveWith(ctx context.Context, compile step, runtime string) err
 	return build.Fail(failed.Reason, "%s: %s", framework.RuntimeConflict, failed.Message)
 }
 
-// readInput reads a file that dependencies follow from: of the build's own, only what the repository and its commands could have put there.
+// readInput reads a file that dependencies follow from: of the build's own, only what the
+// repository and its commands could have put there.
 func (j *job) readInput(path string) ([]byte, error) {
 	name, err := filepath.Rel(j.root.Name(), path)
 	if err != nil || !filepath.IsLocal(name) {
@@ -272,21 +280,24 @@ func (j *job) lockKey(interpreter string, inputs []string) (string, error) {
 
 // uv returns the path of uv: the machine's, or one that is installed for all builds the first time.
 func (b *Builder) uv(ctx context.Context, j *job) (string, error) {
-	if path, err := exec.LookPath("uv"); err == nil {
-		return path, nil
+	if path, err := b.tools.find("uv"); err != nil || path != "" {
+		return path, err
 	}
-	b.tools.Lock()
-	defer b.tools.Unlock()
+	b.installing.Lock()
+	defer b.installing.Unlock()
 	dir := filepath.Join(b.cfg.Dir, "tools", "uv-"+framework.UVVersion)
 	uv := filepath.Join(dir, "bin", "uv")
 	if _, err := os.Stat(uv); err == nil {
 		return uv, nil
 	}
-	interpreter, err := exec.LookPath("python3")
+	interpreter, err := b.tools.find("python3")
 	if err != nil {
+		return "", err
+	}
+	if interpreter == "" {
 		return "", build.Fail(build.ReasonRuntimeMissing, "the agent is written in Python, and this machine has no python3.")
 	}
-	if err := errors.Join(child.RemoveFiles(dir), makeDirs(filepath.Dir(dir))); err != nil {
+	if err := errors.Join(child.RemoveFiles(dir), b.makeShared()); err != nil {
 		return "", err
 	}
 	for _, args := range [][]string{

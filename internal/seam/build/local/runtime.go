@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/build/framework"
 )
 
-// runtimeDir returns where the runtime's files are, after writing them there if this server has not yet. A directory holds one version of them, so
-// that agents that were built with another keep theirs.
+// runtimeDir returns where the runtime's files are, after writing them there if this server has not
+// yet. A directory holds one version of them, so that agents that were built with another keep
+// theirs.
 func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 	files, err := fs.Sub(runtimes.Files, string(language))
 	if err != nil {
@@ -29,7 +30,8 @@ func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 	return dir, b.publish(dir, func(temp string) error { return os.CopyFS(temp, files) })
 }
 
-// publish makes a directory by filling a temporary one, unless it is there: others see it whole or not at all. Two that publish at a time both succeed.
+// publish makes a directory by filling a temporary one, unless it is there: others see it whole or
+// not at all. Two that publish at a time both succeed.
 func (b *Builder) publish(dir string, fill func(temp string) error) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err

@@ -101,6 +101,7 @@ func TestRuntimes(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, machine){
 		"build examples":                           testExamples,
 		"install what a repository needs":          testDependencies,
+		"take the release of the repository":       testRelease,
 		"say what is wrong":                        testFailures,
 		"use the package manager of the lock file": testPackageManagers,
 		"run the commands of the deployment":       testCommands,
@@ -166,6 +167,25 @@ func testDependencies(t *testing.T, m machine) {
 	wantAgent(t, m.build(t, spec).Artifact)
 }
 
+// testRelease has a repository with an older release, whose lock file is of another state: it
+// counts for nothing, as nobody asks for it.
+func testRelease(t *testing.T, m machine) {
+	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{
+		"framework.json": `{"dependencies": ["."], "graphs": {"agent": "./agent.py:graph"}}`,
+		"agent.py":       "from langgraph.graph import StateGraph, MessagesState, START\ngraph = StateGraph(MessagesState).add_node('a', lambda s: s).add_edge(START, 'a').compile()\n",
+		"pyproject.toml": "[project]\nname = 'agent'\nversion = '1'\ndependencies = ['langgraph==0.4.10', 'uvicorn<0.31']\n[tool.setuptools]\npy-modules = []\n",
+		"uv.lock":        "version = 1\nrequires-python = \">=3.99\"\n",
+	}).URL())
+	built := m.build(t, spec)
+	wantAgent(t, built.Artifact)
+	if got := says(t, built.Artifact, "from importlib.metadata import version; print(version('langgraph'), version('uvicorn'))"); !strings.HasPrefix(got, "0.4.10 0.30.") {
+		t.Errorf("the agent has langgraph and uvicorn %s", got)
+	}
+	if log := m.log(t, spec); !strings.Contains(log, "uv.lock is not used") {
+		t.Errorf("the log says nothing of the lock file:\n%s", log)
+	}
+}
+
 func testFailures(t *testing.T, m machine) {
 	config := func(more string) string {
 		return `{"graphs": {"agent": "./agent.py:graph"}` + more + `}`
@@ -181,8 +201,8 @@ func testFailures(t *testing.T, m machine) {
 			build.ReasonDependenciesFailed, []string{"six==1.15.0", "six==1.16.0"}},
 		"conflict of packages": {map[string]string{"framework.json": config(`, "dependencies": ["langgraph==1.2.22", "langchain-core==0.3.0"]`)},
 			build.ReasonDependenciesFailed, []string{"langgraph==1.2.22", "langchain-core==0.3.0"}},
-		"conflict with the runtime": {map[string]string{"framework.json": config(`, "dependencies": ["langgraph==0.6.0"]`)},
-			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs", "langgraph==0.6.0", "slipway-runtime"}},
+		"conflict with the runtime": {map[string]string{"framework.json": config(`, "dependencies": ["langgraph==0.2.0"]`)},
+			build.ReasonDependenciesFailed, []string{"go together, but not with what Slipway's runtime needs", "langgraph==0.2.0", "slipway-runtime"}},
 		"no such directory": {map[string]string{"framework.json": config(`, "dependencies": ["./lib"]`)},
 			build.ReasonConfigInvalid, []string{`the repository has no directory "lib"`}},
 		"no package.json": {map[string]string{"framework.json": `{"graphs": {"agent": "./agent.mjs:graph"}}`, "agent.mjs": "export const graph = null"},

@@ -19,7 +19,8 @@ func (j *job) fetch(ctx context.Context, tree string) (commit, error) {
 	return j.unpack(ctx)
 }
 
-// unpack puts the files of an upload into the tree. The digest of the tarball stands for a commit's id, and the time at which it was begun to be uploaded for that of the commit.
+// unpack puts the files of an upload into the tree. The digest of the tarball stands for a commit's
+// id, and the time at which it was begun to be uploaded for that of the commit.
 func (j *job) unpack(ctx context.Context) (_ commit, err error) {
 	ref, ok := upload.ParseOf(j.spec.Workspace, j.spec.Deployment, j.spec.Tarball)
 	if !ok || j.builder.cfg.Uploads == nil {

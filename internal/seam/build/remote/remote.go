@@ -1,5 +1,5 @@
-// Package remote builds on an agent host: another process, of this machine or one that it can reach, which has the builder (package
-// agenthost).
+// Package remote builds on an agent host: another process, of this machine or one that it can
+// reach, which has the builder (package agenthost).
 package remote
 
 import (
@@ -16,8 +16,8 @@ type Builder struct{ host *wire.Client }
 
 var _ build.Builder = (*Builder)(nil)
 
-// New returns a builder that hands its work to the host at baseURL, where token is the host's own bearer token. A nil client stands for
-// one that suits.
+// New returns a builder that hands its work to the host at baseURL, where token is the host's own
+// bearer token. A nil client stands for one that suits.
 func New(baseURL, token string, client *http.Client) *Builder {
 	return &Builder{host: wire.NewClient(baseURL, token, client)}
 }

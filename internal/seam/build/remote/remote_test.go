@@ -31,7 +31,7 @@ func newHost(t *testing.T) (url string) {
 	dir, log := t.TempDir(), slog.New(slog.NewTextHandler(t.Output(), nil))
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)
 	must(t, err)
-	builder, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: log})
+	builder, err := local.New(local.Config{Dir: filepath.Join(dir, "builds"), Logs: logs, Log: log, LocalRepositories: true})
 	must(t, err)
 	t.Cleanup(func() { must(t, builder.Close()) })
 	host, err := agenthost.New(agenthost.Config{Dir: filepath.Join(dir, "releases"), Token: token, Builder: builder, Log: log})

@@ -1,5 +1,5 @@
-// Package repository has the rules about where builders clone from: which addresses they take, which protocols git may use for one, and which host its credentials
-// are for.
+// Package repository has the rules about where builders clone from: which addresses they take,
+// which protocols git may use for one, and which host its credentials are for.
 package repository
 
 import (
@@ -15,14 +15,17 @@ import (
 type Repository struct {
 	// URL has no password in it, and no user name either where git gets that from the credentials.
 	URL string
-	// Path is the directory of this machine that git will look for it at, "" for a repository on the network.
+	// Path is the directory of this machine that git will look for it at, "" for a repository on
+	// the network.
 	Path string
-	// Protocols are those that git may use, for submodules too. A repository on the network must not name files of this machine.
+	// Protocols are those that git may use, for submodules too. A repository on the network must
+	// not name files of this machine.
 	Protocols string
 	Credentials
 }
 
-// Credentials are for the host of one repository. They are empty when there are none, or when git cannot be given them.
+// Credentials are for the host of one repository. They are empty when there are none, or when git
+// cannot be given them.
 type Credentials struct {
 	// Scope is the scheme and host that they are for.
 	Scope, Username, Password string
@@ -39,19 +42,22 @@ func (c Credentials) Pair() string {
 	return c.Username + ":" + c.Password
 }
 
-// Network are the protocols of repositories that are not on this machine.
-const Network = "https:http:ssh:git"
+// Network are the protocols of repositories that are not on this machine. git's own is not among
+// them: it knows neither encryption nor credentials, and no proxy that could check where it
+// connects to.
+const Network = "https:http:ssh"
 
 // shortForm matches the form user@host:path that git takes for ssh.
 var shortForm = regexp.MustCompile(`^[A-Za-z0-9_][^/:]*:[^:]`)
 
 var (
 	refusedHere    = build.Fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from: use https://, ssh:// or file://.")
+	refusedLocal   = build.Fail(build.ReasonRepoUnreachable, "the repository is a directory of the server's machine, and this server clones none of these unless it was started with --local-repositories. Use https:// or ssh://.")
 	refusedNetwork = build.Fail(build.ReasonRepoUnreachable, "the repository's address is none that git can clone from here: use https:// or ssh://.")
 )
 
-// Parse checks the address of a repository and takes its credentials out.
-// What is wrong with it is a build.Failure that does not repeat it, as it may have a password in it.
+// Parse checks the address of a repository and takes its credentials out. What is wrong with it is
+// a build.Failure that does not repeat it, as it may have a password in it.
 func Parse(spec build.Spec) (Repository, error) {
 	if r, ok := parse(spec); ok && r.Path == "" {
 		return r, nil
@@ -59,12 +65,20 @@ func Parse(spec build.Spec) (Repository, error) {
 	return Repository{}, refusedNetwork
 }
 
-// ParseHere is Parse for a builder that also clones from directories of its own machine.
-func ParseHere(spec build.Spec) (Repository, error) {
-	if r, ok := parse(spec); ok {
+// ParseHere is Parse for a builder on one machine, which clones from the machine's own directories
+// where local says so.
+func ParseHere(spec build.Spec, local bool) (Repository, error) {
+	r, ok := parse(spec)
+	switch {
+	case !ok && local:
+		return Repository{}, refusedHere
+	case !ok:
+		return Repository{}, refusedNetwork
+	case r.Path != "" && !local:
+		return Repository{}, refusedLocal
+	default:
 		return r, nil
 	}
-	return Repository{}, refusedHere
 }
 
 func parse(spec build.Spec) (Repository, bool) {
@@ -94,8 +108,6 @@ func parse(spec build.Spec) (Repository, bool) {
 	case "https", "http":
 		r.Credentials = Credentials{u.Scheme + "://" + u.Host, username, password}
 		u.User = nil
-	case "git":
-		u.User = nil
 	default:
 		return Repository{}, false
 	}
@@ -103,7 +115,8 @@ func parse(spec build.Spec) (Repository, bool) {
 	return r, true
 }
 
-// isPath tells whether a file's address is nothing but a path. git takes all that follows the slashes for the path, and would look elsewhere than where the rest is left out.
+// isPath tells whether a file's address is nothing but a path. git takes all that follows the
+// slashes for the path, and would look elsewhere than where the rest is left out.
 func isPath(u *url.URL) bool {
 	return filepath.IsAbs(u.Path) && *u == url.URL{Scheme: u.Scheme, Path: u.Path, RawPath: u.RawPath}
 }

@@ -18,8 +18,9 @@ import (
 
 // Kinds of agents, which the environment variable AGENT names.
 const (
-	// Serve is a healthy agent. With STUBBORN it ignores SIGTERM, with ASK=address it ends before it listens unless who is there says "go on", and with
-	// CALL=address it keeps a connection to there as long as it lives.
+	// Serve is a healthy agent. With STUBBORN it ignores SIGTERM, with ASK=address it ends before
+	// it listens unless who is there says "go on", and with CALL=address it keeps a connection to
+	// there as long as it lives.
 	Serve = "serve"
 	// Exit prints many lines and ends at once.
 	Exit = "exit"
@@ -29,7 +30,8 @@ const (
 	Sick = "sick"
 )
 
-// Main makes the test binary one of the agents if AGENT names one; it then does not return. TestMain calls it before anything else.
+// Main makes the test binary one of the agents if AGENT names one; it then does not return.
+// TestMain calls it before anything else.
 func Main() {
 	switch os.Getenv("AGENT") {
 	case Serve:
@@ -74,7 +76,8 @@ var self = fmt.Sprint(os.Getpid(), "-", rand.Text())
 // deaf is what an agent becomes that is told to.
 var deaf atomic.Bool
 
-// ping answers the health check. With LATER the agent ends, or is deaf, a moment after it was first seen to be healthy.
+// ping answers the health check. With LATER the agent ends, or is deaf, a moment after it was first
+// seen to be healthy.
 func ping(w http.ResponseWriter, _ *http.Request) {
 	if deaf.Load() {
 		w.WriteHeader(http.StatusServiceUnavailable)
@@ -123,7 +126,8 @@ func invoke(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// hold answers "held", then "done" when the one at the address says so. A caller that leaves before is reported there.
+// hold answers "held", then "done" when the one at the address says so. A caller that leaves before
+// is reported there.
 func hold(w http.ResponseWriter, r *http.Request, address string) {
 	fmt.Fprintln(w, "held")
 	check(http.NewResponseController(w).Flush())

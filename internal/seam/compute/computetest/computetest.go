@@ -1,5 +1,6 @@
-// Package computetest is the conformance suite of package compute, for targets whose agents are processes of the machine that the tests
-// run on. The agents are the test binary itself: TestMain calls Main first.
+// Package computetest is the conformance suite of package compute, for targets whose agents are
+// processes of the machine that the tests run on. The agents are the test binary itself: TestMain
+// calls Main first.
 package computetest
 
 import (
@@ -16,8 +17,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Run proves that the targets that open makes keep the promises of package compute. A target lives as long as its test; it restarts agents
-// without much of a pause.
+// Run proves that the targets that open makes keep the promises of package compute. A target lives
+// as long as its test; it restarts agents without much of a pause.
 func Run(t *testing.T, open func(t *testing.T) compute.Target) {
 	for name, promise := range map[string]func(fixture){
 		"a release serves until it is removed":          servesUntilRemoved,

@@ -79,7 +79,8 @@ type Switchboard struct {
 	listener net.Listener
 }
 
-// Host is the address at which agents reach the tests. Where agents have another loopback interface, TestMain sets it.
+// Host is the address at which agents reach the tests. Where agents have another loopback
+// interface, TestMain sets it.
 var Host = "127.0.0.1"
 
 // NewSwitchboard listens as long as the test lasts.

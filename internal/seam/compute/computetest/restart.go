@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// RunRestart proves of targets like those of Run that they keep the promises of compute.Restarter too.
+// RunRestart proves of targets like those of Run that they keep the promises of compute.Restarter
+// too.
 func RunRestart(t *testing.T, open func(t *testing.T) compute.Target) {
 	for name, promise := range map[string]func(fixture){
 		"a restart has a successor take the place":              succeeded,

@@ -39,10 +39,12 @@ type size struct {
 	memory int64
 }
 
-// network is the name of the network that the server's containers are in, where they do not reach each other.
+// network is the name of the network that the server's containers are in, where they do not reach
+// each other.
 func (e *engine) network() string { return "slipway-" + e.server }
 
-// meet makes sure that the engine answers, has the server's network, and has nothing of an earlier server of this name. All who want that at one time wait together.
+// meet makes sure that the engine answers, has the server's network, and has nothing of an earlier
+// server of this name. All who want that at one time wait together.
 func (e *engine) meet(ctx context.Context) error {
 	for giveUp := time.Now().Add(e.cfg.EngineLimit); ; {
 		met := e.meetings.DoChan("", func() (any, error) { return nil, e.greet() })
@@ -105,7 +107,8 @@ func (e *engine) leave() error {
 	return nil
 }
 
-// sweepAll removes all that the server ever made. Its networks are looked for by their label, as an engine may have several of one name.
+// sweepAll removes all that the server ever made. Its networks are looked for by their label, as an
+// engine may have several of one name.
 func (e *engine) sweepAll(ctx context.Context) error {
 	if err := e.sweep(ctx, labelServer+"="+e.server); err != nil {
 		return err
@@ -157,7 +160,8 @@ func (e *engine) sweep(ctx context.Context, label string) error {
 	return failed
 }
 
-// ignoreGone is nil for an error that says that something is gone already, or being removed by another call.
+// ignoreGone is nil for an error that says that something is gone already, or being removed by
+// another call.
 func ignoreGone(err error) error {
 	if errdefs.IsNotFound(err) || errdefs.IsConflict(err) {
 		return nil

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -18,7 +19,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 )
 
-// Pull policies, by the names that Kubernetes has for them. pullTag is that of a release's own image: a digest that is there is not pulled, a tag is asked for anew.
+// Pull policies, by the names that Kubernetes has for them. pullTag is that of a release's own
+// image: a digest that is there is not pulled, a tag is asked for anew.
 const (
 	pullTag          = ""
 	pullAlways       = "Always"
@@ -26,7 +28,8 @@ const (
 	pullNever        = "Never"
 )
 
-// resolve makes an image be there, and returns its name by digest: one of its repository's, or the engine's own for an image that no repository has.
+// resolve makes an image be there, and returns its name by digest: one of its repository's, or the
+// engine's own for an image that no repository has.
 func (e *engine) resolve(ctx context.Context, image, policy string, keys keychain) (string, *compute.Status) {
 	pinned, err := e.pin(ctx, image, policy, keys)
 	if err != nil {
@@ -43,6 +46,8 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 	if err != nil {
 		return "", err
 	}
+	// An engine would take a bare name for the beginning of an id.
+	image = reference.FamiliarString(named)
 	_, digested := named.(reference.Digested)
 	switch {
 	case policy == pullNever:
@@ -53,7 +58,7 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 		}
 	default:
 		err = e.pull(ctx, named, keys)
-		if err != nil && policy == pullTag && e.mustBeThere(ctx, image) == nil {
+		if err != nil && policy == pullTag && !refused(err) && e.mustBeThere(ctx, image) == nil {
 			e.cfg.Log.Warn("image cannot be pulled, the one that is on this machine is used", "image", image, "error", err)
 			err = nil
 		}
@@ -62,6 +67,19 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 		return image, err
 	}
 	return e.digestOf(ctx, image, named)
+}
+
+// refused tells that a registry does not let these credentials have an image. One that is on this
+// machine was pulled, or built, by somebody who may. Engines hand on a registry's answer in its
+// words.
+func refused(err error) bool {
+	if errdefs.IsUnauthorized(err) || errdefs.IsPermissionDenied(err) {
+		return true
+	}
+	said := strings.ToLower(err.Error())
+	return slices.ContainsFunc([]string{"unauthorized", "denied", "forbidden", "authentication required", "no basic auth credentials"}, func(words string) bool {
+		return strings.Contains(said, words)
+	})
 }
 
 // mustBeThere wants an image that the engine has.
@@ -87,7 +105,13 @@ func (e *engine) digestOf(ctx context.Context, image string, named reference.Nam
 	return there.ID, nil
 }
 
+// pull has the engine get an image, if its registry is one that may be asked.
 func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain) error {
+	if e.cfg.CheckRegistry != nil {
+		if err := e.cfg.CheckRegistry(ctx, reference.Domain(named)); err != nil {
+			return err
+		}
+	}
 	auth, err := keys.of(reference.Domain(named))
 	if err != nil {
 		return err

@@ -23,7 +23,8 @@ const (
 	// host and port are where an agent in a container listens.
 	host = "0.0.0.0"
 	port = "8080"
-	// defaultCPU and defaultMemoryMB are what a replica asks for whose resource_spec says nothing; it may use twice as much.
+	// defaultCPU and defaultMemoryMB are what a replica asks for whose resource_spec says nothing;
+	// it may use twice as much.
 	defaultCPU      = 1
 	defaultMemoryMB = 2048
 	// logSize bounds what the engine keeps of a container's output.
@@ -121,7 +122,8 @@ func (e *engine) beside(p pod, within size, c containerSpec, mounts []mount.Moun
 	}
 }
 
-// confined takes from a container what an agent does not need, and bounds what the engine keeps of it.
+// confined takes from a container what an agent does not need, and bounds what the engine keeps of
+// it.
 func (e *engine) confined(h *container.HostConfig) *container.HostConfig {
 	h.SecurityOpt = []string{"no-new-privileges"}
 	h.CapDrop = []string{"NET_RAW", "MKNOD", "AUDIT_WRITE"}
@@ -161,7 +163,8 @@ func userOf(context map[string]json.RawMessage) (user string, readOnly bool) {
 	return user, text("readOnlyRootFilesystem") == "true"
 }
 
-// volumes makes the replica's volumes and returns what they are called, by their names in the specification.
+// volumes makes the replica's volumes and returns what they are called, by their names in the
+// specification.
 func (e *engine) volumes(ctx context.Context, p pod, replicaName string) (map[string]string, error) {
 	made := map[string]string{}
 	for _, v := range p.Volumes {

@@ -31,7 +31,8 @@ const (
 	registryPassword = "open:sesame" // a password may have a colon
 )
 
-// privateRegistry serves images to who has the password, and has the tests' image under a name that it returns. The engine has that image no more.
+// privateRegistry serves images to who has the password, and has the tests' image under a name that
+// it returns. The engine has that image no more.
 func privateRegistry(t *testing.T) (host, private string, refused *atomic.Int64) {
 	t.Helper()
 	images := registry.New(registry.Logger(log.New(t.Output(), "", 0)))
@@ -82,7 +83,8 @@ func forget(t *testing.T, host string) {
 	}
 }
 
-// TestTheServersOwnImagesArePulled takes one from the registry that the target logs in to by itself, and not with what it has for another release.
+// TestTheServersOwnImagesArePulled takes one from the registry that the target logs in to by
+// itself, and not with what it has for another release.
 func TestTheServersOwnImagesArePulled(t *testing.T) {
 	t.Parallel()
 	host, private, _ := privateRegistry(t)
@@ -110,7 +112,8 @@ func pullSecret(t *testing.T, host, password string) string {
 	return string(mustJSON(t, map[string]any{"auths": map[string]any{host: map[string]string{"auth": plain}}}))
 }
 
-// TestAPrivateImageIsPulledWithItsSecret tries an image without credentials, with wrong ones, with those of another registry and with the right ones.
+// TestAPrivateImageIsPulledWithItsSecret tries an image without credentials, with wrong ones, with
+// those of another registry and with the right ones.
 func TestAPrivateImageIsPulledWithItsSecret(t *testing.T) {
 	t.Parallel()
 	host, private, refused := privateRegistry(t)

@@ -15,6 +15,7 @@ import (
 	"github.com/moby/moby/client"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/replica"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
@@ -22,10 +23,12 @@ import (
 )
 
 const (
-	// outputLimit bounds the wait for the output of a container that has ended, removeLimit the removal of one.
+	// outputLimit bounds the wait for the output of a container that has ended, removeLimit the
+	// removal of one.
 	outputLimit = 5 * time.Second
 	removeLimit = time.Minute
-	// logPause is the time between the end of a container that the engine starts again and the next look at what it prints.
+	// logPause is the time between the end of a container that the engine starts again and the next
+	// look at what it prints.
 	logPause = time.Second
 )
 
@@ -101,7 +104,7 @@ func (r *running) start(ctx context.Context, within size) *compute.Status {
 		return r.failed(err)
 	}
 	r.agent = id
-	go r.watch(copied)
+	go guard.Func(r.engine.cfg.Log, "follow a container to its end", func() { r.watch(copied) })()
 	seen, err := r.engine.client.ContainerInspect(ctx, r.agent, client.ContainerInspectOptions{})
 	if err != nil {
 		return r.failed(err)
@@ -159,8 +162,9 @@ func (r *running) initialize(ctx context.Context, within size, c containerSpec) 
 	return nil
 }
 
-// launch creates a container, reads what it prints until copied is closed, and starts it. One that cannot be started is removed with the replica. An engine goes on
-// creating what nobody waits for any more, so that is waited for.
+// launch creates a container, reads what it prints until copied is closed, and starts it. One that
+// cannot be started is removed with the replica. An engine goes on creating what nobody waits for
+// any more, so that is waited for.
 func (r *running) launch(ctx context.Context, options client.ContainerCreateOptions) (id string, copied <-chan struct{}, err error) {
 	creating, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeLimit)
 	defer cancel()
@@ -176,7 +180,7 @@ func (r *running) launch(ctx context.Context, options client.ContainerCreateOpti
 		_, err = r.engine.client.ContainerStart(ctx, created.ID, client.ContainerStartOptions{})
 	}
 	if err == nil && copied == nil {
-		r.copying.Go(func() { r.copyLogs(created.ID) })
+		r.copying.Go(guard.Func(r.engine.cfg.Log, "copy output of a container", func() { r.copyLogs(created.ID) }))
 	}
 	return created.ID, copied, err
 }
@@ -189,18 +193,19 @@ func (r *running) attach(id string) (copied <-chan struct{}, err error) {
 	}
 	done := make(chan struct{})
 	stop := context.AfterFunc(r.follow, stream.Close)
-	r.copying.Go(func() {
+	r.copying.Go(guard.Func(r.engine.cfg.Log, "copy output of a container", func() {
 		defer close(done)
 		_, err := stdcopy.StdCopy(r.output, r.output, stream.Reader)
 		if stop() {
 			stream.Close()
 		}
 		r.complain(err)
-	})
+	}))
 	return done, nil
 }
 
-// copyLogs writes what a container has printed into the log, through all restarts of it by the engine.
+// copyLogs writes what a container has printed into the log, through all restarts of it by the
+// engine.
 func (r *running) copyLogs(id string) {
 	for since := ""; ; since = time.Now().Format(time.RFC3339Nano) {
 		out, err := r.engine.client.ContainerLogs(r.follow, id, client.ContainerLogsOptions{ShowStdout: true, ShowStderr: true, Follow: true, Since: since})
@@ -317,7 +322,8 @@ func (r *running) End(kill context.Context) {
 	r.close()
 }
 
-// remove leaves nothing of the replica at the engine. What cannot be removed now is removed with the release, or by the next server.
+// remove leaves nothing of the replica at the engine. What cannot be removed now is removed with
+// the release, or by the next server.
 func (r *running) remove() {
 	ctx, cancel := context.WithTimeout(context.Background(), removeLimit)
 	defer cancel()

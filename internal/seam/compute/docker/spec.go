@@ -9,7 +9,8 @@ import (
 	"strings"
 )
 
-// podSpec is the part of the interface's ResourceSpec that says what a replica is made of. What is free-form in the interface is kept as it is.
+// podSpec is the part of the interface's ResourceSpec that says what a replica is made of. What is
+// free-form in the interface is kept as it is.
 type podSpec struct {
 	CPU              float64           `json:"cpu"`
 	CPULimit         float64           `json:"cpu_limit"`
@@ -110,8 +111,9 @@ func (v volumeSpec) emptyDir() (emptyDir, error) {
 
 func isSet(text json.RawMessage) bool { return len(text) > 0 && string(text) != "null" }
 
-// Unsupported says, in sentences that name the field, what of a ResourceSpec one engine cannot give to a release whose deployment has secrets of these names. What
-// cannot be meant here is left out: the sizes of queue workers and databases, which a server of one machine does not have.
+// Unsupported says, in sentences that name the field, what of a ResourceSpec one engine cannot give
+// to a release whose deployment has secrets of these names. What cannot be meant here is left out:
+// the sizes of queue workers and databases, which a server of one machine does not have.
 func Unsupported(resourceSpec json.RawMessage, secrets []string) []string {
 	spec, err := parse(resourceSpec)
 	if err != nil {

@@ -25,7 +25,8 @@ import (
 type Config struct {
 	// Dir holds the name under which the engine knows this server's containers.
 	Dir string
-	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the engine's usual one.
+	// Host is the engine's address; "" takes that of DOCKER_HOST and its companions, or else the
+	// engine's usual one.
 	Host string
 	// Logs get the containers' output, Log what the target itself has to say.
 	Logs *files.Logs
@@ -33,9 +34,13 @@ type Config struct {
 	replica.Limits
 	// EngineLimit is how long a release waits for an engine that does not answer (10 s).
 	EngineLimit time.Duration
-	// Login returns what the images of a release are pulled with that its clients have pushed to the server's own registry, and that registry's host. nil is for a
-	// server without one.
+	// Login returns what the images of a release are pulled with that its clients have pushed to
+	// the server's own registry, and that registry's host. nil is for a server without one.
 	Login func(ctx context.Context, ref compute.Ref) (host, username, password string, err error)
+	// CheckRegistry returns why no image is pulled from a registry, by its host. The engine makes
+	// the connection from the machine it runs on, so tenants would reach what only that machine
+	// reaches. nil permits all.
+	CheckRegistry func(ctx context.Context, host string) error
 	// Alarm may be nil.
 	Alarm compute.Alarm
 }
@@ -64,7 +69,8 @@ type engine struct {
 	close    context.CancelFunc
 
 	mu sync.Mutex
-	// size is what the engine has; nil until it has answered and what an earlier server left there was removed.
+	// size is what the engine has; nil until it has answered and what an earlier server left there
+	// was removed.
 	size *size
 }
 
@@ -88,8 +94,9 @@ func New(cfg Config) (*Target, error) {
 	return &Target{replica.New(e, cfg.Limits, cfg.Alarm, cfg.Log), e}, nil
 }
 
-// remember reads the server's name. One that it has from an earlier start has perhaps left something at the engine, which is removed if the engine answers; otherwise
-// that is done when it does. A new name is not written before the engine is first used.
+// remember reads the server's name. One that it has from an earlier start has perhaps left
+// something at the engine, which is removed if the engine answers; otherwise that is done when it
+// does. A new name is not written before the engine is first used.
 func (e *engine) remember() error {
 	text, err := os.ReadFile(e.nameFile())
 	switch {
@@ -120,7 +127,8 @@ func (e *engine) keepName() error {
 	return os.WriteFile(e.nameFile(), []byte(e.server+"\n"), 0o600)
 }
 
-// Close stops all containers and returns when they are gone. Those that have not ended when ctx ends are killed. Closing again does nothing.
+// Close stops all containers and returns when they are gone. Those that have not ended when ctx
+// ends are killed. Closing again does nothing.
 func (t *Target) Close(ctx context.Context) error {
 	t.Target.Close(ctx)
 	return errors.Join(t.engine.leave(), t.engine.client.Close())

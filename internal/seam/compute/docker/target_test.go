@@ -71,7 +71,8 @@ func TestNoEngine(t *testing.T) {
 	}
 }
 
-// TestReleasesWaitForAnEngineTogether has many that are to run where an engine is starting, but never answers.
+// TestReleasesWaitForAnEngineTogether has many that are to run where an engine is starting, but
+// never answers.
 func TestReleasesWaitForAnEngineTogether(t *testing.T) {
 	t.Parallel()
 	const releases = 20
@@ -99,7 +100,8 @@ func TestReleasesWaitForAnEngineTogether(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsAPod runs an init container, an agent and a sidecar with one volume, and looks at what the engine was told.
+// TestAReplicaIsAPod runs an init container, an agent and a sidecar with one volume, and looks at
+// what the engine was told.
 func TestAReplicaIsAPod(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease("fetch")
@@ -178,7 +180,8 @@ func mustJSON(t *testing.T, v any) []byte {
 	return text
 }
 
-// TestATagIsResolvedOnce gives a tag to another image while a release runs: the release, also applied again, stays with its own.
+// TestATagIsResolvedOnce gives a tag to another image while a release runs: the release, also
+// applied again, stays with its own.
 func TestATagIsResolvedOnce(t *testing.T) {
 	t.Parallel()
 	tag := "slipway.test/moving:" + strings.ToLower(t.Name())

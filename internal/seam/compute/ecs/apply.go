@@ -34,7 +34,7 @@ var errDraining = errors.New("the service of the same name is still draining")
 // Apply makes what the release needs, the service last.
 func (t *Target) Apply(ctx context.Context, release compute.Release) error {
 	if err := t.apply(ctx, release); err != nil {
-		return fmt.Errorf("apply release %s: %w", release.Revision, err)
+		return fmt.Errorf("apply release %s: %w", release.Revision, noCapacity(err))
 	}
 	return nil
 }
@@ -128,7 +128,8 @@ func (t *Target) create(ctx context.Context, release compute.Release, definition
 	return err
 }
 
-// replacing is how a service replaces its tasks: by as many that are healthy before one goes, and back again, where rollback says so, when they are not.
+// replacing is how a service replaces its tasks: by as many that are healthy before one goes, and
+// back again, where rollback says so, when they are not.
 func replacing(rollback bool) *types.DeploymentConfiguration {
 	return &types.DeploymentConfiguration{
 		DeploymentCircuitBreaker: &types.DeploymentCircuitBreaker{Enable: true, Rollback: rollback},
@@ -148,7 +149,8 @@ func (t *Target) tags(ref compute.Ref) []types.Tag {
 	return tagsAs(t.names.tags(ref), func(key, value *string) types.Tag { return types.Tag{Key: key, Value: value} })
 }
 
-// serviceTags are the tags of a release's service, which tell those who wait for it, in another process perhaps, how long.
+// serviceTags are the tags of a release's service, which tell those who wait for it, in another
+// process perhaps, how long.
 func (t *Target) serviceTags(release compute.Release) []types.Tag {
 	tags := t.tags(release.Ref)
 	if release.ReadyLimit > 0 {

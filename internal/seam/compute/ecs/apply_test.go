@@ -1,6 +1,7 @@
 package ecs_test
 
 import (
+	"errors"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -120,6 +121,17 @@ func TestARuleTakesAFreePriority(t *testing.T) {
 	}
 }
 
+func TestApplyNamesTheQuotaThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	for operation, code := range map[string]string{"CreateTargetGroup": "TooManyTargetGroups", "CreateRule": "TooManyRules"} {
+		r := newRecorded(t, map[string][]answer{operation: {elbRefusal(code, "no")}})
+		full, ok := errors.AsType[*compute.NoCapacity](r.target().Apply(t.Context(), newRelease()))
+		if !ok || !strings.Contains(full.Quota, code) {
+			t.Errorf("%s: got %v", operation, full)
+		}
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	t.Parallel()
 	r := newRecorded(t, nil)
@@ -185,7 +197,8 @@ func TestActionsAreThoseThatAreCalled(t *testing.T) {
 	}
 }
 
-// TestAReleaseHasItsOwnTimeToBecomeHealthy: whoever waits for it, perhaps in another process, reads how long from its service.
+// TestAReleaseHasItsOwnTimeToBecomeHealthy: whoever waits for it, perhaps in another process, reads
+// how long from its service.
 func TestAReleaseHasItsOwnTimeToBecomeHealthy(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{ecs.Fargate, ecs.Express} {

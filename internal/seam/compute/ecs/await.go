@@ -54,8 +54,8 @@ func (t *Target) await(ctx context.Context, ref compute.Ref, look func(context.C
 	}
 }
 
-// isOver tells whether the caller's time has ended, which is also what an error means that comes at the very end: connections know the deadline too, and
-// may notice it first.
+// isOver tells whether the caller's time has ended, which is also what an error means that comes at
+// the very end: connections know the deadline too, and may notice it first.
 func isOver(ctx context.Context, err error) bool {
 	deadline, ok := ctx.Deadline()
 	return ctx.Err() != nil || (err != nil && ok && time.Until(deadline) < 100*time.Millisecond)
@@ -94,7 +94,8 @@ func (t *Target) look(ctx context.Context, ref compute.Ref) (compute.Status, err
 	}, nil
 }
 
-// primaryOf returns the deployment of the service that is to become steady; nil at its very beginning.
+// primaryOf returns the deployment of the service that is to become steady; nil at its very
+// beginning.
 func primaryOf(service *types.Service) *types.Deployment {
 	for i := range service.Deployments {
 		if aws.ToString(service.Deployments[i].Status) == primary {
@@ -143,8 +144,9 @@ func (t *Target) pass(ctx context.Context, ref compute.Ref, wanted int32) (bool,
 	return passing >= wanted, nil
 }
 
-// overdue tells whether the deployment had its time. One that was completed once did with less: what it lacks since, ECS starts again. So did one that a service has gone
-// back to, which is older than what it takes the place of.
+// overdue tells whether the deployment had its time. One that was completed once did with less:
+// what it lacks since, ECS starts again. So did one that a service has gone back to, which is older
+// than what it takes the place of.
 func (t *Target) overdue(service *types.Service, current *types.Deployment) bool {
 	if current.CreatedAt == nil || current.RolloutState == types.DeploymentRolloutStateCompleted {
 		return false

@@ -18,7 +18,8 @@ import (
 // TaskStateChange is the detail-type of EventBridge's events that tell how tasks are.
 const TaskStateChange = "ECS Task State Change"
 
-// lateEnd is how old an end may be that is still told. Whatever ended before either runs again since, or has ended once more.
+// lateEnd is how old an end may be that is still told. Whatever ended before either runs again
+// since, or has ended once more.
 const lateEnd = 5 * time.Minute
 
 // taskEnd is what the detail of an event tells of a task.
@@ -32,8 +33,10 @@ type taskEnd struct {
 	}
 }
 
-// Ended raises the alarm when the detail of an event of the type TaskStateChange tells that a replica has ended by itself, and not since ECS wanted fewer, nor as what a
-// restart tries. An event may come more than once, and late. One of a task that is not of the stack's releases is none of ours.
+// Ended raises the alarm when the detail of an event of the type TaskStateChange tells that a
+// replica has ended by itself, and not since ECS wanted fewer, nor as what a restart tries. An
+// event may come more than once, and late. One of a task that is not of the stack's releases is
+// none of ours.
 func (t *Target) Ended(ctx context.Context, detail json.RawMessage, alarm compute.Alarm) error {
 	var end taskEnd
 	if err := json.Unmarshal(detail, &end); err != nil {
@@ -67,8 +70,9 @@ func (t *Target) Ended(ctx context.Context, detail json.RawMessage, alarm comput
 	return err
 }
 
-// tried tells whether the task was of a restart that has not taken the place of what serves, or was taken back: that it ends is told as the restart's end, and says nothing of
-// the release. Its task definition is a later one than that of the tasks that serve.
+// tried tells whether the task was of a restart that has not taken the place of what serves, or was
+// taken back: that it ends is told as the restart's end, and says nothing of the release. Its task
+// definition is a later one than that of the tasks that serve.
 func (e taskEnd) tried(service *types.Service) bool {
 	serving := aws.ToString(service.TaskDefinition)
 	if before := replaced(service, primaryOf(service)); before != nil {
@@ -102,7 +106,8 @@ func ownerOf(service *types.Service, ref compute.Ref) (compute.Ref, error) {
 	return ref, nil
 }
 
-// status is what an end means for the release, nil when nothing. The error is for what the platform is to blame for.
+// status is what an end means for the release, nil when nothing. The error is for what the platform
+// is to blame for.
 func (e taskEnd) status() (*compute.Status, error) {
 	task := types.Task{StopCode: e.StopCode, StoppedReason: aws.String(e.StoppedReason)}
 	for _, c := range e.Containers {

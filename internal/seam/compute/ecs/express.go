@@ -47,8 +47,8 @@ func (t *Target) retryExpress(ctx context.Context, ref compute.Ref, service *typ
 	return err
 }
 
-// expressDeployment returns how the newest deployment of an Express service goes; "" when there is none yet. Its deployments are canaries, whose state
-// is not among what a service says of itself.
+// expressDeployment returns how the newest deployment of an Express service goes; "" when there is
+// none yet. Its deployments are canaries, whose state is not among what a service says of itself.
 func (t *Target) expressDeployment(ctx context.Context, service *types.Service) (types.ServiceDeploymentStatus, string, error) {
 	newest, err := t.newestExpress(ctx, service)
 	if err != nil || newest == nil {
@@ -77,11 +77,13 @@ func (t *Target) expressDeployments(ctx context.Context, service *types.Service,
 	return found.ServiceDeployments, nil
 }
 
-// expressHistory is among how many deployments of an Express service one is looked for that succeeded.
+// expressHistory is among how many deployments of an Express service one is looked for that
+// succeeded.
 const expressHistory = 100
 
-// expressReady tells whether the tasks of an Express service serve: those of its newest deployment or, while that one only replaces them and when it was taken
-// back, those of one before that succeeded.
+// expressReady tells whether the tasks of an Express service serve: those of its newest deployment
+// or, while that one only replaces them and when it was taken back, those of one before that
+// succeeded.
 func (t *Target) expressReady(ctx context.Context, service *types.Service) (bool, error) {
 	deployed, err := t.expressDeployments(ctx, service, expressHistory)
 	if err != nil || len(deployed) == 0 {

@@ -42,7 +42,8 @@ func failed(reason, format string, args ...any) *compute.Status {
 	return &compute.Status{State: compute.Failed, Reason: reason, Message: message}
 }
 
-// failureOf returns why the release will not become healthy; nil while it still may. The error is for what the platform is to blame for.
+// failureOf returns why the release will not become healthy; nil while it still may. The error is
+// for what the platform is to blame for.
 func (t *Target) failureOf(ctx context.Context, service *types.Service, current *types.Deployment) (*compute.Status, error) {
 	tasks, err := t.stoppedTasks(ctx, service, current)
 	if err != nil {
@@ -73,7 +74,8 @@ func (t *Target) failureOf(ctx context.Context, service *types.Service, current 
 	}
 }
 
-// gaveUpFor puts into words why ECS starts no more tasks: what it said of the last one, of the service, of the deployment.
+// gaveUpFor puts into words why ECS starts no more tasks: what it said of the last one, of the
+// service, of the deployment.
 func gaveUpFor(last, event, reason string) (*compute.Status, error) {
 	switch {
 	case says(last, ours):

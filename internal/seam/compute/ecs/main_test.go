@@ -69,7 +69,8 @@ func once(t *testing.T) (context.Context, func(*ecs.Config)) {
 	}
 }
 
-// cutter is an HTTP client that lets so many requests through and no more. The last of them arrives, but its answer does not.
+// cutter is an HTTP client that lets so many requests through and no more. The last of them
+// arrives, but its answer does not.
 type cutter struct {
 	mu   sync.Mutex
 	left int

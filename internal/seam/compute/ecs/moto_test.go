@@ -115,7 +115,8 @@ func (s *stack) left() []string {
 	return left
 }
 
-// answering registers targets with a release's target group, as ECS does when tasks run, and which moto takes for healthy.
+// answering registers targets with a release's target group, as ECS does when tasks run, and which
+// moto takes for healthy.
 func (s *stack) answering(ref compute.Ref, n int) {
 	s.t.Helper()
 	for i := range n {
@@ -177,7 +178,8 @@ func TestMotoLifeOfARelease(t *testing.T) {
 	s.await(release.Ref, compute.Absent)
 }
 
-// TestMotoRestart gives a service that runs another task definition with other values, once, and leaves nothing in the end.
+// TestMotoRestart gives a service that runs another task definition with other values, once, and
+// leaves nothing in the end.
 func TestMotoRestart(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)
@@ -258,7 +260,8 @@ func (s *stack) wantTask(release compute.Release) {
 	}
 }
 
-// wantRule checks that the listener forwards requests for the revision, and those only, to its target group.
+// wantRule checks that the listener forwards requests for the revision, and those only, to its
+// target group.
 func (s *stack) wantRule(release compute.Release) {
 	s.t.Helper()
 	rules, err := s.elb.DescribeRules(s.t.Context(), &elb.DescribeRulesInput{ListenerArn: aws.String(s.config.ALBListener)})
@@ -301,7 +304,8 @@ func TestMotoReleasesAreApart(t *testing.T) {
 	}
 }
 
-// TestMotoApplyGoesOn cuts Apply off after each of its requests in turn, and expects the next one to complete the release, and Remove to erase it.
+// TestMotoApplyGoesOn cuts Apply off after each of its requests in turn, and expects the next one
+// to complete the release, and Remove to erase it.
 func TestMotoApplyGoesOn(t *testing.T) {
 	t.Parallel()
 	s := newStack(t)

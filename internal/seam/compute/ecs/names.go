@@ -13,17 +13,18 @@ import (
 )
 
 const (
-	// MaxPrefix is how long a NamePrefix may be. Names of target groups have 32 characters; the other eleven are a hyphen and what
-	// remains of the revision.
+	// MaxPrefix is how long a NamePrefix may be. Names of target groups have 32 characters; the
+	// other eleven are a hyphen and what remains of the revision.
 	MaxPrefix = 32 - 1 - shortLength
-	// shortLength characters of base32 tell the at most 3000 target groups of a region apart: two are the same once in 10^8.
+	// shortLength characters of base32 tell the at most 3000 target groups of a region apart: two
+	// are the same once in 10^8.
 	shortLength = 10
 )
 
 var validPrefix = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9-]*[A-Za-z0-9])?$`)
 
-// names are those of all that a release consists of. Each is derived from the revision's id, so that whatever an Apply that was cut off has made
-// is found by the next one, and by Remove.
+// names are those of all that a release consists of. Each is derived from the revision's id, so
+// that whatever an Apply that was cut off has made is found by the next one, and by Remove.
 type names struct {
 	prefix, cluster string
 	// arn is how the ARNs of services in the cluster begin; only Express Mode needs it.

@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// recorded answers requests with what the services are known to answer. An operation that a test says nothing about gets an empty answer.
+// recorded answers requests with what the services are known to answer. An operation that a test
+// says nothing about gets an empty answer.
 type recorded struct {
 	t *testing.T
 	*httptest.Server
@@ -26,7 +27,8 @@ type recorded struct {
 	calls   []call
 }
 
-// answer is a status, 200 if it is 0, and a body: JSON, or for load balancers the XML inside the result.
+// answer is a status, 200 if it is 0, and a body: JSON, or for load balancers the XML inside the
+// result.
 type answer struct {
 	status int
 	body   string

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/ecs"
 )
 
-// balanced are the answers of the load balancer for a release with so many targets that are healthy.
+// balanced are the answers of the load balancer for a release with so many targets that are
+// healthy.
 func balanced(healthy int) map[string][]answer {
 	return map[string][]answer{
 		"DescribeTargetGroups": {{0, group}},
@@ -51,12 +52,14 @@ var retried = service(`"status":"ACTIVE","desiredCount":1,"runningCount":0,"depl
 	`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":"arn:task:1","desiredCount":1,"createdAt":1767268800,"rolloutState":"IN_PROGRESS"},` +
 	`{"id":"ecs-svc/1","status":"ACTIVE","taskDefinition":"arn:task:1","createdAt":1767168800,"rolloutState":"COMPLETED"}]`)
 
-// neverServed is a service whose first deployment did not come to serve before a restart took its place.
+// neverServed is a service whose first deployment did not come to serve before a restart took its
+// place.
 var neverServed = service(`"status":"ACTIVE","desiredCount":1,"deployments":[` +
 	`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":"arn:task:2","desiredCount":1,"createdAt":1767268800,"rolloutState":"IN_PROGRESS"},` +
 	`{"id":"ecs-svc/1","status":"ACTIVE","taskDefinition":"arn:task:1","createdAt":1767268700,"rolloutState":"IN_PROGRESS"}]`)
 
-// TestAReleaseIsNotWhatARestartTries looks at services whose tasks are being replaced, once as whoever waits for the release and once as whoever minds it.
+// TestAReleaseIsNotWhatARestartTries looks at services whose tasks are being replaced, once as
+// whoever waits for the release and once as whoever minds it.
 func TestAReleaseIsNotWhatARestartTries(t *testing.T) {
 	t.Parallel()
 	const ends = "exit code 7"
@@ -115,7 +118,8 @@ func TestAReleaseIsNotWhatARestartTries(t *testing.T) {
 	}
 }
 
-// TestAwaitRelapseLooksAgain sees a release that serves while a restart fails, and then ends itself.
+// TestAwaitRelapseLooksAgain sees a release that serves while a restart fails, and then ends
+// itself.
 func TestAwaitRelapseLooksAgain(t *testing.T) {
 	t.Parallel()
 	answers := balanced(2)

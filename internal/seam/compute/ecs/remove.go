@@ -20,7 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// Remove deletes all that the release has, except a target group that its draining service still needs, which is left to Sweep.
+// Remove deletes all that the release has, except a target group that its draining service still
+// needs, which is left to Sweep.
 func (t *Target) Remove(ctx context.Context, ref compute.Ref) error {
 	err := t.names.check(ref)
 	for _, step := range []func(context.Context, compute.Ref) error{
@@ -102,8 +103,9 @@ func ignoreMissing(err error) error {
 // definitionsPage is how many task definitions AWS deletes at a time.
 const definitionsPage = 10
 
-// removeTasks takes back the task definitions of the release: one of each restart that Restart has not taken back, and several of its first start, if it was applied
-// twice at a time. ECS erases those that are inactive when no task needs them any more.
+// removeTasks takes back the task definitions of the release: one of each restart that Restart has
+// not taken back, and several of its first start, if it was applied twice at a time. ECS erases
+// those that are inactive when no task needs them any more.
 func (t *Target) removeTasks(ctx context.Context, ref compute.Ref) error {
 	inUse, err := t.definitions(ctx, ref, types.TaskDefinitionStatusActive)
 	if err != nil {
@@ -159,7 +161,8 @@ func (t *Target) removeSecret(ctx context.Context, ref compute.Ref) error {
 	return err
 }
 
-// removeTargetGroup marks the release's target group, then deletes what no service needs any more of all that are marked.
+// removeTargetGroup marks the release's target group, then deletes what no service needs any more
+// of all that are marked.
 func (t *Target) removeTargetGroup(ctx context.Context, ref compute.Ref) error {
 	if t.cfg.Compute == Express {
 		return nil

@@ -20,9 +20,10 @@ var _ compute.Restarter = (*Target)(nil)
 // labelRestart is on the containers of a task definition that a restart was made with: its id.
 const labelRestart = pod.LabelPrefix + "restart"
 
-// Restart gives the release's secret its present values, and its service a task definition that was made for the restart: the service replaces its tasks by others, keeps all
-// that it has until those pass the health check, and takes the definition before again where they do not. A task of that one that has to be started later finds
-// the present values of its variables, too.
+// Restart gives the release's secret its present values, and its service a task definition that was
+// made for the restart: the service replaces its tasks by others, keeps all that it has until those
+// pass the health check, and takes the definition before again where they do not. A task of that
+// one that has to be started later finds the present values of its variables, too.
 func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
 	if err := t.restart(ctx, release, restartID); err != nil {
 		return fmt.Errorf("restart release %s: %w", release.Revision, err)
@@ -82,7 +83,8 @@ func (t *Target) redefine(ctx context.Context, release compute.Release, restartI
 	return aws.ToString(made.TaskDefinition.TaskDefinitionArn), nil
 }
 
-// retireTasks takes back the task definitions of restarts before, but for the newest one and those that the service has, or may go back to.
+// retireTasks takes back the task definitions of restarts before, but for the newest one and those
+// that the service has, or may go back to.
 func (t *Target) retireTasks(ctx context.Context, ref compute.Ref, service *types.Service, newest string) error {
 	needed := []string{newest, aws.ToString(service.TaskDefinition)}
 	for _, d := range service.Deployments {
@@ -103,7 +105,8 @@ func (t *Target) retireTasks(ctx context.Context, ref compute.Ref, service *type
 	return nil
 }
 
-// moveTo has the service replace its tasks by those of a definition. Express Mode goes back by itself when they fail.
+// moveTo has the service replace its tasks by those of a definition. Express Mode goes back by
+// itself when they fail.
 func (t *Target) moveTo(ctx context.Context, ref compute.Ref, definition string) error {
 	if t.cfg.Compute == Express {
 		_, err := t.ecs.UpdateExpressGatewayService(ctx, &ecs.UpdateExpressGatewayServiceInput{
@@ -131,7 +134,8 @@ func (t *Target) newestTask(ctx context.Context, ref compute.Ref) (*types.TaskDe
 	return found.TaskDefinition, nil
 }
 
-// restartOf is the id of the restart that a task definition was made for, "" of that of the release's first start.
+// restartOf is the id of the restart that a task definition was made for, "" of that of the
+// release's first start.
 func restartOf(definition *types.TaskDefinition) string {
 	if len(definition.ContainerDefinitions) != 1 {
 		return ""
@@ -139,15 +143,17 @@ func restartOf(definition *types.TaskDefinition) string {
 	return definition.ContainerDefinitions[0].DockerLabels[labelRestart]
 }
 
-// isReplacing tells whether a service replaces its tasks for a restart, or goes back to those before: only restarts give it another task definition.
+// isReplacing tells whether a service replaces its tasks for a restart, or goes back to those
+// before: only restarts give it another task definition.
 func isReplacing(service *types.Service) bool {
 	return slices.ContainsFunc(service.Deployments, func(d types.Deployment) bool {
 		return aws.ToString(d.TaskDefinition) != aws.ToString(service.Deployments[0].TaskDefinition)
 	})
 }
 
-// replaced returns the deployment of a service whose tasks serve on while a restart replaces them, or goes back to them; nil when nothing is replaced, or nothing did
-// serve. What a restart tries says nothing of the release.
+// replaced returns the deployment of a service whose tasks serve on while a restart replaces them,
+// or goes back to them; nil when nothing is replaced, or nothing did serve. What a restart tries
+// says nothing of the release.
 func replaced(service *types.Service, current *types.Deployment) *types.Deployment {
 	if current == nil || current.RolloutState == types.DeploymentRolloutStateCompleted || !isReplacing(service) {
 		return nil
@@ -160,15 +166,17 @@ func replaced(service *types.Service, current *types.Deployment) *types.Deployme
 	return nil
 }
 
-// AwaitRestart looks at the newest restart of the release, which answers for those that it has overtaken, at growing intervals until it has ended.
+// AwaitRestart looks at the newest restart of the release, which answers for those that it has
+// overtaken, at growing intervals until it has ended.
 func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	return t.await(ctx, ref, func(ctx context.Context, ref compute.Ref) (compute.Status, error) {
 		return t.lookRestart(ctx, ref, restartID)
 	})
 }
 
-// lookRestart returns how the newest restart of a release is now. The service has gone back to another definition when it has failed, unless the restart is another than
-// that which is asked about: its service may be about to get its definition.
+// lookRestart returns how the newest restart of a release is now. The service has gone back to
+// another definition when it has failed, unless the restart is another than that which is asked
+// about: its service may be about to get its definition.
 func (t *Target) lookRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	service, err := t.describe(ctx, ref)
 	if err != nil {
@@ -214,7 +222,8 @@ func (t *Target) giveUp(ctx context.Context, ref compute.Ref, service *types.Ser
 	return status, nil
 }
 
-// lookExpressRestart is lookRestart of an Express service, whose newest deployment may still be that before the restart.
+// lookExpressRestart is lookRestart of an Express service, whose newest deployment may still be
+// that before the restart.
 func (t *Target) lookExpressRestart(ctx context.Context, service *types.Service, newest *types.TaskDefinition) (compute.Status, error) {
 	deployed, err := t.newestExpress(ctx, service)
 	if err != nil {

@@ -22,7 +22,8 @@ func task(arn, restart string) []answer {
 	return []answer{{0, fmt.Sprintf(`{"taskDefinition":{"taskDefinitionArn":%q,"status":"ACTIVE","registeredAt":1767268800,"containerDefinitions":[{"name":"Main","dockerLabels":{"slipway.restart":%q}}]}}`, arn, restart)}}
 }
 
-// replacing is a service of two tasks with a primary deployment of a task definition, and one before it.
+// replacing is a service of two tasks with a primary deployment of a task definition, and one
+// before it.
 func replacing(definition, state string) []answer {
 	return []answer{{0, fmt.Sprintf(`{"services":[{"serviceName":"slipway-x","serviceArn":"arn:service","status":"ACTIVE","desiredCount":2,"runningCount":2,"taskDefinition":%[1]q,"deployments":[`+
 		`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":%[1]q,"desiredCount":2,"createdAt":1767268800,"rolloutState":%[2]q,"rolloutStateReason":"ECS deployment circuit breaker: tasks failed to start."},`+
@@ -147,7 +148,8 @@ func TestAwaitRestart(t *testing.T) {
 	}
 }
 
-// TestARestartTakesBackTheDefinitionsOfThoseBefore but for what the service has, and may go back to.
+// TestARestartTakesBackTheDefinitionsOfThoseBefore but for what the service has, and may go back
+// to.
 func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
 	t.Parallel()
 	const newest = "arn:task:9"
@@ -166,7 +168,8 @@ func TestARestartTakesBackTheDefinitionsOfThoseBefore(t *testing.T) {
 	}
 }
 
-// TestARestartThatIsOvertaken is answered for by the one that overtakes it, whose definition the service may not have yet.
+// TestARestartThatIsOvertaken is answered for by the one that overtakes it, whose definition the
+// service may not have yet.
 func TestARestartThatIsOvertaken(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

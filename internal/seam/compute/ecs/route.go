@@ -24,7 +24,8 @@ const (
 	contention = 5
 )
 
-// route makes the release's target group and the listener rule that forwards to it, and returns the former's ARN.
+// route makes the release's target group and the listener rule that forwards to it, and returns the
+// former's ARN.
 func (t *Target) route(ctx context.Context, ref compute.Ref) (string, error) {
 	group, err := t.targetGroup(ctx, ref)
 	if err != nil {
@@ -85,7 +86,8 @@ func (t *Target) unmark(ctx context.Context, group string) error {
 	return err
 }
 
-// createRule makes the release's rule, unless it is there. A priority must be one that no other rule of the listener has.
+// createRule makes the release's rule, unless it is there. A priority must be one that no other
+// rule of the listener has.
 func (t *Target) createRule(ctx context.Context, ref compute.Ref, group string) error {
 	for range contention {
 		rules, err := t.rules(ctx)
@@ -134,8 +136,9 @@ func isRuleOf(ref compute.Ref) func(types.Rule) bool {
 	}
 }
 
-// freePriority begins at a place of the revision's own, so that two who choose at the same time rarely choose the same. The order of the rules does not
-// matter, as at most one of them fits a request.
+// freePriority begins at a place of the revision's own, so that two who choose at the same time
+// rarely choose the same. The order of the rules does not matter, as at most one of them fits a
+// request.
 func freePriority(rules []types.Rule, ref compute.Ref) int32 {
 	taken := map[string]bool{}
 	for _, rule := range rules {

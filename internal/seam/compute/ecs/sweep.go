@@ -17,8 +17,8 @@ import (
 // tagsPage is how many resources' tags AWS describes at a time.
 const tagsPage = 20
 
-// Sweep deletes the target groups of removed releases whose services have drained. A timer should call it: it costs one request, and
-// another for each twenty releases.
+// Sweep deletes the target groups of removed releases whose services have drained. A timer should
+// call it: it costs one request, and another for each twenty releases.
 func (t *Target) Sweep(ctx context.Context) error {
 	if t.cfg.Compute == Express {
 		return nil

@@ -27,7 +27,8 @@ const (
 	Express = "express"
 )
 
-// Config is what a Target needs. Those values that have a default, which is named at each, may be zero.
+// Config is what a Target needs. Those values that have a default, which is named at each, may be
+// zero.
 type Config struct {
 	// AWS holds region, credentials and, for tests, an endpoint.
 	AWS aws.Config
@@ -38,12 +39,13 @@ type Config struct {
 	// Cluster is the name or the ARN of the cluster.
 	Cluster                 string
 	Subnets, SecurityGroups []string
-	// ExecutionRole reads the secrets, pulls the images and writes the logs; TaskRole is what agents may do in the account, "" for nothing;
-	// InfrastructureRole lets Express Mode make what it needs.
+	// ExecutionRole reads the secrets, pulls the images and writes the logs; TaskRole is what
+	// agents may do in the account, "" for nothing; InfrastructureRole lets Express Mode make what
+	// it needs.
 	ExecutionRole, TaskRole, InfrastructureRole string
 	LogGroup                                    string
-	// VPC is where the target groups are, ALBListener the ARN of the listener that gets a rule for each release, ALBURL where it listens.
-	// Express Mode needs none of them.
+	// VPC is where the target groups are, ALBListener the ARN of the listener that gets a rule for
+	// each release, ALBURL where it listens. Express Mode needs none of them.
 	VPC, ALBListener, ALBURL string
 	// Architecture of the images: ARM64 or X86_64 (ARM64).
 	Architecture string
@@ -53,8 +55,9 @@ type Config struct {
 	Hasher secret.Hasher
 	// DrainLimit is how long Remove lets callers finish (10 min; AWS allows up to one hour).
 	DrainLimit time.Duration
-	// ReadyLimit is how long a release may take to become healthy (10 min), StartLimit how long its container may take to answer GET /ping
-	// once it runs (5 min). A release may have a limit of its own, which stands for both.
+	// ReadyLimit is how long a release may take to become healthy (10 min), StartLimit how long its
+	// container may take to answer GET /ping once it runs (5 min). A release may have a limit of
+	// its own, which stands for both.
 	ReadyLimit, StartLimit time.Duration
 	// Now and After are the clock; After is for the time between two polls (time.After).
 	Now   clock.Clock
@@ -112,8 +115,8 @@ func New(cfg Config) (*Target, error) {
 	}, nil
 }
 
-// check says what is missing, all at once. A process that only invokes agents behind the load balancer, and has no permissions here, needs
-// ALBURL and Hasher only.
+// check says what is missing, all at once. A process that only invokes agents behind the load
+// balancer, and has no permissions here, needs ALBURL and Hasher only.
 func (c Config) check() error {
 	if c.Hasher == nil {
 		return errors.New("there is no hasher to make invoke tokens with")
@@ -127,10 +130,11 @@ func (c Config) check() error {
 	return nil
 }
 
-// Acquire returns where the release answers, and that is all that it knows: who invokes an agent behind the load balancer has no permission to ask
-// ECS, and a call per run would cost more than it tells. A release that is not there is answered with 503 by the listener's default
-// action. Callers need not be counted, as the target group lets those finish that it has. With Express Mode, the first call of a process asks
-// for the release's own address.
+// Acquire returns where the release answers, and that is all that it knows: who invokes an agent
+// behind the load balancer has no permission to ask ECS, and a call per run would cost more than it
+// tells. A release that is not there is answered with 503 by the listener's default action. Callers
+// need not be counted, as the target group lets those finish that it has. With Express Mode, the
+// first call of a process asks for the release's own address.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	endpoint := compute.Endpoint{URL: t.cfg.ALBURL, Token: secret.InvokeToken(t.cfg.Hasher, ref.Revision), Revision: ref.Revision}
 	if t.cfg.Compute == Express {

@@ -23,8 +23,6 @@ const (
 	// container is what Express Mode wants the container to be called.
 	container = "Main"
 	port      = 8080
-	// platformPrefix begins the names of the platform's own settings, which are no secrets.
-	platformPrefix = "SLIPWAY_"
 	// stopTimeout is how long a container may take to end, in seconds; Fargate allows no more.
 	stopTimeout = 120
 )
@@ -36,7 +34,7 @@ func environmentOf(release compute.Release) environment {
 	env := environment{plain: map[string]string{}, secret: release.Environment("0.0.0.0", strconv.Itoa(port))}
 	for name, value := range env.secret {
 		_, set := release.Env[name]
-		if name == "HOST" || name == "PORT" || (set && strings.HasPrefix(name, platformPrefix) && name != compute.TokenVariable) {
+		if name == "HOST" || name == "PORT" || (set && release.IsSetting(name) && name != compute.TokenVariable) {
 			env.plain[name] = value
 			delete(env.secret, name)
 		}
@@ -111,7 +109,8 @@ func (t *Target) taskOf(release compute.Release, env environment, secretARN stri
 	return input, nil
 }
 
-// refersTo tells whether the definition's secrets are those of the secret that is there now: one that was deleted and made again has another ARN.
+// refersTo tells whether the definition's secrets are those of the secret that is there now: one
+// that was deleted and made again has another ARN.
 func refersTo(definition *types.TaskDefinition, secretARN string) bool {
 	return len(definition.ContainerDefinitions) == 1 &&
 		slices.ContainsFunc(definition.ContainerDefinitions[0].Secrets, func(s types.Secret) bool {
@@ -124,7 +123,8 @@ func (t *Target) containerOf(release compute.Release, env environment, secretARN
 		Name: aws.String(container), Image: aws.String(release.Artifact.Image), Essential: aws.Bool(true),
 		PortMappings: []types.PortMapping{{Name: aws.String("http"), ContainerPort: aws.Int32(port), Protocol: types.TransportProtocolTcp}},
 		StopTimeout:  aws.Int32(stopTimeout),
-		// A process that is not the agent itself, as a shell, reaps no children and hands on no signals.
+		// A process that is not the agent itself, as a shell, reaps no children and hands on no
+		// signals.
 		LinuxParameters: &types.LinuxParameters{InitProcessEnabled: aws.Bool(true)},
 	}
 	for _, name := range slices.Sorted(maps.Keys(env.plain)) {

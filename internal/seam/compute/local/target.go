@@ -1,4 +1,5 @@
-// Package local is the compute target of one machine: what was built into an image runs in containers, everything else as processes.
+// Package local is the compute target of one machine: what was built into an image runs in
+// containers, everything else as processes.
 package local
 
 import (

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/slipway-run/slipway/internal/base/child"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -34,7 +36,16 @@ type release struct {
 func (r release) Release() compute.Release { return r.spec }
 
 // Start starts the process of a replica.
-func (r release) Start(context.Context) (replica.Replica, *compute.Status) {
+func (r release) Start(ctx context.Context) (replica.Replica, *compute.Status) {
+	if refuse := r.machine.cfg.Refuse; refuse != nil {
+		why, err := refuse(ctx)
+		if err != nil {
+			return nil, failed(compute.ReasonStartFailed, "the agent could not be started: %v", err)
+		}
+		if why != "" {
+			return nil, failed(compute.ReasonStartFailed, "%s", why)
+		}
+	}
 	port, failure := choosePort(r.spec)
 	if failure != nil {
 		return nil, failure
@@ -48,9 +59,19 @@ func (r release) Start(context.Context) (replica.Replica, *compute.Status) {
 
 func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 	dir := m.dirOf(spec.Revision)
+	confinement, err := m.confinement(spec, dir, port)
+	if err != nil {
+		return nil, err
+	}
 	for _, name := range []string{homeDir, tempDir} {
 		if err := os.MkdirAll(filepath.Join(dir, name), 0o700); err != nil {
 			return nil, err
+		}
+	}
+	// A server before may have built the agent for a user of its own.
+	for _, own := range confinement.Write {
+		if err := child.OwnOnce(own, confinement.User); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("give files to the user of the workspace: %w", err)
 		}
 	}
 	output, err := m.cfg.Logs.Writer(spec.Revision, revisionlog.Deploy, spec.SecretValues()...)
@@ -63,7 +84,7 @@ func (m *machine) launch(spec compute.Release, port string) (*agent, error) {
 		Dir:     spec.Artifact.Dir,
 		Env:     environment(spec, dir, port),
 		Stdout:  output,
-		Confine: m.confinement(spec, dir),
+		Confine: confinement,
 		Limits:  limits,
 	})
 	if err != nil {
@@ -78,12 +99,25 @@ func limitsOf(spec compute.Release) child.Limits {
 	return child.Limits{CPU: size.CPU, MemoryMB: size.MemoryMB, Processes: replica.ProcessLimit}
 }
 
-// confinement keeps an agent from all that is not its own. What was built by a server that did not note what belongs to it could not run that way.
-func (m *machine) confinement(spec compute.Release, dir string) child.Confinement {
-	if len(spec.Artifact.Own) == 0 {
-		return child.Confinement{}
+// confinement keeps an agent from all that is not its own. What was built by a server that did not
+// note what belongs to it could not run that way. An agent listens on its own port, or where the
+// system puts it: it cannot take the port that another agent is about to get.
+func (m *machine) confinement(spec compute.Release, dir, port string) (child.Confinement, error) {
+	if len(spec.Artifact.Own) == 0 || m.cfg.Private == "" {
+		return child.Confinement{}, nil
 	}
-	return child.Confinement{Private: m.cfg.Private, Write: append([]string{dir}, spec.Artifact.Own...), Read: spec.Artifact.Shared}
+	user, err := m.cfg.Users.Of(spec.Workspace)
+	if err != nil {
+		return child.Confinement{}, err
+	}
+	number, err := strconv.ParseUint(port, 10, 16)
+	if err != nil {
+		return child.Confinement{}, err
+	}
+	return child.Confinement{
+		Private: m.cfg.Private, Write: append([]string{dir}, spec.Artifact.Own...), Read: spec.Artifact.Shared,
+		User: user, Ports: []uint16{0, uint16(number)},
+	}, nil
 }
 
 // URL is where the process listens.

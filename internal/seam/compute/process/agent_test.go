@@ -20,7 +20,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/revisionlog/files"
 )
 
-// The test binary is also the agents that the tests run; AGENT says which. Those that are not of computetest are here.
+// The test binary is also the agents that the tests run; AGENT says which. Those that are not of
+// computetest are here.
 func TestMain(m *testing.M) {
 	computetest.Main()
 	switch agent := os.Getenv("AGENT"); agent {
@@ -73,7 +74,8 @@ func speakNoHTTP() {
 	}
 }
 
-// hog is an agent that uses 256 MB of memory: before it listens or, with LATER=hog, when it is invoked.
+// hog is an agent that uses 256 MB of memory: before it listens or, with LATER=hog, when it is
+// invoked.
 func hog() {
 	if os.Getenv("LATER") == "" {
 		use256MB()
@@ -95,7 +97,8 @@ func use256MB() {
 	}
 }
 
-// serveTarget is a server with one healthy release that says where the release answers, and lives until it is killed.
+// serveTarget is a server with one healthy release that says where the release answers, and lives
+// until it is killed.
 func serveTarget() {
 	dir := os.Getenv("DIR")
 	logs, err := files.Open(filepath.Join(dir, "logs"), clock.System)

@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestAnAgentThatNeedsTooMuchMemory says so, when it starts and when it is called. Where the system cannot limit it, it serves.
+// TestAnAgentThatNeedsTooMuchMemory says so, when it starts and when it is called. Where the system
+// cannot limit it, it serves.
 func TestAnAgentThatNeedsTooMuchMemory(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease("hog")

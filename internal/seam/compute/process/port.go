@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// portVariable is set by the platform; the framework configuration file may fix it, the release's own environment may not.
+// portVariable is set by the platform; the framework configuration file may fix it, the release's
+// own environment may not.
 const portVariable = "PORT"
 
 // choosePort returns the port that the configuration fixes, if nobody has it, or else a free one.
@@ -29,7 +30,8 @@ func choosePort(spec compute.Release) (string, *compute.Status) {
 	return port, nil
 }
 
-// tryListen listens on the port for a moment and returns its number: port 0 stands for any free one.
+// tryListen listens on the port for a moment and returns its number: port 0 stands for any free
+// one.
 func tryListen(port string) (string, error) {
 	listener, err := net.Listen("tcp", address(port))
 	if err != nil {
@@ -45,7 +47,8 @@ func isTaken(port string) bool {
 	return errors.Is(err, syscall.EADDRINUSE)
 }
 
-// complainsOfAddress reports whether a program said that it could not listen, in the words of the C library, Node or Python.
+// complainsOfAddress reports whether a program said that it could not listen, in the words of the C
+// library, Node or Python.
 func complainsOfAddress(output string) bool {
 	output = strings.ToLower(output)
 	return strings.Contains(output, "address already in use") || strings.Contains(output, "eaddrinuse")

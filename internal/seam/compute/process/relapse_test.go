@@ -34,7 +34,8 @@ func TestAnAgentThatEndsTimeAndAgain(t *testing.T) {
 	m.want(t, r, compute.Healthy, "")
 }
 
-// TestTheAlarmIsRaised for each end of an agent that was healthy, and for one that cannot be started; not for one that is removed.
+// TestTheAlarmIsRaised for each end of an agent that was healthy, and for one that cannot be
+// started; not for one that is removed.
 func TestTheAlarmIsRaised(t *testing.T) {
 	t.Parallel()
 	type alarm struct {
@@ -94,7 +95,8 @@ func TestOneEndIsNoRelapse(t *testing.T) {
 	}
 }
 
-// TestAnAgentThatDoesNotAnswerIsStartedAgain makes one deaf while it has a caller, who is left alone, and looks again when the caller has gone.
+// TestAnAgentThatDoesNotAnswerIsStartedAgain makes one deaf while it has a caller, who is left
+// alone, and looks again when the caller has gone.
 func TestAnAgentThatDoesNotAnswerIsStartedAgain(t *testing.T) {
 	t.Parallel()
 	const limit = 300 * time.Millisecond

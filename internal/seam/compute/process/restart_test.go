@@ -43,7 +43,8 @@ func (m machine) wantValue(t *testing.T, r compute.Release, want string) {
 	}
 }
 
-// TestARestartOnAFixedPort has the successor wait for the agent that has the port, and callers for the successor.
+// TestARestartOnAFixedPort has the successor wait for the agent that has the port, and callers for
+// the successor.
 func TestARestartOnAFixedPort(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -104,7 +105,8 @@ func TestARestartOnAFixedPort(t *testing.T) {
 	wantErased(t, filepath.Join(m.dir, "releases", r.Revision))
 }
 
-// TestWhatTwoGenerationsShareIsErasedWithTheLast keeps the first one busy, behind its successor, after the release was removed.
+// TestWhatTwoGenerationsShareIsErasedWithTheLast keeps the first one busy, behind its successor,
+// after the release was removed.
 func TestWhatTwoGenerationsShareIsErasedWithTheLast(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t), computetest.NewRelease(computetest.Serve)

@@ -57,7 +57,8 @@ func TestMinScaleReplicasShareTheCallers(t *testing.T) {
 	}
 }
 
-// TestAReplicaThatEndsLeavesTheOthers crashes one of two: callers are served by the other one meanwhile.
+// TestAReplicaThatEndsLeavesTheOthers crashes one of two: callers are served by the other one
+// meanwhile.
 func TestAReplicaThatEndsLeavesTheOthers(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.RestartMin, c.RestartMax = time.Hour, time.Hour }), computetest.NewRelease(computetest.Serve)
@@ -80,7 +81,8 @@ func TestAReplicaThatEndsLeavesTheOthers(t *testing.T) {
 	}
 }
 
-// TestScaleFollowsTheCallers makes callers come and go. A replica that is taken away first finishes what it does.
+// TestScaleFollowsTheCallers makes callers come and go. A replica that is taken away first finishes
+// what it does.
 func TestScaleFollowsTheCallers(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.IdleLimit = 50 * time.Millisecond }), computetest.NewRelease(computetest.Serve)
@@ -107,7 +109,8 @@ func TestScaleFollowsTheCallers(t *testing.T) {
 	few.disperse()
 }
 
-// TestCallersQueueForAReplicaWithRoom asks for more at once than one replica is meant for: each gets one of its own, as if they had come one by one.
+// TestCallersQueueForAReplicaWithRoom asks for more at once than one replica is meant for: each
+// gets one of its own, as if they had come one by one.
 func TestCallersQueueForAReplicaWithRoom(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.RoomLimit = time.Hour }), computetest.NewRelease(computetest.Serve)
@@ -146,7 +149,8 @@ func TestCallersQueueForAReplicaWithRoom(t *testing.T) {
 	}
 }
 
-// TestAFullReplicaIsBetterThanNone has a second replica that never becomes healthy: who queued for it goes to the first.
+// TestAFullReplicaIsBetterThanNone has a second replica that never becomes healthy: who queued for
+// it goes to the first.
 func TestAFullReplicaIsBetterThanNone(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.RoomLimit = 50 * time.Millisecond }), computetest.NewRelease("first-only")
@@ -161,7 +165,8 @@ func TestAFullReplicaIsBetterThanNone(t *testing.T) {
 	}
 }
 
-// TestAReplicaIsTakenAwayWhenItsCallersHaveLeft has callers at both of two replicas when one is enough.
+// TestAReplicaIsTakenAwayWhenItsCallersHaveLeft has callers at both of two replicas when one is
+// enough.
 func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 	t.Parallel()
 	m, r := newMachine(t, func(c *process.Config) { c.IdleLimit, c.DrainLimit = 20*time.Millisecond, 20*time.Millisecond }), computetest.NewRelease(computetest.Serve)
@@ -182,7 +187,8 @@ func TestAReplicaIsTakenAwayWhenItsCallersHaveLeft(t *testing.T) {
 		defer two.disperse()
 		return len(two.endpoints) == 1
 	})
-	// Another release is taken away under its callers when the limit is over; this one's callers may stay.
+	// Another release is taken away under its callers when the limit is over; this one's callers
+	// may stay.
 	another := computetest.NewRelease(computetest.Serve)
 	m.apply(t, another)
 	_, leaveAnother := m.acquire(t, another)

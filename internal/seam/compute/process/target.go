@@ -1,6 +1,8 @@
-// Package process is the compute target of one machine: it runs each replica of a release as a child process that listens on a loopback port.
+// Package process is the compute target of one machine: it runs each replica of a release as a
+// child process that listens on a loopback port.
 //
-// Package replica decides how many there are, starts them again and counts their callers; this one starts a process.
+// Package replica decides how many there are, starts them again and counts their callers; this one
+// starts a process.
 package process
 
 import (
@@ -24,8 +26,13 @@ type Config struct {
 	// Logs get the agents' output, Log what the target itself has to say.
 	Logs *files.Logs
 	Log  *slog.Logger
-	// Private is the server's directory, of which an agent reaches only what is its own; "" keeps nothing from agents.
+	// Private is the server's directory, of which an agent reaches only what is its own; "" keeps
+	// nothing from agents.
 	Private string
+	// Users gives each workspace's agents a user of their own; nil leaves them the server's.
+	Users *child.Users
+	// Refuse says why no agent may run now, "" when agents may; nil refuses none.
+	Refuse func(context.Context) (string, error)
 	replica.Limits
 	// Alarm may be nil.
 	Alarm compute.Alarm
@@ -50,13 +57,19 @@ type machine struct {
 	children *child.Registry
 }
 
-// New returns a target that keeps its files in cfg.Dir and ends the agents that an earlier server left running there.
+// New returns a target that keeps its files in cfg.Dir and ends the agents that an earlier server
+// left running there.
 func New(cfg Config) (*Target, error) {
 	dir, err := filepath.Abs(cfg.Dir)
 	if err != nil {
 		return nil, fmt.Errorf("open process target: %w", err)
 	}
 	cfg.Dir, cfg.Limits = dir, cfg.OrDefaults()
+	if cfg.Private != "" {
+		if cfg.Private, err = filepath.Abs(cfg.Private); err != nil {
+			return nil, fmt.Errorf("open process target: %w", err)
+		}
+	}
 	children, err := child.Open(filepath.Join(cfg.Dir, "running"))
 	if err != nil {
 		return nil, fmt.Errorf("open process target: %w", err)
@@ -68,8 +81,8 @@ func New(cfg Config) (*Target, error) {
 	return &Target{replica.New(&machine{cfg, children}, cfg.Limits, cfg.Alarm, cfg.Log), sync.OnceValue(children.Close)}, nil
 }
 
-// Close stops all agents and returns when they have ended. Those that have not ended when ctx ends are killed. Closing again does
-// nothing.
+// Close stops all agents and returns when they have ended. Those that have not ended when ctx ends
+// are killed. Closing again does nothing.
 func (t *Target) Close(ctx context.Context) error {
 	t.Target.Close(ctx)
 	if err := t.release(); err != nil {
@@ -78,7 +91,8 @@ func (t *Target) Close(ctx context.Context) error {
 	return nil
 }
 
-// Prepare gives a release whose configuration fixes its port one replica, as two cannot listen there.
+// Prepare gives a release whose configuration fixes its port one replica, as two cannot listen
+// there.
 func (m *machine) Prepare(_ context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
 	if m.Lone(spec) {
 		spec.Resources.MinScale, spec.Resources.MaxScale = 1, 1

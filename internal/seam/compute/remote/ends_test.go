@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 )
 
-// TestTheHostTellsOfAgentsThatEnded asks it as reconcile's timer does. What was told is told no more, unless it happens again.
+// TestTheHostTellsOfAgentsThatEnded asks it as reconcile's timer does. What was told is told no
+// more, unless it happens again.
 func TestTheHostTellsOfAgentsThatEnded(t *testing.T) {
 	t.Parallel()
 	target := newTarget(t)

@@ -82,7 +82,8 @@ func TestTarget(t *testing.T) {
 	computetest.RunRestart(t, func(t *testing.T) compute.Target { return newTarget(t) })
 }
 
-// TestInvocationOfALostRelease acquires before the release goes: the graph client must learn that another attempt may succeed.
+// TestInvocationOfALostRelease acquires before the release goes: the graph client must learn that
+// another attempt may succeed.
 func TestInvocationOfALostRelease(t *testing.T) {
 	t.Parallel()
 	target, r := newTarget(t), computetest.NewRelease(computetest.Serve)
@@ -161,7 +162,8 @@ func TestAwaitAsksAgain(t *testing.T) {
 	}
 }
 
-// TestAwaitOfASilentHost checks that one whose time is over waits no longer for a host that does not answer.
+// TestAwaitOfASilentHost checks that one whose time is over waits no longer for a host that does
+// not answer.
 func TestAwaitOfASilentHost(t *testing.T) {
 	t.Parallel()
 	polls := make(chan string, 8)

@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// ProcessLimit bounds the processes and threads of one replica, which no agent needs and a runaway one soon has.
+// ProcessLimit bounds the processes and threads of one replica, which no agent needs and a runaway
+// one soon has.
 const ProcessLimit = 4096
 
 // Host starts replicas. All methods may be called concurrently.
@@ -24,7 +25,8 @@ type Host interface {
 type Prepared interface {
 	// Release is the release with what was found out when it was prepared.
 	Release() compute.Release
-	// Start starts a replica, or says why it cannot be. Of one that could not be started nothing is left.
+	// Start starts a replica, or says why it cannot be. Of one that could not be started nothing is
+	// left.
 	Start(ctx context.Context) (Replica, *compute.Status)
 }
 
@@ -38,7 +40,8 @@ type Replica interface {
 	Ended(before bool) *compute.Status
 	// Failure is a Failed status with the replica's last output.
 	Failure(reason, what string) *compute.Status
-	// End stops it, within its grace or until kill ends, and clears it away. It is called once, also for one that is Done.
+	// End stops it, within its grace or until kill ends, and clears it away. It is called once,
+	// also for one that is Done.
 	End(kill context.Context)
 }
 
@@ -60,7 +63,8 @@ func Said(what, last string) string {
 	return what + "." + saidLast + last
 }
 
-// sentence takes off again what Said has appended: who calls an agent is not to read what it prints.
+// sentence takes off again what Said has appended: who calls an agent is not to read what it
+// prints.
 func sentence(said string) string {
 	what, _, _ := strings.Cut(said, saidLast)
 	return strings.TrimSuffix(what, saidNothing)

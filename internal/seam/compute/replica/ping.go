@@ -30,7 +30,8 @@ var (
 	errNoHTTP = errors.New("it answered what is not HTTP")
 )
 
-// awaitPing returns nil as soon as the agent is healthy. Otherwise, when the process or ctx has ended, it returns what a probe met last.
+// awaitPing returns nil as soon as the agent is healthy. Otherwise, when the process or ctx has
+// ended, it returns what a probe met last.
 func (t *Target) awaitPing(ctx context.Context, a Replica) error {
 	last := errors.New("it was not asked")
 	var foreignSince time.Time
@@ -99,8 +100,9 @@ type answerError struct {
 
 func (e *answerError) Error() string { return "it answered " + e.status }
 
-// foreign tells that what a probe met is a program that listens and knows nothing of GET /ping, or does not even speak HTTP. One that is not ready yet has trouble
-// of its own (5xx) or does not listen.
+// foreign tells that what a probe met is a program that listens and knows nothing of GET /ping, or
+// does not even speak HTTP. One that is not ready yet has trouble of its own (5xx) or does not
+// listen.
 func foreign(met error) bool {
 	if said, ok := errors.AsType[*answerError](met); ok {
 		return said.code < http.StatusInternalServerError || said.code == http.StatusNotImplemented

@@ -5,16 +5,19 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
-// relapseEnds is how often an agent has to end, after it was healthy, to be one that cannot be relied on.
+// relapseEnds is how often an agent has to end, after it was healthy, to be one that cannot be
+// relied on.
 const relapseEnds = 3
 
 // probesPerLimit is how often a healthy agent is asked within LiveLimit.
 const probesPerLimit = 6
 
-// AwaitRelapse waits until the release ends time and again, or did not answer its health check for LiveLimit.
+// AwaitRelapse waits until the release ends time and again, or did not answer its health check for
+// LiveLimit.
 func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, error) {
 	r := t.find(ref)
 	if r == nil {
@@ -35,8 +38,9 @@ func (t *Target) AwaitRelapse(ctx context.Context, ref compute.Ref) (string, err
 	}
 }
 
-// noteEnd counts, and tells of, an end of the slot's replica that the release did not ask for. That one more replica cannot be started says nothing against those that are
-// healthy: only a slot whose replica was healthy once counts.
+// noteEnd counts, and tells of, an end of the slot's replica that the release did not ask for. That
+// one more replica cannot be started says nothing against those that are healthy: only a slot whose
+// replica was healthy once counts.
 func (s *slot) noteEnd(failure *compute.Status) {
 	r := s.release
 	r.mu.Lock()
@@ -58,38 +62,47 @@ func (s *slot) noteEnd(failure *compute.Status) {
 	r.announce()
 }
 
-// mind asks a healthy replica how it is, while nobody calls it. What it met last comes out when the replica has not answered for LiveLimit; callers find it
-// closed by then. stop ends the asking.
+// mind asks a healthy replica how it is, while nobody calls it. What it met last comes out when the
+// replica has not answered for LiveLimit; callers find it closed by then. stop ends the asking.
 func (s *slot) mind(running Replica) (deaf <-chan error, stop func()) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	met, ended := make(chan error, 1), make(chan struct{})
 	t := s.release.target
-	limit := t.limits.LiveLimit
 	go func() {
 		defer close(ended)
-		probes := time.NewTicker(limit / probesPerLimit)
-		defer probes.Stop()
-		for heard := time.Now(); ; {
-			select {
-			case <-probes.C:
-			case <-ctx.Done():
-				return
-			}
-			answer := t.ping(ctx, running.URL())
-			switch callers := s.present(); {
-			case ctx.Err() != nil:
-				return
-			case answer == nil || callers > 0:
-				heard = time.Now()
-			case time.Since(heard) >= limit && s.closeIdle():
-				met <- answer
-				return
-			}
+		err := guard.Run(t.log, "probe an agent", func() error { return s.probe(ctx, running) })
+		if err != nil {
+			met <- err
 		}
 	}()
 	return met, func() {
 		cancel()
 		<-ended
+	}
+}
+
+// probe asks a replica how it is until ctx ends. It returns what it met last when the replica has
+// not answered for LiveLimit, and its callers find it closed.
+func (s *slot) probe(ctx context.Context, running Replica) error {
+	t := s.release.target
+	limit := t.limits.LiveLimit
+	probes := time.NewTicker(limit / probesPerLimit)
+	defer probes.Stop()
+	for heard := time.Now(); ; {
+		select {
+		case <-probes.C:
+		case <-ctx.Done():
+			return nil
+		}
+		answer := t.ping(ctx, running.URL())
+		switch callers := s.present(); {
+		case ctx.Err() != nil:
+			return nil
+		case answer == nil || callers > 0:
+			heard = time.Now()
+		case time.Since(heard) >= limit && s.closeIdle():
+			return answer
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
@@ -12,10 +13,12 @@ import (
 type release struct {
 	target   *Target
 	revision string
-	// spec is as it was applied until the host has prepared it; the first supervisor starts after that.
+	// spec is as it was applied until the host has prepared it; the first supervisor starts after
+	// that.
 	spec compute.Release
 	host Prepared
-	// lowest and highest bound the number of replicas, once the host has prepared them; jobs is how many callers each is meant for.
+	// lowest and highest bound the number of replicas, once the host has prepared them; jobs is how
+	// many callers each is meant for.
 	lowest, highest, jobs int
 	// ctx ends when the replicas must stop.
 	ctx  context.Context
@@ -32,11 +35,15 @@ type release struct {
 	turn int
 	// callers are in, waiting wait for a replica that is healthy and has room.
 	callers, waiting int
-	// ends counts how often replicas had to be started again since the release was first healthy; relapse is why it cannot be relied on, "" while it can.
+	// ends counts how often replicas had to be started again since the release was first healthy;
+	// relapse is why it cannot be relied on, "" while it can.
 	ends     int
 	relapse  string
 	draining bool
-	// trying tells that it is a successor which has not taken the place of the one before: it is nobody else's trouble if it does not start.
+	// broken is the status of a release whose supervision has panicked, whatever else is published.
+	broken *compute.Status
+	// trying tells that it is a successor which has not taken the place of the one before: it is
+	// nobody else's trouble if it does not start.
 	trying bool
 	// changed is closed, and replaced, at each change of the fields above.
 	changed chan struct{}
@@ -53,7 +60,8 @@ func newRelease(t *Target, spec compute.Release) *release {
 	return r
 }
 
-// run keeps the release running from its first start until it is to stop. It gives up only while no replica has ever been healthy.
+// run keeps the release running from its first start until it is to stop. It gives up only while no
+// replica has ever been healthy.
 func (r *release) run() {
 	defer close(r.ended)
 	defer r.stop()
@@ -73,10 +81,39 @@ func (r *release) run() {
 		r.fail(*failure)
 		return
 	}
-	r.supervised.Go(func() { first.supervise(running) })
+	r.supervised.Go(r.guarded(func() { first.supervise(running) }))
 	r.scale()
 	r.supervised.Wait()
 	r.publish(stopping)
+}
+
+// guarded returns work of the release for a goroutine of its own. A panic of the work ends the
+// release, as nobody knows what its replicas are like, and no other release.
+func (r *release) guarded(work func()) func() {
+	return func() {
+		err := guard.Run(r.target.log, "supervise revision "+r.revision, func() error {
+			work()
+			return nil
+		})
+		if err != nil {
+			r.breakDown()
+		}
+	}
+}
+
+// breakDown ends a release whose supervision has panicked.
+func (r *release) breakDown() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	defer r.stop()
+	if r.broken != nil {
+		return
+	}
+	r.broken = Failed(compute.ReasonInternal, "the platform could not run this agent; the server's log says why. Tell its operator.")
+	if !r.trying {
+		r.target.raise(r.spec.Ref, *r.broken)
+	}
+	r.set(*r.broken)
 }
 
 // prepared notes what the host has found out. A release is of no size before.
@@ -121,12 +158,16 @@ func (r *release) publish(status compute.Status) {
 	r.set(status)
 }
 
-// set is publish for who holds r.mu. A release with a healthy replica is healthy, whatever became of another one.
+// set is publish for who holds r.mu. A release with a healthy replica is healthy, whatever became
+// of another one.
 func (r *release) set(status compute.Status) {
 	for _, s := range r.slots {
 		if s.url != "" && !s.closing && status.State == compute.Progressing {
 			status = compute.Status{State: compute.Healthy}
 		}
+	}
+	if r.broken != nil {
+		status = *r.broken
 	}
 	if status.State == compute.Healthy {
 		status.Image = r.spec.Artifact.Image
@@ -160,12 +201,14 @@ var crowded = compute.Status{State: compute.Progressing, Message: "its replicas 
 
 // visitor is a caller who wants to enter.
 type visitor struct {
-	// patient tells that they wait for a replica that has room, queued that they are counted among those who wait.
+	// patient tells that they wait for a replica that has room, queued that they are counted among
+	// those who wait.
 	patient, queued bool
 }
 
-// enter counts a caller in at the healthy replica that has the fewest, in turn where several have equally few. leave is nil when none is healthy; for one who is
-// patient also when all have as many callers as they are meant for and one more is to come. They are in the queue then.
+// enter counts a caller in at the healthy replica that has the fewest, in turn where several have
+// equally few. leave is nil when none is healthy; for one who is patient also when all have as many
+// callers as they are meant for and one more is to come. They are in the queue then.
 func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), status compute.Status, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -191,7 +234,8 @@ func (r *release) enter(v *visitor) (endpoint compute.Endpoint, leave func(), st
 	return endpoint, sync.OnceFunc(chosen.leave), r.status, r.changed
 }
 
-// grows tells whether one more replica is to come: one is starting for the first time, or the scaler will add one as soon as somebody waits for it. The caller holds r.mu.
+// grows tells whether one more replica is to come: one is starting for the first time, or the
+// scaler will add one as soon as somebody waits for it. The caller holds r.mu.
 func (r *release) grows() bool {
 	present := 0
 	for _, s := range r.slots {
@@ -206,7 +250,8 @@ func (r *release) grows() bool {
 	return present < r.highest
 }
 
-// queue counts a caller among those who wait, and returns what is closed at the next change. The caller holds r.mu.
+// queue counts a caller among those who wait, and returns what is closed at the next change. The
+// caller holds r.mu.
 func (r *release) queue(v *visitor) (changed <-chan struct{}) {
 	if !v.queued {
 		v.queued = true
@@ -234,7 +279,8 @@ func (r *release) giveUp(v *visitor) {
 	}
 }
 
-// tellScaler announces a change of what there is to do, where there is a scaler. The caller holds r.mu.
+// tellScaler announces a change of what there is to do, where there is a scaler. The caller holds
+// r.mu.
 func (r *release) tellScaler() {
 	if r.highest > r.lowest {
 		r.announce()
@@ -261,7 +307,8 @@ func (r *release) finish() {
 	<-r.ended
 }
 
-// awaitLeave waits until a count of callers is 0, until it is late, or until ended, and returns how many are left. count is called with r.mu held.
+// awaitLeave waits until a count of callers is 0, until it is late, or until ended, and returns how
+// many are left. count is called with r.mu held.
 func (r *release) awaitLeave(count func() int, late <-chan time.Time, ended <-chan struct{}) int {
 	for {
 		r.mu.Lock()

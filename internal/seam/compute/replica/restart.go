@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
@@ -17,13 +18,16 @@ type restart struct {
 	// ids are those of the restarts that were asked for, this one's last.
 	ids       []string
 	successor *release
-	// over is closed when the successor has taken its place, or never will. failure may be read then: it says why not.
+	// over is closed when the successor has taken its place, or never will. failure may be read
+	// then: it says why not.
 	over    chan struct{}
 	failure *compute.Status
 }
 
-// Restart starts a release beside the present one of its revision, which goes on serving until the other one is healthy. Of a release that can have one replica only the
-// present one ends first, when its callers have left, and callers wait for the successor; when that one fails, the present one is started again.
+// Restart starts a release beside the present one of its revision, which goes on serving until the
+// other one is healthy. Of a release that can have one replica only the present one ends first,
+// when its callers have left, and callers wait for the successor; when that one fails, the present
+// one is started again.
 func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID string) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("restart release: revision %q is not an id", spec.Revision)
@@ -56,8 +60,7 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 		return nil
 	}
 	next.successor.trying = true
-	t.supervised.Go(func() {
-		defer close(next.over)
+	replaceRelease := func() error { //nolint:unparam // a panic is its error
 		start := t.succeed
 		if t.host.Lone(spec) {
 			start = t.follow
@@ -68,11 +71,19 @@ func (t *Target) Restart(ctx context.Context, spec compute.Release, restartID st
 			<-before.over
 		}
 		start(next)
+		return nil
+	}
+	t.supervised.Go(func() {
+		defer close(next.over)
+		if guard.Run(t.log, "restart revision "+spec.Revision, replaceRelease) != nil {
+			next.failure = Failed(compute.ReasonInternal, "the platform could not restart this agent; the server's log says why. Tell its operator.")
+		}
 	})
 	return nil
 }
 
-// AwaitRestart returns how the restart has ended, once it has. Of one that this process was not asked for it returns the release's status: the release was started since.
+// AwaitRestart returns how the restart has ended, once it has. Of one that this process was not
+// asked for it returns the release's status: the release was started since.
 func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID string) (compute.Status, error) {
 	for {
 		t.mu.Lock()
@@ -99,7 +110,8 @@ func (t *Target) AwaitRestart(ctx context.Context, ref compute.Ref, restartID st
 	}
 }
 
-// succeed starts the successor beside the present release and, when it is healthy, has it take that one's place.
+// succeed starts the successor beside the present release and, when it is healthy, has it take that
+// one's place.
 func (t *Target) succeed(next *restart) {
 	successor := next.successor
 	t.mu.Lock()
@@ -150,18 +162,20 @@ func (t *Target) follow(next *restart) {
 	t.begin(again)
 }
 
-// isNewest tells whether a restart was neither overtaken nor its release removed. The caller holds t.mu.
+// isNewest tells whether a restart was neither overtaken nor its release removed. The caller holds
+// t.mu.
 func (t *Target) isNewest(r *restart) bool {
 	revision := r.successor.revision
 	return !t.closed && t.restarts[revision] == r && t.releases[revision] != nil
 }
 
-// replace gives new callers to the successor, and has the release before it finish its present ones. The caller holds t.mu.
+// replace gives new callers to the successor, and has the release before it finish its present
+// ones. The caller holds t.mu.
 func (t *Target) replace(successor *release) (before *release) {
 	before = t.releases[successor.revision]
 	t.releases[successor.revision] = successor
 	before.drain()
-	t.supervised.Go(before.finish)
+	t.supervised.Go(before.guarded(before.finish))
 	return before
 }
 

@@ -15,7 +15,7 @@ import (
 )
 
 // counting is a host whose replicas are servers of the test, and which counts how often it erases.
-type counting struct{ erased, ended atomic.Int32 }
+type counting struct{ erased, ended, probed atomic.Int32 }
 
 func (c *counting) Prepare(_ context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
 	return counted{c, spec}, nil
@@ -60,7 +60,8 @@ func (s *served) End(context.Context) {
 	close(s.done)
 }
 
-// TestGenerationsAreErasedOnce and not before the last of them has ended, which is the first one here.
+// TestGenerationsAreErasedOnce and not before the last of them has ended, which is the first one
+// here.
 func TestGenerationsAreErasedOnce(t *testing.T) {
 	t.Parallel()
 	host := &counting{}

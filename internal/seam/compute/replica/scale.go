@@ -9,12 +9,14 @@ import (
 )
 
 const (
-	// jobsVariable is the predefined setting that says how many runs a replica is meant for at a time.
+	// jobsVariable is the predefined setting that says how many runs a replica is meant for at a
+	// time.
 	jobsVariable = "N_JOBS_PER_WORKER"
 	defaultJobs  = 10
 )
 
-// jobsOf is how many callers a replica of the release is meant for. It gets more where no more replicas are allowed, or none comes within RoomLimit.
+// jobsOf is how many callers a replica of the release is meant for. It gets more where no more
+// replicas are allowed, or none comes within RoomLimit.
 func jobsOf(spec compute.Release) int {
 	for _, env := range []map[string]string{spec.Env, spec.Artifact.Env} {
 		if jobs, err := strconv.Atoi(env[jobsVariable]); err == nil && jobs > 0 {
@@ -34,7 +36,7 @@ func (r *release) scale() {
 		present, wanted, changed := r.look()
 		for ; present < wanted; present++ {
 			s := r.add()
-			r.supervised.Go(func() { s.supervise(nil) })
+			r.supervised.Go(r.guarded(func() { s.supervise(nil) }))
 		}
 		if present > wanted && !idling {
 			over.Reset(r.target.limits.IdleLimit)
@@ -58,7 +60,8 @@ func (r *release) scale() {
 	}
 }
 
-// look returns how many replicas there are, and for how many there is work: for those callers that are in, and for those that wait.
+// look returns how many replicas there are, and for how many there is work: for those callers that
+// are in, and for those that wait.
 func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -71,8 +74,9 @@ func (r *release) look() (present, wanted int, changed <-chan struct{}) {
 	return present, min(max(wanted, r.lowest), r.highest), r.changed
 }
 
-// retire takes the replica away that has the fewest callers: at once for new ones, and for good when those that are there have left. They have as long as the
-// release lives, since nobody would take over what they do.
+// retire takes the replica away that has the fewest callers: at once for new ones, and for good
+// when those that are there have left. They have as long as the release lives, since nobody would
+// take over what they do.
 func (r *release) retire() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -84,11 +88,11 @@ func (r *release) retire() {
 	}
 	chosen.closing = true
 	r.set(compute.Status{State: compute.Progressing, Message: "its replicas are starting"})
-	r.supervised.Go(func() {
+	r.supervised.Go(r.guarded(func() {
 		r.awaitLeave(func() int { return chosen.callers }, nil, r.ctx.Done())
 		chosen.stop()
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.slots = slices.DeleteFunc(r.slots, func(s *slot) bool { return s == chosen })
-	})
+	}))
 }

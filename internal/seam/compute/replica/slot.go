@@ -19,7 +19,8 @@ type slot struct {
 
 	// The release's mu guards what follows.
 
-	// url is where the replica answers while it is healthy, "" otherwise; life is that of the replica.
+	// url is where the replica answers while it is healthy, "" otherwise; life is that of the
+	// replica.
 	url  string
 	life *life
 	// starting tells that the replica has been neither healthy nor found unable to start.
@@ -45,7 +46,8 @@ func (l *life) WhyEnded(ctx context.Context) string {
 	}
 }
 
-// start starts a replica and returns it once it is healthy, or says why it is not. Of one that failed nothing is left.
+// start starts a replica and returns it once it is healthy, or says why it is not. Of one that
+// failed nothing is left.
 func (s *slot) start() (Replica, *compute.Status) {
 	running, failure := s.startOnce()
 	if failure != nil && failure.Reason == compute.ReasonPortTaken {
@@ -88,8 +90,14 @@ func (s *slot) startOnce() (Replica, *compute.Status) {
 		running.URL(), limit, lastAnswer))
 }
 
-// supervise keeps the slot's replica running until it is to stop. One that is given is healthy already.
+// supervise keeps the slot's replica running until it is to stop. One that is given is healthy
+// already. When supervise panics, it ends the replica first.
 func (s *slot) supervise(running Replica) {
+	defer func() {
+		if running != nil {
+			running.End(s.release.target.kill)
+		}
+	}()
 	limits := s.release.target.limits
 	pause := limits.RestartMin
 	if running == nil {
@@ -123,7 +131,8 @@ func (s *slot) live(begun *life, url string) {
 	r.set(compute.Status{State: compute.Healthy})
 }
 
-// publish makes known that the replica answers nowhere, and what the release is like if it is the only one.
+// publish makes known that the replica answers nowhere, and what the release is like if it is the
+// only one.
 func (s *slot) publish(status compute.Status) {
 	r := s.release
 	r.mu.Lock()
@@ -132,7 +141,8 @@ func (s *slot) publish(status compute.Status) {
 	r.set(status)
 }
 
-// follow returns why a healthy replica has ended: by itself, because it did not answer any more, or because it is to stop.
+// follow returns why a healthy replica has ended: by itself, because it did not answer any more, or
+// because it is to stop.
 func (s *slot) follow(running Replica) *compute.Status {
 	t, revision := s.release.target, s.release.revision
 	deaf, stop := s.mind(running)
@@ -154,7 +164,8 @@ func (s *slot) follow(running Replica) *compute.Status {
 	}
 }
 
-// whenStopped is the release's status when the replica is to stop: none of its business while the release goes on.
+// whenStopped is the release's status when the replica is to stop: none of its business while the
+// release goes on.
 func (s *slot) whenStopped() compute.Status {
 	if s.release.ctx.Err() != nil {
 		return stopping
@@ -162,8 +173,8 @@ func (s *slot) whenStopped() compute.Status {
 	return compute.Status{State: compute.Progressing, Message: "a replica is being stopped"}
 }
 
-// restart starts the replica again, after a pause that doubles with each failure, until it is healthy. It returns none when it is to
-// stop.
+// restart starts the replica again, after a pause that doubles with each failure, until it is
+// healthy. It returns none when it is to stop.
 func (s *slot) restart(failure *compute.Status, pause time.Duration) (Replica, time.Duration) {
 	for s.ctx.Err() == nil {
 		s.publish(compute.Status{State: compute.Progressing, Message: failure.Message + "\nIt is being restarted."})

@@ -9,29 +9,36 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 )
 
 // Limits are the times that a Target allows. Those that are zero get the default named at each.
 type Limits struct {
-	// ReadyLimit is how long a replica may take to answer GET /ping, unless its release says otherwise (300 s).
+	// ReadyLimit is how long a replica may take to answer GET /ping, unless its release says
+	// otherwise (300 s).
 	ReadyLimit time.Duration
 	// DrainLimit is how long callers may finish with a replica that is to stop (10 min).
 	DrainLimit time.Duration
 	// StopGrace is the time between SIGTERM and SIGKILL (10 s).
 	StopGrace time.Duration
-	// RestartMin and RestartMax bound the pause before a replica that crashed is started again; it doubles from one (100 ms) to the
-	// other (30 s), and begins anew when the replica was healthy for longer than RestartMax.
+	// RestartMin and RestartMax bound the pause before a replica that crashed is started again; it
+	// doubles from one (100 ms) to the other (30 s), and begins anew when the replica was healthy
+	// for longer than RestartMax.
 	RestartMin, RestartMax time.Duration
-	// ContractLimit is how long a replica that answers may say that it knows no GET /ping, before it counts as one that will not (10 s).
+	// ContractLimit is how long a replica that answers may say that it knows no GET /ping, before
+	// it counts as one that will not (10 s).
 	ContractLimit time.Duration
-	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while nobody calls it, before it is stopped and started again (60 s).
-	// One that has callers may be too busy to answer.
+	// LiveLimit is how long a replica that was healthy may leave GET /ping unanswered while nobody
+	// calls it, before it is stopped and started again (60 s). One that has callers may be too busy
+	// to answer.
 	LiveLimit time.Duration
-	// RoomLimit is how long a caller waits for one more replica when those that are there have as many callers as they are meant for (10 s).
+	// RoomLimit is how long a caller waits for one more replica when those that are there have as
+	// many callers as they are meant for (10 s).
 	RoomLimit time.Duration
-	// IdleLimit is how long there must have been work for fewer replicas before one is taken away (5 min).
+	// IdleLimit is how long there must have been work for fewer replicas before one is taken away
+	// (5 min).
 	IdleLimit time.Duration
 }
 
@@ -67,7 +74,8 @@ type Target struct {
 	closed   bool
 	releases map[string]*release // by revision
 	restarts map[string]*restart // by revision
-	// running counts the releases of a revision that have not ended: beside the one that serves there may be its successor, and those that finish their callers.
+	// running counts the releases of a revision that have not ended: beside the one that serves
+	// there may be its successor, and those that finish their callers.
 	running map[string]int
 	// erasing has what is closed when nothing is left of a revision that was removed.
 	erasing map[string]chan struct{}
@@ -90,7 +98,8 @@ func New(host Host, limits Limits, alarm compute.Alarm, log *slog.Logger) *Targe
 	return t
 }
 
-// Apply makes the release run and keeps it running until Remove or Close. While what an earlier one has left behind is being erased, it waits.
+// Apply makes the release run and keeps it running until Remove or Close. While what an earlier one
+// has left behind is being erased, it waits.
 func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	if !id.Valid(spec.Revision) {
 		return fmt.Errorf("apply release: revision %q is not an id", spec.Revision)
@@ -112,18 +121,19 @@ func (t *Target) Apply(ctx context.Context, spec compute.Release) error {
 	return nil
 }
 
-// begin runs a release until it ends. The last of a revision that was removed meanwhile takes along what they leave behind. The caller holds t.mu.
+// begin runs a release until it ends. The last of a revision that was removed meanwhile takes along
+// what they leave behind. The caller holds t.mu.
 func (t *Target) begin(r *release) {
 	t.running[r.revision]++
-	t.supervised.Go(func() {
-		r.run()
+	t.supervised.Go(guard.Func(t.log, "run revision "+r.revision, func() {
+		r.guarded(r.run)()
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		if t.running[r.revision]--; t.running[r.revision] == 0 {
 			delete(t.running, r.revision)
 			t.erase(r.spec)
 		}
-	})
+	}))
 }
 
 // Await returns the release's status, once it is not Progressing.
@@ -149,7 +159,8 @@ func (t *Target) Await(ctx context.Context, ref compute.Ref) (compute.Status, er
 	}
 }
 
-// Acquire returns where the release answers and counts the caller in until it calls done. Callers queue where one more replica is to come for them.
+// Acquire returns where the release answers and counts the caller in until it calls done. Callers
+// queue where one more replica is to come for them.
 func (t *Target) Acquire(ctx context.Context, ref compute.Ref) (compute.Endpoint, func(), error) {
 	r := t.find(ref)
 	if r == nil {
@@ -198,19 +209,19 @@ func (t *Target) Remove(_ context.Context, ref compute.Ref) error {
 		restarting.successor.overtake()
 	}
 	r.drain()
-	t.supervised.Go(r.finish)
+	t.supervised.Go(r.guarded(r.finish))
 	if t.running[ref.Revision] == 0 {
-		t.supervised.Go(func() {
+		t.supervised.Go(guard.Func(t.log, "erase revision "+r.revision, func() {
 			t.mu.Lock()
 			defer t.mu.Unlock()
 			t.erase(r.spec)
-		})
+		}))
 	}
 	return nil
 }
 
-// Close stops all replicas and returns when they have ended. Those that have not ended when ctx ends are killed. Closing again does
-// nothing.
+// Close stops all replicas and returns when they have ended. Those that have not ended when ctx
+// ends are killed. Closing again does nothing.
 func (t *Target) Close(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
@@ -225,7 +236,7 @@ func (t *Target) Close(ctx context.Context) {
 // raise tells of an agent that ended, or cannot be started. Supervision does not wait for it.
 func (t *Target) raise(ref compute.Ref, status compute.Status) {
 	if t.alarm != nil {
-		t.supervised.Go(func() { t.alarm(t.stop, ref, status) })
+		t.supervised.Go(guard.Func(t.log, "tell of an agent's end", func() { t.alarm(t.stop, ref, status) }))
 	}
 }
 
@@ -235,7 +246,8 @@ func (t *Target) find(ref compute.Ref) *release {
 	return t.releases[ref.Revision]
 }
 
-// erase removes what the releases of a revision have left behind that was removed, unless it was applied again meanwhile. The caller holds t.mu, which others get meanwhile.
+// erase removes what the releases of a revision have left behind that was removed, unless it was
+// applied again meanwhile. The caller holds t.mu, which others get meanwhile.
 func (t *Target) erase(spec compute.Release) {
 	if err := t.awaitErased(context.Background(), spec.Revision); err != nil || t.releases[spec.Revision] != nil {
 		return
@@ -244,7 +256,7 @@ func (t *Target) erase(spec compute.Release) {
 	t.erasing[spec.Revision] = erased
 	// It may take long, and concerns no other release.
 	t.mu.Unlock()
-	if err := t.host.Erase(spec); err != nil {
+	if err := guard.Run(t.log, "erase release", func() error { return t.host.Erase(spec) }); err != nil {
 		t.log.Error("erase release", "revision", spec.Revision, "error", err)
 	}
 	t.mu.Lock()
@@ -252,7 +264,8 @@ func (t *Target) erase(spec compute.Release) {
 	close(erased)
 }
 
-// awaitErased waits until nothing of a revision is being erased. The caller holds t.mu, which others get meanwhile.
+// awaitErased waits until nothing of a revision is being erased. The caller holds t.mu, which
+// others get meanwhile.
 func (t *Target) awaitErased(ctx context.Context, revision string) error {
 	for erased := t.erasing[revision]; erased != nil; erased = t.erasing[revision] {
 		t.mu.Unlock()

@@ -1,6 +1,7 @@
-// Package graphtest is an agent for tests: an http.Handler that speaks the container contract of package graph and does what the
-// test tells it. A test that holds a Go func passes it to NewAgent; one that only speaks to a server sends a script along with
-// the run, in `config.configurable.script`.
+// Package graphtest is an agent for tests: an http.Handler that speaks the container contract of
+// package graph and does what the test tells it. A test that holds a Go func passes it to NewAgent;
+// one that only speaks to a server sends a script along with the run, in
+// `config.configurable.script`.
 package graphtest
 
 import (
@@ -18,8 +19,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Func answers one invocation. It may emit events until it returns; each is sent at once. An error becomes the `error` event, except
-// ErrBreak. The context ends when the client closes the connection.
+// Func answers one invocation. It may emit events until it returns; each is sent at once. An error
+// becomes the `error` event, except ErrBreak. The context ends when the client closes the
+// connection.
 type Func func(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error
 
 // ErrBreak, returned by a Func, breaks the connection as the death of an agent's process would.
@@ -39,7 +41,8 @@ type Agent struct {
 	holder *Holder // nil for an agent that holds no values
 }
 
-// NewAgent returns an agent that answers with run, and with Script if run is nil. It accepts every caller if token is empty.
+// NewAgent returns an agent that answers with run, and with Script if run is nil. It accepts every
+// caller if token is empty.
 func NewAgent(run Func, token string) *Agent {
 	if run == nil {
 		run = Script
@@ -142,7 +145,8 @@ func writeJSON(w http.ResponseWriter, value any) {
 	}
 }
 
-// Step is one line of a script. A step does what its fields say, in the order in which they stand here.
+// Step is one line of a script. A step does what its fields say, in the order in which they stand
+// here.
 type Step struct {
 	// Attempt limits the step to that attempt of the run; 0 is every attempt.
 	Attempt int `json:"attempt,omitempty"`
@@ -159,8 +163,8 @@ type Step struct {
 	Error string `json:"error,omitempty"`
 }
 
-// Script follows the steps in `config.configurable.script`. Without any it answers "ok" as the node "agent", with the run and the
-// attempt as the message's id.
+// Script follows the steps in `config.configurable.script`. Without any it answers "ok" as the node
+// "agent", with the run and the attempt as the message's id.
 func Script(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
 	var config struct {
 		Configurable struct {

@@ -14,11 +14,13 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// Holder is an agent that holds the values of its threads. Its Func sees each invocation's values whole.
+// Holder is an agent that holds the values of its threads. Its Func sees each invocation's values
+// whole.
 type Holder struct {
 	compute.Endpoint
 
-	// Mute makes it say no more that it holds values, and look at patches no more, as another agent at its address would.
+	// Mute makes it say no more that it holds values, and look at patches no more, as another agent
+	// at its address would.
 	Mute atomic.Bool
 
 	mu sync.Mutex

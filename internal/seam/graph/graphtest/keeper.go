@@ -20,17 +20,20 @@ type Node struct {
 	Ask string `json:"ask,omitempty"`
 	// Sub runs a subgraph, with a checkpoint of its own.
 	Sub bool `json:"sub,omitempty"`
-	// HoldAfter waits for the end of the connection after "show", or after the "update" that shows what the node has returned; Stored keeps the result first.
+	// HoldAfter waits for the end of the connection after "show", or after the "update" that shows
+	// what the node has returned; Stored keeps the result first.
 	HoldAfter string `json:"hold_after,omitempty"`
 	Stored    bool   `json:"stored,omitempty"`
-	// FailAtStart makes the graph fail, and HoldAtStart wait, before the node that spreads the input over the state.
+	// FailAtStart makes the graph fail, and HoldAtStart wait, before the node that spreads the
+	// input over the state.
 	FailAtStart bool `json:"fail_at_start,omitempty"`
 	HoldAtStart bool `json:"hold_at_start,omitempty"`
 	// BreakOnce breaks the connection after the node, in the first attempt.
 	BreakOnce bool `json:"break_once,omitempty"`
 }
 
-// held is the state of the graph as its checkpoints hold it: the messages by the reducer that all graphs have, and "trail", to which each node adds its name.
+// held is the state of the graph as its checkpoints hold it: the messages by the reducer that all
+// graphs have, and "trail", to which each node adds its name.
 type held struct {
 	Messages []map[string]any `json:"messages"`
 	Trail    []string         `json:"trail"`
@@ -42,8 +45,9 @@ type held struct {
 	Input json.RawMessage `json:"input,omitempty"`
 }
 
-// Keeper is an agent that keeps checkpoints of its own, as frameworks do: its graph runs the nodes in `config.configurable.plan`, one after the
-// other, and its state has a reducer that the server does not know. It starts from the checkpoint that it is handed, and from nothing else.
+// Keeper is an agent that keeps checkpoints of its own, as frameworks do: its graph runs the nodes
+// in `config.configurable.plan`, one after the other, and its state has a reducer that the server
+// does not know. It starts from the checkpoint that it is handed, and from nothing else.
 func Keeper(ctx context.Context, invocation graph.Invocation, emit func(event string, data any)) error {
 	k := &keeper{Invocation: invocation, emit: emit, held: held{Step: -2}}
 	if err := k.load(); err != nil {
@@ -294,7 +298,8 @@ func (k *keeper) apply(raw json.RawMessage) error {
 	return nil
 }
 
-// save makes the next checkpoint. One that belongs to no run does not tell that the run has taken its input.
+// save makes the next checkpoint. One that belongs to no run does not tell that the run has taken
+// its input.
 func (k *keeper) save(source string) {
 	k.held.Step++
 	parent := k.id

@@ -14,13 +14,15 @@ import (
 )
 
 const (
-	// lull is how long ago an image must have been pushed that is removed. It is longer than a token is good for, so that whoever pushes one can name it.
+	// lull is how long ago an image must have been pushed that is removed. It is longer than a
+	// token is good for, so that whoever pushes one can name it.
 	lull = 24 * time.Hour
 	// removedAtOnce is how many images one request removes at most.
 	removedAtOnce = 100
 )
 
-// Keep removes what was pushed a while ago and is not kept. ECR itself keeps the images that an index names which is kept, and removes layers that no image has.
+// Keep removes what was pushed a while ago and is not kept. ECR itself keeps the images that an
+// index names which is kept, and removes layers that no image has.
 func (r *Registry) Keep(ctx context.Context, ref registry.Ref, images []string) error {
 	kept := make([]string, len(images))
 	for i, image := range images {

@@ -52,7 +52,8 @@ type account struct {
 	pushed map[string]float64
 }
 
-// Do notes what moto does not look at: policies of sessions, and who asks for a token. Images have been pushed when the registry's clock says.
+// Do notes what moto does not look at: policies of sessions, and who asks for a token. Images have
+// been pushed when the registry's clock says.
 func (a *account) Do(r *http.Request) (*http.Response, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()

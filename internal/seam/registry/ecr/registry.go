@@ -34,7 +34,8 @@ var HolderActions = []string{
 // Config is what a Registry needs.
 type Config struct {
 	AWS aws.Config
-	// Prefix begins the names of all repositories: the account's registry, and what keeps them apart from those of others.
+	// Prefix begins the names of all repositories: the account's registry, and what keeps them
+	// apart from those of others.
 	Prefix string
 	// Role may push to those repositories.
 	Role string
@@ -90,7 +91,8 @@ func (r *Registry) Push(ctx context.Context, ref registry.Ref) (registry.Grant, 
 	return registry.Grant{Repository: aws.ToString(made.RepositoryUri), Username: username, Token: token, Expires: expires}, nil
 }
 
-// make creates the repository unless it is there. Its tags can be moved, as clients push the same one again.
+// make creates the repository unless it is there. Its tags can be moved, as clients push the same
+// one again.
 func (r *Registry) make(ctx context.Context, ref registry.Ref) (types.Repository, error) {
 	created, err := r.images.CreateRepository(ctx, &ecr.CreateRepositoryInput{
 		RepositoryName: r.nameOf(ref), ImageTagMutability: types.ImageTagMutabilityMutable, ImageScanningConfiguration: &types.ImageScanningConfiguration{ScanOnPush: true},

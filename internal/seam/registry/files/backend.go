@@ -228,7 +228,8 @@ func (r *Registry) listTags(_ context.Context, repo, after string) iter.Seq2[str
 	}
 }
 
-// list returns the names in a directory in their order. Files that are still being written, whose names begin with a dot, are none.
+// list returns the names in a directory in their order. Files that are still being written, whose
+// names begin with a dot, are none.
 func (r *Registry) list(dir string) ([]string, error) {
 	entries, err := fs.ReadDir(r.root.FS(), dir)
 	if err != nil {

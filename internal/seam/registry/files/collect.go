@@ -15,8 +15,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/registry"
 )
 
-// lull is how long nobody must have asked for what is removed, or have sent anything of an upload that is given up: longer than a token is good for, so that no push
-// that was begun loses what it relies on.
+// lull is how long nobody must have asked for what is removed, or have sent anything of an upload
+// that is given up: longer than a token is good for, so that no push that was begun loses what it
+// relies on.
 const lull = 24 * time.Hour
 
 // Keep removes what no image has of those that are kept, in the one repository.
@@ -120,7 +121,8 @@ func (r *Registry) isRecent(file string) (bool, error) {
 	return r.cfg.Now().Sub(info.ModTime()) < lull, nil
 }
 
-// sweep removes the other blobs that nobody has asked for in a while, then what says that a blob is a manifest, and tags that stand for nothing.
+// sweep removes the other blobs that nobody has asked for in a while, then what says that a blob is
+// a manifest, and tags that stand for nothing.
 func (r *Registry) sweep(dir string, stays kept) error {
 	there := kept{}
 	names, err := r.list(path.Join(dir, blobs))

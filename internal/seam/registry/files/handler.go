@@ -10,9 +10,14 @@ import (
 	"strings"
 
 	"cuelabs.dev/go/oci/ociregistry"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 )
 
-// Path is what all requests of the protocol begin with: the Registry is to be served under Path+Prefix, and at Path itself, where clients log in.
+// Path is what all requests of the protocol begin with: the Registry is to be served under
+// Path+Prefix, and at Path itself, where clients log in.
 const Path = "/v2/"
 
 // maxManifest is how many bytes a manifest may have, as in other registries.
@@ -35,7 +40,8 @@ func (r *Registry) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serve.ServeHTTP(w, req.WithContext(context.WithValue(req.Context(), refusalKey{}, new(refusal))))
 }
 
-// refusal is why an upload takes no more. The library makes a text of that error in one of its answers, so that it is noted beside.
+// refusal is why an upload takes no more. The library makes a text of that error in one of its
+// answers, so that it is noted beside.
 type refusal struct{ error }
 
 type refusalKey struct{}
@@ -47,7 +53,8 @@ func refusalOf(ctx context.Context) *refusal {
 	return new(refusal)
 }
 
-// bounded returns the request as it is served: with a body that is not too large, and with nothing to mount.
+// bounded returns the request as it is served: with a body that is not too large, and with nothing
+// to mount.
 func (r *Registry) bounded(w http.ResponseWriter, req *http.Request) (*http.Request, error) {
 	switch {
 	case req.Method == http.MethodPost:
@@ -66,7 +73,8 @@ func (r *Registry) bounded(w http.ResponseWriter, req *http.Request) (*http.Requ
 	return req, nil
 }
 
-// withoutMount lets a client upload what it asked to have from another repository, as the protocol foresees: repositories have nothing in common.
+// withoutMount lets a client upload what it asked to have from another repository, as the protocol
+// foresees: repositories have nothing in common.
 func withoutMount(req *http.Request) *http.Request {
 	query := req.URL.Query()
 	query.Del("mount")
@@ -83,6 +91,7 @@ func (r *Registry) admit(req *http.Request) error {
 	if !ok {
 		return fmt.Errorf("%w: log in with the username and the token of POST /v2/deployments/{deployment_id}/push-token", ociregistry.ErrUnauthorized)
 	}
+	inbound.Known(req.Context(), holder.Workspace)
 	if req.URL.Path == Path {
 		return nil
 	}
@@ -102,6 +111,9 @@ func (r *Registry) writeError(w http.ResponseWriter, req *http.Request, err erro
 	}
 	if large, ok := errors.AsType[*http.MaxBytesError](err); ok {
 		err = ociregistry.NewHTTPError(fmt.Errorf("a body may have %d bytes here", large.Limit), http.StatusRequestEntityTooLarge, nil, nil)
+	}
+	if full, ok := errors.AsType[*fault.Error](disk.Named(err)); ok && full.Kind == fault.NoRoom {
+		err = ociregistry.NewHTTPError(full, http.StatusInsufficientStorage, nil, nil)
 	}
 	known, isKnown := errors.AsType[ociregistry.Error](err)
 	_, isHTTP := errors.AsType[ociregistry.HTTPError](err)

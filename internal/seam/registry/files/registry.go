@@ -16,6 +16,7 @@ import (
 	"cuelabs.dev/go/oci/ociregistry/ociserver"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/secret"
@@ -25,7 +26,8 @@ import (
 type Config struct {
 	// Dir is where everything is kept.
 	Dir string
-	// Host is the address that clients and the container engine reach the server at: a name and a port.
+	// Host is the address that clients and the container engine reach the server at: a name and a
+	// port.
 	Host string
 	// Hasher signs tokens.
 	Hasher secret.Hasher
@@ -33,8 +35,11 @@ type Config struct {
 	Log    *slog.Logger
 	// MaxBlob is how many bytes a layer may have (20 GiB).
 	MaxBlob int64
-	// MaxRepository is how many bytes a deployment's images may have together, with all that is on its way in (100 GiB).
+	// MaxRepository is how many bytes a deployment's images may have together, with all that is on
+	// its way in (100 GiB).
 	MaxRepository int64
+	// Space is the disk that Dir is on; nil has room.
+	Space *disk.Space
 }
 
 // Registry implements registry.Registry, and serves it under Path.
@@ -42,7 +47,8 @@ type Registry struct {
 	cfg   Config
 	root  *os.Root
 	serve http.Handler
-	// use is held for reading by what relies on files that are there, for writing by what removes some.
+	// use is held for reading by what relies on files that are there, for writing by what removes
+	// some.
 	use sync.RWMutex
 }
 
@@ -99,7 +105,8 @@ func (r *Registry) grant(ctx context.Context, ref registry.Ref, may access) (reg
 	return registry.Grant{Repository: repository, Username: username, Token: granted.sign(r.cfg.Hasher), Expires: granted.expires}, nil
 }
 
-// Erase removes a repository. A token for it that is still good opens nothing any more, as only Push makes one.
+// Erase removes a repository. A token for it that is still good opens nothing any more, as only
+// Push makes one.
 func (r *Registry) Erase(_ context.Context, workspace, deployment string) error {
 	r.use.Lock()
 	defer r.use.Unlock()

@@ -162,7 +162,8 @@ func status(err error) int {
 	return 0
 }
 
-// TestTokensReachNoFurther tries to read and write with tokens that are for something else, or not good any more.
+// TestTokensReachNoFurther tries to read and write with tokens that are for something else, or not
+// good any more.
 func TestTokensReachNoFurther(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t), registrytest.NewRef()
@@ -387,7 +388,8 @@ func TestARepositoryIsFull(t *testing.T) {
 	m.push(t, m.grant(t, ref), "v2")
 }
 
-// TestAnUploadGoesOn sends a blob in parts, one of which begins where nothing is expected, and reads a part of it.
+// TestAnUploadGoesOn sends a blob in parts, one of which begins where nothing is expected, and
+// reads a part of it.
 func TestAnUploadGoesOn(t *testing.T) {
 	t.Parallel()
 	m, ref := newMachine(t), registrytest.NewRef()

@@ -14,6 +14,9 @@ import (
 
 	"cuelabs.dev/go/oci/ociregistry"
 	"github.com/opencontainers/go-digest"
+
+	"github.com/slipway-run/slipway/internal/base/disk"
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // chunk is how much clients are told to send at a time, if they send a blob in parts.
@@ -24,13 +27,15 @@ var uploadName = regexp.MustCompile(`^[A-Z2-7]{26}$`)
 
 func randomName() string { return rand.Text() }
 
-// upload is a blob on its way in. What has arrived is a file, so that a client can go on from there.
+// upload is a blob on its way in. What has arrived is a file, so that a client can go on from
+// there.
 type upload struct {
 	registry  *Registry
 	refusal   *refusal
 	dir, name string
 	file      *os.File
-	// size is what there is, from where the next bytes are said to begin; -1 for the end of what there is.
+	// size is what there is, from where the next bytes are said to begin; -1 for the end of what
+	// there is.
 	size, from int64
 	// room is how much its repository may still take; -1 before that is known.
 	room int64
@@ -39,6 +44,9 @@ type upload struct {
 var _ ociregistry.BlobWriter = (*upload)(nil)
 
 func (r *Registry) begin(ctx context.Context, repo string, _ int) (ociregistry.BlobWriter, error) {
+	if err := r.cfg.Space.Room(); err != nil {
+		return nil, err
+	}
 	return r.openUpload(ctx, repo, randomName(), -1, os.O_CREATE|os.O_EXCL)
 }
 
@@ -75,15 +83,22 @@ func (u *upload) Write(data []byte) (int, error) {
 	}
 	n, err := u.file.Write(data)
 	u.size += int64(n)
+	if u.refusal.error = disk.Named(err); !fault.Is(u.refusal.error, fault.NoRoom) {
+		u.refusal.error = nil
+	}
 	return n, err
 }
 
-// take checks that what is written goes on from what there is, and counts it against what the repository may have.
+// take checks that what is written goes on from what there is, and counts it against what the
+// repository may have.
 func (u *upload) take(n int64) (err error) {
 	if u.from >= 0 && u.from != u.size {
 		return fmt.Errorf("%w: %d bytes have arrived, this begins at %d", ociregistry.ErrRangeInvalid, u.size, u.from)
 	}
 	u.from = -1
+	if err := u.registry.cfg.Space.Reserve(); err != nil {
+		return err
+	}
 	if limit := u.registry.cfg.MaxBlob; u.size+n > limit {
 		return &http.MaxBytesError{Limit: limit}
 	}

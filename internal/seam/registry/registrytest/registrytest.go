@@ -13,7 +13,8 @@ import (
 // World is a registry under test, with what clients and time do to it.
 type World struct {
 	registry.Registry
-	// Push pushes an image that there has not been before, with a grant and under a tag, and returns its digest.
+	// Push pushes an image that there has not been before, with a grant and under a tag, and
+	// returns its digest.
 	Push func(t *testing.T, grant registry.Grant, tag string) (digest string)
 	// Has tells whether a repository has an image of a digest.
 	Has func(t *testing.T, ref registry.Ref, digest string) bool

@@ -21,7 +21,8 @@ import (
 const (
 	// pollInterval is how often who watches is woken.
 	pollInterval = 3 * time.Second
-	// lag is how long a line may take from an agent's standard output to an answer: the log driver and CodeBuild send batches.
+	// lag is how long a line may take from an agent's standard output to an answer: the log driver
+	// and CodeBuild send batches.
 	lag = 10 * time.Second
 	// eventLimit is the most events that one request may ask for.
 	eventLimit = 10000
@@ -87,7 +88,8 @@ func (r *Logs) Read(ctx context.Context, log revisionlog.Log, query revisionlog.
 	return page, nil
 }
 
-// request asks for what lies behind a place, the lines of its millisecond included. Nothing is older than the revision itself; CloudWatch searches less when it is told.
+// request asks for what lies behind a place, the lines of its millisecond included. Nothing is
+// older than the revision itself; CloudWatch searches less when it is told.
 func request(group string, log revisionlog.Log, query revisionlog.Query, after place) *cloudwatchlogs.FilterLogEventsInput {
 	from := id.Time(log.Revision).Add(-skew)
 	if query.From.After(from) {
@@ -111,7 +113,8 @@ func request(group string, log revisionlog.Log, query revisionlog.Query, after p
 	return input
 }
 
-// find returns at least what a page takes, sorted, with all lines of the millisecond in which the page ends; more tells that CloudWatch has not searched everything.
+// find returns at least what a page takes, sorted, with all lines of the millisecond in which the
+// page ends; more tells that CloudWatch has not searched everything.
 func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsInput, query revisionlog.Query, after place) (events []types.FilteredLogEvent, more bool, err error) {
 	if input.EndTime != nil && *input.EndTime < *input.StartTime {
 		return nil, false, nil
@@ -142,7 +145,8 @@ func (r *Logs) find(ctx context.Context, input *cloudwatchlogs.FilterLogEventsIn
 	}
 }
 
-// isCut tells whether a page can end within these events: the millisecond in which it does is over by the last one.
+// isCut tells whether a page can end within these events: the millisecond in which it does is over
+// by the last one.
 func isCut(events []types.FilteredLogEvent, limit int) bool {
 	return len(events) > limit && aws.ToInt64(events[limit-1].Timestamp) != aws.ToInt64(events[len(events)-1].Timestamp)
 }

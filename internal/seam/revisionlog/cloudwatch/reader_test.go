@@ -32,7 +32,8 @@ type event struct {
 	Timestamp int64  `json:"timestamp"`
 }
 
-// recorded answers FilterLogEvents as the service is documented to: by group, prefix and times, a page at a time, in either direction.
+// recorded answers FilterLogEvents as the service is documented to: by group, prefix and times, a
+// page at a time, in either direction.
 type recorded struct {
 	*httptest.Server
 	t *testing.T

@@ -1,7 +1,9 @@
-// Package files keeps the logs of revisions in files, on the machine where builds and agents are processes.
+// Package files keeps the logs of revisions in files, on the machine where builds and agents are
+// processes.
 //
-// A line is one JSON object, in files of bounded size; the oldest file is dropped when there are too many, and readers find a line in its place that says
-// so. A line's ID is its end, counted from the beginning of the log, which stays the same when older lines are dropped.
+// A line is one JSON object, in files of bounded size; the oldest file is dropped when there are
+// too many, and readers find a line in its place that says so. A line's ID is its end, counted from
+// the beginning of the log, which stays the same when older lines are dropped.
 package files
 
 import (
@@ -48,8 +50,8 @@ func Open(dir string, now clock.Clock) (*Logs, error) {
 	return &Logs{dir: dir, now: now, open: map[revisionlog.Log]*appender{}, watchers: watchers{of: map[revisionlog.Log]map[*watcher]struct{}{}}}, nil
 }
 
-// Writer returns a writer that appends to a log of a revision. Each of the secrets is replaced in what it writes. Several writers of
-// one log may be open at a time; each keeps its lines whole.
+// Writer returns a writer that appends to a log of a revision. Each of the secrets is replaced in
+// what it writes. Several writers of one log may be open at a time; each keeps its lines whole.
 func (l *Logs) Writer(revision string, kind revisionlog.Kind, secrets ...string) (*Writer, error) {
 	name := revisionlog.Log{Revision: revision, Kind: kind}
 	if err := check(name); err != nil {
@@ -81,7 +83,8 @@ func (l *Logs) Append(_ context.Context, log revisionlog.Log, lines []string) er
 	return errors.Join(err, w.Close())
 }
 
-// Remove erases both logs of a revision. Lines that are written afterwards by writers still open are dropped.
+// Remove erases both logs of a revision. Lines that are written afterwards by writers still open
+// are dropped.
 func (l *Logs) Remove(revision string) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,11 +19,13 @@ import (
 const (
 	// scanLimit is how many lines one Read looks at.
 	scanLimit = 5000
-	// blockSize is how much is read at once. A line is longer at most by what JSON makes of its bytes.
+	// blockSize is how much is read at once. A line is longer at most by what JSON makes of its
+	// bytes.
 	blockSize = 64 << 10
 )
 
-// Read returns a page of a log. Its times ascend, as far as the machine's clock does: reading ends at the first line beyond the bound that lies ahead.
+// Read returns a page of a log. Its times ascend, as far as the machine's clock does: reading ends
+// at the first line beyond the bound that lies ahead.
 func (l *Logs) Read(ctx context.Context, name revisionlog.Log, query revisionlog.Query) (revisionlog.Page, error) {
 	if err := check(name); err != nil {
 		return revisionlog.Page{}, err
@@ -71,7 +73,8 @@ type page struct {
 	revisionlog.Page
 	// begin and at are the beginning and the end of the line looked at last.
 	begin, at int64
-	// scan is how many lines may still be looked at; over says that the rest of the log is beyond the times that are asked for.
+	// scan is how many lines may still be looked at; over says that the rest of the log is beyond
+	// the times that are asked for.
 	scan int
 	over bool
 }
@@ -101,7 +104,8 @@ func (p *page) look(data []byte, end int64) {
 	}
 }
 
-// dropped stands for the lines that a log has no more, at its beginning. It has the time of the line that follows.
+// dropped stands for the lines that a log has no more, at its beginning. It has the time of the
+// line that follows.
 func (p *page) dropped(beginning int64, next []byte) {
 	line := struct{ Timestamp time.Time }{}
 	if json.Unmarshal(next, &line) != nil {
@@ -223,7 +227,8 @@ type backwardLines struct {
 	from int64
 }
 
-// linesBefore returns the whole lines of the file up to an offset of the log, or all when that is negative; nil when the file was dropped meanwhile.
+// linesBefore returns the whole lines of the file up to an offset of the log, or all when that is
+// negative; nil when the file was dropped meanwhile.
 func (s segment) linesBefore(offset int64) (*backwardLines, error) {
 	file, err := s.open()
 	if file == nil || err != nil {

@@ -15,7 +15,8 @@ import (
 
 const segmentSuffix = ".jsonl"
 
-// segment is one file of a log. Its name holds the offset of its first byte, so that offsets survive the loss of older files.
+// segment is one file of a log. Its name holds the offset of its first byte, so that offsets
+// survive the loss of older files.
 type segment struct {
 	path  string
 	start int64
@@ -95,7 +96,8 @@ func (a *appender) openSegment() error {
 	return nil
 }
 
-// mendTornLine ends a line that a crash cut short, so that the next one does not run into it. Readers pass over it.
+// mendTornLine ends a line that a crash cut short, so that the next one does not run into it.
+// Readers pass over it.
 func (a *appender) mendTornLine() error {
 	if a.size == 0 {
 		return nil

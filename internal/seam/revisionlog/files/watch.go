@@ -12,7 +12,8 @@ type watchers struct {
 	of map[revisionlog.Log]map[*watcher]struct{}
 }
 
-// watcher's channel holds one wake-up: a second one before the reader took the first would tell it nothing more.
+// watcher's channel holds one wake-up: a second one before the reader took the first would tell it
+// nothing more.
 type watcher struct {
 	all *watchers
 	log revisionlog.Log

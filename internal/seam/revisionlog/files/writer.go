@@ -30,7 +30,8 @@ type Writer struct {
 	release func() error
 
 	mu sync.Mutex
-	// partial is the line that has not ended, up to where it is certain to be cut; cut says that more of it was passed over.
+	// partial is the line that has not ended, up to where it is certain to be cut; cut says that
+	// more of it was passed over.
 	partial []byte
 	cut     bool
 	last    []string
@@ -42,8 +43,8 @@ func newWriter(log *appender, now clock.Clock, values []string, release func() e
 	return &Writer{log: log, now: now, secrets: revisionlog.NewSecrets(values), release: release}
 }
 
-// Write takes any piece of output; a line is written when it ends. An error does not end the log: later lines are tried again, and
-// the first error is returned from then on.
+// Write takes any piece of output; a line is written when it ends. An error does not end the log:
+// later lines are tried again, and the first error is returned from then on.
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -66,7 +67,8 @@ func (w *Writer) Note(level revisionlog.Level, format string, args ...any) error
 	return w.err
 }
 
-// Last returns the last lines that the program wrote, as they are in the log, bounded so that they fit into a message.
+// Last returns the last lines that the program wrote, as they are in the log, bounded so that they
+// fit into a message.
 func (w *Writer) Last() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -88,7 +90,8 @@ func (w *Writer) Close() error {
 	return w.err
 }
 
-// extend adds to the unfinished line. It keeps as much more than a line may have as the longest secret needs to be recognised.
+// extend adds to the unfinished line. It keeps as much more than a line may have as the longest
+// secret needs to be recognised.
 func (w *Writer) extend(piece []byte) {
 	room := lineLimit + w.secrets.Longest() - len(w.partial)
 	if len(piece) > room {
@@ -105,8 +108,8 @@ func (w *Writer) endLine() {
 	w.write(revisionlog.LevelOf(message), message)
 }
 
-// clean makes a message of a line: without secrets, valid UTF-8, not too long. Of a line that was cut the end is dropped too, as it may
-// be the beginning of a secret.
+// clean makes a message of a line: without secrets, valid UTF-8, not too long. Of a line that was
+// cut the end is dropped too, as it may be the beginning of a secret.
 func (w *Writer) clean(line []byte, cut bool) string {
 	message := w.secrets.Replace(strings.TrimSuffix(string(line), "\r"))
 	if cut {

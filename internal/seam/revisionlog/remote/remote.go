@@ -1,5 +1,5 @@
-// Package remote reads and adds to the logs that an agent host keeps: another process, of this machine or one that it can reach, where builds and agents are processes
-// (package agenthost).
+// Package remote reads and adds to the logs that an agent host keeps: another process, of this
+// machine or one that it can reach, where builds and agents are processes (package agenthost).
 package remote
 
 import (
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/revisionlog"
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
@@ -25,7 +26,8 @@ var (
 	_ revisionlog.Appender = (*Logs)(nil)
 )
 
-// New returns the logs of the host at baseURL, where token is the host's own bearer token. A nil client stands for one that suits.
+// New returns the logs of the host at baseURL, where token is the host's own bearer token. A nil
+// client stands for one that suits.
 func New(baseURL, token string, client *http.Client) *Logs {
 	return &Logs{wire.NewClient(baseURL, token, client)}
 }
@@ -65,16 +67,17 @@ func (r *Logs) Watch(log revisionlog.Log) revisionlog.Watcher {
 	ctx, cancel := context.WithCancel(context.Background())
 	w := &watcher{c: make(chan struct{}, 1), stop: cancel, ended: make(chan struct{})}
 	path := wire.Path(wire.LogChanges, log.Revision, string(log.Kind))
-	go func() {
+	go guard.Func(nil, "watch a log", func() {
 		defer close(w.ended)
 		for ctx.Err() == nil {
-			// The host's first word says that it watches; what was printed before is found by who looks then.
+			// The host's first word says that it watches; what was printed before is found by who
+			// looks then.
 			err := r.host.Listen(ctx, path, w.wake)
 			if err != nil && !errors.Is(err, context.Canceled) {
 				clock.Sleep(ctx, reconnectPause)
 			}
 		}
-	}()
+	})()
 	return w
 }
 

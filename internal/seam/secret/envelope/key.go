@@ -1,12 +1,14 @@
-// Package envelope is how secrets look at rest, whatever keeps their keys: package secret/keyfile and package secret/kms only differ in
-// where the key material comes from.
+// Package envelope is how secrets look at rest, whatever keeps their keys: package secret/keyfile
+// and package secret/kms only differ in where the key material comes from.
 //
-// Key material is 32 random bytes. They are never used themselves: a key for each purpose is derived from them with HKDF-SHA-256.
-// Secrets are sealed with AES-256-GCM. A sealed text begins with a version byte and the id of its key, so that another key or
-// format can be introduced while old texts stay readable.
+// Key material is 32 random bytes. They are never used themselves: a key for each purpose is
+// derived from them with HKDF-SHA-256. Secrets are sealed with AES-256-GCM. A sealed text begins
+// with a version byte and the id of its key, so that another key or format can be introduced while
+// old texts stay readable.
 //
-// A new key does not replace the first one for the fingerprints that MAC makes: agents were started with tokens that are made from them, so another
-// key would lock everybody out. What is looked up by its fingerprint uses MACs: it is found by that of any key, and moved to that of the newest.
+// A new key does not replace the first one for the fingerprints that MAC makes: agents were started
+// with tokens that are made from them, so another key would lock everybody out. What is looked up
+// by its fingerprint uses MACs: it is found by that of any key, and moved to that of the newest.
 package envelope
 
 import (
@@ -29,7 +31,8 @@ type key struct {
 	root [RootSize]byte
 	id   [keyIDSize]byte
 	aead cipher.AEAD
-	// macs holds the keys of the purposes that MACs were made for, which are few: each request needs one.
+	// macs holds the keys of the purposes that MACs were made for, which are few: each request
+	// needs one.
 	macs sync.Map
 }
 

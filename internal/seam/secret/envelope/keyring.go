@@ -39,7 +39,8 @@ func NewRoot() []byte {
 	return root
 }
 
-// NewKeyring returns the keyring of some key material, the oldest first: the last seals, all open, the first fingerprints.
+// NewKeyring returns the keyring of some key material, the oldest first: the last seals, all open,
+// the first fingerprints.
 func NewKeyring(roots ...[]byte) (*Keyring, error) {
 	if len(roots) == 0 {
 		return nil, errors.New("a keyring needs a key")
@@ -110,7 +111,8 @@ func (r *Keyring) find(id []byte) *key {
 	return nil
 }
 
-// additionalData encodes what a text is bound to. Each part is preceded by its length, so no two bounds have the same encoding.
+// additionalData encodes what a text is bound to. Each part is preceded by its length, so no two
+// bounds have the same encoding.
 func additionalData(header []byte, bound secret.Bound) []byte {
 	data := bytes.Clone(header)
 	for _, part := range []string{bound.Workspace, bound.Resource} {
@@ -120,7 +122,8 @@ func additionalData(header []byte, bound secret.Bound) []byte {
 	return data
 }
 
-// MAC returns the HMAC-SHA-256 of data under the first key for the purpose. A keyring that got another key gives the same fingerprints.
+// MAC returns the HMAC-SHA-256 of data under the first key for the purpose. A keyring that got
+// another key gives the same fingerprints.
 func (r *Keyring) MAC(purpose string, data []byte) []byte { return r.keys[0].mac(purpose, data) }
 
 // MACs returns the HMAC-SHA-256 of data under each key for the purpose, that of the newest first.

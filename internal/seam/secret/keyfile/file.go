@@ -15,8 +15,9 @@ import (
 // mostKeys is how many keys a file may hold.
 const mostKeys = 1000
 
-// Load returns the keys in the file at path, which it creates with one when there is none. A file that others than its owner may read is
-// refused, and so is one of the wrong size: a key made anew in its place would make every sealed secret unreadable.
+// Load returns the keys in the file at path, which it creates with one when there is none. A file
+// that others than its owner may read is refused, and so is one of the wrong size: a key made anew
+// in its place would make every sealed secret unreadable.
 func Load(path string) (*Key, error) {
 	keyring, err := open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -32,8 +33,8 @@ func Load(path string) (*Key, error) {
 	return k, nil
 }
 
-// Rotate adds a key to the file at path, which seals from then on, and returns how many there are now. All at once or not at all; of several that are called
-// together each adds one.
+// Rotate adds a key to the file at path, which seals from then on, and returns how many there are
+// now. All at once or not at all; of several that are called together each adds one.
 func Rotate(path string) (count int, err error) {
 	err = change(path, func(roots [][]byte) ([][]byte, error) {
 		if len(roots) == mostKeys {
@@ -51,8 +52,9 @@ func Rotate(path string) (count int, err error) {
 // ErrRotated is wrapped by Retire's error when there is a newer key than the one that was to stay.
 var ErrRotated = errors.New("a newer key was made meanwhile")
 
-// Retire takes every key but the newest from the file at path, which must be the one of that id, and returns how many went. The processes that use the file must have ended:
-// the newest key makes the fingerprints of the first from then on.
+// Retire takes every key but the newest from the file at path, which must be the one of that id,
+// and returns how many went. The processes that use the file must have ended: the newest key makes
+// the fingerprints of the first from then on.
 func Retire(path, id string) (gone int, err error) {
 	err = change(path, func(roots [][]byte) ([][]byte, error) {
 		last := roots[len(roots)-1:]
@@ -138,8 +140,8 @@ func readKeys(file *os.File) ([][]byte, error) {
 	return slices.Collect(slices.Chunk(text, envelope.RootSize)), nil
 }
 
-// create writes a file with a new key. It appears under its name whole and on disk, or not at all; when another server created one
-// meanwhile, that one is the key.
+// create writes a file with a new key. It appears under its name whole and on disk, or not at all;
+// when another server created one meanwhile, that one is the key.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -1,8 +1,10 @@
-// Package keyfile keeps the keys that protect secrets in a file: the one-machine counterpart of package secret/kms. The file holds 32 random bytes for
-// each key, the oldest first, that package envelope makes its keys from.
+// Package keyfile keeps the keys that protect secrets in a file: the one-machine counterpart of
+// package secret/kms. The file holds 32 random bytes for each key, the oldest first, that package
+// envelope makes its keys from.
 //
-// Rotate adds a key. The newest seals, all open, as with package secret/kms. A process that runs notices before it seals next, or when it meets something
-// that it cannot open or find. Retire takes all others away: what they have sealed would be lost, so package reseal comes first.
+// Rotate adds a key. The newest seals, all open, as with package secret/kms. A process that runs
+// notices before it seals next, or when it meets something that it cannot open or find. Retire
+// takes all others away: what they have sealed would be lost, so package reseal comes first.
 package keyfile
 
 import (
@@ -30,7 +32,8 @@ var (
 	_ secret.Hasher = (*Key)(nil)
 )
 
-// Seal encrypts plain with the newest key in the file. Without the file it fails: what is sealed with a key that only this process has would be lost with it.
+// Seal encrypts plain with the newest key in the file. Without the file it fails: what is sealed
+// with a key that only this process has would be lost with it.
 func (k *Key) Seal(ctx context.Context, bound secret.Bound, plain []byte) ([]byte, error) {
 	if _, err := k.Refresh(ctx); err != nil {
 		return nil, err
@@ -62,7 +65,8 @@ func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
 // Older returns how the texts begin that each key but the newest has sealed.
 func (k *Key) Older() [][]byte { return k.keyring.Load().Older() }
 
-// Refresh reads the file anew if it holds more keys than are known, and tells whether it did. Looking costs no more than asking for the file's size.
+// Refresh reads the file anew if it holds more keys than are known, and tells whether it did.
+// Looking costs no more than asking for the file's size.
 func (k *Key) Refresh(context.Context) (bool, error) {
 	known := k.keyring.Load()
 	info, err := os.Stat(k.path)

@@ -360,7 +360,8 @@ func TestRetire(t *testing.T) {
 	}
 }
 
-// TestRetireNoticesANewerKey keeps all keys when a newer one was made since it was looked what the keys are used for.
+// TestRetireNoticesANewerKey keeps all keys when a newer one was made since it was looked what the
+// keys are used for.
 func TestRetireNoticesANewerKey(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "key")

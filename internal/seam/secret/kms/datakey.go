@@ -57,7 +57,8 @@ func (c Config) roots(ctx context.Context) ([][]byte, error) {
 	return roots, nil
 }
 
-// create makes a data key and keeps it wrapped. When there is one of that number, the error is a *table.ConditionFailed.
+// create makes a data key and keeps it wrapped. When there is one of that number, the error is a
+// *table.ConditionFailed.
 func (c Config) create(ctx context.Context, number int) ([]byte, error) {
 	if len(c.Context) == 0 {
 		return nil, errors.New("without an encryption context a wrapped key would open anywhere")

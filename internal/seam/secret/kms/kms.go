@@ -26,10 +26,12 @@ type Client interface {
 // Config says which KMS key wraps, and where the wrapped data keys lie.
 type Config struct {
 	Client Client
-	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, whatever stands in the table.
+	// KeyID is the id, ARN or alias of the KMS key. No other key unwraps, whatever stands in the
+	// table.
 	KeyID string
 	Table table.Table
-	// Context is the encryption context, which must name the installation: the table, or the stack. It shows in KMS's audit log.
+	// Context is the encryption context, which must name the installation: the table, or the stack.
+	// It shows in KMS's audit log.
 	Context map[string]string
 	// Now is the clock; the default is the machine's.
 	Now clock.Clock
@@ -92,9 +94,10 @@ func (k *Key) MACs(purpose string, data []byte) [][]byte { return k.keyring.Load
 // KeyID names the newest data key.
 func (k *Key) KeyID() string { return k.keyring.Load().KeyID() }
 
-// Refresh looks for data keys that came after this process started, and tells whether there are any. Who cannot find something by its fingerprint
-// calls it: it may have been stored under such a key. As strangers can cause that, it looks every ten seconds at most, and asks KMS only when there is
-// another key.
+// Refresh looks for data keys that came after this process started, and tells whether there are
+// any. Who cannot find something by its fingerprint calls it: it may have been stored under such a
+// key. As strangers can cause that, it looks every ten seconds at most, and asks KMS only when
+// there is another key.
 func (k *Key) Refresh(ctx context.Context) (bool, error) {
 	known := k.keyring.Load()
 	k.reload.Lock()

@@ -92,7 +92,8 @@ func TestProcessesThatStartTogetherAgree(t *testing.T) {
 	}
 }
 
-// lateTable shows no data keys until one was to be written, as it is for a process that loses the race.
+// lateTable shows no data keys until one was to be written, as it is for a process that loses the
+// race.
 type lateTable struct {
 	table.Table
 	rival func()

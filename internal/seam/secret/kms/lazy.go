@@ -16,7 +16,8 @@ type Lazy struct {
 // NewLazy returns a Lazy, without asking anybody.
 func NewLazy(cfg Config) *Lazy { return &Lazy{cfg: cfg, turn: make(chan struct{}, 1)} }
 
-// Key returns the key. An error is not kept: the next caller tries again, also one who has waited for this attempt.
+// Key returns the key. An error is not kept: the next caller tries again, also one who has waited
+// for this attempt.
 func (l *Lazy) Key(ctx context.Context) (*Key, error) {
 	if key := l.key.Load(); key != nil {
 		return key, nil

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -20,14 +19,15 @@ import (
 
 	"github.com/slipway-run/slipway/internal/seam/secret/kms"
 	"github.com/slipway-run/slipway/internal/seam/table"
-	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const keyARN = "arn:aws:kms:eu-central-1:000000000000:key/00000000-0000-0000-0000-000000000001"
 
-// server speaks as much of KMS's protocol as the package needs. What it wraps is a handle to what it remembers.
+// server speaks as much of KMS's protocol as the package needs. What it wraps is a handle to what
+// it remembers.
 type server struct {
 	t   *testing.T
 	url string
@@ -144,10 +144,7 @@ func (s *server) count(operation string) int {
 
 func newTable(t *testing.T) table.Table {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	must(t, err)
-	t.Cleanup(func() { must(t, tb.Close()) })
-	return tb
+	return fixtures.Table(t)
 }
 
 func (s *server) config(tb table.Table) kms.Config {

@@ -15,20 +15,25 @@ import (
 )
 
 const (
-	// inlineBody is how large a body may be that is kept in the head. A transaction pays two units for each KB of a head, an update of an
-	// attribute too, and one more in each index; a chunk is paid once, with one unit, and needs a request before the write and after
-	// the read. With 8 KB a hundred writes are also well within the 4 MB of a transaction.
+	// inlineBody is how large a body may be that is kept in the head. A transaction pays two units
+	// for each KB of a head, an update of an attribute too, and one more in each index; a chunk is
+	// paid once, with one unit, and needs a request before the write and after the read. With 8 KB
+	// a hundred writes are also well within the 4 MB of a transaction.
 	inlineBody = 8 << 10
-	// chunkSize leaves room below the 400 KB of an item and keeps a chunk well below what one partition takes in a second (1,000 KB).
+	// chunkSize leaves room below the 400 KB of an item and keeps a chunk well below what one
+	// partition takes in a second (1,000 KB).
 	chunkSize = 256 << 10
-	// maxBatchWrite is how many items DynamoDB's BatchWriteItem takes; so many chunks are within its 16 MB.
+	// maxBatchWrite is how many items DynamoDB's BatchWriteItem takes; so many chunks are within
+	// its 16 MB.
 	maxBatchWrite = 25
-	// chunkGrace keeps the chunks of an expiring item longer than its head, for readers whose clock is behind.
+	// chunkGrace keeps the chunks of an expiring item longer than its head, for readers whose clock
+	// is behind.
 	chunkGrace = time.Hour
 )
 
-// bodyRef says where the chunks of a body are. Each Put makes another, so that chunks are never changed while a head refers to them.
-// The zero bodyRef is that of an item whose body is in its head.
+// bodyRef says where the chunks of a body are. Each Put makes another, so that chunks are never
+// changed while a head refers to them. The zero bodyRef is that of an item whose body is in its
+// head.
 type bodyRef struct {
 	// pk is the partition of the item, with which the chunks' partitions begin.
 	pk, id string
@@ -51,7 +56,8 @@ func decodeRef(from stored, key table.Key) (bodyRef, error) {
 	return bodyRef{pk: key.PK, id: id, chunks: int(chunks)}, nil
 }
 
-// keys are the chunks' keys in order. Each is a partition, so that a large body is not held to what one partition takes in a second.
+// keys are the chunks' keys in order. Each is a partition, so that a large body is not held to what
+// one partition takes in a second.
 func (r bodyRef) keys() []table.Key {
 	keys := make([]table.Key, r.chunks)
 	for i := range keys {
@@ -116,7 +122,8 @@ func (t *Table) writeSome(ctx context.Context, requests []types.WriteRequest) er
 	}
 }
 
-// loadBodies reads the bodies that heads refer to and have not got yet, and returns which of them are gone.
+// loadBodies reads the bodies that heads refer to and have not got yet, and returns which of them
+// are gone.
 func (t *Table) loadBodies(ctx context.Context, heads []*head) (gone []int, err error) {
 	var keys []table.Key
 	for _, h := range heads {

@@ -36,7 +36,8 @@ func TestLargestBodyComesBack(t *testing.T) {
 	}
 }
 
-// TestBodiesThatNothingRefersToAreDeleted replaces bodies in every way, and looks at what is left in the table.
+// TestBodiesThatNothingRefersToAreDeleted replaces bodies in every way, and looks at what is left
+// in the table.
 func TestBodiesThatNothingRefersToAreDeleted(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -67,7 +68,8 @@ func TestBodiesThatNothingRefersToAreDeleted(t *testing.T) {
 	}
 }
 
-// TestManyLargeBodiesInOneTransaction: as many as a transaction holds, twice, so that each replaces one.
+// TestManyLargeBodiesInOneTransaction: as many as a transaction holds, twice, so that each replaces
+// one.
 func TestManyLargeBodiesInOneTransaction(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -144,7 +146,8 @@ func wantWhole(t *testing.T, err error, items ...*table.Item) {
 	}
 }
 
-// TestSweepDeletesWhatADeadProcessLeft cuts the process off before its transaction, and after it but before the cleaning up.
+// TestSweepDeletesWhatADeadProcessLeft cuts the process off before its transaction, and after it
+// but before the cleaning up.
 func TestSweepDeletesWhatADeadProcessLeft(t *testing.T) {
 	t.Parallel()
 	large := randomBody(dynamo.ChunkSize + 1)
@@ -191,7 +194,8 @@ func TestSweepDeletesWhatADeadProcessLeft(t *testing.T) {
 	}
 }
 
-// TestSweptTransactionFails: one that is so slow that its bodies were swept must not be applied without them.
+// TestSweptTransactionFails: one that is so slow that its bodies were swept must not be applied
+// without them.
 func TestSweptTransactionFails(t *testing.T) {
 	t.Parallel()
 	network := &mortal{}
@@ -212,7 +216,8 @@ func TestSweptTransactionFails(t *testing.T) {
 	wantLeft(t, tb, "swept", 0, 0)
 }
 
-// TestChunksExpireWithTheirItem: also when the item's expiry becomes known only while it is updated.
+// TestChunksExpireWithTheirItem: also when the item's expiry becomes known only while it is
+// updated.
 func TestChunksExpireWithTheirItem(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)
@@ -251,7 +256,8 @@ func afterTransaction() func(operation string) bool {
 	}
 }
 
-// mortal is the network of a process that dies at a request: neither that one nor any later one arrives.
+// mortal is the network of a process that dies at a request: neither that one nor any later one
+// arrives.
 type mortal struct {
 	dies atomic.Pointer[func(operation string) bool]
 }

@@ -16,9 +16,10 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A claim is an item that names bodies to which no head refers, so that they can be deleted by another process. It is written with a
-// transaction's new bodies and taken away by the transaction itself; in its place the transaction leaves the bodies that it
-// replaces, until they are deleted. A claim that is called in can no longer be taken away: the transaction fails.
+// A claim is an item that names bodies to which no head refers, so that they can be deleted by
+// another process. It is written with a transaction's new bodies and taken away by the transaction
+// itself; in its place the transaction leaves the bodies that it replaces, until they are deleted.
+// A claim that is called in can no longer be taken away: the transaction fails.
 type claim struct {
 	key table.Key
 	// stored is set when the claim is in the table.
@@ -27,7 +28,8 @@ type claim struct {
 
 const (
 	claimPartition = "BODY-CLAIMS#"
-	// claimShards are the characters of rand.Text; a claim's partition is chosen by the first of its own.
+	// claimShards are the characters of rand.Text; a claim's partition is chosen by the first of
+	// its own.
 	claimShards = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 
 	nameBodies   = "bodies"
@@ -41,7 +43,8 @@ func newClaim(now time.Time) claim {
 	return claim{key: table.Key{PK: claimPartition + id[:1], SK: clock.Format(now) + "#" + id}}
 }
 
-// claimedBody is one body that a claim names, with the item that refers to it if the transaction comes.
+// claimedBody is one body that a claim names, with the item that refers to it if the transaction
+// comes.
 type claimedBody struct {
 	item table.Key
 	ref  bodyRef
@@ -113,7 +116,8 @@ func (tx *transaction) replaced() []claimedBody {
 	return bodies
 }
 
-// settleClaim is the transaction's own write: the claim on new bodies goes, a claim on replaced ones comes. nil when there are neither.
+// settleClaim is the transaction's own write: the claim on new bodies goes, a claim on replaced
+// ones comes. nil when there are neither.
 func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	replaced := tx.replaced()
 	e := newExpression(tx.seconds)
@@ -134,7 +138,8 @@ func (tx *transaction) settleClaim() *types.TransactWriteItem {
 	return nil
 }
 
-// deleteReplaced deletes the bodies that an applied transaction has replaced, and then the claim on them. What fails here is left to Sweep.
+// deleteReplaced deletes the bodies that an applied transaction has replaced, and then the claim on
+// them. What fails here is left to Sweep.
 func (tx *transaction) deleteReplaced(ctx context.Context) {
 	bodies := tx.replaced()
 	if len(bodies) == 0 {
@@ -153,8 +158,9 @@ func (tx *transaction) abandon(ctx context.Context) error {
 	return tx.callIn(ctx, tx.claim.key)
 }
 
-// Sweep deletes bodies that nothing refers to and whose transaction began so long ago: of processes that died before their transaction,
-// or after it but before they had deleted what it replaced. An hour is long enough: a slower transaction fails.
+// Sweep deletes bodies that nothing refers to and whose transaction began so long ago: of processes
+// that died before their transaction, or after it but before they had deleted what it replaced. An
+// hour is long enough: a slower transaction fails.
 func (t *Table) Sweep(ctx context.Context, age time.Duration) error {
 	for _, shard := range claimShards {
 		query := table.Query{PK: claimPartition + string(shard), To: clock.Format(t.now().Add(-age)), Limit: table.MaxLimit}
@@ -183,8 +189,8 @@ func (t *Table) sweepShard(ctx context.Context, query table.Query) error {
 	}
 }
 
-// callIn deletes what a claim names. From the moment it is marked, the transaction that wrote it cannot be applied any more; if it has
-// been before, the claim is gone or names what it replaced.
+// callIn deletes what a claim names. From the moment it is marked, the transaction that wrote it
+// cannot be applied any more; if it has been before, the claim is gone or names what it replaced.
 func (t *Table) callIn(ctx context.Context, key table.Key) error {
 	e := newExpression(0)
 	out, err := t.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
@@ -209,8 +215,8 @@ func (t *Table) callIn(ctx context.Context, key table.Key) error {
 	return t.deleteBodies(ctx, key, bodies)
 }
 
-// unreferred returns the bodies that no head refers to. A claim should name no others, but a request that was long on the way may put one
-// back after its transaction.
+// unreferred returns the bodies that no head refers to. A claim should name no others, but a
+// request that was long on the way may put one back after its transaction.
 func (t *Table) unreferred(ctx context.Context, bodies []claimedBody) ([]claimedBody, error) {
 	items := make([]table.Key, len(bodies))
 	for i, body := range bodies {

@@ -15,17 +15,20 @@ import (
 )
 
 const (
-	// attemptTimeout is when an unanswered request is given up and sent again; DynamoDB answers in milliseconds, or not at all.
+	// attemptTimeout is when an unanswered request is given up and sent again; DynamoDB answers in
+	// milliseconds, or not at all.
 	attemptTimeout = 10 * time.Second
 	// maxAttempts ends the retries of a caller without a deadline, after half a minute on average.
 	maxAttempts = 30
-	// firstDelay and maxDelay bound the time before a retry: a random part of a limit that doubles from the one to the other.
+	// firstDelay and maxDelay bound the time before a retry: a random part of a limit that doubles
+	// from the one to the other.
 	firstDelay, maxDelay = 25 * time.Millisecond, 2 * time.Second
 )
 
-// newClient makes a client with this package's retries, whatever the configuration says of them. An HTTP client other than the
-// SDK's own is used as it is.
-func newClient(cfg aws.Config) *dynamodb.Client {
+// newClient makes a client with this package's retries, whatever the configuration says of them. An
+// HTTP client other than the SDK's own is used as it is. Without a patience, a caller's context
+// says how long it wants to wait.
+func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = awshttp.NewBuildableClient()
 	}
@@ -33,17 +36,21 @@ func newClient(cfg aws.Config) *dynamodb.Client {
 		cfg.HTTPClient = own.WithTimeout(attemptTimeout)
 	}
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.Retryer = newRetryer()
+		o.Retryer = newRetryer(ratelimit.None)
 		o.RetryMaxAttempts = 0
+		if patience > 0 {
+			o.Retryer = impatient{newRetryer(ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens)), patience}
+			o.APIOptions = append(o.APIOptions, addStart)
+		}
 	})
 }
 
-// newRetryer adds to the SDK's list of what may be retried, and has no quota of retries over several calls: a caller's context
-// says how long it wants to wait.
-func newRetryer() aws.Retryer {
+// newRetryer adds to the SDK's list of what may be retried. limiter is the quota of retries over
+// several calls.
+func newRetryer(limiter retry.RateLimiter) *retry.Standard {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = maxAttempts
-		o.RateLimiter = ratelimit.None
+		o.RateLimiter = limiter
 		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(mayPass))
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return delay(attempt), nil })
 	})
@@ -58,7 +65,8 @@ func delay(attempt int) time.Duration {
 	return rand.N(limit)
 }
 
-// mayPass knows the transient errors that the SDK does not: a transaction that met another one, and an answer that was cut off.
+// mayPass knows the transient errors that the SDK does not: a transaction that met another one, and
+// an answer that was cut off.
 func mayPass(err error) aws.Ternary {
 	if canceled, ok := errors.AsType[*types.TransactionCanceledException](err); ok {
 		_, reason := decisive(canceled)
@@ -77,8 +85,9 @@ const (
 	reasonConditionFailed = "ConditionalCheckFailed"
 )
 
-// decisive returns the reason of the first write that stood in a transaction's way, and which write that was. One behind it must not
-// decide: the first could fail its condition too when it is tried again, and the first failure is what Transact names.
+// decisive returns the reason of the first write that stood in a transaction's way, and which write
+// that was. One behind it must not decide: the first could fail its condition too when it is tried
+// again, and the first failure is what Transact names.
 func decisive(canceled *types.TransactionCanceledException) (int, types.CancellationReason) {
 	for i, reason := range canceled.CancellationReasons {
 		if code := aws.ToString(reason.Code); code != "" && code != reasonNone {

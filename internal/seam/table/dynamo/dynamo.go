@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -18,6 +19,7 @@ type Table struct {
 	name     string
 	now      clock.Clock
 	log      *slog.Logger
+	patience time.Duration
 	watchers *table.Watchers
 
 	polls    sync.WaitGroup
@@ -33,21 +35,25 @@ type Option func(*Table)
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
 func WithClock(now clock.Clock) Option { return func(t *Table) { t.now = now } }
 
-// WithLogger sets where trouble is reported that no caller waits for (polling, deleting replaced bodies); the default is slog's.
+// WithLogger sets where trouble is reported that no caller waits for (polling, deleting replaced
+// bodies); the default is slog's.
 func WithLogger(log *slog.Logger) Option { return func(t *Table) { t.log = log } }
 
-// Open returns the table of that name. It sends nothing; a table that does not exist shows with the first call.
+// Open returns the table of that name. It sends nothing; a table that does not exist shows with the
+// first call.
 func Open(cfg aws.Config, name string, opts ...Option) *Table {
-	t := &Table{client: newClient(cfg), name: name, now: clock.System, log: slog.Default()}
+	t := &Table{name: name, now: clock.System, log: slog.Default()}
 	for _, opt := range opts {
 		opt(t)
 	}
+	t.client = newClient(cfg, t.patience)
 	t.watchers = table.NewWatchers(t.startPoll)
 	t.open, t.endPolls = context.WithCancel(context.Background())
 	return t
 }
 
-// Close ends the polling for watchers, which are woken by transactions of this process only from then on.
+// Close ends the polling for watchers, which are woken by transactions of this process only from
+// then on.
 func (t *Table) Close() error {
 	t.endPolls()
 	t.polls.Wait()

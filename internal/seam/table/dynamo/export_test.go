@@ -32,8 +32,8 @@ const (
 // Delay is how long to wait after an attempt.
 var Delay = delay
 
-// Expressions are what DynamoDB is told of one write that is decided at a time in Unix seconds, with each placeholder replaced by what it
-// stands for.
+// Expressions are what DynamoDB is told of one write that is decided at a time in Unix seconds,
+// with each placeholder replaced by what it stands for.
 func Expressions(w table.Write, now int64) (condition, update string) {
 	e := newExpression(now)
 	prepared := newWrite(w)

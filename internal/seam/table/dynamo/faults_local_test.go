@@ -166,7 +166,8 @@ func encode(v any) json.RawMessage {
 	return body
 }
 
-// TestConformanceOnAFaultyNetwork: whatever goes wrong on the way, callers see a table that keeps its promises.
+// TestConformanceOnAFaultyNetwork: whatever goes wrong on the way, callers see a table that keeps
+// its promises.
 func TestConformanceOnAFaultyNetwork(t *testing.T) {
 	t.Parallel()
 	network := newFaulty(10)
@@ -210,7 +211,8 @@ func TestFaultsLoseAndDoubleNothing(t *testing.T) {
 	}
 }
 
-// TestBodiesOnAFaultyNetwork replaces large bodies and reads them where every third request meets a fault.
+// TestBodiesOnAFaultyNetwork replaces large bodies and reads them where every third request meets a
+// fault.
 func TestBodiesOnAFaultyNetwork(t *testing.T) {
 	t.Parallel()
 	network := newFaulty(33)

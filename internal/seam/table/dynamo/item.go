@@ -24,7 +24,8 @@ type head struct {
 // size is how many bytes the body holds, rounded up to whole chunks.
 func (h *head) size() int { return len(h.Body) + h.ref.chunks*chunkSize }
 
-// alive reports whether the item has not expired at a time in Unix seconds. A nil head is an absent item.
+// alive reports whether the item has not expired at a time in Unix seconds. A nil head is an absent
+// item.
 func (h *head) alive(now int64) bool {
 	return h != nil && (h.Expires.IsZero() || h.Expires.Unix() > now)
 }
@@ -77,7 +78,8 @@ func encodeItem(item table.Item, ref bodyRef, tx string) stored {
 	return to
 }
 
-// expiresAt is the stored form of a time that is not zero; what ends before 1970 has ended, not none.
+// expiresAt is the stored form of a time that is not zero; what ends before 1970 has ended, not
+// none.
 func expiresAt(t time.Time) int64 { return max(t.Unix(), 1) }
 
 // decodeItem reads a stored item; nil when there is none.
@@ -85,23 +87,46 @@ func decodeItem(from stored) (*head, error) {
 	if len(from) == 0 {
 		return nil, nil
 	}
-	h := &head{Item: &table.Item{Key: table.Key{PK: textOf(from, namePK), SK: textOf(from, nameSK)}, Index: decodeIndex(from)}}
-	var err error
+	h, err := decodeReference(from)
+	if err != nil {
+		return nil, err
+	}
+	h.Index = decodeIndex(from)
 	if h.Attrs, err = decodeAttrs(from); err != nil {
 		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
-	}
-	expires, err := numberOf(from, nameExpires)
-	if err != nil {
-		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
-	}
-	if expires != 0 {
-		h.Expires = time.Unix(expires, 0).UTC()
 	}
 	if body, ok := from[nameBody].(*types.AttributeValueMemberB); ok {
 		h.Body = body.Value
 	}
 	if h.ref, err = decodeRef(from, h.Key); err != nil {
 		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
+	}
+	return h, nil
+}
+
+// decodeFrom reads an item as a query on an index, "" for none, found it.
+func decodeFrom(index table.Index, from stored) (*head, error) {
+	if index.Whole() {
+		return decodeItem(from)
+	}
+	h, err := decodeReference(from)
+	if err != nil {
+		return nil, err
+	}
+	pk, sk := indexNames(index)
+	h.Index = map[table.Index]table.Key{index: {PK: textOf(from, pk), SK: textOf(from, sk)}}
+	return h, nil
+}
+
+// decodeReference reads which item it is, and when it expires.
+func decodeReference(from stored) (*head, error) {
+	h := &head{Item: &table.Item{Key: table.Key{PK: textOf(from, namePK), SK: textOf(from, nameSK)}}}
+	expires, err := numberOf(from, nameExpires)
+	if err != nil {
+		return nil, fmt.Errorf("decode item %q: %w", h.Key, err)
+	}
+	if expires != 0 {
+		h.Expires = time.Unix(expires, 0).UTC()
 	}
 	return h, nil
 }

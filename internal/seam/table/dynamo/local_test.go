@@ -78,7 +78,8 @@ func configure(client aws.HTTPClient) aws.Config {
 	return cfg
 }
 
-// create makes a table that erases nothing by itself, since DynamoDB Local erases by the time of the machine and not of the test.
+// create makes a table that erases nothing by itself, since DynamoDB Local erases by the time of
+// the machine and not of the test.
 func create(tb testing.TB, name string) {
 	tb.Helper()
 	if err := dynamo.CreateWithoutTTL(tb.Context(), dynamo.Open(configure(local.http), name)); err != nil {
@@ -130,9 +131,12 @@ func TestCreateTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, index := range table.Table.GlobalSecondaryIndexes {
-		if index.Projection.ProjectionType != types.ProjectionTypeAll {
-			t.Errorf("index %s: got projection %s, want all", *index.IndexName, index.Projection.ProjectionType)
+		wantType, wantAttributes := types.ProjectionTypeAll, []string(nil)
+		if *index.IndexName == "due" {
+			wantType, wantAttributes = types.ProjectionTypeInclude, []string{dynamo.TTLAttribute}
 		}
+		wantEqual(t, index.Projection.ProjectionType, wantType)
+		wantEqual(t, index.Projection.NonKeyAttributes, wantAttributes)
 	}
 	if got := len(table.Table.GlobalSecondaryIndexes); got != 2 {
 		t.Errorf("got %d indexes, want 2", got)

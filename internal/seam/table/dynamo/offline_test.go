@@ -10,7 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 )
 
-// offline is a configuration that looks nothing up. What it says of retries, as an environment variable can, must not count.
+// offline is a configuration that looks nothing up. What it says of retries, as an environment
+// variable can, must not count.
 func offline(client aws.HTTPClient) aws.Config {
 	return aws.Config{
 		Region:     "eu-central-1",

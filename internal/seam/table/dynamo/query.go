@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Query returns a page of items. DynamoDB ends its pages at 1 MB and counts expired items; this one is full whenever there are
-// enough items.
+// Query returns a page of items. DynamoDB ends its pages at 1 MB and counts expired items; this one
+// is full whenever there are enough items.
 func (t *Table) Query(ctx context.Context, query table.Query) (table.Page, error) {
 	page, err := t.query(ctx, query)
 	if err != nil {
@@ -40,7 +40,8 @@ func (t *Table) query(ctx context.Context, query table.Query) (table.Page, error
 // page reads the page behind a place.
 func (t *Table) page(ctx context.Context, query table.Query, after *table.Place) (page table.Page, err error) {
 	size := 0
-	// It takes a second round when items are deleted between the reading of their heads and of their bodies.
+	// It takes a second round when items are deleted between the reading of their heads and of
+	// their bodies.
 	for {
 		heads, more, err := t.collect(ctx, query, after, query.Limit-len(page.Items))
 		if err != nil {
@@ -70,7 +71,8 @@ func (t *Table) page(ctx context.Context, query table.Query, after *table.Place)
 	}
 }
 
-// within returns how many of the heads a page has room for beside so many items and bytes, and how many bytes it holds then.
+// within returns how many of the heads a page has room for beside so many items and bytes, and how
+// many bytes it holds then.
 func within(query table.Query, heads []*head, items, size int) (fit, held int) {
 	for i, h := range heads {
 		if size += h.size(); query.Full(items+i+1, size) {
@@ -94,7 +96,7 @@ func (t *Table) collect(ctx context.Context, query table.Query, after *table.Pla
 			return nil, false, err
 		}
 		for _, item := range out.Items {
-			h, err := decodeItem(item)
+			h, err := decodeFrom(query.Index, item)
 			if err != nil {
 				return nil, false, err
 			}

@@ -39,7 +39,8 @@ func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	return heads[0].Item, nil
 }
 
-// GetBatch returns the items in the order of their keys; each is as it was at some moment of the call.
+// GetBatch returns the items in the order of their keys; each is as it was at some moment of the
+// call.
 func (t *Table) GetBatch(ctx context.Context, keys ...table.Key) ([]*table.Item, error) {
 	if err := table.ValidateKeys(keys); err != nil {
 		return nil, fmt.Errorf("get items: %w", err)
@@ -117,7 +118,8 @@ func distinct(keys []table.Key) []table.Key {
 	return once
 }
 
-// getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys it has left out.
+// getSome reads one batch. DynamoDB answers a part of it, at most 16 MB, and names the keys it has
+// left out.
 func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.Key]stored) error {
 	wanted := types.KeysAndAttributes{ConsistentRead: aws.Bool(true)}
 	for _, key := range keys {
@@ -141,8 +143,8 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.K
 	}
 }
 
-// rest waits before the left-over part of a batch is asked for again, longer each time that the answer held nothing, and returns
-// how many answers in a row that was.
+// rest waits before the left-over part of a batch is asked for again, longer each time that the
+// answer held nothing, and returns how many answers in a row that was.
 func rest(ctx context.Context, idle int, progress bool) (int, error) {
 	if progress {
 		return 0, nil
@@ -156,8 +158,8 @@ func rest(ctx context.Context, idle int, progress bool) (int, error) {
 	return idle, nil
 }
 
-// complete reads the bodies that heads refer to. A body that is gone was replaced or deleted after its head was read: that head is read
-// again, and becomes nil when there is no item any more.
+// complete reads the bodies that heads refer to. A body that is gone was replaced or deleted after
+// its head was read: that head is read again, and becomes nil when there is no item any more.
 func (t *Table) complete(ctx context.Context, heads []*head) error {
 	for {
 		gone, err := t.loadBodies(ctx, heads)

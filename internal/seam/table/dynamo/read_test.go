@@ -99,7 +99,8 @@ func TestLastPageHasNoCursor(t *testing.T) {
 	}
 }
 
-// TestPageGoesOnBehindVanishedItems: an item whose body is gone and that is gone itself must not leave a hole in the page.
+// TestPageGoesOnBehindVanishedItems: an item whose body is gone and that is gone itself must not
+// leave a hole in the page.
 func TestPageGoesOnBehindVanishedItems(t *testing.T) {
 	t.Parallel()
 	w := newWire(t,
@@ -124,7 +125,8 @@ func found(last string, items ...string) answer {
 	return reply(http.StatusOK, fmt.Sprintf(`{"Items":[%s]%s}`, strings.Join(items, ","), end))
 }
 
-// TestReplacedBodyIsFollowed: between the reading of a head and of its chunks another body took its place.
+// TestReplacedBodyIsFollowed: between the reading of a head and of its chunks another body took its
+// place.
 func TestReplacedBodyIsFollowed(t *testing.T) {
 	t.Parallel()
 	a := key("p", "a")

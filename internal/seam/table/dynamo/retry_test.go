@@ -11,7 +11,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
 // TestTransientFaultsAreRetried sends one request again, its token included, until it is answered.
@@ -115,4 +117,61 @@ func TestRetriesEndWithoutADeadlineToo(t *testing.T) {
 			t.Errorf("got an answer after %v, want it within a minute", took)
 		}
 	})
+}
+
+// busy are the answers of a store that has more to do than it can.
+var busy = map[string]answer{
+	"throttled read or write": refuse(http.StatusBadRequest, "ProvisionedThroughputExceededException"),
+	"throttled transaction":   cancel(because("ThrottlingError")),
+	"no answer":               lost,
+}
+
+func TestPatienceEnds(t *testing.T) {
+	t.Parallel()
+	for name, trouble := range busy {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWire(t, trouble)
+				start := time.Now()
+				wantBusy(t, w.open(dynamo.WithPatience(3*time.Second)).Transact(t.Context(), increment))
+				if took := time.Since(start); took < 3*time.Second || took > 5*time.Second {
+					t.Errorf("got an answer after %v, want it after 3 to 5 s", took)
+				}
+			})
+		})
+	}
+}
+
+// TestRetriesHaveABudget makes one call after the other to a busy store: what all retry together is
+// bounded, so that a call that comes late is answered at once.
+func TestRetriesHaveABudget(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWire(t, busy["throttled read or write"])
+		tb := w.open(dynamo.WithPatience(3 * time.Second))
+		const calls = 60
+		for range calls {
+			_, err := tb.Get(t.Context(), key("p", "a"))
+			wantBusy(t, err)
+		}
+		if got := len(w.sent()); got > calls+100 {
+			t.Errorf("got %d requests for %d calls, want at most 100 retries", got, calls)
+		}
+	})
+}
+
+func TestPatienceIsForWhatMayPassOnly(t *testing.T) {
+	t.Parallel()
+	w := newWire(t, refuse(http.StatusBadRequest, "ValidationException"))
+	if err := w.open(dynamo.WithPatience(time.Second)).Transact(t.Context(), increment); err == nil || fault.Is(err, fault.Unavailable) {
+		t.Errorf("got error %v, want it not to be told as one that passes", err)
+	}
+}
+
+func wantBusy(t *testing.T, err error) {
+	t.Helper()
+	if !fault.Is(err, fault.Unavailable) {
+		t.Fatalf("got error %v, want the store to be busy", err)
+	}
 }

@@ -22,7 +22,8 @@ type unstarted struct{ workflow.Engine }
 
 func (unstarted) Start(context.Context, workflow.Machine, string, json.RawMessage) error { return nil }
 
-// TestAMessageOfFiveMegabytes is asked, answered and kept by the agent itself, which takes items and transactions beyond what DynamoDB has by themselves.
+// TestAMessageOfFiveMegabytes is asked, answered and kept by the agent itself, which takes items
+// and transactions beyond what DynamoDB has by themselves.
 func TestAMessageOfFiveMegabytes(t *testing.T) {
 	t.Parallel()
 	tb := openLocal(t, local.http)

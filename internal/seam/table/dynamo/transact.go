@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxRounds ends a transaction that finds the item it replaces with another large body each time it looks.
+// maxRounds ends a transaction that finds the item it replaces with another large body each time it
+// looks.
 const maxRounds = 50
 
 var errContended = errors.New("the bodies that it replaces change faster than it can follow")
@@ -36,8 +37,8 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	return nil
 }
 
-// transaction is one call of Transact. It may take several rounds, each with a request of its own: the first assumes that no write
-// replaces a large body, and is refused with the item if one does.
+// transaction is one call of Transact. It may take several rounds, each with a request of its own:
+// the first assumes that no write replaces a large body, and is refused with the item if one does.
 type transaction struct {
 	*Table
 
@@ -58,7 +59,8 @@ type write struct {
 	found found
 }
 
-// found is what must be known of a stored item to replace its body: where it is, and when the item expires, in Unix seconds.
+// found is what must be known of a stored item to replace its body: where it is, and when the item
+// expires, in Unix seconds.
 type found struct {
 	ref     bodyRef
 	expires int64
@@ -86,7 +88,8 @@ func newWrite(w table.Write) write {
 	return prepared
 }
 
-// replacesBody reports whether the body that stands under the key will not be referred to afterwards.
+// replacesBody reports whether the body that stands under the key will not be referred to
+// afterwards.
 func (w *write) replacesBody() bool {
 	switch u := w.Write.(type) {
 	case table.Put, table.Delete:
@@ -97,7 +100,8 @@ func (w *write) replacesBody() bool {
 	return false
 }
 
-// expires is when the chunks of the write's body expire, in Unix seconds: with the item that refers to them.
+// expires is when the chunks of the write's body expire, in Unix seconds: with the item that refers
+// to them.
 func (w *write) expires() int64 {
 	if put, ok := w.Write.(table.Put); ok {
 		if put.Item.Expires.IsZero() {
@@ -119,7 +123,7 @@ func (tx *transaction) run(ctx context.Context) error {
 			return nil
 		}
 		canceled, ok := errors.AsType[*types.TransactionCanceledException](err)
-		if !ok {
+		if !ok || errors.Is(err, errBusy) {
 			return err
 		}
 		if err := tx.judge(ctx, canceled); err != nil {
@@ -173,7 +177,8 @@ func (tx *transaction) action(w *write, token string) types.TransactWriteItem {
 	}
 }
 
-// guarded is the write's condition and what this package adds to it: sums fit 64 bits, and what the write replaces is what was found.
+// guarded is the write's condition and what this package adds to it: sums fit 64 bits, and what the
+// write replaces is what was found.
 func (e *expression) guarded(w *write) *string {
 	terms := e.condition(w.Condition())
 	if update, ok := w.Write.(table.Update); ok {
@@ -202,7 +207,8 @@ func optionalText(s string) types.AttributeValue {
 	return text(s)
 }
 
-// judge decides what follows from a refused request: an error, or nil for another round, which knows more of all that was found.
+// judge decides what follows from a refused request: an error, or nil for another round, which
+// knows more of all that was found.
 func (tx *transaction) judge(ctx context.Context, canceled *types.TransactionCanceledException) error {
 	if i, _ := decisive(canceled); i < 0 {
 		return canceled
@@ -226,8 +232,9 @@ func (tx *transaction) judge(ctx context.Context, canceled *types.TransactionCan
 	return nil
 }
 
-// judgeWrite decides what follows from one write's condition, which failed on a stored item: the seam's own, or one that was added to it.
-// known is false when that cannot be known before another round.
+// judgeWrite decides what follows from one write's condition, which failed on a stored item: the
+// seam's own, or one that was added to it. known is false when that cannot be known before another
+// round.
 func (tx *transaction) judgeWrite(ctx context.Context, i int, item stored) (known bool, err error) {
 	w := &tx.writes[i]
 	stood, err := decodeItem(item)
@@ -251,8 +258,8 @@ func (w *write) holdsOn(stood *head, now int64) bool {
 	return w.Condition().Holds(stood.Item)
 }
 
-// refuse returns the failed condition with the whole item; nil, for another round, when the item was replaced meanwhile and its body
-// deleted.
+// refuse returns the failed condition with the whole item; nil, for another round, when the item
+// was replaced meanwhile and its body deleted.
 func (tx *transaction) refuse(ctx context.Context, i int, stood *head) error {
 	failed := &table.ConditionFailed{Write: i}
 	if stood.alive(tx.seconds) {
@@ -290,7 +297,8 @@ func misfit(w table.Write, stood *head) error {
 	return nil
 }
 
-// learn notes what stands under a write's key. Chunks that are to expire with the item are written again.
+// learn notes what stands under a write's key. Chunks that are to expire with the item are written
+// again.
 func (tx *transaction) learn(ctx context.Context, i int, stood *head) error {
 	w := &tx.writes[i]
 	var now found

@@ -8,15 +8,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// A watched key is looked at after minPoll, then at intervals that double up to maxPoll; a change begins anew. An idle watch costs
-// half a read unit in a second.
+// A watched key is looked at after minPoll, then at intervals that double up to maxPoll; a change
+// begins anew. An idle watch costs half a read unit in a second.
 const minPoll, maxPoll = 100 * time.Millisecond, time.Second
 
-// Watch returns a watcher of the key. It is woken once soon after it was made: the first look at the key, against which later ones are
-// compared, may already have missed a change.
+// Watch returns a watcher of the key. It is woken once soon after it was made: the first look at
+// the key, against which later ones are compared, may already have missed a change.
 func (t *Table) Watch(key table.Key) table.Watcher { return t.watchers.Add(key) }
 
 // startPoll looks at a key until the returned function is called.
@@ -25,7 +26,7 @@ func (t *Table) startPoll(key table.Key) (end func()) {
 		return func() {}
 	}
 	ctx, cancel := context.WithCancel(t.open)
-	t.polls.Go(func() { t.poll(ctx, key) })
+	t.polls.Go(guard.Func(t.log, "watch an item", func() { t.poll(ctx, key) }))
 	return cancel
 }
 
@@ -60,8 +61,8 @@ func (t *Table) poll(ctx context.Context, key table.Key) {
 	}
 }
 
-// lastTx returns which transaction wrote the item last, "" when there is none. An eventually consistent read is half the price, and one
-// that is behind is put right by the next.
+// lastTx returns which transaction wrote the item last, "" when there is none. An eventually
+// consistent read is half the price, and one that is behind is put right by the next.
 func (t *Table) lastTx(ctx context.Context, key table.Key) (string, error) {
 	out, err := t.client.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName:                &t.name,

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
-// wire stands for the network and DynamoDB behind it: it answers requests one after the other as it was told to.
+// wire stands for the network and DynamoDB behind it: it answers requests one after the other as it
+// was told to.
 type wire struct {
 	t *testing.T
 

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// apply decides a transaction's conditions and, if all hold, carries its writes out. The verdict is the transaction's own
-// outcome, for its caller; when it is not nil, nothing was written. The error is one of the store and spoils the whole group.
+// apply decides a transaction's conditions and, if all hold, carries its writes out. The verdict is
+// the transaction's own outcome, for its caller; when it is not nil, nothing was written. The error
+// is one of the store and spoils the whole group.
 func (w *writer) apply(tx *transaction, now int64) (verdict, err error) {
 	for i := range tx.writes {
 		if tx.writes[i].blind {
@@ -50,7 +51,8 @@ func (w *writer) apply(tx *transaction, now int64) (verdict, err error) {
 	return nil, nil
 }
 
-// decide reports whether the write's condition holds on what stands under its key, and computes the row of an Update.
+// decide reports whether the write's condition holds on what stands under its key, and computes the
+// row of an Update.
 func (w *writer) decide(wr *write, now int64) (holds bool, verdict, err error) {
 	item, err := getItem(w.conn, headSQL, wr.key, now, &w.scratch)
 	if err != nil {
@@ -112,7 +114,8 @@ func addTo(attrs table.Attrs, name string, n int64) error {
 	return nil
 }
 
-// refuse finds the first write whose condition does not hold, blind ones included, now that none has been carried out.
+// refuse finds the first write whose condition does not hold, blind ones included, now that none
+// has been carried out.
 func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 	for i := range tx.writes {
 		item, err := getItem(w.conn, getSQL, tx.writes[i].key, now, &w.scratch)
@@ -120,7 +123,6 @@ func (w *writer) refuse(tx *transaction, now int64) (verdict, err error) {
 			return nil, fmt.Errorf("read item: %w", err)
 		}
 		if !holdsOn(tx.writes[i].Write, item) {
-			w.memory.drop(tx.writes[i].key)
 			return &table.ConditionFailed{Write: i, Item: item}, nil
 		}
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Attributes are stored one after the other: length and bytes of the name, a byte for the type, the value. Lengths and integers
-// are varints; a boolean is its type byte alone.
+// Attributes are stored one after the other: length and bytes of the name, a byte for the type, the
+// value. Lengths and integers are varints; a boolean is its type byte alone.
 const (
 	attrString = 's'
 	attrInt    = 'i'
@@ -17,7 +17,8 @@ const (
 	attrFalse  = 'f'
 )
 
-// averageAttr is about how many bytes an attribute takes. What is parsed has room for about as many as there are.
+// averageAttr is about how many bytes an attribute takes. What is parsed has room for about as many
+// as there are.
 const averageAttr = 24
 
 var errAttrs = errors.New("stored attributes are damaged")

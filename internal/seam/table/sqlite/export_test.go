@@ -2,8 +2,7 @@ package sqlite
 
 import (
 	"maps"
-
-	"github.com/slipway-run/slipway/internal/seam/table"
+	"strconv"
 )
 
 // Waiting returns how many transactions the writer has not taken yet.
@@ -22,14 +21,10 @@ func Statements() []string {
 	return statements
 }
 
+// LimitPages bounds the file. It must be called before the first write.
+func (t *Table) LimitPages(n int) error {
+	return execAll(t.writer.conn, "PRAGMA max_page_count = "+strconv.Itoa(n))
+}
+
 // SchemaVersion is the version of files this package makes.
 const SchemaVersion = schemaVersion
-
-// Looks returns when the table was last known to have all that other processes wrote, in Unix nanoseconds.
-func (t *Table) Looks() int64 { return t.memory.looked.Load() }
-
-// Remembers tells whether a row is remembered.
-func (t *Table) Remembers(key table.Key) bool {
-	row, ok := t.memory.rows.Get(key)
-	return ok && row.read
-}

@@ -13,12 +13,13 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// fillUpTheDisk is the child: it may not write files beyond a size, which it lifts once transactions fail. It prints what
-// succeeded and, marked, what failed.
+// fillUpTheDisk is the child: it may not write files beyond a size, which it lifts once
+// transactions fail. It prints what succeeded and, marked, what failed.
 func fillUpTheDisk(path string) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	tb, err := sqlite.Open(path)
@@ -95,5 +96,21 @@ func TestFullDiskLeavesNoTransactionInPart(t *testing.T) {
 				t.Errorf("get %s of failed transaction %s: got error %v, want %v", pk, number, err, table.ErrNotFound)
 			}
 		}
+	}
+}
+
+// TestFullDiskIsNamed as what callers can do something about.
+func TestFullDiskIsNamed(t *testing.T) {
+	t.Parallel()
+	tb := openTable(t, newPath(t), sqlite.WithoutSync())
+	if err := tb.LimitPages(30); err != nil {
+		t.Fatal(err)
+	}
+	large := table.Put{Item: table.Item{Key: key("a", "large"), Body: make([]byte, 300<<10)}}
+	if err := tb.Transact(t.Context(), large); !fault.Is(err, fault.NoRoom) {
+		t.Errorf("a write without room: got %v", err)
+	}
+	if err := tb.Transact(t.Context(), put("a", "small")); err != nil {
+		t.Errorf("a write with room: %v", err)
 	}
 }

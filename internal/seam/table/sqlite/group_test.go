@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 )
 
-// TestErrorInGroupFailsOnlyItsTransaction makes the store itself refuse one write, in each way SQLite has of leaving the
-// surrounding transaction, and in each place of a group.
+// TestErrorInGroupFailsOnlyItsTransaction makes the store itself refuse one write, in each way
+// SQLite has of leaving the surrounding transaction, and in each place of a group.
 func TestErrorInGroupFailsOnlyItsTransaction(t *testing.T) {
 	t.Parallel()
 	const size = 12
@@ -96,7 +96,8 @@ func TestContextThatEndsBeforeTheTransactionIsTakenUp(t *testing.T) {
 	wantStored(t, tb, key("p", "last"), true)
 }
 
-// lateContext ends without waking who waits for it, as when the caller's goroutine gets to run too late.
+// lateContext ends without waking who waits for it, as when the caller's goroutine gets to run too
+// late.
 type lateContext struct {
 	context.Context
 	ended atomic.Bool

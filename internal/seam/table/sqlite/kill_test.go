@@ -80,7 +80,8 @@ func TestWhatWasAnsweredSurvivesKill(t *testing.T) {
 	}
 }
 
-// wantWhole checks that every answered transaction is there and that each that is there is there wholly.
+// wantWhole checks that every answered transaction is there and that each that is there is there
+// wholly.
 func wantWhole(t *testing.T, path string, answered []string) {
 	t.Helper()
 	if got := selectText(t, path, `PRAGMA integrity_check`); got != "ok" {

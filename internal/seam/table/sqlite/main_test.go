@@ -21,7 +21,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/tabletest"
 )
 
-// childRole, when set in the environment, makes the test program act as another process that uses the file childPath names.
+// childRole, when set in the environment, makes the test program act as another process that uses
+// the file childPath names.
 const (
 	childRole = "SLIPWAY_TABLE_CHILD"
 	childPath = "SLIPWAY_TABLE_PATH"
@@ -58,20 +59,8 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-func TestConformanceWithMemory(t *testing.T) {
-	t.Parallel()
-	tabletest.Run(t, func(t *testing.T, dir string, now clock.Clock) (table.Table, func() error) {
-		t.Helper()
-		tb, err := sqlite.Open(filepath.Join(dir, "table.db"), sqlite.WithClock(now), sqlite.WithMemory())
-		if err != nil {
-			t.Fatal(err)
-		}
-		awaitLook(t, tb, 0)
-		return tb, tb.Close
-	})
-}
-
-// child is another process that plays a role on a file; it is killed at the test's end at the latest.
+// child is another process that plays a role on a file; it is killed at the test's end at the
+// latest.
 type child struct {
 	cmd   *exec.Cmd
 	lines *bufio.Scanner
@@ -157,7 +146,8 @@ func selectText(t *testing.T, path, sql string) string {
 	return text
 }
 
-// gate is a clock that can stop the writer: when shut, the next one who asks for the time waits until it is opened.
+// gate is a clock that can stop the writer: when shut, the next one who asks for the time waits
+// until it is opened.
 type gate struct {
 	shut    chan struct{} // holds a token while shut
 	reached chan struct{}
@@ -178,8 +168,8 @@ func (g *gate) now() time.Time {
 	return clock.System()
 }
 
-// stopWriter submits a write and returns when the writer has taken it up and stands still; open(g.open) lets it go on. The
-// returned channel has the write's error.
+// stopWriter submits a write and returns when the writer has taken it up and stands still;
+// open(g.open) lets it go on. The returned channel has the write's error.
 func (g *gate) stopWriter(t *testing.T, tb table.Table, first ...table.Write) <-chan error {
 	t.Helper()
 	g.shut <- struct{}{}

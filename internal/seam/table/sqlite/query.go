@@ -18,9 +18,11 @@ type shape struct {
 	resumed bool
 }
 
-// Each statement reads a half-open range: up from the lower bound, up to but not with the upper one. Parameters: 1 the
-// partition, 2 now, then the bounds, which in an index have three parts where a cursor is one of them because items may share an index key. There is no LIMIT,
-// as the reader stops where it wants to and SQLite would compile a statement anew each time a LIMIT's parameter is bound.
+// Each statement reads a half-open range: up from the lower bound, up to but not with the upper
+// one. Parameters: 1 the partition, 2 now, then the bounds, which in an index have three parts
+// where a cursor is one of them because items may share an index key. There is no LIMIT, as the
+// reader stops where it wants to and SQLite would compile a statement anew each time a LIMIT's
+// parameter is bound.
 var querySQL = map[shape]string{
 	{"", false, false}:           primarySQL + ` ORDER BY sk`,
 	{"", true, false}:            primarySQL + ` ORDER BY sk DESC`,
@@ -34,7 +36,8 @@ var querySQL = map[shape]string{
 	{table.ByDue, true, true}:    resumedDueSQL + dueReverse,
 }
 
-// SQLite compares the parts of a bound of three with those of each row, which is why only a resumed query has such bounds.
+// SQLite compares the parts of a bound of three with those of each row, which is why only a resumed
+// query has such bounds.
 const (
 	living     = ` AND (expires IS NULL OR expires > ?2)`
 	primarySQL = `SELECT ` + rowColumns + ` FROM items WHERE pk = ?1 AND sk >= ?3 AND sk < ?4` + living
@@ -45,7 +48,7 @@ const (
 	listOrder      = ` ORDER BY list_sk, pk, sk`
 	listReverse    = ` ORDER BY list_sk DESC, pk DESC, sk DESC`
 
-	fromDue       = `SELECT ` + rowColumns + ` FROM items INDEXED BY items_by_due WHERE due_pk = ?1`
+	fromDue       = `SELECT ` + dueColumns + ` FROM items INDEXED BY items_by_due WHERE due_pk = ?1`
 	dueSQL        = fromDue + ` AND due_sk >= ?3 AND due_sk < ?4` + living
 	resumedDueSQL = fromDue + ` AND (due_sk, pk, sk) >= (?3, ?4, ?5) AND (due_sk, pk, sk) < (?6, ?7, ?8)` + living
 	dueOrder      = ` ORDER BY due_sk, pk, sk`
@@ -92,10 +95,6 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 	stmt.BindInt64(2, now)
 	span.bind(stmt, 3, resumed)
 
-	read := readItem
-	if query.Index == table.ByList {
-		read = r.shown.item
-	}
 	var page table.Page
 	size := 0
 	for {
@@ -107,7 +106,7 @@ func (r *reader) query(ctx context.Context, query table.Query, span span, now in
 			page.Cursor = query.CursorAfter(placeOf(page.Items[len(page.Items)-1], query.Index))
 			return page, nil
 		}
-		item, err := read(r.conn, stmt, &r.scratch)
+		item, err := readItem(r.conn, stmt, &r.scratch)
 		if err != nil {
 			return table.Page{}, err
 		}
@@ -125,7 +124,8 @@ func placeOf(item *table.Item, index table.Index) table.Place {
 	return table.Place{Sort: item.Index[index].SK, Key: item.Key}
 }
 
-// span is the half-open range of a query's statement. Its keys are zero but for a cursor's in an index.
+// span is the half-open range of a query's statement. Its keys are zero but for a cursor's in an
+// index.
 type span struct{ lower, upper table.Place }
 
 const (

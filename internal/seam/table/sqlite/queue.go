@@ -2,7 +2,8 @@ package sqlite
 
 import "sync"
 
-// queue hands transactions to the writer. It has no bound of its own: each entry is a caller that waits.
+// queue hands transactions to the writer. It has no bound of its own: each entry is a caller that
+// waits.
 type queue struct {
 	// filled holds a token while there may be something to take.
 	filled chan struct{}

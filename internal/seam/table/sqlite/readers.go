@@ -6,18 +6,16 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// readers is the set of reading connections. They are opened when first needed, and the one used last is used next, so that a
-// quiet server has one.
+// readers is the set of reading connections. They are opened when first needed, and the one used
+// last is used next, so that a quiet server has one.
 type readers struct {
 	path  string
-	shown *shown
 	slots chan struct{} // holds one token for each connection in use
 
 	mu   sync.Mutex
@@ -28,12 +26,11 @@ type readers struct {
 // reader is one connection with the buffer it decodes attributes from.
 type reader struct {
 	conn    *sqlite.Conn
-	shown   *shown
 	scratch []byte
 }
 
 func newReaders(path string) *readers {
-	return &readers{path: path, shown: newShown(), slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
+	return &readers{path: path, slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0))}
 }
 
 // take waits for a connection; give must hand it back.
@@ -75,7 +72,7 @@ func (r *readers) next() (*reader, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &reader{conn: conn, shown: r.shown}, nil
+	return &reader{conn: conn}, nil
 }
 
 func (r *readers) give(rd *reader) {
@@ -110,39 +107,19 @@ func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
 	if err := table.ValidateKey(key); err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("get item: %w", err)
-	}
-	now := t.now()
-	item, err := t.memory.get(key, now)
-	if err == nil && item == nil {
-		item, err = t.read(ctx, key, now)
-	}
+	rd, err := t.readers.take(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("get item: %w", err)
 	}
-	if item == nil || ended(item, now) {
+	defer t.readers.give(rd)
+	item, err := rd.get(key, t.now().Unix())
+	if err != nil {
+		return nil, fmt.Errorf("get item: %w", err)
+	}
+	if item == nil {
 		return nil, table.ErrNotFound
 	}
 	return item, nil
-}
-
-// ended reports whether the item has ceased to exist.
-func ended(item *table.Item, now time.Time) bool {
-	return !item.Expires.IsZero() && item.Expires.Unix() <= now.Unix()
-}
-
-// read reads an item from the file, and remembers it; nil when it is absent or has expired.
-func (t *Table) read(ctx context.Context, key table.Key, now time.Time) (*table.Item, error) {
-	rd, err := t.readers.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer t.readers.give(rd)
-	place := t.memory.reserve(key)
-	item, err := rd.get(key, now.Unix())
-	t.memory.keep(key, place, item, rd.scratch)
-	return item, err
 }
 
 // GetBatch returns the items as they all were at one moment.
@@ -194,7 +171,7 @@ func getItem(conn *sqlite.Conn, sql string, key table.Key, now int64, scratch *[
 	}
 	var item *table.Item
 	if found && !expired(stmt, now) {
-		item, err = readItem(conn, stmt, scratch)
+		item, err = readKnown(conn, stmt, key, scratch)
 	}
 	// A statement that is not reset would go on reading from the state as it is now.
 	return item, errors.Join(err, stmt.Reset())

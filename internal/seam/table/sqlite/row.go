@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -51,25 +50,14 @@ type row struct {
 	body    []byte
 }
 
-// The columns of a row that is read; a head is a row without its body.
+// The columns of a row that is read; a head is a row without its body, and the index due has
+// references only.
 const (
+	dueColumns  = `pk, sk, expires, NULL, NULL, due_pk, due_sk`
 	headColumns = `pk, sk, expires, list_pk, list_sk, due_pk, due_sk, attrs`
 	rowColumns  = headColumns + `, body, body_id`
 	bodySQL     = `SELECT body FROM bodies WHERE id = ?1`
 )
-
-// item makes an item of a row.
-func (r *row) item(key table.Key) (*table.Item, error) {
-	attrs, err := parseAttrs(r.attrs)
-	if err != nil {
-		return nil, fmt.Errorf("read item %q: %w", key, err)
-	}
-	item := &table.Item{Key: key, Attrs: attrs, Body: slices.Clone(r.body), Index: r.index.byName()}
-	if r.expires != 0 {
-		item.Expires = time.Unix(r.expires, 0).UTC()
-	}
-	return item, nil
-}
 
 // maxInline is how large a body may be to be kept in its item's row.
 const maxInline = 1024
@@ -86,12 +74,18 @@ const (
 
 // readItem makes an item of the row that stmt stands on. scratch is reused between calls.
 func readItem(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*table.Item, error) {
-	item := &table.Item{
-		Key:   table.Key{PK: stmt.ColumnText(columnPK), SK: stmt.ColumnText(columnSK)},
-		Index: readIndex(stmt),
-	}
+	key := table.Key{PK: stmt.ColumnText(columnPK), SK: stmt.ColumnText(columnSK)}
+	return readKnown(conn, stmt, key, scratch)
+}
+
+// readKnown is readItem for a row whose key the caller knows.
+func readKnown(conn *sqlite.Conn, stmt *sqlite.Stmt, key table.Key, scratch *[]byte) (*table.Item, error) {
+	item := &table.Item{Key: key, Index: readIndex(stmt)}
 	if expires := stmt.ColumnInt64(columnExpires); expires != 0 {
 		item.Expires = time.Unix(expires, 0).UTC()
+	}
+	if stmt.ColumnCount() == columnAttrs {
+		return item, nil
 	}
 	*scratch = readBytes(stmt, columnAttrs, *scratch)
 	var err error
@@ -106,7 +100,8 @@ func readItem(conn *sqlite.Conn, stmt *sqlite.Stmt, scratch *[]byte) (*table.Ite
 	return item, nil
 }
 
-// readBody returns the body of the row that stmt stands on, wherever it is kept; nil when there is none.
+// readBody returns the body of the row that stmt stands on, wherever it is kept; nil when there is
+// none.
 func readBody(conn *sqlite.Conn, stmt *sqlite.Stmt) (body []byte, err error) {
 	if stmt.ColumnLen(columnBody) > 0 {
 		return readBytes(stmt, columnBody, nil), nil
@@ -158,7 +153,8 @@ func expired(stmt *sqlite.Stmt, now int64) bool {
 	return expires != 0 && expires <= now
 }
 
-// expiresAt is the column's value for a time; items live in whole seconds. What ends before 1970 has ended, not none.
+// expiresAt is the column's value for a time; items live in whole seconds. What ends before 1970
+// has ended, not none.
 func expiresAt(t time.Time) int64 {
 	if t.IsZero() {
 		return 0

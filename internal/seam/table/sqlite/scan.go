@@ -13,8 +13,9 @@ const scanSQL = `SELECT ` + rowColumns + ` FROM items WHERE (pk, sk) > (?1, ?2) 
 // scanPage is how many bytes the bodies of a page of a scan hold.
 const scanPage = 4 << 20
 
-// Scan hands all items to take, ordered by their keys; errors of take end it and are returned as they are. What is written behind it meanwhile is not seen. It is for
-// commands of an operator: no request may ask for everything, and the seam has no such question.
+// Scan hands all items to take, ordered by their keys; errors of take end it and are returned as
+// they are. What is written behind it meanwhile is not seen. It is for commands of an operator: no
+// request may ask for everything, and the seam has no such question.
 func (t *Table) Scan(ctx context.Context, take func(*table.Item) error) error {
 	var after table.Key
 	for {

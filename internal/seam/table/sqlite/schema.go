@@ -3,7 +3,6 @@ package sqlite
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"time"
@@ -17,13 +16,16 @@ const schemaVersion = len(schema)
 // busyTimeout is how long a statement waits for another process's lock.
 const busyTimeout = 10 * time.Second
 
-// The page size is fixed when a file is made. Larger pages keep items of a few KB in one piece.
+// The page size is fixed when a file is made, and whether the file can shrink. Larger pages keep
+// items of a few KB in one piece.
 const pageSize = 8192
 
-// schema holds what makes a file of each version from one of the version before, the first from an empty file.
+// schema holds what makes a file of each version from one of the version before, the first from an
+// empty file.
 var schema = [...][]string{
-	// The columns stand in the order in which they are needed, since SQLite reads a row only as far as asked: the body comes last.
-	// Each secondary index ends with the primary key, which orders items that share an index key.
+	// The columns stand in the order in which they are needed, since SQLite reads a row only as far
+	// as asked: the body comes last. Each secondary index ends with the primary key, which orders
+	// items that share an index key.
 	{
 		`CREATE TABLE items (
 		pk      TEXT NOT NULL,
@@ -41,8 +43,9 @@ var schema = [...][]string{
 		`CREATE INDEX items_by_due ON items (due_pk, due_sk, pk, sk) WHERE due_pk IS NOT NULL`,
 		`CREATE INDEX items_by_expires ON items (expires) WHERE expires IS NOT NULL`,
 	},
-	// Where rows are ordered by their key, SQLite reads a row whole to compare it, so what finds an item must not pass large ones: their bodies are
-	// kept elsewhere, and go with the row that names them. Those of the first version stay where they are until they are written again.
+	// Where rows are ordered by their key, SQLite reads a row whole to compare it, so what finds an
+	// item must not pass large ones: their bodies are kept elsewhere, and go with the row that
+	// names them. Those of the first version stay where they are until they are written again.
 	{
 		`CREATE TABLE bodies (id INTEGER PRIMARY KEY, body BLOB NOT NULL) STRICT`,
 		`ALTER TABLE items ADD COLUMN body_id INTEGER`,
@@ -51,8 +54,10 @@ var schema = [...][]string{
 		`CREATE TRIGGER items_changed AFTER UPDATE OF body_id ON items WHEN OLD.body_id IS NOT NULL
 		BEGIN DELETE FROM bodies WHERE id = OLD.body_id; END`,
 	},
-	// A page holds ten rows, a hundred keys or a thousand numbers. So rows are found by numbers, and their keys are one more index: a list, which seeks
-	// each of its rows, takes a quarter less of the processor than it did while rows stood in the order of their keys, and a write a fifth.
+	// A page holds ten rows, a hundred keys or a thousand numbers. So rows are found by numbers,
+	// and their keys are one more index: a list, which seeks each of its rows, takes a quarter less
+	// of the processor than it did while rows stood in the order of their keys, and a write a
+	// fifth.
 	{
 		`ALTER TABLE items RENAME TO clustered`,
 		`CREATE TABLE items (
@@ -80,9 +85,10 @@ var schema = [...][]string{
 	},
 }
 
-// writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache, in KiB, fills only with use; the
-// writer's stays valid from group to group, unlike the readers'. The log is folded into the file every thousand pages and, should
-// a large transaction have swollen it, cut back.
+// writerSettings: FULL makes each commit wait until the write-ahead log is on disk. The cache, in
+// KiB, fills only with use; the writer's stays valid from group to group, unlike the readers'. The
+// log is folded into the file every thousand pages and, should a large transaction have swollen it,
+// cut back.
 var writerSettings = [...]string{
 	// A row that is replaced takes its body with it.
 	`PRAGMA recursive_triggers = ON`,
@@ -94,7 +100,8 @@ var writerSettings = [...]string{
 
 var readerSettings = [...]string{
 	`PRAGMA query_only = ON`,
-	// Each commit makes a reader drop its cache, so a larger one costs more to give back than it saves.
+	// Each commit makes a reader drop its cache, so a larger one costs more to give back than it
+	// saves.
 	`PRAGMA cache_size = -256`,
 }
 
@@ -115,7 +122,7 @@ func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 		return nil, err
 	}
 	if version == 0 {
-		if err := execAll(conn, `PRAGMA page_size = `+strconv.Itoa(pageSize)); err != nil {
+		if err := execAll(conn, `PRAGMA page_size = `+strconv.Itoa(pageSize), `PRAGMA auto_vacuum = INCREMENTAL`); err != nil {
 			return nil, err
 		}
 	}
@@ -125,10 +132,17 @@ func openWriter(path string, o options) (_ *sqlite.Conn, err error) {
 	if err := execAll(conn, writerSettings[:]...); err != nil {
 		return nil, err
 	}
-	if version < schemaVersion {
-		return conn, createSchema(conn, path, o)
+	if o.unsynced {
+		if err := execAll(conn, `PRAGMA synchronous = OFF`); err != nil {
+			return nil, err
+		}
 	}
-	return conn, nil
+	if version < schemaVersion {
+		if err := createSchema(conn, path, o); err != nil {
+			return nil, err
+		}
+	}
+	return conn, makeIncremental(conn, path, o)
 }
 
 // openReader opens a connection for reading a file that openWriter has prepared.
@@ -144,8 +158,9 @@ func openReader(path string) (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// createSchema brings a new file, or one of an earlier version, to this one. It looks at the version again under the write lock, since two processes may
-// open a file at once. The log tells of a file with items, since whoever starts the program waits for them to be written anew.
+// createSchema brings a new file, or one of an earlier version, to this one. It looks at the
+// version again under the write lock, since two processes may open a file at once. The log tells of
+// a file with items, since whoever starts the program waits for them to be written anew.
 func createSchema(conn *sqlite.Conn, path string, o options) error {
 	if err := execAll(conn, beginSQL); err != nil {
 		return err
@@ -174,15 +189,6 @@ func createSchema(conn *sqlite.Conn, path string, o options) error {
 		o.log.Info("the table is rewritten", "file", path, "items", items, "duration", o.now().Sub(began))
 	}
 	return nil
-}
-
-// fileSize is 0 where nobody can say.
-func fileSize(path string) int64 {
-	info, err := os.Stat(path)
-	if err != nil {
-		return 0
-	}
-	return info.Size()
 }
 
 func readVersion(conn *sqlite.Conn) (int, error) {

@@ -1,12 +1,10 @@
 package sqlite
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/seam/table"
@@ -22,7 +20,6 @@ type Table struct {
 	queue    *queue
 	writer   *writer
 	watchers *table.Watchers
-	memory   *memory
 
 	closing  sync.Once
 	closeErr error
@@ -34,23 +31,26 @@ var _ table.Table = (*Table)(nil)
 type Option func(*options)
 
 type options struct {
-	now    clock.Clock
-	log    *slog.Logger
-	memory *memory
+	now clock.Clock
+	log *slog.Logger
+	// unsynced writers leave it to the system when a commit reaches the disk.
+	unsynced bool
 }
 
 // WithClock sets the clock that decides which items have expired; the default is the machine's.
 func WithClock(now clock.Clock) Option { return func(o *options) { o.now = now } }
 
-// WithLogger sets where is told what no caller is: that a file of an earlier version is rewritten, and trouble with erasing expired items. The default is slog's.
+// WithLogger sets where is told what no caller is: that a file of an earlier version is rewritten,
+// and trouble with erasing expired items. The default is slog's.
 func WithLogger(log *slog.Logger) Option { return func(o *options) { o.log = log } }
 
-// WithMemory makes Get remember rows, for the one server of a file. What this process writes counts at once; what another one writes is seen by Get after Lag at the latest,
-// by everything else at once.
-func WithMemory() Option { return func(o *options) { o.memory = newMemory() } }
+// WithoutSync makes commits return before they are on the disk. A crash of the machine may then
+// lose or damage the table, so only tests that do not prove durability use it.
+func WithoutSync() Option { return func(o *options) { o.unsynced = true } }
 
-// Open opens the table in the file at path, which is created if need be; its folder must exist. Beside it SQLite keeps two more
-// files, with "-wal" and "-shm" added to the name. A file of a newer version of this package is refused.
+// Open opens the table in the file at path, which is created if need be; its folder must exist.
+// Beside it SQLite keeps two more files, with "-wal" and "-shm" added to the name. A file of a
+// newer version of this package is refused.
 func Open(path string, opts ...Option) (*Table, error) {
 	o := options{now: clock.System, log: slog.Default()}
 	for _, opt := range opts {
@@ -65,26 +65,18 @@ func Open(path string, opts ...Option) (*Table, error) {
 		readers:  newReaders(path),
 		queue:    newQueue(),
 		watchers: table.NewWatchers(nil),
-		memory:   o.memory,
 	}
-	t.writer = newWriter(conn, t.queue, t.watchers, t.memory, o.now, o.log)
+	t.writer = newWriter(conn, t.queue, t.watchers, o.now, o.log)
 	go t.writer.run()
 	return t, nil
 }
 
-// Settle returns when what was written through this table is seen by whoever reads, a server with a memory included.
-func (t *Table) Settle() {
-	if last := t.writer.committed.Load(); last != 0 {
-		clock.Sleep(context.Background(), Lag-time.Since(time.Unix(0, last)))
-	}
-}
-
-// Close refuses new calls, finishes the transactions and reads that were accepted, and closes the file. It may be called again.
+// Close refuses new calls, finishes the transactions and reads that were accepted, and closes the
+// file. It may be called again.
 func (t *Table) Close() error {
 	t.closing.Do(func() {
 		t.queue.close()
 		<-t.writer.done
-		t.memory.close()
 		// The writer's connection goes last, as only it may fold the write-ahead log into the file.
 		t.closeErr = errors.Join(t.readers.close(), t.writer.conn.Close())
 	})

@@ -11,7 +11,8 @@ import (
 // headSQL reads what conditions and updates can be about: all but the body.
 const headSQL = `SELECT ` + headColumns + ` FROM items WHERE pk = ?1 AND sk = ?2`
 
-// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires, 6 to 9 the index keys, 10 where a large body is.
+// Parameters of writing statements: 1 and 2 the key, 3 attributes, 4 body, 5 when it expires, 6 to
+// 9 the index keys, 10 where a large body is.
 const (
 	storedColumns = `(pk, sk, attrs, body, expires, list_pk, list_sk, due_pk, due_sk, body_id) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)`
 	insertSQL     = `INSERT INTO items ` + storedColumns + ` ON CONFLICT DO NOTHING`
@@ -21,8 +22,9 @@ const (
 	deleteBodySQL = `DELETE FROM bodies WHERE id = ?1`
 )
 
-// updateSQL names only the columns that change, as SQLite leaves alone the indexes on columns that are not named. FAIL, as an error takes back the group
-// anyway: to be able to take back the statement alone SQLite would keep a copy of each page, which is a sixth of what the writer does.
+// updateSQL names only the columns that change, as SQLite leaves alone the indexes on columns that
+// are not named. FAIL, as an error takes back the group anyway: to be able to take back the
+// statement alone SQLite would keep a copy of each page, which is a sixth of what the writer does.
 var updateSQL = map[updateShape]string{
 	{body: false, moved: false}: `UPDATE OR FAIL items SET attrs = ?3 WHERE pk = ?1 AND sk = ?2`,
 	{body: true, moved: false}:  `UPDATE OR FAIL items SET attrs = ?3, body = ?4, body_id = ?10 WHERE pk = ?1 AND sk = ?2`,
@@ -91,7 +93,8 @@ func (w *writer) update(wr *write) error {
 	return nil
 }
 
-// storeBody keeps a body that is too large for a row, and returns where; 0 for one that is not. The row that is to name it must follow.
+// storeBody keeps a body that is too large for a row, and returns where; 0 for one that is not. The
+// row that is to name it must follow.
 func (w *writer) storeBody(body []byte) (id int64, err error) {
 	if len(body) <= maxInline {
 		return 0, nil
@@ -155,7 +158,8 @@ func (w *writer) bindKey(sql string, key table.Key) (*sqlite.Stmt, error) {
 	return stmt, nil
 }
 
-// bindIndex leaves the columns of an index the item is not in NULL, which keeps it out of the partial index.
+// bindIndex leaves the columns of an index the item is not in NULL, which keeps it out of the
+// partial index.
 func bindIndex(stmt *sqlite.Stmt, keys indexKeys) {
 	for i, key := range keys {
 		if key.PK == "" {

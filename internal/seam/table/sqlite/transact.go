@@ -24,8 +24,8 @@ func (t *Table) Transact(ctx context.Context, writes ...table.Write) error {
 	return tx.wait()
 }
 
-// transaction is one call of Transact on its way through the writer. What can be prepared is, in the caller's goroutine, since
-// the writer's time is what limits throughput.
+// transaction is one call of Transact on its way through the writer. What can be prepared is, in
+// the caller's goroutine, since the writer's time is what limits throughput.
 type transaction struct {
 	ctx    context.Context
 	writes []write
@@ -46,7 +46,8 @@ const (
 type write struct {
 	table.Write
 	key table.Key
-	// row is what is to be stored: known from the start for a Put, computed by the writer for an Update.
+	// row is what is to be stored: known from the start for a Put, computed by the writer for an
+	// Update.
 	row row
 	// blind writes need not look at what stands under their key before they are carried out.
 	blind bool
@@ -99,7 +100,8 @@ func onlyAbsent(cond table.Cond) bool {
 	return len(terms) == 1 && terms[0].Op == table.OpAbsent
 }
 
-// wait returns the outcome, or the context's error when it ends before the writer took the transaction up.
+// wait returns the outcome, or the context's error when it ends before the writer took the
+// transaction up.
 func (tx *transaction) wait() error {
 	var err error
 	select {
@@ -114,7 +116,8 @@ func (tx *transaction) wait() error {
 	return err
 }
 
-// takeUp reports whether the writer may carry the transaction out; if not, its caller is gone or about to be answered.
+// takeUp reports whether the writer may carry the transaction out; if not, its caller is gone or
+// about to be answered.
 func (tx *transaction) takeUp() bool {
 	if tx.ctx.Err() != nil {
 		return false

@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync/atomic"
 	"time"
 
 	"zombiezen.com/go/sqlite"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/disk"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// maxGroup bounds how many transactions share a commit, and so how long the first one waits for the last.
+// maxGroup bounds how many transactions share a commit, and so how long the first one waits for the
+// last.
 const maxGroup = 256
 
 const (
@@ -27,37 +28,35 @@ type writer struct {
 	conn     *sqlite.Conn
 	queue    *queue
 	watchers *table.Watchers
-	memory   *memory
 	now      clock.Clock
 	log      *slog.Logger
 	done     chan struct{}
 
-	group     []*transaction
-	verdicts  []error // the outcome of each transaction of the group, should it be committed
-	scratch   []byte
-	committed atomic.Int64 // when there was last a commit, in Unix nanoseconds of the machine's clock
-	erasedAt  int64        // when expired items were last looked for, in Unix seconds
-	version   int64        // of what other processes have written, as of the last look
+	group    []*transaction
+	verdicts []error // the outcome of each transaction of the group, should it be committed
+	scratch  []byte
+	erasedAt int64 // when expired items were last looked for, in Unix seconds
+	vacuum   vacuum
 }
 
-func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, m *memory, now clock.Clock, log *slog.Logger) *writer {
-	return &writer{conn: conn, queue: q, watchers: w, memory: m, now: now, log: log, done: make(chan struct{}), version: unknownVersion}
+func newWriter(conn *sqlite.Conn, q *queue, w *table.Watchers, now clock.Clock, log *slog.Logger) *writer {
+	return &writer{conn: conn, queue: q, watchers: w, now: now, log: log, done: make(chan struct{})}
 }
 
 // run commits groups until the queue is closed and empty.
 func (w *writer) run() {
 	defer close(w.done)
-	idle := time.NewTicker(eraseInterval)
+	idle := time.NewTimer(eraseInterval)
 	defer idle.Stop()
 	for !w.queue.drained() {
 		select {
 		case <-w.queue.filled:
 			w.commitWaiting()
-		case <-w.memory.wanted():
-			w.look()
 		case <-idle.C:
 			w.eraseExpired()
+			w.giveBack()
 		}
+		idle.Reset(w.vacuum.wait())
 	}
 }
 
@@ -70,16 +69,14 @@ func (w *writer) commitWaiting() {
 		w.commitGroup()
 		w.answer()
 		w.eraseExpired()
-		select {
-		case <-w.memory.wanted():
-			w.look()
-		default:
-		}
+		w.vacuum.written = true
+		w.giveBack()
 	}
 }
 
-// commitGroup brings every transaction of the group to its verdict. An error that is not one transaction's own (a full disk, an
-// input the store refuses) rolls all of them back, and then each is tried alone, so that it fails only those it must.
+// commitGroup brings every transaction of the group to its verdict. An error that is not one
+// transaction's own (a full disk, an input the store refuses) rolls all of them back, and then each
+// is tried alone, so that it fails only those it must.
 func (w *writer) commitGroup() {
 	w.dropGivenUp(0)
 	if len(w.group) == 0 {
@@ -91,7 +88,7 @@ func (w *writer) commitGroup() {
 		return
 	}
 	if err = w.applyGroup(); err == nil {
-		err = w.commit(w.group, w.verdicts)
+		err = w.commit()
 	}
 	if err == nil {
 		return
@@ -131,7 +128,7 @@ func (w *writer) commitAlone(tx *transaction) error {
 	}
 	verdict, err := w.apply(tx, w.now().Unix())
 	if err == nil {
-		err = w.commit([]*transaction{tx}, []error{verdict})
+		err = w.commit()
 	}
 	if err != nil {
 		return errors.Join(err, w.rollback())
@@ -139,7 +136,8 @@ func (w *writer) commitAlone(tx *transaction) error {
 	return verdict
 }
 
-// dropGivenUp takes transactions whose context has ended out of the group, from its i-th on, and answers them.
+// dropGivenUp takes transactions whose context has ended out of the group, from its i-th on, and
+// answers them.
 func (w *writer) dropGivenUp(i int) {
 	kept := w.group[:i]
 	for _, tx := range w.group[i:] {
@@ -165,9 +163,17 @@ func (w *writer) answer() {
 		if w.verdicts[i] == nil {
 			w.wake(tx)
 		}
-		tx.done <- w.verdicts[i]
+		tx.done <- named(w.verdicts[i])
 	}
 	clear(w.group)
+}
+
+// named says that the disk is full where SQLite says so in its own way.
+func named(err error) error {
+	if err != nil && sqlite.ErrCode(err).ToPrimary() == sqlite.ResultFull {
+		return fmt.Errorf("%w: %w", disk.ErrFull, err)
+	}
+	return disk.Named(err)
 }
 
 func (w *writer) wake(tx *transaction) {
@@ -185,13 +191,10 @@ func (w *writer) begin() error {
 	return nil
 }
 
-func (w *writer) commit(group []*transaction, verdicts []error) (err error) {
-	w.memory.begin(group, verdicts)
-	defer func() { w.memory.end(err == nil) }()
+func (w *writer) commit() error {
 	if err := exec(w.conn, commitSQL); err != nil {
 		return fmt.Errorf("commit group: %w", err)
 	}
-	w.committed.Store(time.Now().UnixNano())
 	return nil
 }
 

@@ -6,7 +6,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// conditionCases decide each condition on an item that is there and on one that is not, by every kind of write.
+// conditionCases decide each condition on an item that is there and on one that is not, by every
+// kind of write.
 var conditionCases = []testCase{
 	{"each condition holds as defined on a present and an absent item", func(f *fixture) {
 		present := sample(key("p", "there"))
@@ -38,6 +39,13 @@ var conditionCases = []testCase{
 			{"none of several", table.In("name", "south", "east"), false, false},
 			{"one of none", table.In("name"), false, false},
 			{"missing attribute among several", table.In("missing", "", int64(0), false), false, false},
+			{"below", table.Below("epoch", 8), true, false},
+			{"not below what it equals", table.Below("epoch", 7), false, false},
+			{"not below less", table.Below("epoch", -1), false, false},
+			{"missing attribute counts as zero", table.Below("missing", 1), true, false},
+			{"missing attribute is not below zero", table.Below("missing", 0), false, false},
+			{"text is not below", table.Below("name", 100), false, false},
+			{"a boolean is not below", table.Below("closed", 100), false, false},
 			{"all of two", table.All(table.Equals("name", "north"), table.Equals("epoch", int64(7))), true, false},
 			{"not all of two", table.All(table.Equals("name", "north"), table.Equals("epoch", int64(8))), false, false},
 			{"absent and present", table.All(table.Absent(), table.Present()), false, false},

@@ -118,8 +118,8 @@ var raceCases = []testCase{
 	}},
 }
 
-// race runs the writers' transactions at once, checks that exactly one succeeds and that check finds no fault with the error of
-// each other, and returns the winner.
+// race runs the writers' transactions at once, checks that exactly one succeeds and that check
+// finds no fault with the error of each other, and returns the winner.
 func (f *fixture) race(writers int, writes func(i int) []table.Write, check func(*table.ConditionFailed) string) int {
 	f.Helper()
 	var winner, wins atomic.Int64

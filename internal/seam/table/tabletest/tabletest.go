@@ -1,8 +1,9 @@
-// Package tabletest is the conformance suite of package table: what it proves is what code above the seam may rely on, so every
-// adapter runs all of it.
+// Package tabletest is the conformance suite of package table: what it proves is what code above
+// the seam may rely on, so every adapter runs all of it.
 //
-// Run opens many tables and runs its cases in parallel. The cases are split into files by subject. Where the seam leaves room (an
-// index that lags behind, a wake-up without a change) they wait for what must come and never judge what may.
+// Run opens many tables and runs its cases in parallel. The cases are split into files by subject.
+// Where the seam leaves room (an index that lags behind, a wake-up without a change) they wait for
+// what must come and never judge what may.
 package tabletest
 
 import (
@@ -19,8 +20,9 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Factory opens the table whose data are kept under dir, an existing folder of this test alone; an adapter without files can
-// use it as a name. Opening the same dir again, after closing, must find the same data. Items expire by the given clock.
+// Factory opens the table whose data are kept under dir, an existing folder of this test alone; an
+// adapter without files can use it as a name. Opening the same dir again, after closing, must find
+// the same data. Items expire by the given clock.
 type Factory func(t *testing.T, dir string, now clock.Clock) (tb table.Table, shut func() error)
 
 // Run proves that the tables that open makes keep the promises of package table.

@@ -1,7 +1,8 @@
 // Package files keeps uploads in a directory of one machine, and takes them over HTTP.
 //
-// An upload comes with no key of the client's: the address that Grant gives out is signed, and the signature is what lets one in. It is worth a PUT of one object
-// that is not there yet, until it expires.
+// An upload comes with no key of the client's: the address that Grant gives out is signed, and the
+// signature is what lets one in. It is worth a PUT of one object that is not there yet, until it
+// expires.
 package files
 
 import (
@@ -23,6 +24,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 	"github.com/slipway-run/slipway/internal/seam/secret"
 	"github.com/slipway-run/slipway/internal/seam/upload"
 )
@@ -50,7 +52,8 @@ type Store struct {
 
 var _ upload.Store = (*Store)(nil)
 
-// Open opens the store in a directory, which is made if need be. No other process may have it: what was received in part by an earlier one is erased.
+// Open opens the store in a directory, which is made if need be. No other process may have it: what
+// was received in part by an earlier one is erased.
 func Open(dir string, hasher secret.Hasher, now clock.Clock) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("open uploads: %w", err)
@@ -89,7 +92,8 @@ var (
 	errSize    = fault.New(fault.TooLarge, "The body has more than %d bytes.", upload.MaxSize)
 )
 
-// Handler takes uploads. What is wrong with a request is a fault that it hands to fail, which answers.
+// Handler takes uploads. What is wrong with a request is a fault that it hands to fail, which
+// answers.
 func (s *Store) Handler(fail func(http.ResponseWriter, *http.Request, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := s.receive(w, r); err != nil {
@@ -103,6 +107,7 @@ func (s *Store) receive(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	inbound.Known(r.Context(), ref.Workspace)
 	if r.Header.Get("Content-Type") != upload.ContentType {
 		return fault.New(fault.UnsupportedMediaType, "The Content-Type must be %s.", upload.ContentType)
 	}
@@ -131,7 +136,8 @@ func (s *Store) granted(r *http.Request) (upload.Ref, error) {
 	return ref, nil
 }
 
-// put writes a tarball whole and durably, or not at all. One that is there stays as it is: a revision may have been built from it.
+// put writes a tarball whole and durably, or not at all. One that is there stays as it is: a
+// revision may have been built from it.
 func (s *Store) put(ref upload.Ref, body io.Reader) (err error) {
 	name := filepath.FromSlash(ref.Path())
 	if _, err := s.root.Stat(name); err == nil {

@@ -1,4 +1,5 @@
-// Package remote keeps uploads on an agent host, where they are built (package agenthost). Clients put them there themselves.
+// Package remote keeps uploads on an agent host, where they are built (package agenthost). Clients
+// put them there themselves.
 package remote
 
 import (
@@ -15,7 +16,8 @@ type Store struct{ host *wire.Client }
 
 var _ upload.Store = (*Store)(nil)
 
-// New returns a store that keeps uploads on the host at baseURL, where token is the host's own bearer token. A nil client stands for one that suits.
+// New returns a store that keeps uploads on the host at baseURL, where token is the host's own
+// bearer token. A nil client stands for one that suits.
 func New(baseURL, token string, client *http.Client) *Store {
 	return &Store{host: wire.NewClient(baseURL, token, client)}
 }

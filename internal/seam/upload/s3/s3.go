@@ -1,5 +1,7 @@
-// Package s3 keeps uploads in an S3 bucket. The addresses that it grants are presigned PutObjects: S3 takes them from whoever has one, for the object and the headers that
-// they were signed for, until they expire. How much is sent S3 does not limit; whoever builds a tarball asks for its size first.
+// Package s3 keeps uploads in an S3 bucket. The addresses that it grants are presigned PutObjects:
+// S3 takes them from whoever has one, for the object and the headers that they were signed for,
+// until they expire. How much is sent S3 does not limit; whoever builds a tarball asks for its size
+// first.
 package s3
 
 import (
@@ -18,7 +20,8 @@ import (
 // Prefix is what the keys of uploads begin with.
 const Prefix = "sources/"
 
-// Actions are what the package needs to be allowed: GrantActions to grant, as addresses can do what who signed them may, RemoveActions to list and remove.
+// Actions are what the package needs to be allowed: GrantActions to grant, as addresses can do what
+// who signed them may, RemoveActions to list and remove.
 var (
 	GrantActions  = []string{"s3:PutObject"}
 	RemoveActions = []string{"s3:DeleteObject", "s3:ListBucket"}
@@ -36,7 +39,8 @@ var _ upload.Store = (*Store)(nil)
 // New returns a store. It sends nothing.
 func New(config aws.Config, bucket string) *Store {
 	client := s3.NewFromConfig(config, func(o *s3.Options) {
-		// A checksum of what is not there yet would be signed with the address, and then be required of what is sent.
+		// A checksum of what is not there yet would be signed with the address, and then be
+		// required of what is sent.
 		o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired
 		o.UsePathStyle = o.BaseEndpoint != nil // an emulator has no names for buckets
 	})

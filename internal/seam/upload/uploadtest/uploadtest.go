@@ -20,7 +20,8 @@ type Store interface {
 	upload.Opener
 }
 
-// Run proves that the store which open makes, and the address of the server that goes with it, keep the promises of package upload.
+// Run proves that the store which open makes, and the address of the server that goes with it, keep
+// the promises of package upload.
 func Run(t *testing.T, open func(t *testing.T) (store Store, base string)) {
 	for name, promise := range map[string]func(fixture){
 		"what is uploaded can be read":           uploads,

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// BenchmarkRun measures executions of the run machine from Start to their end, with a function that does nothing, for 64 clients.
+// BenchmarkRun measures executions of the run machine from Start to their end, with a function that
+// does nothing, for 64 clients.
 func BenchmarkRun(b *testing.B) {
 	const clients = 64
 	var ends sync.Map // execution name -> channel of its end

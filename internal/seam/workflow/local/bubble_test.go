@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 // inBubble runs a test in which time passes at once, on a table that lives outside the bubble.
@@ -29,8 +30,9 @@ func inBubble(t *testing.T, test func(t *testing.T, tb *outsideTable)) {
 // bubbleStart is when time begins in a bubble.
 var bubbleStart = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// outsideTable carries out the calls of a bubble's goroutines on goroutines outside of it, as SQLite's adapter reuses channels that
-// a bubble does not share. Time stands still in the bubble while a call is carried out.
+// outsideTable carries out the calls of a bubble's goroutines on goroutines outside of it, as
+// SQLite's adapter reuses channels that a bubble does not share. Time stands still in the bubble
+// while a call is carried out.
 type outsideTable struct {
 	table.Table
 	calls chan *call
@@ -95,16 +97,7 @@ func (tb *outsideTable) Transact(_ context.Context, writes ...table.Write) (err 
 
 func openTable(t testing.TB, path string, opts ...sqlite.Option) *sqlite.Table {
 	t.Helper()
-	tb, err := sqlite.Open(path, opts...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
+	return fixtures.TableAt(t, path, opts...)
 }
 
 // history collects the events of an engine.

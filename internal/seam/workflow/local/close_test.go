@@ -39,7 +39,8 @@ func (g *gate) call(ctx context.Context, payload json.RawMessage) (json.RawMessa
 	}
 }
 
-// TestCloseWaitsForTasks checks that a Task in progress is completed and stored, and the next one left to another engine.
+// TestCloseWaitsForTasks checks that a Task in progress is completed and stored, and the next one
+// left to another engine.
 func TestCloseWaitsForTasks(t *testing.T) {
 	t.Parallel()
 	tb, g := fileTable(t), newGate()
@@ -76,7 +77,8 @@ func waitUntilClosing(t *testing.T, e *local.Engine) {
 	}
 }
 
-// resumeWithGate carries e1 to its end with a new engine and returns what its function was called with.
+// resumeWithGate carries e1 to its end with a new engine and returns what its function was called
+// with.
 func resumeWithGate(t *testing.T, tb table.Table, definition string) []string {
 	t.Helper()
 	g := newGate()
@@ -99,7 +101,8 @@ func resumeWithGate(t *testing.T, tb table.Table, definition string) []string {
 	return calls
 }
 
-// TestCloseCutsTasksOff checks that a Task that takes too long has its context cancelled, which is no failure of the execution.
+// TestCloseCutsTasksOff checks that a Task that takes too long has its context cancelled, which is
+// no failure of the execution.
 func TestCloseCutsTasksOff(t *testing.T) {
 	t.Parallel()
 	tb, g := fileTable(t), newGate()
@@ -123,7 +126,8 @@ func TestCloseCutsTasksOff(t *testing.T) {
 	}
 }
 
-// TestCloseDoesNotWaitForDeafFunctions checks that the late answer of a function that ignores its context changes nothing.
+// TestCloseDoesNotWaitForDeafFunctions checks that the late answer of a function that ignores its
+// context changes nothing.
 func TestCloseDoesNotWaitForDeafFunctions(t *testing.T) {
 	t.Parallel()
 	tb, entered, release := fileTable(t), make(chan struct{}), make(chan struct{})
@@ -177,7 +181,8 @@ func (tb *slowTable) Transact(ctx context.Context, writes ...table.Write) error 
 	return tb.Table.Transact(ctx, writes...)
 }
 
-// TestCloseWaitsForTheTable checks that an engine that is closed no longer uses its table, even when its Tasks were cut off.
+// TestCloseWaitsForTheTable checks that an engine that is closed no longer uses its table, even
+// when its Tasks were cut off.
 func TestCloseWaitsForTheTable(t *testing.T) {
 	t.Parallel()
 	tb := &slowTable{Table: fileTable(t), held: make(chan struct{}), release: make(chan struct{})}

@@ -23,8 +23,10 @@ type Engine struct {
 	table     table.Table
 	machines  map[workflow.Machine]*asl.Machine
 	functions map[string]workflow.TaskFunc
-	now       clock.Clock
-	log       *slog.Logger
+	// counted are the machines of Config.CountAttempts.
+	counted []workflow.Machine
+	now     clock.Clock
+	log     *slog.Logger
 	// observe is nil when nobody observes.
 	observe func(Event)
 
@@ -35,15 +37,18 @@ type Engine struct {
 	closing    context.Context
 	beginClose context.CancelFunc
 
-	mu      sync.Mutex
-	closed  bool
+	mu     sync.Mutex
+	closed bool
+	// noted tells that the note of this engine's life is in the table.
+	noted   bool
 	claims  map[table.Key]*claim
 	claimed sync.WaitGroup
 }
 
 var _ workflow.Engine = (*Engine)(nil)
 
-// Closing ends when Close begins. A Task that only waits ends then, so that Close need not wait for it: the state is entered again when the execution is resumed.
+// Closing ends when Close begins. A Task that only waits ends then, so that Close need not wait for
+// it: the state is entered again when the execution is resumed.
 func (e *Engine) Closing() context.Context { return e.closing }
 
 // Reasons for which Start refuses an execution.
@@ -53,8 +58,8 @@ var (
 	ErrInput     = errors.New("invalid input")
 )
 
-// Start begins an execution; see workflow.Engine. A name is remembered until 24 hours after the execution has ended. Names that Step
-// Functions would refuse are refused.
+// Start begins an execution; see workflow.Engine. A name is remembered until 24 hours after the
+// execution has ended. Names that Step Functions would refuse are refused.
 func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
 	if err := e.start(ctx, machine, name, input); err != nil {
 		return fmt.Errorf("start execution %s of %s: %w", name, machine, err)
@@ -88,8 +93,8 @@ func (e *Engine) start(ctx context.Context, machine workflow.Machine, name strin
 	}
 }
 
-// begin stores a new execution and sets it going. One that is stored already is left alone if it has ended, and is gone on with if
-// it runs: the claim proves that nobody in this process runs it.
+// begin stores a new execution and sets it going. One that is stored already is left alone if it
+// has ended, and is gone on with if it runs: the claim proves that nobody in this process runs it.
 func (e *Engine) begin(ctx context.Context, c *claim, x *execution) error {
 	err := e.insert(ctx, x)
 	var taken *table.ConditionFailed
@@ -136,7 +141,8 @@ func (e *Engine) Stop(ctx context.Context, machine workflow.Machine, name string
 	return nil
 }
 
-// stop writes the end that it wants on the version it has read, until it or somebody else has ended the execution.
+// stop writes the end that it wants on the version it has read, until it or somebody else has ended
+// the execution.
 func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
 	for {
 		item, r, err := e.read(ctx, key)

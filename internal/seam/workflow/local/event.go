@@ -29,7 +29,8 @@ func stateEntered(t asl.Type) EventType { return EventType(t) + "StateEntered" }
 
 func stateExited(t asl.Type) EventType { return EventType(t) + "StateExited" }
 
-// Event is one step of an execution. An execution that is resumed tells again of the state it was in.
+// Event is one step of an execution. An execution that is resumed tells again of the state it was
+// in.
 type Event struct {
 	Machine workflow.Machine
 	Name    string
@@ -37,8 +38,8 @@ type Event struct {
 	Time    time.Time
 	// State is the state concerned; "" for events of the execution itself.
 	State string
-	// Data is the input of the execution, of the state that was entered or of the call, or the output of the call, of the state that was
-	// left or of the execution. Nil in other events.
+	// Data is the input of the execution, of the state that was entered or of the call, or the
+	// output of the call, of the state that was left or of the execution. Nil in other events.
 	Data json.RawMessage
 	// Error is the error's name in events that tell of a failure, Cause says more about it.
 	Error, Cause string

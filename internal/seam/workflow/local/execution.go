@@ -8,12 +8,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// maxIdleSteps is how many states in a row may pass without a Task or Wait; a machine that goes round in Choices would never end.
+// maxIdleSteps is how many states in a row may pass without a Task or Wait; a machine that goes
+// round in Choices would never end.
 const maxIdleSteps = 10_000
 
 // Reasons other than a failure for which an execution does not go on here.
@@ -35,6 +37,12 @@ type execution struct {
 	version int64
 	// unsaved is set when something has happened that must not be repeated and that is not stored.
 	unsaved bool
+	// condemned is set when the execution's Task is to fail in place of being tried again; see
+	// suspects.go.
+	condemned bool
+	// progressed, when not nil, is closed when the execution leaves the state in which it was
+	// resumed.
+	progressed chan struct{}
 	// idle counts the states passed since the last Task or Wait.
 	idle int
 }
@@ -53,7 +61,8 @@ func (e *Engine) newExecution(machine workflow.Machine, name string, text json.R
 	}
 }
 
-// restore makes an execution from its stored form. A machine that is no longer defined has no states, so the execution fails.
+// restore makes an execution from its stored form. A machine that is no longer defined has no
+// states, so the execution fails.
 func (e *Engine) restore(item *table.Item) (*execution, error) {
 	r, err := readRecord(item)
 	if err != nil {
@@ -75,7 +84,8 @@ func (e *Engine) restore(item *table.Item) (*execution, error) {
 	return x, nil
 }
 
-// run carries the execution to its end, or to where this process must leave it.
+// run carries the execution to its end, or to where this process must leave it. An execution at
+// which the engine itself panics has failed.
 func (x *execution) run(ctx context.Context) {
 	if x.machine.Timeout > 0 {
 		left := x.record.Started.Add(x.machine.Timeout).Sub(x.engine.now())
@@ -83,10 +93,15 @@ func (x *execution) run(ctx context.Context) {
 		ctx, cancel = context.WithTimeoutCause(ctx, left, errTimedOut)
 		defer cancel()
 	}
-	x.finish(x.advance(ctx))
+	err := guard.Run(x.engine.log, "execution "+x.record.Name+" of "+string(x.record.Machine), func() error { return x.advance(ctx) })
+	if _, panicked := errors.AsType[*guard.PanicError](err); panicked {
+		err = &asl.Error{Name: asl.ErrorRuntime, Cause: "The platform could not carry on this execution; its log says why."}
+	}
+	x.finish(err)
 }
 
-// advance goes from state to state. It returns nil when the execution has succeeded, with its output in data.
+// advance goes from state to state. It returns nil when the execution has succeeded, with its
+// output in data.
 func (x *execution) advance(ctx context.Context) error {
 	for done := false; !done; {
 		if ctx.Err() != nil {
@@ -122,7 +137,8 @@ func locate(err error, state *asl.State) error {
 	}
 }
 
-// step executes one state and moves on, or stays for another attempt. It reports whether the execution is over.
+// step executes one state and moves on, or stays for another attempt. It reports whether the
+// execution is over.
 func (x *execution) step(ctx context.Context, state *asl.State) (done bool, err error) {
 	switch state.Type {
 	case asl.Task:
@@ -171,6 +187,7 @@ func (x *execution) move(from *asl.State, next string, output any, now time.Time
 
 func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err error) {
 	x.idle = 0
+	x.noteProgress()
 	c := x.context(state)
 	deadline, err := state.Deadline(x.at.Entered, x.data, c)
 	if err != nil {
@@ -192,8 +209,8 @@ func (x *execution) wait(ctx context.Context, state *asl.State) (done bool, err 
 	return x.move(state, state.Next, output, x.engine.now()), nil
 }
 
-// sleepUntil waits for a time, or returns why the execution must stop here. Every state that acts passes through it, so that none
-// begins once the engine is closing.
+// sleepUntil waits for a time, or returns why the execution must stop here. Every state that acts
+// passes through it, so that none begins once the engine is closing.
 func (x *execution) sleepUntil(ctx context.Context, until time.Time) error {
 	select {
 	case <-x.engine.closing.Done():

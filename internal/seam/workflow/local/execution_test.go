@@ -10,14 +10,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/fstest"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// executionCase is one case of testdata/*.json: a machine, what its function "work" does at each call, and what must come of it.
+// executionCase is one case of testdata/*.json: a machine, what its function "work" does at each
+// call, and what must come of it.
 type executionCase struct {
 	Name       string
 	Definition json.RawMessage
@@ -178,4 +181,35 @@ func readCases(t *testing.T, file string) []executionCase {
 		t.Fatalf("%s: %v", file, err)
 	}
 	return cases
+}
+
+// TestAttackAnEngineThatPanics fails the execution at which it does, and carries another to its
+// end.
+func TestAttackAnEngineThatPanics(t *testing.T) {
+	t.Parallel()
+	history := newHistory()
+	engine, err := local.New(local.Config{
+		Table:       fileTable(t),
+		Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "A", "States": {"A": {"Type": "Pass", "End": true}}}`)}},
+		Observer: func(event local.Event) {
+			if event.Name == "poison" && event.Type == "PassStateEntered" {
+				panic("poison")
+			}
+			history.observe(event)
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cutOff(engine) })
+	start(t, engine, "poison", `{}`)
+	history.await("poison")
+	start(t, engine, "other", `{}`)
+	history.await("other")
+	if got := describe(t, engine, "poison"); got.Status != workflow.Failed || strings.Contains(got.Cause, "poison") {
+		t.Errorf("the execution is %s with %q, want it FAILED without what the panic says", got.Status, got.Cause)
+	}
+	if got := describe(t, engine, "other"); got.Status != workflow.Succeeded {
+		t.Errorf("the other execution is %s, want SUCCEEDED", got.Status)
+	}
 }

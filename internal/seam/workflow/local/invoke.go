@@ -21,8 +21,8 @@ type answer struct {
 	err    error
 }
 
-// invoke calls a function and returns its answer. When ctx ends first, that is the error, and the function is left behind: what it
-// answers later no longer matters.
+// invoke calls a function and returns its answer. When ctx ends first, that is the error, and the
+// function is left behind: what it answers later no longer matters.
 func (x *execution) invoke(ctx context.Context, function workflow.TaskFunc, payload json.RawMessage) (json.RawMessage, error) {
 	answers := make(chan answer, 1)
 	go func() {

@@ -34,6 +34,10 @@ func TestMain(m *testing.M) {
 		fmt.Println(beginKillCase(killCases[name], os.Getenv(childFile)))
 		os.Exit(1)
 	}
+	if os.Getenv(deadlyFile) != "" {
+		fmt.Println(deadlyServer())
+		os.Exit(1)
+	}
 	goleak.VerifyTestMain(m)
 }
 
@@ -186,7 +190,8 @@ func killChild(t *testing.T, name, file, line string) {
 	}
 }
 
-// continued is an engine that goes on after a kill. Its calls may be read once it is closed or the execution has ended.
+// continued is an engine that goes on after a kill. Its calls may be read once it is closed or the
+// execution has ended.
 type continued struct {
 	engine  *local.Engine
 	history *history

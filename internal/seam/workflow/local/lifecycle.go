@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-run/slipway/internal/base/guard"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
@@ -16,7 +17,8 @@ var ErrClosed = errors.New("workflow engine is closed")
 // errAborted is why a stopped execution's context ended.
 var errAborted = errors.New("execution was stopped")
 
-// claim is one execution's place in this process. Who holds it alone may store the execution's start and run it.
+// claim is one execution's place in this process. Who holds it alone may store the execution's
+// start and run it.
 type claim struct {
 	key    table.Key
 	ctx    context.Context
@@ -24,7 +26,8 @@ type claim struct {
 	// settled is closed when it is known whether the execution is stored; err says why not.
 	settled chan struct{}
 	err     error
-	// aborted is told when the claim is given up, so that no event of the execution comes after it. Guarded by the engine's mu.
+	// aborted is told when the claim is given up, so that no event of the execution comes after it.
+	// Guarded by the engine's mu.
 	aborted *Event
 }
 
@@ -58,13 +61,20 @@ func (c *claim) wait(ctx context.Context) (bool, error) {
 // launch runs an execution that is stored.
 func (e *Engine) launch(c *claim, x *execution) {
 	close(c.settled)
-	go func() {
-		defer e.free(c)
-		x.run(c.ctx)
-	}()
+	e.carryOn(c, x)
 }
 
-// release gives up a claim without running the execution. The claim goes first, so that who waits for it can make one.
+// carryOn runs an execution whose claim is settled.
+func (e *Engine) carryOn(c *claim, x *execution) {
+	go guard.Func(e.log, "run an execution", func() {
+		defer e.free(c)
+		defer x.tellProgress()
+		x.run(c.ctx)
+	})()
+}
+
+// release gives up a claim without running the execution. The claim goes first, so that who waits
+// for it can make one.
 func (e *Engine) release(c *claim, err error) {
 	e.free(c)
 	c.err = err
@@ -83,7 +93,8 @@ func (e *Engine) free(c *claim) {
 	e.claimed.Done()
 }
 
-// abort ends the context of an execution that was stored as Aborted, if this process runs it, and sees to it that the event is told.
+// abort ends the context of an execution that was stored as Aborted, if this process runs it, and
+// sees to it that the event is told.
 func (e *Engine) abort(key table.Key, event Event) {
 	e.mu.Lock()
 	c := e.claims[key]
@@ -98,39 +109,70 @@ func (e *Engine) abort(key table.Key, event Event) {
 	c.cancel(errAborted)
 }
 
-// Resume goes on with the executions that are stored as running and that this process does not run. Call it once at start-up.
+// Resume goes on with the executions that are stored as running and that this process does not run.
+// Call it once at start-up. What may have ended the servers before is not gone on with as the rest
+// is; see suspects.go.
 func (e *Engine) Resume(ctx context.Context) error {
+	died, err := e.noteAlive(ctx)
+	if err != nil {
+		return fmt.Errorf("note that the server runs: %w", err)
+	}
 	query := keys.RunningExecutions()
 	var problems []error
+	var suspects []suspect
 	for {
 		page, err := e.table.Query(ctx, query)
 		if err != nil {
+			e.try(suspects)
 			return fmt.Errorf("list running executions: %w", err)
 		}
 		for _, item := range page.Items {
-			if err := e.resume(ctx, item.Key); err != nil {
+			err := guard.Run(e.log, "resume an execution", func() error {
+				found, err := e.resume(ctx, item.Key, died)
+				if found != nil {
+					suspects = append(suspects, *found)
+				}
+				return err
+			})
+			if err != nil {
 				problems = append(problems, fmt.Errorf("resume execution: %w", err))
 			}
 		}
 		if page.Cursor == "" {
+			e.try(suspects)
 			return errors.Join(problems...)
 		}
 		query.Cursor = page.Cursor
 	}
 }
 
-// resume reads the execution again under its claim: since the list was read it may have ended.
-func (e *Engine) resume(ctx context.Context, key table.Key) error {
+// resume reads the execution again under its claim: since the list was read it may have ended. One
+// that may have ended the server before is returned, and not gone on with.
+func (e *Engine) resume(ctx context.Context, key table.Key, died bool) (*suspect, error) {
 	c, mine, err := e.claim(key)
 	if err != nil || !mine {
-		return err
+		return nil, err
 	}
 	item, err := e.table.Get(ctx, key)
 	if err != nil {
 		e.release(c, err)
-		return err
+		return nil, err
 	}
-	return e.goOn(c, item)
+	if statusOf(item) != workflow.Running {
+		e.release(c, nil)
+		return nil, nil
+	}
+	x, err := e.restore(item)
+	if err != nil {
+		e.release(c, err)
+		return nil, err
+	}
+	close(c.settled)
+	if x.resumeAfter(died) {
+		return &suspect{c, x}, nil
+	}
+	e.carryOn(c, x)
+	return nil, nil
 }
 
 // goOn runs a stored execution from its position, unless it has ended.
@@ -148,9 +190,10 @@ func (e *Engine) goOn(c *claim, item *table.Item) error {
 	return nil
 }
 
-// Close refuses new executions and lets no Task begin. It waits for the Tasks in progress until ctx ends, then cancels their
-// contexts. Executions that are not over stay stored as running, for a later Resume. When Close has returned, the engine no longer
-// uses the table; a function that ignores its context may still run, and its answer is lost.
+// Close refuses new executions and lets no Task begin. It waits for the Tasks in progress until ctx
+// ends, then cancels their contexts. Executions that are not over stay stored as running, for a
+// later Resume. When Close has returned, the engine no longer uses the table; a function that
+// ignores its context may still run, and its answer is lost.
 func (e *Engine) Close(ctx context.Context) {
 	e.mu.Lock()
 	if !e.closed {
@@ -169,4 +212,5 @@ func (e *Engine) Close(ctx context.Context) {
 	}
 	e.cut(ErrClosed)
 	<-idle
+	e.noteEnd(ctx)
 }

@@ -64,7 +64,8 @@ func (tb *failingTable) Transact(ctx context.Context, writes ...table.Write) err
 	return tb.Table.Transact(ctx, writes...)
 }
 
-// TestStartTogetherWithAFailingOne checks that those who wait for a Start that fails do not take its failure for theirs.
+// TestStartTogetherWithAFailingOne checks that those who wait for a Start that fails do not take
+// its failure for theirs.
 func TestStartTogetherWithAFailingOne(t *testing.T) {
 	t.Parallel()
 	tb := &failingTable{Table: fileTable(t)}
@@ -89,7 +90,8 @@ func TestStartTogetherWithAFailingOne(t *testing.T) {
 	}
 }
 
-// TestStartRefusesANameThatIsNotUTF8 is not in the suite: a client of Step Functions would mend such a name.
+// TestStartRefusesANameThatIsNotUTF8 is not in the suite: a client of Step Functions would mend
+// such a name.
 func TestStartRefusesANameThatIsNotUTF8(t *testing.T) {
 	t.Parallel()
 	e, _ := setup{table: fileTable(t), definition: waits}.engine(t)
@@ -126,7 +128,8 @@ func TestStopCancelsTheTask(t *testing.T) {
 	}
 }
 
-// TestStopAgainstTheEnd lets stops and the natural end race; history panics should two of them tell of an end.
+// TestStopAgainstTheEnd lets stops and the natural end race; history panics should two of them tell
+// of an end.
 func TestStopAgainstTheEnd(t *testing.T) {
 	t.Parallel()
 	var calls atomic.Int64
@@ -168,7 +171,8 @@ func TestStopInAWait(t *testing.T) {
 	})
 }
 
-// TestEndedExecution checks that it is listed no more, stays readable for a day, and is forgotten then.
+// TestEndedExecution checks that it is listed no more, stays readable for a day, and is forgotten
+// then.
 func TestEndedExecution(t *testing.T) {
 	t.Parallel()
 	inBubble(t, func(t *testing.T, tb *outsideTable) {

@@ -23,8 +23,9 @@ import (
 // drive takes one way through a real machine.
 type drive struct {
 	machine workflow.Machine
-	// answers are what the functions say is next at each call of a step, the last one again and again; "!" is a failure,
-	// "!Name" one with a name, "..." no answer at all. A step without answers says "Done".
+	// answers are what the functions say is next at each call of a step, the last one again and
+	// again; "!" is a failure, "!Name" one with a name, "..." no answer at all. A step without
+	// answers says "Done".
 	answers map[string]string
 	// path is the states in the order in which they are entered.
 	path   string
@@ -43,7 +44,8 @@ var drives = map[string]drive{
 	"run: both kinds of failure": {workflow.Run, answers{"Work": "!AgentUnavailable ! !AgentUnavailable ! !"}, "Work GiveUp Done", 6, workflow.Succeeded, ""},
 	"run: failures then a slice": {workflow.Run, answers{"Work": "! ! Work ! ! Done"}, "Work Worked Work Worked Done", 6, workflow.Succeeded, ""},
 	"run: no function is free":   {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException !Lambda.TooManyRequestsException !Lambda.ServiceException !Lambda.TooManyRequestsException ! Done"}, "Work Worked Done", 6, workflow.Succeeded, ""},
-	"run: none becomes free":     {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException"}, "Work GiveUp Done", 14, workflow.Succeeded, ""},
+	"run: no function for hours": {workflow.Run, answers{"Work": "!Lambda.TooManyRequestsException"}, "Work GiveUp Done", 2002, workflow.Succeeded, ""},
+	"run: Lambda is broken":      {workflow.Run, answers{"Work": "!Lambda.ServiceException"}, "Work GiveUp Done", 14, workflow.Succeeded, ""},
 	"run: giving up fails":       {workflow.Run, answers{"Work": "!", "GiveUp": "!"}, "Work GiveUp", 9, workflow.Failed, "States.TaskFailed"},
 
 	"webhook: at the first attempt": {workflow.Webhook, nil, "Attempt Attempted Done", 1, workflow.Succeeded, ""},
@@ -191,7 +193,8 @@ func (h *history) path() string {
 	return strings.Join(states, " ")
 }
 
-// answering is both functions. It checks that their payload holds the ids and nothing else, but for the error that the run machine gives up with.
+// answering is both functions. It checks that their payload holds the ids and nothing else, but for
+// the error that the run machine gives up with.
 type answering struct {
 	t     *testing.T
 	mu    sync.Mutex
@@ -213,7 +216,8 @@ func (a *answering) call(ctx context.Context, payload json.RawMessage) (json.Raw
 	return answerJSON(answer), nil
 }
 
-// answerJSON is what a function returns, also in testdata/referee. The machines that wait read until when.
+// answerJSON is what a function returns, also in testdata/referee. The machines that wait read
+// until when.
 func answerJSON(next string) json.RawMessage {
 	return fmt.Appendf(nil, `{"next": %q, "due": "2000-01-15T12:00:00.000001Z"}`, next)
 }
@@ -291,7 +295,8 @@ func allTransitions(t *testing.T) []string {
 	return slices.Sorted(maps.Keys(found))
 }
 
-// TestRealMachinesNeedTheirFunctions checks that a forgotten substitution or function is found when the engine is made.
+// TestRealMachinesNeedTheirFunctions checks that a forgotten substitution or function is found when
+// the engine is made.
 func TestRealMachinesNeedTheirFunctions(t *testing.T) {
 	t.Parallel()
 	nothing := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }

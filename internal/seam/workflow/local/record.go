@@ -31,6 +31,9 @@ type record struct {
 	position
 	// Data is the input of the state at the position; nil when it is still the execution's.
 	Data json.RawMessage `json:"data,omitempty"`
+	// Resumed is set while the execution is in a state in which it was gone on with after a
+	// server's death.
+	Resumed *resumed `json:"resumed,omitempty"`
 
 	Output  json.RawMessage `json:"output,omitempty"`
 	Error   string          `json:"error,omitempty"`

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// TestResumeKeepsTime cuts an execution off half an hour after its start and goes on ten minutes later: what was to take an hour
-// must take just that.
+// TestResumeKeepsTime cuts an execution off half an hour after its start and goes on ten minutes
+// later: what was to take an hour must take just that.
 func TestResumeKeepsTime(t *testing.T) {
 	t.Parallel()
 	task := `"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "Parameters": {"FunctionName": "work", "Payload": {"n.$": "$$.State.RetryCount"}}`
@@ -117,7 +117,8 @@ func TestResumeAfterADeadline(t *testing.T) {
 	})
 }
 
-// TestResumeManyPages goes on with more executions than one page of the table's list holds, and only with those that run.
+// TestResumeManyPages goes on with more executions than one page of the table's list holds, and
+// only with those that run.
 func TestResumeManyPages(t *testing.T) {
 	t.Parallel()
 	const n = 1100
@@ -172,7 +173,8 @@ func TestResumeTwice(t *testing.T) {
 	}
 }
 
-// TestStartGoesOn checks that starting what an engine before left running goes on with it, even without Resume.
+// TestStartGoesOn checks that starting what an engine before left running goes on with it, even
+// without Resume.
 func TestStartGoesOn(t *testing.T) {
 	t.Parallel()
 	tb := fileTable(t)
@@ -206,7 +208,8 @@ func TestResumeWithoutTheState(t *testing.T) {
 	}
 }
 
-// TestTwoEngines lets two engines run one execution: the second to write gives up, and the execution ends once.
+// TestTwoEngines lets two engines run one execution: the second to write gives up, and the
+// execution ends once.
 func TestTwoEngines(t *testing.T) {
 	t.Parallel()
 	tb, slow := fileTable(t), newGate()

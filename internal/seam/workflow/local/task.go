@@ -8,9 +8,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
 )
 
-// task makes one attempt at a Task. After a failure that may be retried the execution stays in the state.
+// task makes one attempt at a Task. After a failure that may be retried the execution stays in the
+// state.
 func (x *execution) task(ctx context.Context, state *asl.State) (done bool, err error) {
 	x.idle = 0
+	x.noteProgress()
+	if x.condemned {
+		return false, x.condemn(state)
+	}
 	if err := x.saveIfNeeded(); err != nil {
 		return false, err
 	}
@@ -30,7 +35,8 @@ func (x *execution) task(ctx context.Context, state *asl.State) (done bool, err 
 	}
 }
 
-// attempt calls the Task's function and computes the state's output. The error is an *asl.Error, or why ctx ended.
+// attempt calls the Task's function and computes the state's output. The error is an *asl.Error, or
+// why ctx ended.
 func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) {
 	c := x.context(state)
 	arguments, err := state.Payload(x.data, c)
@@ -56,7 +62,8 @@ func (x *execution) attempt(ctx context.Context, state *asl.State) (any, error) 
 	return state.TaskOutput(x.data, answer, c)
 }
 
-// call invokes the function within the time that is left of the attempt, which began when the state was entered or retried.
+// call invokes the function within the time that is left of the attempt, which began when the state
+// was entered or retried.
 func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) ([]byte, error) {
 	attempt := ctx
 	if state.Task.Timeout > 0 {
@@ -82,7 +89,8 @@ func (x *execution) call(ctx context.Context, state *asl.State, payload []byte) 
 	}
 }
 
-// logFault logs an error that its function has no name for, so that nobody foresaw it. The cause of a named one may hold what its caller was told in confidence.
+// logFault logs an error that its function has no name for, so that nobody foresaw it. The cause of
+// a named one may hold what its caller was told in confidence.
 func (x *execution) logFault(state *asl.State, err error) {
 	if _, named := errors.AsType[*workflow.TaskError](err); !named {
 		x.engine.log.Error("task failed", "machine", x.record.Machine, "name", x.record.Name, "state", state.Name, "error", err)
@@ -107,11 +115,19 @@ func decodeAnswer(text []byte) (any, error) {
 	return asl.Decode(text)
 }
 
-// afterFailure decides what follows a failed attempt: another one, the state of a Catch, or the failure of the execution.
+// afterFailure decides what follows a failed attempt: another one, the state of a Catch, or the
+// failure of the execution.
 func (x *execution) afterFailure(state *asl.State, failure *asl.Error) error {
 	if x.retry(state, failure) {
+		x.clearResumed()
 		return x.save()
 	}
+	return x.catch(state, failure)
+}
+
+// catch goes to the state that a Catch names for a failure, or returns the failure when none covers
+// it.
+func (x *execution) catch(state *asl.State, failure *asl.Error) error {
 	next, output, caught, err := state.Catch(x.data, failure)
 	if err != nil {
 		return err

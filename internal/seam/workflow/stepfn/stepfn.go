@@ -1,5 +1,5 @@
-// Package stepfn is the workflow engine on AWS: each machine is a state machine of Step Functions, each execution one of a Standard
-// workflow.
+// Package stepfn is the workflow engine on AWS: each machine is a state machine of Step Functions,
+// each execution one of a Standard workflow.
 package stepfn
 
 import (
@@ -21,19 +21,21 @@ import (
 // Engine starts, stops and describes executions in Step Functions. Make one with New.
 type Engine struct {
 	client *sfn.Client
-	// machines and executions precede the name of a machine in the ARN of the machine and of its executions.
+	// machines and executions precede the name of a machine in the ARN of the machine and of its
+	// executions.
 	machines, executions string
 }
 
 var _ workflow.Engine = (*Engine)(nil)
 
-// New makes an engine. A machine's name, appended to prefix, is the ARN of the state machine. The client decides how often a request
-// that was throttled or lost is sent.
+// New makes an engine. A machine's name, appended to prefix, is the ARN of the state machine. The
+// client decides how often a request that was throttled or lost is sent.
 func New(client *sfn.Client, prefix string) *Engine {
 	return &Engine{client: client, machines: prefix, executions: strings.Replace(prefix, ":stateMachine:", ":execution:", 1)}
 }
 
-// Start begins an execution; see workflow.Engine. The service remembers a name until 90 days after the execution has ended.
+// Start begins an execution; see workflow.Engine. The service remembers a name until 90 days after
+// the execution has ended.
 func (e *Engine) Start(ctx context.Context, machine workflow.Machine, name string, input json.RawMessage) error {
 	// Without a name or an input the service makes one.
 	if name == "" || len(input) == 0 {
@@ -62,7 +64,8 @@ func (e *Engine) Stop(ctx context.Context, machine workflow.Machine, name string
 	return nil
 }
 
-// Describe returns an execution; see workflow.Engine. What it tells of one that was started a moment ago may lag behind.
+// Describe returns an execution; see workflow.Engine. What it tells of one that was started a
+// moment ago may lag behind.
 func (e *Engine) Describe(ctx context.Context, machine workflow.Machine, name string) (workflow.Execution, error) {
 	out, err := e.client.DescribeExecution(ctx, &sfn.DescribeExecutionInput{ExecutionArn: e.arn(machine, name)})
 	if err != nil {

@@ -1,8 +1,9 @@
-// Package workflowtest is the conformance suite of package workflow: what it proves is what code above the seam may rely on, so every
-// engine runs all of it.
+// Package workflowtest is the conformance suite of package workflow: what it proves is what code
+// above the seam may rely on, so every engine runs all of it.
 //
-// Run makes an engine for each case, and lets the cases run in parallel and in real time: a case takes two seconds at most. Where the
-// seam leaves room (what a stopped Task sees, the texts of causes) it does not judge.
+// Run makes an engine for each case, and lets the cases run in parallel and in real time: a case
+// takes two seconds at most. Where the seam leaves room (what a stopped Task sees, the texts of
+// causes) it does not judge.
 package workflowtest
 
 import (
@@ -17,8 +18,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// Factory makes an engine for the machines of the definitions, <machine>.asl.json each. Tasks name a key of functions. The engine must
-// be gone at the end of the test.
+// Factory makes an engine for the machines of the definitions, <machine>.asl.json each. Tasks name
+// a key of functions. The engine must be gone at the end of the test.
 type Factory func(t *testing.T, definitions fs.FS, functions map[string]workflow.TaskFunc) workflow.Engine
 
 // Run proves that the engines that make makes keep the promises of package workflow.

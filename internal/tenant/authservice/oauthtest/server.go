@@ -1,5 +1,6 @@
-// Package oauthtest is an OAuth 2.0 authorization server for tests, with a consent page for a browser and, behind an MCP server, its metadata. The
-// protocol is that of go-oauth2; the page, revocation, registration and metadata, which that has not, are put around it.
+// Package oauthtest is an OAuth 2.0 authorization server for tests, with a consent page for a
+// browser and, behind an MCP server, its metadata. The protocol is that of go-oauth2; the page,
+// revocation, registration and metadata, which that has not, are put around it.
 package oauthtest
 
 import (
@@ -129,7 +130,8 @@ func (s *Server) token(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body) // a client that has gone notices by itself
 }
 
-// describe serves what an MCP server and the authorization server say of themselves, and registers clients.
+// describe serves what an MCP server and the authorization server say of themselves, and registers
+// clients.
 func (s *Server) describe(t testing.TB, mux *http.ServeMux, redirectBase string) {
 	show := func(path string, document func() map[string]any) {
 		mux.HandleFunc("GET "+path, func(w http.ResponseWriter, _ *http.Request) { encode(t, w, document()) })
@@ -164,7 +166,8 @@ func encode(t testing.TB, w http.ResponseWriter, document map[string]any) {
 	}
 }
 
-// Consent is a user without a browser, who allows what an address asks for. It returns what the callback gets.
+// Consent is a user without a browser, who allows what an address asks for. It returns what the
+// callback gets.
 func (s *Server) Consent(t testing.TB, address string) url.Values {
 	t.Helper()
 	request, err := http.NewRequestWithContext(context.Background(), http.MethodPost, address, strings.NewReader("decision=allow"))

@@ -130,7 +130,8 @@ func (a *answer) header(name string) string {
 	return ""
 }
 
-// stream calls a function and sends each part of its answer on as it comes. An answer that breaks off breaks the connection off.
+// stream calls a function and sends each part of its answer on as it comes. An answer that breaks
+// off breaks the connection off.
 func (g *Gateway) stream(w http.ResponseWriter, c *call) *refusal {
 	payload, err := g.proxyEvent(c)
 	if err != nil {

@@ -146,7 +146,8 @@ func (d *decision) check() error {
 	return nil
 }
 
-// judge applies the policy to a method: what is denied stays denied, what nothing allows is not allowed.
+// judge applies the policy to a method: what is denied stays denied, what nothing allows is not
+// allowed.
 func (d *decision) judge(methodARN string) *refusal {
 	verdict := &notAllowed
 	for _, statement := range d.PolicyDocument.Statement {
@@ -163,7 +164,8 @@ func (d *decision) judge(methodARN string) *refusal {
 	return verdict
 }
 
-// matches reports whether one of the patterns, in which * stands for anything and ? for a character, is of the text.
+// matches reports whether one of the patterns, in which * stands for anything and ? for a
+// character, is of the text.
 func matches(patterns []string, text string) bool {
 	// path.Match's * ends at a slash, which no text has after this.
 	flat := strings.NewReplacer("/", "\x00", "[", "\x01", "\\", "\x02")

@@ -18,7 +18,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the functions behind the gateway that the tests ask, real ones: Echo, Stream and Authorizer.
+// The test binary is also the functions behind the gateway that the tests ask, real ones: Echo,
+// Stream and Authorizer.
 func TestMain(m *testing.M) {
 	switch os.Getenv("AWS_LAMBDA_FUNCTION_NAME") {
 	case "Echo":
@@ -69,7 +70,8 @@ func echo(ctx context.Context, event json.RawMessage) (any, error) {
 	return events.APIGatewayProxyResponse{StatusCode: 200, Headers: map[string]string{"Content-Type": "application/json"}, Body: string(event)}, nil
 }
 
-// stream answers with three parts, before each of which it waits at the gate that the header Gate names; or as the header Do says.
+// stream answers with three parts, before each of which it waits at the gate that the header Gate
+// names; or as the header Do says.
 func stream(_ context.Context, e events.APIGatewayProxyRequest) (any, error) {
 	switch e.Headers["Do"] {
 	case "fail":

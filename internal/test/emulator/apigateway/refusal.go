@@ -52,7 +52,8 @@ func internalError(cause error) *refusal {
 	return &refusal{status: http.StatusInternalServerError, message: new("Internal server error"), cause: cause}
 }
 
-// refuse answers as the template words it: by the type's own response, else by that of its class, else as API Gateway does.
+// refuse answers as the template words it: by the type's own response, else by that of its class,
+// else as API Gateway does.
 func (g *Gateway) refuse(w http.ResponseWriter, c *call, r *refusal) {
 	response, found := g.api.Responses[r.kind]
 	if !found {

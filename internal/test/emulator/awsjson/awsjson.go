@@ -1,5 +1,6 @@
-// Package awsjson serves the protocol that the AWS SDKs speak with services of their JSON kind: each operation is a POST that is named
-// in a header, with a JSON object as its body; a failure is a JSON object too, whose __type names it.
+// Package awsjson serves the protocol that the AWS SDKs speak with services of their JSON kind:
+// each operation is a POST that is named in a header, with a JSON object as its body; a failure is
+// a JSON object too, whose __type names it.
 package awsjson
 
 import (

@@ -58,7 +58,7 @@ func launch(ctx context.Context, config Config) (*Server, error) {
 	if err != nil {
 		return nil, errors.New("java is not installed (17 or newer)")
 	}
-	setup := exec.CommandContext(ctx, filepath.Join(config.Root, "internal", "emulator", "dynamodb", "setup.sh"))
+	setup := exec.CommandContext(ctx, filepath.Join(config.Root, "internal", "test", "emulator", "dynamodb", "setup.sh"))
 	setup.Stdout, setup.Stderr = config.Output, config.Output
 	if err := setup.Run(); err != nil {
 		return nil, fmt.Errorf("fetch it: %w", err)

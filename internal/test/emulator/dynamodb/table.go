@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/template"
 )
 
-// CreateTable makes a table under a name as the template declares it, with its keys, indexes and time to live. One that exists is left alone.
+// CreateTable makes a table under a name as the template declares it, with its keys, indexes and
+// time to live. One that exists is left alone.
 func CreateTable(ctx context.Context, client *dynamodb.Client, name string, declared template.Table) error {
 	input := &dynamodb.CreateTableInput{
 		TableName: aws.String(name), BillingMode: types.BillingMode(declared.BillingMode), KeySchema: keySchema(declared.Key),
@@ -27,7 +28,7 @@ func CreateTable(ctx context.Context, client *dynamodb.Client, name string, decl
 	for _, index := range declared.Indexes {
 		input.GlobalSecondaryIndexes = append(input.GlobalSecondaryIndexes, types.GlobalSecondaryIndex{
 			IndexName: aws.String(index.Name), KeySchema: keySchema(index.Key),
-			Projection: &types.Projection{ProjectionType: types.ProjectionType(index.Projection)},
+			Projection: &types.Projection{ProjectionType: types.ProjectionType(index.Projection), NonKeyAttributes: index.Included},
 		})
 	}
 	_, err := client.CreateTable(ctx, input)

@@ -1,5 +1,6 @@
-// Package kms answers the clients of the Key Management Service on one machine: data keys are made and opened under one key, kept in a
-// file there (secret/keyfile). A ciphertext is bound to the key's ARN and to the encryption context, as with the service.
+// Package kms answers the clients of the Key Management Service on one machine: data keys are made
+// and opened under one key, kept in a file there (secret/keyfile). A ciphertext is bound to the
+// key's ARN and to the encryption context, as with the service.
 package kms
 
 import (
@@ -21,7 +22,8 @@ import (
 type Config struct {
 	// Key encrypts the data keys. Required.
 	Key secret.Sealer
-	// ARN names the key, arn:aws:kms:<region>:<account>:key/<id>. A client may also use the id alone. Required.
+	// ARN names the key, arn:aws:kms:<region>:<account>:key/<id>. A client may also use the id
+	// alone. Required.
 	ARN string
 	// Log gets failures of the service itself; the default is slog's.
 	Log *slog.Logger

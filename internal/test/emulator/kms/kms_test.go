@@ -97,7 +97,8 @@ func TestDataKeys(t *testing.T) {
 	}
 }
 
-// TestNoContextIsAnEmptyOne checks that it makes no difference whether a client leaves the context out.
+// TestNoContextIsAnEmptyOne checks that it makes no difference whether a client leaves the context
+// out.
 func TestNoContextIsAnEmptyOne(t *testing.T) {
 	t.Parallel()
 	c := serve(t, filepath.Join(t.TempDir(), "key"), arn)

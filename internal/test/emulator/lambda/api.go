@@ -8,7 +8,8 @@ import (
 	"net/http"
 )
 
-// ServeHTTP is the service's own interface, as far as tools and state machines call it: POST /2015-03-31/functions/{name}/invocations.
+// ServeHTTP is the service's own interface, as far as tools and state machines call it: POST
+// /2015-03-31/functions/{name}/invocations.
 func (p *Platform) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /2015-03-31/functions/{name}/invocations", p.invoke)

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// environment is the whole environment of a function's process: what the template declares, and what the platform adds and nobody can
-// override. Nothing of this process's own gets in.
+// environment is the whole environment of a function's process: what the template declares, and
+// what the platform adds and nobody can override. Nothing of this process's own gets in.
 func (p *Platform) environment(f Function, runtimeAPI string) []string {
 	all := map[string]string{"TZ": ":UTC", "LANG": "en_US.UTF-8", "PATH": "/usr/local/bin:/usr/bin/:/bin:/opt/bin", "TMPDIR": p.config.Temp}
 	maps.Copy(all, f.Env)

@@ -20,7 +20,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the function that the tests call, a real one: it polls the Runtime API with the platform's own client.
+// The test binary is also the function that the tests call, a real one: it polls the Runtime API
+// with the platform's own client.
 func TestMain(m *testing.M) {
 	if os.Getenv("AWS_LAMBDA_RUNTIME_API") == "" {
 		goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/slipway-run/slipway/internal/base/child.runStartThread"))
@@ -38,7 +39,8 @@ func TestMain(m *testing.M) {
 
 // order says what the function does.
 type order struct {
-	// Do is echo, fail, fail by name, panic, exit, environment, deadline, wait, write, long, stream, plain stream, endless prelude.
+	// Do is echo, fail, fail by name, panic, exit, environment, deadline, wait, write, long,
+	// stream, plain stream, endless prelude.
 	Do string
 	// Gate is an address: where the function waits, it waits for the end of a connection to it.
 	Gate string
@@ -89,7 +91,8 @@ func function(ctx context.Context, o order) (any, error) {
 	return nil, fmt.Errorf("unknown order %q", o.Do)
 }
 
-// parts is a stream of o.Count parts; it waits at the gate before each but the first, and ends as o.Size says: 0 well, 1 with an error, 2 with the process.
+// parts is a stream of o.Count parts; it waits at the gate before each but the first, and ends as
+// o.Size says: 0 well, 1 with an error, 2 with the process.
 type parts struct {
 	order
 	n int

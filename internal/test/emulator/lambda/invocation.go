@@ -22,7 +22,8 @@ type invocation struct {
 
 	mu       sync.Mutex
 	answered bool
-	// failed is why the call failed, which a stream that has begun is told when it breaks off; failing is closed when it is set.
+	// failed is why the call failed, which a stream that has begun is told when it breaks off;
+	// failing is closed when it is set.
 	failed  error
 	failing chan struct{}
 }
@@ -67,12 +68,13 @@ func (i *invocation) failure(patience time.Duration) error {
 	}
 }
 
-// Stream is the answer of a function that streams it. Read returns a *FunctionError where the function failed after it had begun.
-// Closing it early does not stop the function, as on the platform: the rest of its answer is read and dropped.
+// Stream is the answer of a function that streams it. Read returns a *FunctionError where the
+// function failed after it had begun. Closing it early does not stop the function, as on the
+// platform: the rest of its answer is read and dropped.
 type Stream struct {
 	io.Reader
-	// Prelude is the JSON object with status and headers that comes first in a stream for API Gateway; nil if the function sent
-	// another kind of answer.
+	// Prelude is the JSON object with status and headers that comes first in a stream for API
+	// Gateway; nil if the function sent another kind of answer.
 	Prelude json.RawMessage
 
 	pipe   *io.PipeReader

@@ -92,7 +92,8 @@ func wantFailure(t *testing.T, err error, name, message string) {
 	}
 }
 
-// gate returns an address that functions wait at, and how to let one pass, which waits for one to come.
+// gate returns an address that functions wait at, and how to let one pass, which waits for one to
+// come.
 func gate(t *testing.T) (address string, open func()) {
 	t.Helper()
 	address, arrival := waitingRoom(t)

@@ -6,7 +6,8 @@ import (
 	"sync"
 )
 
-// maxTail is how much of a process's output is kept to explain a failed start, maxLine where a line is cut.
+// maxTail is how much of a process's output is kept to explain a failed start, maxLine where a line
+// is cut.
 const maxTail, maxLine = 4 << 10, 64 << 10
 
 // output cuts what a process writes into lines, and keeps the end of it.

@@ -19,17 +19,20 @@ import (
 // Config is what a platform is made of.
 type Config struct {
 	Functions []Function
-	// Processes is where the records of the processes are kept: those of a platform that was killed are ended by the next one.
+	// Processes is where the records of the processes are kept: those of a platform that was killed
+	// are ended by the next one.
 	Processes string
 	// Temp is the directory that functions may write to, their TMPDIR; /tmp when empty.
 	Temp string
 	// Region and Account are part of the functions' ARNs; there are defaults.
 	Region, Account string
-	// Output gets what the functions write, line by line, each with the function's name before it; nothing is kept when nil.
+	// Output gets what the functions write, line by line, each with the function's name before it;
+	// nothing is kept when nil.
 	Output io.Writer
 	// Log is told of starts and ends of processes; the default is slog's.
 	Log *slog.Logger
-	// InitLimit is how long a process may take to ask for its first call, IdleLimit how long it is kept without one. There are defaults.
+	// InitLimit is how long a process may take to ask for its first call, IdleLimit how long it is
+	// kept without one. There are defaults.
 	InitLimit, IdleLimit time.Duration
 }
 
@@ -115,8 +118,9 @@ func (p *Platform) pool(function string) (*pool, error) {
 	return nil, fmt.Errorf("%w: %s", ErrUnknownFunction, function)
 }
 
-// Invoke calls a function, named by its name or ARN, and returns what it answers. When ctx ends, nobody waits any longer, and the function goes on. A
-// *FunctionError is the function's, any other error comes before it.
+// Invoke calls a function, named by its name or ARN, and returns what it answers. When ctx ends,
+// nobody waits any longer, and the function goes on. A *FunctionError is the function's, any other
+// error comes before it.
 func (p *Platform) Invoke(ctx context.Context, function string, payload []byte) ([]byte, error) {
 	a, err := p.call(ctx, function, payload, false)
 	if err != nil {
@@ -125,7 +129,8 @@ func (p *Platform) Invoke(ctx context.Context, function string, payload []byte) 
 	return a.payload, nil
 }
 
-// InvokeStream is like Invoke for a function that streams its answer, and returns as soon as it has begun. The stream ends with ctx.
+// InvokeStream is like Invoke for a function that streams its answer, and returns as soon as it has
+// begun. The stream ends with ctx.
 func (p *Platform) InvokeStream(ctx context.Context, function string, payload []byte) (*Stream, error) {
 	a, err := p.call(ctx, function, payload, true)
 	if err != nil {

@@ -14,7 +14,8 @@ type pool struct {
 
 	mu     sync.Mutex
 	closed bool
-	// workers are all processes that have not ended, free those of them that wait for a call; the last one got free last.
+	// workers are all processes that have not ended, free those of them that wait for a call; the
+	// last one got free last.
 	workers map[*worker]struct{}
 	free    []*worker
 	// waiting are calls that no process has, in order.
@@ -75,7 +76,8 @@ func (p *pool) leave(call *invocation) {
 	}
 }
 
-// dispatch gives waiting calls to free workers, and starts workers for those that will not have one soon.
+// dispatch gives waiting calls to free workers, and starts workers for those that will not have one
+// soon.
 func (p *pool) dispatch() {
 	if len(p.free) > 0 && len(p.waiting) > 0 {
 		p.retireReplaced()
@@ -160,7 +162,8 @@ func (p *pool) handed(w *worker) time.Time {
 	return time.Now().Add(p.function.Timeout)
 }
 
-// finish gives a worker's call its answer, unless it has one, and lets other calls count on the worker.
+// finish gives a worker's call its answer, unless it has one, and lets other calls count on the
+// worker.
 func (p *pool) finish(w *worker, call *invocation, a answer) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -193,8 +196,9 @@ func (p *pool) expired(w *worker) {
 	}
 }
 
-// ended takes out a worker whose process has ended, or did not start. The call that it had fails; if it never asked for one, the call
-// that has waited longest fails with what is wrong with the start.
+// ended takes out a worker whose process has ended, or did not start. The call that it had fails;
+// if it never asked for one, the call that has waited longest fails with what is wrong with the
+// start.
 func (p *pool) ended(w *worker, failure *FunctionError) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// TestCallThatNoProcessLearnedOfGoesToAnother looks inside, because a process dies seldom between the two.
+// TestCallThatNoProcessLearnedOfGoesToAnother looks inside, because a process dies seldom between
+// the two.
 func TestCallThatNoProcessLearnedOfGoesToAnother(t *testing.T) {
 	t.Parallel()
 	platform := &Platform{config: Config{Log: slog.New(slog.DiscardHandler)}}

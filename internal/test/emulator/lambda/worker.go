@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-run/slipway/internal/base/child"
 )
 
-// worker is one process of a function and the Runtime API that it talks to. Its fields belong to the pool's lock, unless said otherwise.
+// worker is one process of a function and the Runtime API that it talks to. Its fields belong to
+// the pool's lock, unless said otherwise.
 type worker struct {
 	pool  *pool
 	phase phase
@@ -94,7 +95,8 @@ func (w *worker) attach(process *child.Process, program os.FileInfo, began time.
 	}
 }
 
-// failureOf says what the end of the process means for a call that it had, or that waited for its start.
+// failureOf says what the end of the process means for a call that it had, or that waited for its
+// start.
 func (w *worker) failureOf(exit child.Exit) *FunctionError {
 	w.pool.mu.Lock()
 	defer w.pool.mu.Unlock()

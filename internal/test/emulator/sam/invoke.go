@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-run/slipway/internal/test/emulator/lambda"
 )
 
-// Invoke calls a function of start-lambda, named by its name or ARN, and returns what it answers. A *lambda.FunctionError is the function's,
-// any other error comes before it.
+// Invoke calls a function of start-lambda, named by its name or ARN, and returns what it answers. A
+// *lambda.FunctionError is the function's, any other error comes before it.
 func (s *Server) Invoke(ctx context.Context, function string, payload []byte) ([]byte, error) {
 	output, err := s.invoke(ctx, function, payload)
 	if err != nil {

@@ -29,7 +29,8 @@ const HostName = "host.docker.internal"
 const label = "slipway.stack"
 
 const (
-	// stopGrace is how long SAM may take to remove its containers, removeLimit how long it may take to remove what it leaves.
+	// stopGrace is how long SAM may take to remove its containers, removeLimit how long it may take
+	// to remove what it leaves.
 	stopGrace   = 5 * time.Second
 	removeLimit = 30 * time.Second
 )
@@ -40,10 +41,11 @@ type Config struct {
 	Root string
 	// Build has the functions; what the template calls ./build is this directory.
 	Build string
-	// Dir is a directory of the stack's own, by which its containers are known. The environment file in it names addresses and the agent
-	// host's token and is for this user only.
+	// Dir is a directory of the stack's own, by which its containers are known. The environment
+	// file in it names addresses and the agent host's token and is for this user only.
 	Dir string
-	// Environment are the variables of each function, by logical id; SAM drops those that the template does not declare without a word.
+	// Environment are the variables of each function, by logical id; SAM drops those that the
+	// template does not declare without a word.
 	Environment map[string]map[string]string
 	Registry    *child.Registry
 	// Output gets what SAM and the functions print.
@@ -53,12 +55,13 @@ type Config struct {
 // ErrNoDocker says that no Docker engine answers.
 var ErrNoDocker = errors.New("no Docker engine answers: start one (dockerd), or use `make lambda-local`, which serves the same stack without Docker")
 
-// Install installs the SAM CLI and the emulation image, unless they are there. It fails with ErrNoDocker where there is no engine.
+// Install installs the SAM CLI and the emulation image, unless they are there. It fails with
+// ErrNoDocker where there is no engine.
 func Install(ctx context.Context, root string, output io.Writer) error {
 	if exec.CommandContext(ctx, "docker", "info", "--format", "{{.ServerVersion}}").Run() != nil {
 		return ErrNoDocker
 	}
-	setup := exec.CommandContext(ctx, filepath.Join(root, "internal", "emulator", "sam", "setup.sh"))
+	setup := exec.CommandContext(ctx, filepath.Join(root, "internal", "test", "emulator", "sam", "setup.sh"))
 	setup.Stdout, setup.Stderr = output, output
 	if err := setup.Run(); err != nil {
 		return fmt.Errorf("install the SAM CLI: %w", err)
@@ -66,9 +69,11 @@ func Install(ctx context.Context, root string, output io.Writer) error {
 	return nil
 }
 
-// Gateway returns the address of this machine in the network of the containers: what they call HostName.
+// Gateway returns the address of this machine in the network of the containers: what they call
+// HostName.
 func Gateway(ctx context.Context) (string, error) {
-	// The network itself does not always know its gateway, but it knows the bridge whose address that is.
+	// The network itself does not always know its gateway, but it knows the bridge whose address
+	// that is.
 	const bridge = `{{index .Options "com.docker.network.bridge.name"}}`
 	output, err := exec.CommandContext(ctx, "docker", "network", "inspect", "bridge", "--format", bridge).Output()
 	if err != nil {
@@ -92,15 +97,17 @@ func Gateway(ctx context.Context) (string, error) {
 
 // Stack is a template under SAM.
 type Stack struct {
-	// API is `sam local start-api`: the template's routes with their authorizer, at most one request per function at a time.
+	// API is `sam local start-api`: the template's routes with their authorizer, at most one
+	// request per function at a time.
 	API *Server
-	// Lambda is `sam local start-lambda`: the Invoke API, with a container for each call, since warm ones would take one call at a time and a
-	// run may last for minutes.
+	// Lambda is `sam local start-lambda`: the Invoke API, with a container for each call, since
+	// warm ones would take one call at a time and a run may last for minutes.
 	Lambda *Server
 	dir    string
 }
 
-// Start runs both commands and returns when they answer. Containers that an earlier stack of the directory left behind are removed before.
+// Start runs both commands and returns when they answer. Containers that an earlier stack of the
+// directory left behind are removed before.
 func Start(ctx context.Context, config Config) (*Stack, error) {
 	s := &Stack{dir: config.Dir}
 	if err := s.start(ctx, config); err != nil {
@@ -125,7 +132,8 @@ func (s *Stack) start(ctx context.Context, config Config) (err error) {
 	return errors.Join(s.API.await(ctx), s.Lambda.await(ctx))
 }
 
-// Stop ends both commands and removes all containers, also when ctx is over. It is safe on a stack that was started in part.
+// Stop ends both commands and removes all containers, also when ctx is over. It is safe on a stack
+// that was started in part.
 func (s *Stack) Stop(ctx context.Context) error {
 	var stopped [2]error
 	var both sync.WaitGroup
@@ -183,7 +191,7 @@ func launch(config Config, command string, flags ...string) (*Server, error) {
 	s := &Server{URL: "http://127.0.0.1:" + strconv.Itoa(port), command: command}
 	s.process, err = config.Registry.Start(child.Command{
 		Args: append([]string{
-			filepath.Join(config.Root, ".tools", "sam", "bin", "python"), filepath.Join(config.Root, "internal", "emulator", "sam", "sam.py"),
+			filepath.Join(config.Root, ".tools", "sam", "bin", "python"), filepath.Join(config.Root, "internal", "test", "emulator", "sam", "sam.py"),
 			"local", command, "--port", strconv.Itoa(port), "--template", filepath.Join(config.Root, "template.yaml"),
 			"--docker-volume-basedir", config.Dir, "--env-vars", config.environmentFile(), "--parameter-overrides", "Architecture=" + architecture(),
 			"--add-host", HostName + ":host-gateway", "--skip-pull-image",
@@ -242,7 +250,8 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// RemoveContainers removes all containers of the stack that has the directory. One that was killed leaves them behind.
+// RemoveContainers removes all containers of the stack that has the directory. One that was killed
+// leaves them behind.
 func RemoveContainers(ctx context.Context, dir string) error {
 	list, err := exec.CommandContext(ctx, "docker", "ps", "--all", "--quiet", "--filter", "label="+label+"="+dir).Output()
 	if err != nil {

@@ -3,13 +3,9 @@
 # The image is pulled; where no registry can be reached it is made of busybox, since the runtime's own part comes with the SAM CLI.
 set -eu
 cd "$(dirname "$0")/../../../.."
-tools=$PWD/.tools/sam
-mkdir -p "$PWD/.tools"
-exec 9>"$tools.lock"
-flock 9 # stacks that start together install once
-[ -x "$tools/bin/python" ] || python3 -m venv "$tools"
-[ "$("$tools/bin/python" -c 'import samcli; print(samcli.__version__)' 2>/dev/null)" = 1.170.0 ] ||
-	"$tools/bin/python" -m pip install --quiet --disable-pip-version-check 'aws-sam-cli==1.170.0'
+sh infra/sam/setup.sh
+exec 9>.tools/sam-image.lock
+flock 9 # stacks that start together make one image
 
 image=public.ecr.aws/lambda/provided:al2023
 case $(uname -m) in

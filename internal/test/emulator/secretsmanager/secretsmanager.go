@@ -1,5 +1,5 @@
-// Package secretsmanager answers the clients of Secrets Manager on one machine, as far as they read: it has the secrets that it is made with, and
-// nobody changes them.
+// Package secretsmanager answers the clients of Secrets Manager on one machine, as far as they
+// read: it has the secrets that it is made with, and nobody changes them.
 package secretsmanager
 
 import (
@@ -16,7 +16,8 @@ import (
 
 // Config is what a service is made of.
 type Config struct {
-	// Secrets are texts by the ARNs of their secrets, arn:aws:secretsmanager:<region>:<account>:secret:<name>.
+	// Secrets are texts by the ARNs of their secrets,
+	// arn:aws:secretsmanager:<region>:<account>:secret:<name>.
 	Secrets map[string]string
 	// Log gets failures of the service itself; the default is slog's.
 	Log *slog.Logger

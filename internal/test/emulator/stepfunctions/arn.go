@@ -41,7 +41,8 @@ func (a arns) role() string {
 	return "arn:" + a.partition + ":iam::" + a.account + ":role/state-machines"
 }
 
-// parseMachine returns the machine that an ARN names; one of another account or stack does not exist here.
+// parseMachine returns the machine that an ARN names; one of another account or stack does not
+// exist here.
 func (a arns) parseMachine(arn string) (workflow.Machine, error) {
 	if parts := strings.Split(arn, ":"); len(parts) != 7 || parts[2] != "states" || parts[5] != "stateMachine" {
 		return "", invalidARN(arn)

@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow/local"
 )
 
-// TestHistoryIsBounded checks what is dropped when there is too much: the oldest executions, and the oldest events but the first.
+// TestHistoryIsBounded checks what is dropped when there is too much: the oldest executions, and
+// the oldest events but the first.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHistory()

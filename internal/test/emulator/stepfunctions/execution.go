@@ -30,8 +30,8 @@ type startAnswer struct {
 	Started awsjson.Time `json:"startDate"`
 }
 
-// startExecution begins an execution. The name of one that runs may be given again with the same input; else a name is good for one
-// execution.
+// startExecution begins an execution. The name of one that runs may be given again with the same
+// input; else a name is good for one execution.
 func (s *Service) startExecution(ctx context.Context, in startRequest) (*startAnswer, error) {
 	machine, err := s.findMachine(in.MachineARN)
 	if err != nil {
@@ -52,7 +52,8 @@ func (s *Service) startExecution(ctx context.Context, in startRequest) (*startAn
 	if err := s.engine.Start(ctx, machine, name, json.RawMessage(input)); err != nil {
 		return nil, refusal(err)
 	}
-	// Who started it, this request or another, shows in the input alone. It is stored without the spaces between its parts.
+	// Who started it, this request or another, shows in the input alone. It is stored without the
+	// spaces between its parts.
 	execution, err := s.engine.Describe(ctx, machine, name)
 	if err != nil {
 		return nil, err

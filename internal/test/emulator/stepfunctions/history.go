@@ -30,7 +30,8 @@ type executionKey struct {
 	name    string
 }
 
-// eventLog holds the events of one execution. The number 1 is that of its start, whether this process saw it or not.
+// eventLog holds the events of one execution. The number 1 is that of its start, whether this
+// process saw it or not.
 type eventLog struct {
 	events []numbered
 	last   int64
@@ -83,7 +84,8 @@ func (l *eventLog) append(event local.Event) {
 	l.events = append(l.events, numbered{l.last, event})
 }
 
-// of returns the events of an execution. Its start, and the end should it not have been seen, are made from what is stored.
+// of returns the events of an execution. Its start, and the end should it not have been seen, are
+// made from what is stored.
 func (h *history) of(e workflow.Execution) []numbered {
 	h.mu.Lock()
 	defer h.mu.Unlock()

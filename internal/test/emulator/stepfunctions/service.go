@@ -24,12 +24,13 @@ import (
 type Config struct {
 	// Table keeps the executions. Required.
 	Table table.Table
-	// Definitions holds <machine>.asl.json for each machine, Substitutions the values of the ${Name} in them, and Functions what their Tasks
-	// may call. See local.Config.
+	// Definitions holds <machine>.asl.json for each machine, Substitutions the values of the
+	// ${Name} in them, and Functions what their Tasks may call. See local.Config.
 	Definitions   fs.FS
 	Substitutions map[string]string
 	Functions     map[string]workflow.TaskFunc
-	// Prefix precedes a machine's name in its ARN, as arn:aws:states:us-east-1:000000000000:stateMachine:slipway- does. Required.
+	// Prefix precedes a machine's name in its ARN, as
+	// arn:aws:states:us-east-1:000000000000:stateMachine:slipway- does. Required.
 	Prefix string
 	// Now tells the time; the default is the machine's clock.
 	Now clock.Clock
@@ -68,6 +69,9 @@ func New(config Config) (*Service, error) {
 		Now:           now,
 		Log:           log,
 		Observer:      s.history.record,
+		// Step Functions outlives the processes of the functions, so no execution is suspected of
+		// their death.
+		CountAttempts: []workflow.Machine{workflow.Run, workflow.Rollout, workflow.Restart, workflow.Teardown, workflow.Webhook},
 	})
 	if err != nil {
 		return nil, fmt.Errorf("new Step Functions emulator: %w", err)
@@ -111,7 +115,8 @@ func (s *Service) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.http.Ser
 // Resume goes on with what an earlier process left running.
 func (s *Service) Resume(ctx context.Context) error { return s.engine.Resume(ctx) }
 
-// Close lets no further Task begin, and waits for those in progress until ctx ends. What is not over is for a later Resume.
+// Close lets no further Task begin, and waits for those in progress until ctx ends. What is not
+// over is for a later Resume.
 func (s *Service) Close(ctx context.Context) { s.engine.Close(ctx) }
 
 type machineItem struct {

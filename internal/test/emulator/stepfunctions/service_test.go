@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -26,6 +25,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/test/emulator/stepfunctions"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -69,16 +69,7 @@ func serve(t *testing.T, tb table.Table, states string, work workflow.TaskFunc) 
 
 func openTable(t *testing.T) *sqlite.Table {
 	t.Helper()
-	tb, err := sqlite.Open(filepath.Join(t.TempDir(), "table.db"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := tb.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return tb
+	return fixtures.Table(t)
 }
 
 func (b *backend) open() {
@@ -259,7 +250,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestWire checks what the SDK does not show: statuses, headers, and that a failure inside is not told.
+// TestWire checks what the SDK does not show: statuses, headers, and that a failure inside is not
+// told.
 func TestWire(t *testing.T) {
 	t.Parallel()
 	b := serve(t, brokenTable{openTable(t)}, waits, nil)

@@ -57,6 +57,7 @@ var nouns = []noun{
 	{"project", keys.TracingProject(x, x)},
 	{"deployments", keys.DeploymentListEntry(x, x)},
 	{"free deployments", keys.FreeDeploymentEntry(x, x)},
+	{"deployments by id", keys.DeploymentEntry(x)},
 	{"build", keys.Build(x)},
 	{"releases", keys.ReleaseEntry(x)},
 	{"rollouts", keys.RolloutEntry(x, time.Time{})},
@@ -88,6 +89,9 @@ var nouns = []noun{
 	{"listener's bell", keys.ListenerBell(x, x)},
 	{"listener's task", keys.ListenerTask(x, x, x)},
 	{"count of crons", keys.CronCount(x, x)},
+	{"count of all crons", keys.AllCronCount(x)},
+	{"count of deployments", keys.DeploymentCount(x)},
+	{"workspace's use", keys.Use(x, 7)},
 	{"count of assistants", keys.AssistantCount(x, x)},
 	{"release's allowance", keys.ListenerOutput(x, x, x)},
 	{"listener's release", keys.ListenerRelease(x, x, x)},
@@ -120,13 +124,15 @@ var nouns = []noun{
 	{"leases", keys.Lease(x, time.Time{})},
 }
 
-// anything matches a part of a key that says which item it is: a shard, a number, a digest or a time, or what x was made into.
+// anything matches a part of a key that says which item it is: a shard, a number, a digest or a
+// time, or what x was made into.
 var anything = regexp.MustCompile(`^([0-9]+|[0-9a-f]{32,}|[0-9]{4}-.*|(%2A|\*)/?)$`)
 
 // unknown begins what kindOf says of a key that it does not know.
 const unknown = "unknown "
 
-// kindOf names what is under a key. Of a query, the sort key is what those that it finds begin with.
+// kindOf names what is under a key. Of a query, the sort key is what those that it finds begin
+// with.
 func kindOf(pk, sk string) string {
 	switch { // what package dynamo keeps for itself
 	case strings.HasPrefix(pk, "BODY-CLAIMS#"):

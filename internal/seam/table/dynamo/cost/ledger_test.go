@@ -117,7 +117,8 @@ func unaccounted(measured map[string][]string) []string {
 	return list
 }
 
-// TestEveryOperationHasItsCost needs nothing but the files, so that an operation that is added is missed at once.
+// TestEveryOperationHasItsCost needs nothing but the files, so that an operation that is added is
+// missed at once.
 func TestEveryOperationHasItsCost(t *testing.T) {
 	t.Parallel()
 	if *update {

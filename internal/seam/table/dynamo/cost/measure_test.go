@@ -28,7 +28,8 @@ type row struct {
 
 // measured is everything that the report says.
 type measured struct {
-	// operations are by the names of the interface documents, without who calls and without the start of a function's process.
+	// operations are by the names of the interface documents, without who calls and without the
+	// start of a function's process.
 	operations []row
 	// others go on beside them.
 	others []row
@@ -46,7 +47,8 @@ func isCaller(c charge) bool { return strings.Contains(c.what, "API key") }
 func isStart(c charge) bool  { return c.what == "Query data key" }
 func isWork(c charge) bool   { return !isCaller(c) && !isStart(c) }
 
-// split cuts a trace behind the request that writes this, which is the last one of an operation; what follows is of the workflow that it starts.
+// split cuts a trace behind the request that writes this, which is the last one of an operation;
+// what follows is of the workflow that it starts.
 func (s *stack) split(t trace, what string) (operation, workflow trace) {
 	s.t.Helper()
 	at := slices.IndexFunc(t, func(c charge) bool { return strings.Contains(c.what, what) })

@@ -35,7 +35,8 @@ func (u units) times(n float64) units { return units{u.read * n, u.write * n, u.
 
 // charge is one request and what it consumed.
 type charge struct {
-	// what names the request's operation and the kinds of the items that it is about, not their ids.
+	// what names the request's operation and the kinds of the items that it is about, not their
+	// ids.
 	what string
 	units
 	refused bool
@@ -231,9 +232,10 @@ type capacity struct {
 	GlobalSecondaryIndexes map[string]struct{ CapacityUnits float64 }
 }
 
-// note reads what an answer says was consumed. DynamoDB Local differs from DynamoDB: of the writes of a transaction that cost the same it counts one, it
-// doubles what a transaction writes to indexes, and it counts nothing for what a query or a batch does not find. So transactions are counted here, by the
-// rules, and others put right.
+// note reads what an answer says was consumed. DynamoDB Local differs from DynamoDB: of the writes
+// of a transaction that cost the same it counts one, it doubles what a transaction writes to
+// indexes, and it counts nothing for what a query or a batch does not find. So transactions are
+// counted here, by the rules, and others put right.
 func (m *meter) note(answer *http.Response) error {
 	a, _ := answer.Request.Context().Value(askedKey{}).(asked)
 	if a.what == "" {
@@ -285,7 +287,8 @@ func (c *charge) say(body []byte, a asked) error {
 	return nil
 }
 
-// transaction counts the writes of a transaction. One that was refused costs as much. For a single write, what DynamoDB Local says must agree.
+// transaction counts the writes of a transaction. One that was refused costs as much. For a single
+// write, what DynamoDB Local says must agree.
 func (m *meter) transaction(answer *http.Response, a asked, body []byte, c *charge) error {
 	after, err := m.look(answer.Request, a.table, a.keys)
 	if err != nil {
@@ -334,8 +337,9 @@ func (m *meter) take() trace {
 	return taken
 }
 
-// of returns what a function call consumed since charges were taken last; its id is the answer's X-Request-Id. What else went on, such as the authorizer's
-// call before it and the workflow that it starts, is of other calls.
+// of returns what a function call consumed since charges were taken last; its id is the answer's
+// X-Request-Id. What else went on, such as the authorizer's call before it and the workflow that it
+// starts, is of other calls.
 func (m *meter) of(call string) trace {
 	root := strings.ReplaceAll(call, "-", "")
 	return m.take().only(func(c charge) bool { return len(root) == 32 && strings.Contains(c.call, root[:24]) && !isStart(c) })

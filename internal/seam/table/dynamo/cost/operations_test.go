@@ -13,18 +13,21 @@ import (
 	"time"
 )
 
-// step measures one operation. Its texts may hold names in braces for what was kept, as the paths of operations do.
+// step measures one operation. Its texts may hold names in braces for what was kept, as the paths
+// of operations do.
 type step struct {
 	operation string
 	// body is JSON, query begins with "?".
 	body, query string
-	// keep lists what later steps need of the answer, as "name=path", with a point before each member or place in a list.
+	// keep lists what later steps need of the answer, as "name=path", with a point before each
+	// member or place in a list.
 	keep string
 	// before makes what the operation is about, after waits for what it has started.
 	before, after func(s *stack)
 	// headers are those of a sender that is no client.
 	headers func(s *stack, body string) http.Header
-	// ends is the last request of an operation that goes on to read the run that it creates, which is not counted.
+	// ends is the last request of an operation that goes on to read the run that it creates, which
+	// is not counted.
 	ends string
 	// endless answers stream until the client goes.
 	endless bool
@@ -77,7 +80,8 @@ func (m *measured) drive(s *stack, of *document, steps ...step) {
 	}
 }
 
-// content reads an answer. Of one that has no end it is what comes at first, which is nothing when nothing happens.
+// content reads an answer. Of one that has no end it is what comes at first, which is nothing when
+// nothing happens.
 func (s *stack) content(answer *http.Response, endless bool) []byte {
 	s.t.Helper()
 	if endless {

@@ -53,7 +53,8 @@ func TestCost(t *testing.T) {
 
 var number = regexp.MustCompile(`[0-9]+(\.[0-9]+)?`)
 
-// tolerance is how far numbers may be from those in the file, where polling and the machine's pace make them vary: on lines that say "about".
+// tolerance is how far numbers may be from those in the file, where polling and the machine's pace
+// make them vary: on lines that say "about".
 const tolerance = 0.4
 
 func compare(t *testing.T, want, got []string) {
@@ -149,7 +150,8 @@ func (r row) about() string {
 	return ""
 }
 
-// requests lists what an operation asks, in order. Where it varies that is the order in which each is asked first.
+// requests lists what an operation asks, in order. Where it varies that is the order in which each
+// is asked first.
 func (r row) requests() string {
 	var list []string
 	for _, c := range r.trace {

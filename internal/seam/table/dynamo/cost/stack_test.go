@@ -126,7 +126,8 @@ func (s *stack) until(what string, holds func() bool) {
 	}
 }
 
-// settle waits until nothing goes on any more, and returns what was consumed since the last call. A watched key is looked at each second at least.
+// settle waits until nothing goes on any more, and returns what was consumed since the last call. A
+// watched key is looked at each second at least.
 func (s *stack) settle() trace {
 	s.t.Helper()
 	const silence = 1200 * time.Millisecond
@@ -157,7 +158,8 @@ func (s *stack) open(method, address string, body any) *http.Response {
 	return s.send(method, address, body, http.Header{})
 }
 
-// send sends a request with headers. The address is a path of the control plane, or of the agent server when it does not begin with a slash.
+// send sends a request with headers. The address is a path of the control plane, or of the agent
+// server when it does not begin with a slash.
 func (s *stack) send(method, address string, body any, headers http.Header) *http.Response {
 	s.t.Helper()
 	if strings.HasPrefix(address, "/") {

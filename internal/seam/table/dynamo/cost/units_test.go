@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/dynamo"
 )
 
 // item is an item as the wire has it: values by name, each an object with its type for a name.
@@ -101,23 +103,40 @@ func sizeOf(value map[string]any) int {
 // kilobytes are the units of a write; what is not there counts as one.
 func kilobytes(i item) float64 { return float64(max(1, (i.size()+1023)/1024)) }
 
-// transacted is what a write of a transaction costs, by the images before and after it: two units for each KB of the larger one. An index is written
-// afterwards and for one unit each, two when its key moves.
+// transacted is what a write of a transaction costs, by the images before and after it: two units
+// for each KB of the larger one. An index is written afterwards and for one unit each, two when its
+// key moves, and not at all when nothing changes of what it holds of the item.
 func transacted(before, after item) units {
 	u := units{write: 2 * max(kilobytes(before), kilobytes(after))}
 	for _, index := range []table.Index{table.ByList, table.ByDue} {
 		pk, sk := string(index)+"_pk", string(index)+"_sk"
 		was, is := before[pk] != nil, after[pk] != nil
+		held, holds := before, after
+		if !index.Whole() {
+			held, holds = reference(before, pk, sk), reference(after, pk, sk)
+		}
 		switch {
+		case was && is && !index.Whole() && reflect.DeepEqual(held, holds):
 		case was && is && before.text(pk) == after.text(pk) && before.text(sk) == after.text(sk):
-			u.index += max(kilobytes(before), kilobytes(after))
+			u.index += max(kilobytes(held), kilobytes(holds))
 		case was && is:
-			u.index += kilobytes(before) + kilobytes(after)
+			u.index += kilobytes(held) + kilobytes(holds)
 		case was:
-			u.index += kilobytes(before)
+			u.index += kilobytes(held)
 		case is:
-			u.index += kilobytes(after)
+			u.index += kilobytes(holds)
 		}
 	}
 	return u
+}
+
+// reference is what the index due holds of an item.
+func reference(of item, pk, sk string) item {
+	held := item{}
+	for _, name := range []string{"pk", "sk", dynamo.TTLAttribute, pk, sk} {
+		if value, ok := of[name]; ok {
+			held[name] = value
+		}
+	}
+	return held
 }

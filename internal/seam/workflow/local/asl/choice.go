@@ -111,7 +111,8 @@ func (f *fields) comparison(at scope, compile comparison, operand json.RawMessag
 	return compile(at, p, operand)
 }
 
-// combinationAt asks conditions in their order until one decides: a true one for Or, a false one for And.
+// combinationAt asks conditions in their order until one decides: a true one for Or, a false one
+// for And.
 func combinationAt(s scope, text json.RawMessage, decisive bool) condition {
 	var conditions []condition
 	for i, inner := range arrayAt(s, text) {

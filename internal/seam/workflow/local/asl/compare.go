@@ -7,10 +7,12 @@ import (
 	"time"
 )
 
-// comparison compiles the test of the value that variable selects against the operand in the definition.
+// comparison compiles the test of the value that variable selects against the operand in the
+// definition.
 type comparison func(at scope, variable *path, operand json.RawMessage) condition
 
-// comparisons are the operators on a Variable: Is... ask for its kind; the others hold only for a value of their kind.
+// comparisons are the operators on a Variable: Is... ask for its kind; the others hold only for a
+// value of their kind.
 var comparisons = makeComparisons()
 
 func makeComparisons() map[string]comparison {
@@ -32,7 +34,8 @@ func makeComparisons() map[string]comparison {
 	return table
 }
 
-// addOrder adds the five comparisons of an ordered kind, each with a fixed operand and with one that a path selects.
+// addOrder adds the five comparisons of an ordered kind, each with a fixed operand and with one
+// that a path selects.
 func addOrder[T any](table map[string]comparison, kind string, as func(any) (T, bool), order func(a, b T) int) {
 	for name, holds := range map[string]func(order int) bool{
 		"Equals":            func(o int) bool { return o == 0 },

@@ -1,18 +1,23 @@
-// Package asl reads state machines in the Amazon States Language and computes what their states do with data. It calls nothing and
-// keeps no time: package workflow/local does, with what is computed here.
+// Package asl reads state machines in the Amazon States Language and computes what their states do
+// with data. It calls nothing and keeps no time: package workflow/local does, with what is computed
+// here.
 //
-// Parse checks a definition once and compiles its paths, templates and rules. It reports every construct that it does not implement
-// by machine, state and field, so that no part of a definition is ever ignored. Implemented, all with JSONPath:
+// Parse checks a definition once and compiles its paths, templates and rules. It reports every
+// construct that it does not implement by machine, state and field, so that no part of a definition
+// is ever ignored. Implemented, all with JSONPath:
 //
 //	machine   Comment, Version 1.0, QueryLanguage JSONPath, StartAt, States, TimeoutSeconds
-//	Task      lambda:invoke (FunctionName, Payload), InputPath, Parameters, ResultSelector, ResultPath, OutputPath,
+//	Task      lambda:invoke (FunctionName, Payload), InputPath, Parameters, ResultSelector,
+//	          ResultPath, OutputPath,
 //	          TimeoutSeconds, Retry, Catch
-//	Choice    InputPath, OutputPath, Choices, Default; And, Or, Not and every comparison of the language
+//	Choice    InputPath, OutputPath, Choices, Default; And, Or, Not and every comparison of the
+//	          language
 //	Wait      InputPath, OutputPath, and Seconds, SecondsPath, Timestamp or TimestampPath
 //	Pass      InputPath, Parameters, Result, ResultPath, OutputPath
 //	Succeed   InputPath, OutputPath
 //	Fail      Error, Cause
 //
-// Not implemented: Parallel and Map, JSONata, variables, intrinsic functions, heartbeats, paths that may select several values.
-// A path is a Reference Path, $.name['name'][0], or one into the context object, as $$.Execution.Name.
+// Not implemented: Parallel and Map, JSONata, variables, intrinsic functions, heartbeats, paths
+// that may select several values. A path is a Reference Path, $.name['name'][0], or one into the
+// context object, as $$.Execution.Name.
 package asl

@@ -9,17 +9,20 @@ import (
 const (
 	// ErrorAll matches every error but ErrorRuntime.
 	ErrorAll = "States.ALL"
-	// ErrorTaskFailed is reported by a Task without a name of its own; in ErrorEquals it matches all that ErrorAll does but ErrorTimeout.
+	// ErrorTaskFailed is reported by a Task without a name of its own; in ErrorEquals it matches
+	// all that ErrorAll does but ErrorTimeout.
 	ErrorTaskFailed = "States.TaskFailed"
 	// ErrorTimeout is reported by a Task or a machine that took longer than its TimeoutSeconds.
 	ErrorTimeout = "States.Timeout"
-	// ErrorRuntime is reported for data that the definition does not fit. No Retry and no Catch matches it.
+	// ErrorRuntime is reported for data that the definition does not fit. No Retry and no Catch
+	// matches it.
 	ErrorRuntime = "States.Runtime"
 	// ErrorResultPathMatchFailure is reported when a result cannot be placed in the state's input.
 	ErrorResultPathMatchFailure = "States.ResultPathMatchFailure"
 )
 
-// catchable are the reserved names that ErrorEquals may hold: those that a Task can report, and the two that match many.
+// catchable are the reserved names that ErrorEquals may hold: those that a Task can report, and the
+// two that match many.
 var catchable = []string{ErrorAll, ErrorTaskFailed, ErrorTimeout, ErrorResultPathMatchFailure}
 
 // Error is a failure of a state, under the name that Retry and Catch match.

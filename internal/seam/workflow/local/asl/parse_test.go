@@ -19,7 +19,8 @@ var links = asl.Links{
 	Function:      func(name string) bool { return name == "work" },
 }
 
-// TestParseRefuses checks that each wrong or unimplemented construct is reported at its place, and nothing else is.
+// TestParseRefuses checks that each wrong or unimplemented construct is reported at its place, and
+// nothing else is.
 func TestParseRefuses(t *testing.T) {
 	t.Parallel()
 	var cases []struct {
@@ -42,7 +43,8 @@ func TestParseRefuses(t *testing.T) {
 	}
 }
 
-// TestParseRefusesText checks definitions that are not even JSON objects, or that JSON readers accept by dropping something.
+// TestParseRefusesText checks definitions that are not even JSON objects, or that JSON readers
+// accept by dropping something.
 func TestParseRefusesText(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ definition, want string }{
@@ -66,7 +68,8 @@ func TestParseRefusesText(t *testing.T) {
 	}
 }
 
-// TestChoose decides every operator on inputs for which it holds, does not hold, and cannot be decided.
+// TestChoose decides every operator on inputs for which it holds, does not hold, and cannot be
+// decided.
 func TestChoose(t *testing.T) {
 	t.Parallel()
 	var cases []struct {

@@ -26,7 +26,8 @@ type Context struct {
 	RetryCount    int
 }
 
-// contextFields are the parts of the context object that are implemented. Only Execution.Input may be followed by more steps.
+// contextFields are the parts of the context object that are implemented. Only Execution.Input may
+// be followed by more steps.
 var contextFields = map[string]func(*Context) any{
 	"Execution.Id":        func(c *Context) any { return c.ExecutionID },
 	"Execution.Name":      func(c *Context) any { return c.ExecutionName },
@@ -181,7 +182,8 @@ func (s step) enter(data any) (any, bool) {
 	return array[s.index], true
 }
 
-// with returns data with value at the end of the steps. It copies what it changes, as data may be shared.
+// with returns data with value at the end of the steps. It copies what it changes, as data may be
+// shared.
 func with(data any, steps []step, value any) (any, error) {
 	if len(steps) == 0 {
 		return value, nil

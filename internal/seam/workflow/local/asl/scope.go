@@ -68,7 +68,8 @@ func (s scope) substitute(text json.RawMessage) json.RawMessage {
 	})
 }
 
-// fields are the members of an object whose names the language fixes. Every field must be read by somebody before done.
+// fields are the members of an object whose names the language fixes. Every field must be read by
+// somebody before done.
 type fields struct {
 	scope  scope
 	list   []member

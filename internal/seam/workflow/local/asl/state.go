@@ -16,11 +16,13 @@ const (
 	Fail    Type = "Fail"
 )
 
-// State is one state of a machine. Its methods compute; Data stands for a value that Decode made and is never changed.
+// State is one state of a machine. Its methods compute; Data stands for a value that Decode made
+// and is never changed.
 type State struct {
 	Name string
 	Type Type
-	// Next names the state that follows; "" when the execution ends here. A Choice has none: see Choose.
+	// Next names the state that follows; "" when the execution ends here. A Choice has none: see
+	// Choose.
 	Next string
 	// Task is set when Type is Task.
 	Task *TaskDetail

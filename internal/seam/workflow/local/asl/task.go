@@ -166,7 +166,8 @@ func (s *State) parseCatchers(f *fields) []Catcher {
 	return catchers
 }
 
-// errorEquals takes the list of error names. Reserved names must be ones that can be matched, States.ALL alone and last.
+// errorEquals takes the list of error names. Reserved names must be ones that can be matched,
+// States.ALL alone and last.
 func (f *fields) errorEquals(last bool) []string {
 	at := f.scope.in("ErrorEquals")
 	if _, ok := f.values["ErrorEquals"]; !ok {
@@ -218,7 +219,8 @@ func (r *Retrier) Delay(done int) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
-// Catch finds the catcher that covers a failure and returns the state to go on in and its data; false when there is none.
+// Catch finds the catcher that covers a failure and returns the state to go on in and its data;
+// false when there is none.
 func (s *State) Catch(data any, failure *Error) (next string, output any, caught bool, err error) {
 	for _, c := range s.Task.Catchers {
 		if matches(c.errorEquals, failure.Name) {

@@ -7,7 +7,8 @@ import (
 	"strings"
 )
 
-// template is a payload template: JSON in which a member "name.$" takes the value that a path selects.
+// template is a payload template: JSON in which a member "name.$" takes the value that a path
+// selects.
 type template interface {
 	build(data any, c *Context) (any, error)
 }

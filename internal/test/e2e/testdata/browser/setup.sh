@@ -3,9 +3,13 @@
 # Needs Node, and Debian's Chromium, which root gets here; others say in CHROMIUM where theirs is.
 set -eu
 cd "$(dirname "$0")/../../../../.."
+# Nothing is done twice: the stamp is the sum of what says what to install.
+stamp=.tools/browser/installed wanted=$(cat internal/test/e2e/testdata/browser/setup.sh | cksum)
+command -v "${CHROMIUM:-chromium}" >/dev/null && [ "$(cat $stamp 2>/dev/null)" = "$wanted" ] && exit 0
 if ! command -v "${CHROMIUM:-chromium}" >/dev/null; then
 	apt-get update -qq
 	apt-get install -y -qq --no-install-recommends chromium
 fi
 mkdir -p .tools/browser
-npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact 'playwright-core@1.64.1'
+npm install --prefix .tools/browser --silent --no-audit --no-fund --save-exact 'playwright-core@1.64.1' 'axe-core@4.11.0'
+echo "$wanted" >$stamp

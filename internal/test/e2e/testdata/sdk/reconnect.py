@@ -33,11 +33,32 @@ async def wait(client):
     assert [message["type"] for message in values["messages"]] == ["human", "ai", "tool", "ai"], values
 
 
+async def thread_stream(client):
+    """The thread-centric protocol: who was there sees each event once, in the order in which one sees them who comes later."""
+    async with client.threads.stream(assistant_id="agent") as thread:
+        await thread.run.start(input=ASK, config=CONFIG)
+        seen = await whole(thread)
+    numbers = [event["seq"] for event in seen]
+    assert numbers == sorted(set(numbers)), numbers
+    async with client.threads.stream(thread.thread_id, assistant_id="agent") as thread:
+        replayed = await whole(thread)
+    assert seen == replayed, f"seen {seen}, replayed {replayed}"
+
+
+async def whole(thread):
+    events = []
+    async for event in thread.subscribe(["lifecycle", "messages", "updates", "values"]):
+        events.append(event)
+        if event["method"] == "lifecycle" and event["params"]["data"]["event"] == "completed":
+            return events
+    raise AssertionError(f"the stream has ended after {events}")
+
+
 async def main():
     client = get_client(url=URL, api_key=KEY)
     waiting = asyncio.create_task(wait(client))
     await asyncio.sleep(6)  # until the answer to the wait has begun
-    await asyncio.gather(stream(client), waiting)
+    await asyncio.gather(stream(client), thread_stream(client), waiting)
 
 
 asyncio.run(main())

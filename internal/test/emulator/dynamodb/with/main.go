@@ -1,4 +1,5 @@
-// Command with runs a command while there is a DynamoDB Local, in memory, whose URL is in SLIPWAY_TEST_DYNAMODB. It is started in the project's directory:
+// Command with runs a command while there is a DynamoDB Local, in memory, whose URL is in
+// SLIPWAY_TEST_DYNAMODB. It is started in the project's directory:
 //
 //	go run ./internal/test/emulator/dynamodb/with go test -tags dynamo ./internal/agent/thread
 package main

@@ -1,4 +1,5 @@
-// Command agent is the agents that the tests of package docker run in containers: those of package computetest and some that only a container can be.
+// Command agent is the agents that the tests of package docker run in containers: those of package
+// computetest and some that only a container can be.
 package main
 
 import (

@@ -1,0 +1,60 @@
+"""Plants a fault of each kind in a small translated template, and looks whether quotas.py tells of it.
+
+Usage: python -m unittest discover -s infra/sam -p '*_test.py'
+"""
+
+import contextlib
+import io
+import unittest
+
+import quotas
+
+
+def permission():
+    return {"Type": "AWS::Lambda::Permission", "Properties": {
+        "FunctionName": {"Ref": "Work"}, "Action": "lambda:InvokeFunction", "Principal": "apigateway.amazonaws.com",
+        "SourceArn": {"Fn::Sub": "arn:${AWS::Partition}:execute-api:${AWS::Region}:${AWS::AccountId}:${Api}/*/GET/v2/deployments"}}}
+
+
+def policy(statements):
+    return {"Version": "2012-10-17", "Statement": [{"Effect": "Allow", "Action": ["s3:GetObject"], "Resource": f"arn:aws:s3:::{n}/*"} for n in range(statements)]}
+
+
+def role(**properties):
+    return {"Type": "AWS::IAM::Role", "Properties": {"AssumeRolePolicyDocument": policy(1), **properties}}
+
+
+def stack(**resources):
+    return {"Resources": resources}
+
+
+class Quotas(unittest.TestCase):
+    def problems(self, translated, nodes=()):
+        with contextlib.redirect_stdout(io.StringIO()):
+            return quotas.check(translated, set(nodes), "slipway-dev", "us-east-1")
+
+    def test_a_small_stack_is_within_all_quotas(self):
+        self.assertEqual(self.problems(stack(Role=role(Policies=[{"PolicyDocument": policy(3)}]), P=permission())), [])
+
+    def test_each_fault_is_told(self):
+        faults = {
+            "resource policy of Work": stack(**{f"P{n}": permission() for n in range(60)}),
+            "resources of the stack": stack(**{f"T{n}": {"Type": "AWS::SNS::Topic"} for n in range(401)}),
+            "inline policies of Role": stack(Role=role(Policies=[{"PolicyDocument": policy(150)}])),
+            "trust policy of Role": stack(Role=role(AssumeRolePolicyDocument=policy(40))),
+            "managed policies of Role": stack(Role=role(ManagedPolicyArns=["arn"] * 9)),
+            "managed policy Policy": stack(Policy={"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": policy(100)}}),
+            "environment of Work": stack(Work={"Type": "AWS::Lambda::Function", "Properties": {"Environment": {"Variables": {"V": "x" * 3300}}}}),
+            "definition of Machine": stack(Machine={"Type": "AWS::StepFunctions::StateMachine", "Properties": {"DefinitionString": "x" * 900_000}}),
+            "bytes of the template": stack(Big={"Type": "AWS::SNS::Topic", "Metadata": "x" * 900_000}),
+        }
+        for what, translated in faults.items():
+            with self.subTest(what):
+                self.assertIn(what, " ".join(self.problems(translated)))
+
+    def test_too_many_paths_of_the_api_are_told(self):
+        self.assertIn("resources of the API", " ".join(self.problems(stack(), range(241))))
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,199 @@
+package protocol
+
+import (
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// Kinds of blocks that grow.
+const (
+	blockText      = "text"
+	blockReasoning = "reasoning"
+	blockCall      = "tool_call_chunk"
+)
+
+// block is a part of a message. Its number is its place in the message: models number theirs in
+// ways of their own, or not at all.
+type block struct {
+	// key tells which chunks belong to it.
+	key, kind string
+	text      strings.Builder
+	// id and name are those of the call of a tool.
+	id, name string
+	// members are those of a block of any other kind.
+	members map[string]json.RawMessage
+}
+
+// blockOf returns the block of a key and its number, and whether it is new.
+func (m *message) blockOf(key, kind string) (b *block, index int, isNew bool) {
+	for i, b := range m.blocks {
+		if b.key == key {
+			return b, i, false
+		}
+	}
+	b = &block{key: key, kind: kind}
+	m.blocks = append(m.blocks, b)
+	return b, len(m.blocks) - 1, true
+}
+
+func (t *Translator) startBlock(m *message, index int, content any) {
+	t.emitMessage(m, map[string]any{"event": "content-block-start", "index": index, "content": content})
+}
+
+func (t *Translator) growBlock(m *message, index int, delta any) {
+	t.emitMessage(m, map[string]any{"event": "content-block-delta", "index": index, "delta": delta})
+}
+
+// addText appends to a block of text, or of reasoning.
+func (t *Translator) addText(m *message, key, kind, text string) {
+	if text == "" {
+		return
+	}
+	b, index, isNew := m.blockOf(key, kind)
+	if isNew {
+		t.startBlock(m, index, map[string]string{"type": kind, kind: ""})
+	}
+	b.text.WriteString(text)
+	if m.tail == nil {
+		id := record.Encode(m.id)
+		m.tail = slices.Concat([]byte(`,"id":`), id, []byte(`,"run_id":`), id, []byte(`}`))
+	}
+	// As growBlock does it, by hand: there is one for each token.
+	data := append(make([]byte, 0, len(text)+envelope), `{"event":"content-block-delta","index":`...)
+	data = strconv.AppendInt(data, int64(index), 10)
+	data = append(data, `,"delta":{"type":"`+kind+`-delta","`+kind+`":`...)
+	data = append(data, record.Encode(text)...)
+	data = append(append(data, '}'), m.tail...)
+	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: data})
+}
+
+// callOfTool are the kinds of parts that say once more what the calls of tools say.
+var callOfTool = map[string]bool{
+	"tool_use": true, "input_json_delta": true, "tool_call": true, "tool_call_chunk": true, "function_call": true, "invalid_tool_call": true,
+}
+
+// addPart takes a part of a list of contents.
+func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole bool) {
+	var text string
+	if json.Unmarshal(part, &text) == nil {
+		t.addText(m, blockText, blockText, text)
+		return
+	}
+	var p struct {
+		Type      string          `json:"type"`
+		Index     json.RawMessage `json:"index"`
+		Text      string          `json:"text"`
+		Thinking  string          `json:"thinking"`
+		Reasoning string          `json:"reasoning"`
+	}
+	if json.Unmarshal(part, &p) != nil || callOfTool[p.Type] {
+		return
+	}
+	key := string(p.Index)
+	if key == "null" {
+		key = ""
+	}
+	if whole && key == "" {
+		key = "#" + strconv.Itoa(place)
+	}
+	switch p.Type {
+	case "text":
+		t.addText(m, blockText+key, blockText, p.Text)
+	case "thinking", "reasoning":
+		t.addText(m, blockReasoning+key, blockReasoning, p.Thinking+p.Reasoning)
+	default:
+		t.addOther(m, p.Type+key, part)
+	}
+}
+
+// addOther takes a part of a kind that does not grow, such as an image: later ones of the same
+// index replace its members.
+func (t *Translator) addOther(m *message, key string, part json.RawMessage) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(part, &members) != nil {
+		return
+	}
+	delete(members, "index")
+	b, index, isNew := m.blockOf(key, "")
+	if isNew {
+		b.members = members
+		t.startBlock(m, index, members)
+		return
+	}
+	for name, value := range members {
+		b.members[name] = value
+	}
+	t.growBlock(m, index, map[string]any{"type": "block-delta", "fields": b.members})
+}
+
+// toolCall is a call of a tool in a whole message.
+type toolCall struct {
+	ID   string          `json:"id"`
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+// addCall takes a piece of a call of a tool. Clients replace the members of the block, so each
+// event has the arguments as far as they have come.
+func (t *Translator) addCall(m *message, piece json.RawMessage) {
+	var p struct {
+		Index json.RawMessage `json:"index"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Args  string          `json:"args"`
+	}
+	if json.Unmarshal(piece, &p) != nil {
+		return
+	}
+	key := string(p.Index)
+	switch {
+	case key != "" && key != "null":
+	case p.ID != "":
+		key = p.ID
+	case len(m.blocks) > 0 && m.blocks[len(m.blocks)-1].kind == blockCall:
+		key = strings.TrimPrefix(m.blocks[len(m.blocks)-1].key, blockCall)
+	}
+	b, index, isNew := m.blockOf(blockCall+key, blockCall)
+	b.text.WriteString(p.Args)
+	if p.ID != "" {
+		b.id = p.ID
+	}
+	if p.Name != "" {
+		b.name = p.Name
+	}
+	if isNew {
+		t.startBlock(m, index, b.call(""))
+	}
+	t.growBlock(m, index, map[string]any{"type": "block-delta", "fields": b.call(b.text.String())})
+}
+
+// has tells whether a message has the call of an id.
+func (m *message) has(id string) bool {
+	return slices.ContainsFunc(m.blocks, func(b *block) bool { return b.kind == blockCall && b.id == id })
+}
+
+func (b *block) call(args string) map[string]string {
+	return map[string]string{"type": blockCall, "id": b.id, "name": b.name, "args": args}
+}
+
+// final is the block as it is when it has finished.
+func (b *block) final() any {
+	switch b.kind {
+	case blockText, blockReasoning:
+		return map[string]string{"type": b.kind, b.kind: b.text.String()}
+	case blockCall:
+		args := b.text.String()
+		if args == "" {
+			args = "{}"
+		}
+		if !json.Valid([]byte(args)) {
+			return map[string]string{"type": "invalid_tool_call", "id": b.id, "name": b.name, "args": args}
+		}
+		return map[string]any{"type": "tool_call", "id": b.id, "name": b.name, "args": json.RawMessage(args)}
+	}
+	return b.members
+}

@@ -1,0 +1,108 @@
+package protocol
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// children are the subgraphs of a run, by their namespaces.
+type children struct {
+	// order are the open ones as they began, seen are all.
+	order [][]string
+	seen  map[string]bool
+	// causes are the calls of tools that tasks were made for, by the tasks' ids.
+	causes map[string]string
+}
+
+func newChildren() *children { return &children{seen: map[string]bool{}, causes: map[string]string{}} }
+
+// open returns the subgraphs that have begun and not ended, the innermost first.
+func (c *children) open() [][]string {
+	open := slices.Clone(c.order)
+	slices.Reverse(open)
+	return open
+}
+
+// descend shows the beginning of the subgraphs on the way to a namespace.
+func (t *Translator) descend(namespace []string) {
+	for i := range namespace {
+		path := namespace[:i+1]
+		key := strings.Join(path, "|")
+		if t.children.seen[key] {
+			continue
+		}
+		t.children.seen[key] = true
+		t.children.order = append(t.children.order, path)
+		graph, task, _ := strings.Cut(path[i], ":")
+		data := lifecycle{Event: started, GraphName: graph}
+		if call := t.children.causes[task]; call != "" {
+			data.Cause = record.Encode(map[string]string{"type": "toolCall", "tool_call_id": call})
+		}
+		t.emit(Event{Method: MethodLifecycle, Namespace: path, Data: record.Encode(data)})
+	}
+}
+
+// leave shows the end of a subgraph.
+func (t *Translator) leave(path []string, event, failure string) {
+	before := len(t.children.order)
+	t.children.order = slices.DeleteFunc(t.children.order, func(other []string) bool { return slices.Equal(other, path) })
+	if len(t.children.order) == before {
+		return
+	}
+	graph, _, _ := strings.Cut(path[len(path)-1], ":")
+	t.emit(Event{Method: MethodLifecycle, Namespace: path, Data: record.Encode(lifecycle{Event: event, GraphName: graph, Error: failure})})
+}
+
+// task takes the beginning or the end of a task. With its end, the messages that it made have
+// finished, and the subgraphs in it have ended.
+func (t *Translator) task(data json.RawMessage, namespace []string) {
+	t.tools.steps = true
+	var task struct {
+		ID         string            `json:"id"`
+		Name       string            `json:"name"`
+		Result     json.RawMessage   `json:"result"`
+		Error      json.RawMessage   `json:"error"`
+		Interrupts []json.RawMessage `json:"interrupts"`
+		Input      json.RawMessage   `json:"input"`
+	}
+	if json.Unmarshal(data, &task) != nil {
+		return
+	}
+	if task.Result == nil {
+		t.cause(task.ID, task.Input)
+		t.emit(Event{Method: MethodTasks, Namespace: namespace, Data: data})
+		return
+	}
+	t.closeMessages(func(m *message) bool { return m.task != "" && m.task == task.ID }, false)
+	t.emit(Event{Method: MethodTasks, Namespace: namespace, Data: data})
+	event, failure := completed, ""
+	switch {
+	case len(task.Interrupts) > 0:
+		event = interrupted
+	case len(task.Error) > 0 && string(task.Error) != "null":
+		event, failure = failed, textOf(task.Error)
+	}
+	for _, path := range t.children.open() {
+		if len(path) <= len(namespace) || !slices.Equal(path[:len(namespace)], namespace) {
+			continue
+		}
+		if _, id, _ := strings.Cut(path[len(namespace)], ":"); id == task.ID {
+			t.leave(path, event, failure)
+		}
+	}
+}
+
+// cause notes the call of a tool that a task is made for.
+func (t *Translator) cause(task string, input json.RawMessage) {
+	var of struct {
+		Call struct {
+			ID string `json:"id"`
+		} `json:"tool_call"`
+	}
+	if json.Unmarshal(input, &of) == nil && of.Call.ID != "" {
+		t.children.causes[task] = of.Call.ID
+	}
+}

@@ -1,0 +1,301 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// messages are those that a run has shown.
+type messages struct {
+	// open are in the order in which they began, shown are the ids of all.
+	open  []*message
+	shown map[string]bool
+}
+
+func newMessages() *messages { return &messages{shown: map[string]bool{}} }
+
+// message is a message that has begun and not finished.
+type message struct {
+	id, node  string
+	namespace []string
+	// task is the id of the task that makes it, "" when the agent does not say.
+	task   string
+	blocks []*block
+	usage  json.RawMessage
+	// tail ends the data of each event of a text.
+	tail []byte
+	// nameless says that the agent gave it no id.
+	nameless bool
+}
+
+// chunkHead is what is read of a message, or of a piece of one.
+type chunkHead struct {
+	ID       string            `json:"id"`
+	Type     string            `json:"type"`
+	Role     string            `json:"role"`
+	Content  json.RawMessage   `json:"content"`
+	Pieces   []json.RawMessage `json:"tool_call_chunks"`
+	Calls    []toolCall        `json:"tool_calls"`
+	Usage    json.RawMessage   `json:"usage_metadata"`
+	Position string            `json:"chunk_position"`
+	CallID   string            `json:"tool_call_id"`
+	Name     string            `json:"name"`
+	Status   string            `json:"status"`
+}
+
+// about is what an agent says of a message beside it. Frameworks put their own name before the
+// names of members.
+type about struct {
+	node string
+	// task is the id of the task that makes the message.
+	task string
+	// shown is what clients are told of it.
+	shown map[string]json.RawMessage
+}
+
+// aboutOf reads the metadata of a chunk.
+func aboutOf(metadata json.RawMessage) (a about) {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(metadata, &members) != nil {
+		return a
+	}
+	a.shown = map[string]json.RawMessage{}
+	for name, value := range members {
+		switch {
+		case strings.HasSuffix(name, "graph_node"):
+			a.node, a.shown[name] = textOf(value), value
+		case strings.HasSuffix(name, "_checkpoint_ns"):
+			ns := textOf(value)
+			_, a.task, _ = strings.Cut(ns[strings.LastIndexByte(ns, '|')+1:], ":")
+		case name == "ls_provider":
+			a.shown["provider"] = value
+		case name == "ls_model_name":
+			a.shown["model"] = value
+		}
+	}
+	return a
+}
+
+// role is the author of a message, by its type.
+func (h chunkHead) role() string {
+	kind := strings.ToLower(strings.TrimSuffix(h.Type, "MessageChunk"))
+	switch kind {
+	case "", "ai", "assistant":
+		return "ai"
+	case "user":
+		return "human"
+	}
+	return kind
+}
+
+// chunk takes a piece of a message, or a whole one: some frameworks give both the same type, so a
+// message finishes with its node at the latest. Results of tools have a channel of their own.
+func (t *Translator) chunk(data json.RawMessage, namespace []string) {
+	var head chunkHead
+	var beside json.RawMessage
+	pair := []any{&head, &beside}
+	if json.Unmarshal(data, &pair) != nil || len(pair) != 2 || beside == nil || head.role() == "tool" {
+		return
+	}
+	m := t.messages.find(head.ID)
+	if m == nil {
+		if head.ID != "" && t.messages.shown[head.ID] {
+			return // it was shown as a whole
+		}
+		said := aboutOf(beside)
+		if head.ID == "" {
+			m = t.messages.findNameless(said.node, namespace)
+		}
+		if m == nil {
+			m = t.startMessage(head, said, namespace)
+		}
+	}
+	t.addTo(m, head, false)
+	if head.Position == "last" {
+		t.finishMessage(m, false)
+	}
+}
+
+// find returns the open message of an id.
+func (s *messages) find(id string) *message {
+	for _, m := range s.open {
+		if id != "" && m.id == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// findNameless returns the open message of a node, of an agent that gives messages no ids.
+func (s *messages) findNameless(node string, namespace []string) *message {
+	for _, m := range s.open {
+		if m.nameless && m.node == node && slices.Equal(m.namespace, namespace) {
+			return m
+		}
+	}
+	return nil
+}
+
+// emitMessage emits an event of a message. Clients tell messages that come at once apart by any of
+// the id, the run_id and the node.
+func (t *Translator) emitMessage(m *message, data map[string]any) {
+	data["id"], data["run_id"] = m.id, m.id
+	t.emit(Event{Method: MethodMessages, Namespace: m.namespace, Node: m.node, Data: record.Encode(data)})
+}
+
+func (t *Translator) startMessage(head chunkHead, said about, namespace []string) *message {
+	m := &message{id: head.ID, node: said.node, task: said.task, namespace: namespace}
+	if m.id == "" {
+		m.id, m.nameless = eventID(t.run.Run, Seq(t.position, t.index)), true
+	}
+	t.messages.open = append(t.messages.open, m)
+	t.messages.shown[m.id] = true
+	start := map[string]any{"event": "message-start", "role": head.role()}
+	if len(said.shown) > 0 {
+		start["metadata"] = said.shown
+	}
+	t.emitMessage(m, start)
+	return m
+}
+
+// addTo adds what a chunk, or a whole message, brings.
+func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
+	var text string
+	var parts []json.RawMessage
+	if json.Unmarshal(head.Content, &text) == nil {
+		t.addText(m, "text", blockText, text)
+	} else if json.Unmarshal(head.Content, &parts) == nil {
+		for i, part := range parts {
+			t.addPart(m, part, i, whole)
+		}
+	}
+	for _, piece := range head.Pieces {
+		t.addCall(m, piece)
+	}
+	if len(head.Pieces) == 0 {
+		for _, call := range head.Calls {
+			if m.has(call.ID) {
+				continue // it came in pieces
+			}
+			t.addCall(m, record.Encode(map[string]any{"id": call.ID, "name": call.Name, "args": string(call.Args)}))
+		}
+	}
+	if state.IsObject(head.Usage) {
+		m.usage = head.Usage
+	}
+}
+
+// finishMessage finishes a message. One that was cut off gives no reason.
+func (t *Translator) finishMessage(m *message, cut bool) {
+	t.messages.open = slices.DeleteFunc(t.messages.open, func(other *message) bool { return other == m })
+	for i, b := range m.blocks {
+		t.emitMessage(m, map[string]any{"event": "content-block-finish", "index": i, "content": b.final()})
+	}
+	finish := map[string]any{"event": "message-finish"}
+	if !cut {
+		finish["reason"] = "stop"
+	}
+	if m.usage != nil {
+		finish["usage"] = m.usage
+	}
+	t.emitMessage(m, finish)
+}
+
+// closeMessages finishes open messages.
+func (t *Translator) closeMessages(which func(*message) bool, cut bool) {
+	for _, m := range slices.Clone(t.messages.open) {
+		if which(m) {
+			t.finishMessage(m, cut)
+		}
+	}
+}
+
+// replay takes the messages that a node has returned: those that were streamed are finished, others
+// are shown at once, and so are the results of tools.
+func (t *Translator) replay(ctx context.Context, node state.Member, namespace []string) error {
+	var added struct {
+		Messages json.RawMessage `json:"messages"`
+	}
+	if !state.IsObject(node.Value) || json.Unmarshal(node.Value, &added) != nil {
+		return nil
+	}
+	for _, raw := range list(added.Messages) {
+		var head chunkHead
+		if json.Unmarshal(raw, &head) != nil {
+			continue
+		}
+		switch head.role() {
+		case "tool":
+			t.toolReturned(head, raw, namespace)
+		case "ai":
+			if err := t.replayOne(ctx, head, node.Name, namespace); err != nil {
+				return err
+			}
+			t.toolsCalled(head.Calls, node.Name, namespace)
+		}
+	}
+	// An agent that does not say which task makes a message has finished those of the node.
+	t.closeMessages(func(m *message) bool {
+		return m.task == "" && m.node == node.Name && slices.Equal(m.namespace, namespace)
+	}, false)
+	return nil
+}
+
+func (t *Translator) replayOne(ctx context.Context, head chunkHead, node string, namespace []string) error {
+	if head.ID == "" {
+		return nil // the state gives it an id, by which it may be known already
+	}
+	if m := t.messages.find(head.ID); m != nil {
+		t.finishMessage(m, false)
+		return nil
+	}
+	if t.messages.shown[head.ID] {
+		return nil
+	}
+	earlier, err := t.before(ctx)
+	if err != nil || earlier.Has(head.ID) {
+		return err
+	}
+	m := t.startMessage(head, about{node: node}, namespace)
+	t.addTo(m, head, true)
+	t.finishMessage(m, false)
+	return nil
+}
+
+// before is the state from which the run began: what is in it was shown by earlier runs.
+func (t *Translator) before(ctx context.Context) (*state.Values, error) {
+	if t.earlier != nil {
+		return t.earlier, nil
+	}
+	t.earlier = new(state.Values)
+	if t.first == nil {
+		return t.earlier, nil
+	}
+	found, err := t.runs.Values(ctx, t.run.Ref.Ref, *t.first)
+	switch {
+	case fault.Is(err, fault.NotFound):
+		return t.earlier, nil // the thread was pruned
+	case err != nil:
+		return nil, err
+	}
+	t.earlier = found.Values
+	return t.earlier, nil
+}
+
+// list returns the elements of a list, and what is no list as the only one.
+func list(raw json.RawMessage) []json.RawMessage {
+	if len(raw) == 0 {
+		return nil
+	}
+	var elements []json.RawMessage
+	if json.Unmarshal(raw, &elements) != nil {
+		return []json.RawMessage{raw}
+	}
+	return elements
+}

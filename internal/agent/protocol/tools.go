@@ -1,0 +1,157 @@
+package protocol
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// tools are the calls of tools that a run has shown.
+type tools struct {
+	// open are the calls that have begun, in their order; known are all that were begun.
+	open  []openCall
+	known map[string]bool
+	// called are the calls that models have asked for, by their ids.
+	called map[string]toolCall
+	// steps says that the agent shows its tasks: an agent of a framework, which may tell of its
+	// tools itself.
+	steps bool
+}
+
+type openCall struct {
+	id        string
+	namespace []string
+	node      string
+}
+
+func newTools() *tools { return &tools{known: map[string]bool{}, called: map[string]toolCall{}} }
+
+// toolEvent is what an agent says of a call: in the form of the protocol, or in that of the
+// callbacks of the JavaScript framework.
+type toolEvent struct {
+	Event  string          `json:"event"`
+	ID     string          `json:"tool_call_id"`
+	Name   string          `json:"tool_name"`
+	Input  json.RawMessage `json:"input"`
+	Delta  json.RawMessage `json:"delta"`
+	Output json.RawMessage `json:"output"`
+	// Message says why a call failed.
+	Message string `json:"message"`
+
+	OtherID   string          `json:"toolCallId"`
+	OtherName string          `json:"name"`
+	Data      json.RawMessage `json:"data"`
+	Error     json.RawMessage `json:"error"`
+}
+
+// toolEvents are the names of events in the protocol by those of callbacks.
+var toolEvents = map[string]string{
+	"on_tool_start": "tool-started", "on_tool_event": "tool-output-delta", "on_tool_end": "tool-finished", "on_tool_error": "tool-error",
+}
+
+// tool takes what an agent says of a call.
+func (t *Translator) tool(data json.RawMessage, namespace []string) {
+	var e toolEvent
+	if json.Unmarshal(data, &e) != nil {
+		return
+	}
+	if name := toolEvents[e.Event]; name != "" {
+		e.Event = name
+		e.ID, e.Name = first(e.ID, e.OtherID), first(e.Name, e.OtherName)
+		if len(e.Delta) == 0 {
+			e.Delta = e.Data
+		}
+		if e.Message == "" && len(e.Error) > 0 {
+			e.Message = textOf(e.Error)
+		}
+	}
+	switch e.Event {
+	case "tool-started":
+		t.startTool(e.ID, e.Name, e.Input, "", namespace)
+	case "tool-output-delta":
+		t.emitTool(e.ID, "", namespace, map[string]any{"event": e.Event, "delta": textOf(e.Delta)})
+	case "tool-finished":
+		t.endTool(e.ID, "", namespace, map[string]any{"event": e.Event, "output": orNull(e.Output)})
+	case "tool-error":
+		t.endTool(e.ID, "", namespace, map[string]any{"event": e.Event, "message": e.Message})
+	}
+}
+
+func first(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func orNull(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("null")
+	}
+	return raw
+}
+
+// textOf is a text as it is, and any other value as JSON.
+func textOf(raw json.RawMessage) string {
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+func (t *Translator) emitTool(id, node string, namespace []string, data map[string]any) {
+	data["tool_call_id"] = id
+	t.emit(Event{Method: MethodTools, Namespace: namespace, Node: node, Data: record.Encode(data)})
+}
+
+func (t *Translator) startTool(id, name string, input json.RawMessage, node string, namespace []string) {
+	if id == "" || t.tools.known[id] {
+		return
+	}
+	t.tools.known[id] = true
+	t.tools.open = append(t.tools.open, openCall{id, namespace, node})
+	t.emitTool(id, node, namespace, map[string]any{"event": "tool-started", "tool_name": name, "input": orNull(input)})
+}
+
+// endTool ends a call, once.
+func (t *Translator) endTool(id, node string, namespace []string, data map[string]any) {
+	i := slices.IndexFunc(t.tools.open, func(call openCall) bool { return call.id == id })
+	if i < 0 {
+		return
+	}
+	t.tools.open = slices.Delete(t.tools.open, i, i+1)
+	t.emitTool(id, node, namespace, data)
+}
+
+// toolsCalled takes the calls that a model asks for. They begin now for an agent that tells nothing
+// of its tools.
+func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []string) {
+	for _, call := range calls {
+		t.tools.called[call.ID] = call
+		if !t.tools.steps {
+			t.startTool(call.ID, call.Name, call.Args, node, namespace)
+		}
+	}
+}
+
+// toolReturned takes the result of a call in a node's update, if the agent has not told of it.
+func (t *Translator) toolReturned(head chunkHead, raw json.RawMessage, namespace []string) {
+	call := t.tools.called[head.CallID]
+	t.startTool(head.CallID, first(call.Name, head.Name), call.Args, "", namespace)
+	if head.Status == "error" {
+		t.endTool(head.CallID, "", namespace, map[string]any{"event": "tool-error", "message": textOf(head.Content)})
+		return
+	}
+	t.endTool(head.CallID, "", namespace, map[string]any{"event": "tool-finished", "output": raw})
+}
+
+// failTools ends the calls of a run that did not complete.
+func (t *Translator) failTools(status string) {
+	for _, call := range slices.Clone(t.tools.open) {
+		t.endTool(call.id, call.node, call.namespace, map[string]any{"event": "tool-error", "message": "The run " + verbs[status] + " before the tool had ended."})
+	}
+}
+
+var verbs = map[string]string{failed: "failed", interrupted: "was interrupted"}

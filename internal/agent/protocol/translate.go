@@ -1,0 +1,364 @@
+package protocol
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/state"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// Runs is where a Translator reads what the log only names.
+type Runs interface {
+	// Values returns the state that a "values" event means.
+	Values(ctx context.Context, ref thread.Ref, event run.Event) (*thread.State, error)
+	// Get returns a run with all of its request.
+	Get(ctx context.Context, ref run.Ref) (run.Run, error)
+}
+
+// Translator makes the events of one run. It is for one goroutine.
+type Translator struct {
+	runs   Runs
+	run    run.Run
+	filter Filter
+
+	// position, index and at are those of the next event; out are the wanted ones of a part.
+	position int64
+	index    int
+	at       int64
+	out      []Event
+	size     int
+
+	// begun says that the run's first lifecycle event was made.
+	begun bool
+	// first is the run's first "values" event, nil before it; earlier are the messages in the state
+	// then, nil before they were looked for.
+	first   *run.Event
+	earlier *state.Values
+
+	messages *messages
+	tools    *tools
+	children *children
+	// asked are the questions that were shown.
+	asked map[string]bool
+}
+
+// NewTranslator returns the translator for one reader and one run, which Translate gets from its
+// first event on.
+func NewTranslator(runs Runs, r run.Run, filter Filter) *Translator {
+	return &Translator{
+		runs: runs, run: r, filter: filter, position: r.Start, asked: map[string]bool{},
+		messages: newMessages(), tools: newTools(), children: newChildren(),
+	}
+}
+
+// sendBytes is about how much is kept for a reader at a time: a part may name many large states.
+const sendBytes = 64 << 10
+
+// Translate hands the events of a part that the reader wants to send, several at a time.
+func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]Event) error) error {
+	for _, event := range part.Events {
+		t.position, t.index = event.Position, 0
+		t.at = milliseconds(event.At)
+		if err := t.take(ctx, event); err != nil {
+			return err
+		}
+		if t.size > sendBytes {
+			if err := t.flush(send); err != nil {
+				return err
+			}
+		}
+	}
+	switch {
+	case part.Early > 0:
+		t.early(part)
+	case part.Ended:
+		t.end(part.Run)
+	}
+	return t.flush(send)
+}
+
+func (t *Translator) flush(send func([]Event) error) error {
+	out := t.out
+	t.out, t.size = nil, 0
+	if len(out) == 0 {
+		return nil
+	}
+	return send(out)
+}
+
+// milliseconds is a time as it was stored.
+func milliseconds(text string) int64 {
+	at, err := clock.Parse(text)
+	if err != nil {
+		return 0
+	}
+	return at.UnixMilli()
+}
+
+// emit numbers an event, and keeps it if the reader wants it.
+func (t *Translator) emit(e Event) {
+	e.Seq, e.At = Seq(t.position, t.index), t.at
+	t.index++
+	if e.ID == "" {
+		e.ID = eventID(t.run.Run, e.Seq)
+	}
+	if t.filter.Wants(e) {
+		t.out = append(t.out, e)
+		t.size += len(e.Data)
+	}
+}
+
+// wants tells whether the reader wants the next event, which is made only if it does.
+func (t *Translator) wants(method string, namespace []string) bool {
+	return t.filter.Wants(Event{Seq: Seq(t.position, t.index), Method: method, Namespace: namespace})
+}
+
+// skip passes over an event that the reader does not want.
+func (t *Translator) skip() { t.index++ }
+
+// lifecycle is the data of a lifecycle event.
+type lifecycle struct {
+	Event     string          `json:"event"`
+	GraphName string          `json:"graph_name"`
+	Error     string          `json:"error,omitempty"`
+	Cause     json.RawMessage `json:"cause,omitempty"`
+}
+
+// root emits a lifecycle event of the run itself.
+func (t *Translator) root(event, failure string) {
+	t.emit(Event{
+		ID: lifecycleID(t.run.Run, event), Method: MethodLifecycle,
+		Data: record.Encode(lifecycle{Event: event, GraphName: t.run.Graph, Error: failure}),
+	})
+}
+
+// take translates an event of the log.
+func (t *Translator) take(ctx context.Context, event run.Event) error {
+	kind, path, within := strings.Cut(event.Name, "|")
+	var namespace []string
+	if within {
+		namespace = strings.Split(path, "|")
+	}
+	if kind == run.EventMetadata {
+		return t.begin(ctx)
+	}
+	t.descend(namespace)
+	switch kind {
+	case run.EventValues:
+		return t.values(ctx, event, namespace)
+	case run.EventUpdates:
+		return t.updates(ctx, event.Data, namespace)
+	case run.EventMessages:
+		t.chunk(event.Data, namespace)
+	case MethodTasks:
+		t.task(event.Data, namespace)
+	case MethodTools:
+		t.tool(event.Data, namespace)
+	case MethodCustom:
+		t.custom(event.Data, namespace)
+	}
+	return nil
+}
+
+// begin takes the beginning of an attempt. Another attempt says again what the one before had not
+// finished.
+func (t *Translator) begin(ctx context.Context) error {
+	if t.begun {
+		t.closeMessages(func(*message) bool { return true }, true)
+		return nil
+	}
+	t.begun = true
+	t.root(running, "")
+	if !t.wants(MethodAnswered, nil) {
+		t.skip()
+		return nil
+	}
+	whole := t.run
+	if whole.Detached {
+		found, err := t.runs.Get(ctx, whole.Ref)
+		if err != nil && !fault.Is(err, fault.NotFound) {
+			return err
+		}
+		whole = found
+	}
+	if ids := answers(whole.Command); len(ids) > 0 {
+		t.emit(Event{Method: MethodAnswered, Data: record.Encode(map[string]any{"interrupt_ids": ids})})
+	} else {
+		t.skip()
+	}
+	return nil
+}
+
+// answers are the ids of the questions that a command answers by their ids.
+func answers(command json.RawMessage) []string {
+	var c struct{ Resume json.RawMessage }
+	if len(command) == 0 || json.Unmarshal(command, &c) != nil || !state.IsObject(c.Resume) {
+		return nil
+	}
+	members, err := state.Members(c.Resume)
+	if err != nil {
+		return nil
+	}
+	ids := make([]string, len(members))
+	for i, member := range members {
+		ids[i] = member.Name
+	}
+	return ids
+}
+
+// checkpointData is the data of an event of the channel checkpoints.
+type checkpointData struct {
+	ID       string `json:"id"`
+	ParentID string `json:"parent_id,omitempty"`
+	Step     int64  `json:"step"`
+	Source   string `json:"source"`
+}
+
+// values takes a "values" event: of the graph itself its checkpoint comes before it. The state is
+// read only for a reader who wants it.
+func (t *Translator) values(ctx context.Context, event run.Event, namespace []string) error {
+	if namespace != nil {
+		t.emit(Event{Method: MethodValues, Namespace: namespace, Data: event.Data})
+		return nil
+	}
+	if len(event.Data) > 0 {
+		return nil // it repeats the state beside the questions of a graph that pauses
+	}
+	if t.first == nil {
+		t.first = &event
+	}
+	checkpoints := t.wants(MethodCheckpoints, nil)
+	t.index++
+	values := t.wants(MethodValues, nil)
+	t.index--
+	if !checkpoints && !values {
+		t.index += 2
+		return nil
+	}
+	found, err := t.runs.Values(ctx, t.run.Ref.Ref, event)
+	if err != nil {
+		return err
+	}
+	at := found.At
+	t.emit(Event{Method: MethodCheckpoints, Data: record.Encode(checkpointData{ID: at.ID, ParentID: at.ParentID, Step: at.Step, Source: string(at.Source)})})
+	t.emit(Event{Method: MethodValues, Data: found.Values.JSON()})
+	return nil
+}
+
+// questions are the member of updates that holds what a graph asks.
+const questions = "__interrupt__"
+
+func (t *Translator) updates(ctx context.Context, data json.RawMessage, namespace []string) error {
+	nodes, err := state.Members(data)
+	if err != nil {
+		return nil // the runner has refused it, or it is of a subgraph that speaks of nothing
+	}
+	for _, node := range nodes {
+		if node.Name == questions {
+			t.ask(node.Value, namespace)
+			continue
+		}
+		if err := t.replay(ctx, node, namespace); err != nil {
+			return err
+		}
+		t.emit(Event{Method: MethodUpdates, Namespace: namespace, Node: node.Name, Data: node.Value})
+	}
+	return nil
+}
+
+// ask shows questions, each once.
+func (t *Translator) ask(list json.RawMessage, namespace []string) {
+	var asked []struct {
+		ID    string          `json:"id"`
+		Value json.RawMessage `json:"value"`
+	}
+	if json.Unmarshal(list, &asked) != nil {
+		return
+	}
+	for _, question := range asked {
+		if t.asked[question.ID] {
+			continue
+		}
+		t.asked[question.ID] = true
+		value := question.Value
+		if value == nil {
+			value = json.RawMessage("null")
+		}
+		// The protocol has "payload"; a widely used client reads "value".
+		t.emit(Event{Method: MethodRequested, Namespace: namespace, Data: record.Encode(map[string]any{
+			"interrupt_id": question.ID, "payload": value, "value": value,
+		})})
+	}
+}
+
+// custom shows what a node wrote. What has a name goes to the channel of this name too.
+func (t *Translator) custom(data json.RawMessage, namespace []string) {
+	var named struct {
+		Name *string `json:"name"`
+	}
+	e := Event{Method: MethodCustom, Namespace: namespace, Data: data}
+	if !state.IsObject(data) || json.Unmarshal(data, &named) != nil || named.Name == nil {
+		e.Data = record.Encode(map[string]json.RawMessage{"payload": data})
+	} else {
+		e.Name = *named.Name
+	}
+	t.emit(e)
+}
+
+// end closes what is open, and shows how the run ended.
+func (t *Translator) end(r run.Run) {
+	if !t.begun {
+		return
+	}
+	t.index, t.at = closing, r.Updated.UnixMilli()
+	status, failure := outcome(r)
+	t.closeMessages(func(*message) bool { return true }, status != completed)
+	if status != completed && r.Interrupts == nil {
+		t.failTools(status)
+	}
+	for _, path := range t.children.open() {
+		t.leave(path, status, "")
+	}
+	t.index = ended
+	t.root(status, failure)
+}
+
+// Names of lifecycle events.
+const (
+	started     = "started"
+	running     = "running"
+	completed   = "completed"
+	failed      = "failed"
+	interrupted = "interrupted"
+)
+
+// outcome is how a run that has ended shows in its lifecycle.
+func outcome(r run.Run) (event, failure string) {
+	switch r.Status {
+	case run.Success:
+		if r.Interrupts != nil {
+			return interrupted, ""
+		}
+		return completed, ""
+	case run.Error, run.Timeout:
+		if r.Failure == nil {
+			return failed, string(r.Status)
+		}
+		return failed, string(record.Encode(r.Failure))
+	}
+	return interrupted, ""
+}
+
+// early shows the lifecycle of a run that ended before a worker took it up.
+func (t *Translator) early(part run.Part) {
+	t.position, t.index, t.at = part.Position, ended+2*part.Early-1, part.Run.Updated.UnixMilli()
+	t.root(running, "")
+	event, failure := outcome(part.Run)
+	t.root(event, failure)
+}

@@ -1,0 +1,154 @@
+package run_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/seam/graph"
+)
+
+// showAs shows a chunk of a message that a node writes, as an event of a name.
+func showAs(a *run.Attempt, name, node, id, text string) {
+	a.Show(name, json.RawMessage(fmt.Sprintf(`[{"id":%q,"type":"AIMessageChunk","content":%q},{"graph_node":%q}]`, id, text, node)))
+}
+
+// tell has the agent say which messages are unfinished, each "id node".
+func (f *fixture) tell(a *run.Attempt, unfinished ...graph.Unfinished) {
+	f.t.Helper()
+	f.must(a.Unfinished(unfinished))
+}
+
+// update shows the update of a node.
+func (f *fixture) update(a *run.Attempt, node, update string) {
+	f.t.Helper()
+	f.must(a.Update(run.EventUpdates, json.RawMessage(fmt.Sprintf(`{%q:%s}`, node, update))))
+}
+
+// TestOnlyStepsUnderWayLeaveText interrupts runs of agents that say which messages are unfinished,
+// and of some that do not.
+func TestOnlyStepsUnderWayLeaveText(t *testing.T) {
+	t.Parallel()
+	tests := map[string]struct {
+		work func(f *fixture, a *run.Attempt)
+		want []string
+	}{
+		"a planner that has finished without a message": {func(f *fixture, a *run.Attempt) {
+			showAs(a, run.EventMessages, "plan", "p", "{}")
+			f.update(a, "plan", `{"plan":{}}`)
+			showAs(a, run.EventMessages, "talk", "m", "Hel")
+		}, []string{"ai Hel..."}},
+		"a node that has finished with another message": {func(f *fixture, a *run.Attempt) {
+			showAs(a, run.EventMessages, "talk", "p", "draft")
+			f.update(a, "talk", `{"messages":[{"type":"ai","id":"m","content":"final"}]}`)
+		}, []string{"ai final"}},
+		"a node that begins again": {func(f *fixture, a *run.Attempt) {
+			showAs(a, run.EventMessages, "talk", "p", "draft")
+			f.update(a, "talk", `{"n":1}`)
+			showAs(a, run.EventMessages, "talk", "m", "Hel")
+		}, []string{"ai Hel..."}},
+		"the whole state": {func(f *fixture, a *run.Attempt) {
+			showAs(a, run.EventMessages, "talk", "p", "draft")
+			f.must(a.Values(json.RawMessage(`{"messages":[{"type":"human","id":"one","content":"one"}]}`)))
+		}, nil},
+		"a subgraph of which nobody says where its messages go": {func(_ *fixture, a *run.Attempt) {
+			showAs(a, run.EventMessages+"|inner:1", "talk", "m", "Hel")
+		}, nil},
+		"a state without messages": {func(f *fixture, a *run.Attempt) {
+			f.must(a.Values(json.RawMessage(`{"topic":"x"}`)))
+			showAs(a, run.EventMessages, "talk", "m", "Hel")
+		}, nil},
+		"told: one of two messages": {func(f *fixture, a *run.Attempt) {
+			f.tell(a)
+			showAs(a, run.EventMessages, "title", "t", "A ti")
+			f.tell(a, graph.Unfinished{ID: "m", Node: "talk"})
+			showAs(a, run.EventMessages, "talk", "m", "Hel")
+			showAs(a, run.EventMessages, "title", "t", "tle")
+			showAs(a, run.EventMessages, "talk", "m", "lo")
+		}, []string{"ai Hello..."}},
+		"told: a message of a subgraph": {func(f *fixture, a *run.Attempt) {
+			f.tell(a)
+			f.tell(a, graph.Unfinished{ID: "m", Node: "outer"})
+			showAs(a, run.EventMessages+"|outer:1", "talk", "m", "Hel")
+		}, []string{"ai Hel..."}},
+		"told: a message that was finished": {func(f *fixture, a *run.Attempt) {
+			f.tell(a, graph.Unfinished{ID: "m", Node: "talk"})
+			showAs(a, run.EventMessages, "talk", "m", "Hello")
+			f.update(a, "talk", `{"plan":"Hello"}`)
+			f.tell(a)
+		}, nil},
+		"told: a branch of two with one name": {func(f *fixture, a *run.Attempt) {
+			f.tell(a, graph.Unfinished{ID: "m", Node: "talk"}, graph.Unfinished{ID: "n", Node: "talk"})
+			showAs(a, run.EventMessages, "talk", "m", "one")
+			showAs(a, run.EventMessages, "talk", "n", "two")
+			f.update(a, "talk", `{"plan":"one"}`)
+			f.tell(a, graph.Unfinished{ID: "n", Node: "talk"})
+		}, []string{"ai two..."}},
+		"told: more messages than are remembered": {func(f *fixture, a *run.Attempt) {
+			var all []graph.Unfinished
+			for i := range 300 {
+				all = append(all, graph.Unfinished{ID: fmt.Sprint("m", i), Node: "talk"})
+			}
+			f.tell(a, all...)
+			showAs(a, run.EventMessages, "talk", "m0", "the oldest")
+			showAs(a, run.EventMessages, "talk", "m299", "the newest")
+		}, []string{"ai the newest..."}},
+	}
+	for name, test := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			_, a := f.started("one")
+			test.work(f, a)
+			f.flush(a)
+			f.create("two", run.Interrupt)
+			if diff := cmp.Diff(append([]string{"human one"}, test.want...), withHuman(f.messages())); diff != "" {
+				t.Errorf("messages (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// withHuman adds the question to messages of a state that its agent has emptied.
+func withHuman(messages []string) []string {
+	if len(messages) == 0 {
+		return []string{"human one"}
+	}
+	return messages
+}
+
+// TestTextOfAnEarlierAttemptIsKept until a later one has written in its place.
+func TestTextOfAnEarlierAttemptIsKept(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	r, a := f.started("one")
+	f.tell(a, graph.Unfinished{ID: "m", Node: "talk"})
+	showAs(a, run.EventMessages, "talk", "m", "Hello")
+	f.flush(a)
+	b := f.claim(r)
+	f.tell(b)
+	f.tell(b, graph.Unfinished{ID: "n", Node: "talk"})
+	showAs(b, run.EventMessages, "talk", "n", "Good")
+	f.flush(b)
+	f.create("two", run.Interrupt)
+	if diff := cmp.Diff([]string{"human one", "ai Hello...", "ai Good..."}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}
+
+// TestAnAgentsOwnErrorLeavesNothing of the step that failed; what its finished steps returned
+// stays.
+func TestAnAgentsOwnErrorLeavesNothing(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	_, a := f.started("one")
+	f.update(a, "greet", `{"messages":[{"type":"ai","id":"g","content":"Hi"}]}`)
+	showAs(a, run.EventMessages, "talk", "m", "Hel")
+	f.must(a.Finish(t.Context(), run.Outcome{Status: run.Error, Failure: &run.Failure{Name: "E"}, ByAgent: true}))
+	if diff := cmp.Diff([]string{"human one", "ai Hi"}, f.messages()); diff != "" {
+		t.Errorf("messages (-want +got):\n%s", diff)
+	}
+}

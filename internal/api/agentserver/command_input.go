@@ -1,0 +1,129 @@
+package agentserver
+
+import (
+	"encoding/json"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// answered is an answer to a question of a graph.
+type answered struct {
+	ID       string          `json:"interrupt_id"`
+	Response json.RawMessage `json:"response"`
+}
+
+// respondParams are the parameters of input.respond: one answer, or several.
+type respondParams struct {
+	answered
+
+	Responses []answered      `json:"responses"`
+	Update    json.RawMessage `json:"update"`
+	Goto      json.RawMessage `json:"goto"`
+	Config    json.RawMessage `json:"config"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+func (c command) inputRespond() (any, *int64, error) {
+	var p respondParams
+	if err := c.read(&p); err != nil {
+		return nil, nil, err
+	}
+	responses := p.Responses
+	if responses == nil {
+		responses = []answered{p.answered}
+	}
+	if len(responses) == 0 || slices.ContainsFunc(responses, func(a answered) bool { return a.ID == "" }) {
+		return nil, nil, refused(InvalidArgument, "input.respond requires an interrupt_id for each response, and at least one response.")
+	}
+	newest, err := c.newest()
+	if err != nil {
+		return nil, nil, err
+	}
+	resume, err := c.resume(responses)
+	if err != nil {
+		return nil, nil, err
+	}
+	members := map[string]any{"resume": resume}
+	for name, value := range map[string]json.RawMessage{"update": p.Update, "goto": p.Goto} {
+		if present(value) != nil {
+			members[name] = value
+		}
+	}
+	config := present(p.Config)
+	if config == nil {
+		config = withoutCheckpoint(newest.Config)
+	}
+	// A client that answers at the same time finds the thread busy.
+	_, before, err := c.start(startParams{
+		AssistantID: newest.AssistantID, command: object(members), Config: config, Metadata: p.Metadata, Strategy: string(run.Reject),
+	})
+	if fault.Is(err, fault.Conflict) {
+		err = refused(NoSuchInterrupt, "The thread has been answered meanwhile.")
+	}
+	return nil, before, err
+}
+
+// resume checks answers against the questions that the thread waits on, and returns them by their
+// ids.
+func (c command) resume(responses []answered) (map[string]json.RawMessage, error) {
+	asked, err := c.pending()
+	if err != nil {
+		return nil, err
+	}
+	if len(asked) == 0 {
+		return nil, refused(InvalidArgument, "input.respond can only be used while the thread waits for an answer.")
+	}
+	resume := map[string]json.RawMessage{}
+	for _, a := range responses {
+		if !slices.ContainsFunc(asked, func(q Interrupt) bool { return q.ID == a.ID }) {
+			return nil, refused(NoSuchInterrupt, "The thread does not wait for an answer to the interrupt %.64q.", a.ID)
+		}
+		resume[a.ID] = orNull(a.Response)
+	}
+	return resume, nil
+}
+
+// newest returns the thread's newest run.
+func (c command) newest() (run.Run, error) {
+	found, _, err := c.Runs.List(c.ctx, c.ref, run.Filter{Window: table.Window{Limit: 1}})
+	if err != nil && !fault.Is(err, fault.NotFound) {
+		return run.Run{}, err
+	}
+	if len(found) == 0 {
+		return run.Run{}, refused(NoSuchRun, "The thread has no run yet.")
+	}
+	return found[0], nil
+}
+
+// checkpointMembers are the members of configurable that name a checkpoint.
+var checkpointMembers = []string{"checkpoint_id", "checkpoint_ns", "checkpoint_map"}
+
+// withoutCheckpoint is the configuration of a run for another that goes on from the newest state.
+func withoutCheckpoint(config json.RawMessage) json.RawMessage {
+	members, configurable := map[string]json.RawMessage{}, map[string]json.RawMessage{}
+	if present(config) == nil || json.Unmarshal(config, &members) != nil || json.Unmarshal(orNull(members["configurable"]), &configurable) != nil {
+		return config
+	}
+	for _, name := range checkpointMembers {
+		delete(configurable, name)
+	}
+	if len(configurable) > 0 {
+		members["configurable"] = record.Encode(configurable)
+	} else {
+		delete(members, "configurable")
+	}
+	return record.Encode(members)
+}
+
+func namesCheckpoint(config json.RawMessage) bool {
+	var c struct {
+		Configurable struct {
+			ID string `json:"checkpoint_id"`
+		} `json:"configurable"`
+	}
+	return json.Unmarshal(config, &c) == nil && c.Configurable.ID != ""
+}

@@ -1,0 +1,212 @@
+package agentserver
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/agent/protocol"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// checkpointName names a checkpoint as the protocol does.
+type checkpointName struct {
+	ID string `json:"id"`
+	NS string `json:"ns"`
+}
+
+func (c command) stateGet() (any, *int64, error) {
+	var p struct {
+		Namespace []string `json:"namespace"`
+		Keys      []string `json:"keys"`
+	}
+	if err := c.read(&p); err != nil {
+		return nil, nil, err
+	}
+	found, err := c.state(c.ctx, c.ref, place{NS: strings.Join(p.Namespace, "|")}, false)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil, refused(noState(p.Namespace), "%v", err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	values := found.Values
+	if p.Keys != nil {
+		var all map[string]json.RawMessage
+		if json.Unmarshal(orEmpty(present(values)), &all) == nil {
+			some := map[string]json.RawMessage{}
+			for _, key := range p.Keys {
+				if value, ok := all[key]; ok {
+					some[key] = value
+				}
+			}
+			values = record.Encode(some)
+		}
+	}
+	result := map[string]any{"values": orEmpty(present(values))}
+	if at := found.Checkpoint; at != nil {
+		result["checkpoint"] = checkpointName{text(at.CheckpointID), text(at.CheckpointNs)}
+	}
+	return result, nil, nil
+}
+
+// noState is the code of a state that is not there.
+func noState(namespace []string) CommandAnswerError {
+	if len(namespace) > 0 {
+		return NoSuchNamespace
+	}
+	return NoSuchRun
+}
+
+// checkpointSummary is a checkpoint in a list.
+type checkpointSummary struct {
+	ID        string          `json:"id"`
+	Timestamp string          `json:"timestamp"`
+	Step      int64           `json:"step"`
+	Metadata  json.RawMessage `json:"metadata"`
+}
+
+// mostCheckpoints is the most checkpoints that are listed at once.
+const mostCheckpoints = 1000
+
+func (c command) stateCheckpoints() (any, *int64, error) {
+	p := struct {
+		Namespace []string `json:"namespace"`
+		Limit     int      `json:"limit"`
+		Before    string   `json:"before"`
+	}{Limit: 10}
+	if err := c.read(&p); err != nil {
+		return nil, nil, err
+	}
+	if p.Limit < 1 || p.Limit > mostCheckpoints {
+		return nil, nil, refused(InvalidArgument, "limit should be between 1 and %d.", mostCheckpoints)
+	}
+	asked := ThreadHistoryFind{Limit: &p.Limit}
+	if p.Before != "" {
+		asked.Before = record.Encode(p.Before)
+	}
+	if ns := strings.Join(p.Namespace, "|"); ns != "" {
+		asked.Checkpoint = &Checkpoint{CheckpointNs: &ns}
+	}
+	found, err := c.history(c.ctx, c.ref.Thread, asked, "body")
+	if fault.Is(err, fault.NotFound) {
+		code := noState(p.Namespace)
+		if p.Before != "" {
+			code = NoSuchCheckpoint
+		}
+		return nil, nil, refused(code, "%v", err)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	list := []checkpointSummary{}
+	for _, state := range found {
+		if state.Checkpoint == nil {
+			continue
+		}
+		var at struct {
+			Step int64 `json:"step"`
+		}
+		_ = json.Unmarshal(state.Metadata, &at) // an agent may give it any form
+		list = append(list, checkpointSummary{text(state.Checkpoint.CheckpointID), text(state.CreatedAt), at.Step, orEmpty(state.Metadata)})
+	}
+	return map[string]any{"checkpoints": list}, nil, nil
+}
+
+func (c command) stateFork() (any, *int64, error) {
+	var p struct {
+		CheckpointID string          `json:"checkpoint_id"`
+		Input        json.RawMessage `json:"input"`
+		Config       json.RawMessage `json:"config"`
+	}
+	if err := c.read(&p); err != nil {
+		return nil, nil, err
+	}
+	if p.CheckpointID == "" {
+		return nil, nil, refused(InvalidArgument, "state.fork requires a checkpoint_id.")
+	}
+	newest, err := c.newest()
+	if err != nil {
+		return nil, nil, err
+	}
+	config := present(p.Config)
+	if config == nil {
+		config = withoutCheckpoint(newest.Config)
+	}
+	made, before, err := c.start(startParams{AssistantID: newest.AssistantID, Input: p.Input, Config: withCheckpoint(config, place{ID: p.CheckpointID})})
+	if err != nil {
+		return nil, nil, err
+	}
+	return map[string]string{"run_id": made.Run, "thread_id": c.ref.Thread}, before, nil
+}
+
+// treeNode is a graph or a subgraph in the tree of a run.
+type treeNode struct {
+	Namespace []string    `json:"namespace"`
+	Status    string      `json:"status"`
+	GraphName string      `json:"graph_name"`
+	Children  []*treeNode `json:"children,omitempty"`
+}
+
+// agentTree shows the newest run, or the one that is named, with its subgraphs, by their
+// lifecycles.
+func (c command) agentTree() (any, *int64, error) {
+	var p struct {
+		RunID string `json:"run_id"`
+	}
+	if err := c.read(&p); err != nil {
+		return nil, nil, err
+	}
+	of, err := c.newest()
+	if err == nil && p.RunID != "" {
+		if of, err = c.Runs.Get(c.ctx, runRef(c.ctx, c.ref.Thread, p.RunID)); fault.Is(err, fault.NotFound) {
+			err = refused(NoSuchRun, "%v", err)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	root := &treeNode{Namespace: []string{}, Status: "running", GraphName: of.Graph}
+	nodes := map[string]*treeNode{"": root}
+	t := protocol.NewTranslator(c.Runs, of, protocol.Filter{Channels: []string{protocol.MethodLifecycle}})
+	take := func(part run.Part) error {
+		return t.Translate(c.ctx, part, func(events []protocol.Event) error {
+			for _, event := range events {
+				grow(nodes, event)
+			}
+			return nil
+		})
+	}
+	if err := c.Runs.Shown(c.ctx, of, func(events []run.Event) error { return take(run.Part{Run: of, Events: events}) }); err != nil {
+		return nil, nil, err
+	}
+	if of.Status.Final() {
+		end := run.Part{Run: of, Ended: true}
+		if of.Attempt == 0 {
+			end.Early = 1
+		}
+		if err := take(end); err != nil {
+			return nil, nil, err
+		}
+	}
+	return map[string]any{"tree": root}, nil, nil
+}
+
+// grow puts a lifecycle event into the tree. A subgraph's parent is there before it.
+func grow(nodes map[string]*treeNode, event protocol.Event) {
+	var said struct {
+		Event string `json:"event"`
+		Graph string `json:"graph_name"`
+	}
+	_ = json.Unmarshal(event.Data, &said) // protocol made it
+	path := strings.Join(event.Namespace, "|")
+	node := nodes[path]
+	if node == nil {
+		node = &treeNode{Namespace: event.Namespace, GraphName: said.Graph}
+		nodes[path] = node
+		parent := nodes[strings.Join(event.Namespace[:len(event.Namespace)-1], "|")]
+		parent.Children = append(parent.Children, node)
+	}
+	node.Status = said.Event
+}

@@ -1,0 +1,231 @@
+package agentserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/agent/protocol"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// command is a command of the thread-centric streaming protocol to a thread.
+type command struct {
+	server
+	ctx    context.Context
+	ref    thread.Ref
+	params json.RawMessage
+}
+
+// commandMethods are the commands that there are. Each returns its result, and the number of the
+// last event that came before what it has begun, nil where it has begun nothing.
+var commandMethods = map[string]func(command) (result any, before *int64, err error){
+	"run.start":              command.runStart,
+	"input.respond":          command.inputRespond,
+	"agent.getTree":          command.agentTree,
+	"state.get":              command.stateGet,
+	"state.listCheckpoints":  command.stateCheckpoints,
+	"state.fork":             command.stateFork,
+	"input.inject":           command.refuse,
+	"subscription.subscribe": command.refuse, "subscription.unsubscribe": command.refuse, "subscription.reconnect": command.refuse,
+}
+
+// commandError is what the protocol calls an error: its code, and a sentence.
+type commandError struct {
+	code    CommandAnswerError
+	message string
+}
+
+func (e *commandError) Error() string { return e.message }
+
+func refused(code CommandAnswerError, format string, args ...any) error {
+	return &commandError{code, fmt.Sprintf(format, args...)}
+}
+
+// SendCommand does what a command of the thread-centric streaming protocol asks for.
+func (s server) SendCommand(ctx context.Context, request SendCommandRequestObject) (SendCommandResponseObject, error) {
+	answer, err := s.command(ctx, threadRef(ctx, request.ThreadID), *request.Body)
+	return SendCommand200JSONResponse(answer), err
+}
+
+// command answers a command. An error is one of the server or of the credentials, which clients
+// meet as they do everywhere.
+func (s server) command(ctx context.Context, ref thread.Ref, asked Command) (CommandAnswer, error) {
+	answer := CommandAnswer{Type: CommandAnswerTypeSuccess, ID: asked.ID}
+	method := commandMethods[asked.Method]
+	if method == nil {
+		method = func(command) (any, *int64, error) {
+			return nil, nil, refused(UnknownCommand, "There is no command %.64q.", asked.Method)
+		}
+	}
+	params := asked.Params
+	if len(params) == 0 {
+		params = emptyObject
+	}
+	c := command{server: s, ctx: ctx, ref: ref, params: params}
+	result, before, err := method(c)
+	if err != nil {
+		return answer, c.fail(&answer, err)
+	}
+	if before == nil {
+		if before, err = c.now(); err != nil {
+			return answer, err
+		}
+	}
+	answer.Result = object(map[string]any{})
+	if result != nil {
+		if answer.Result, err = json.Marshal(result); err != nil {
+			return answer, fmt.Errorf("encode the result of %s: %w", asked.Method, err)
+		}
+	}
+	answer.Meta = &CommandMeta{ThreadID: &ref.Thread, AppliedThroughSeq: before}
+	return answer, nil
+}
+
+// faultCodes are the codes of faults that a client can do something about.
+var faultCodes = map[fault.Kind]CommandAnswerError{
+	fault.Invalid: InvalidArgument, fault.NotFound: InvalidArgument, fault.Conflict: InvalidArgument, fault.Unprocessable: InvalidArgument,
+}
+
+// fail makes the answer that of an error of the protocol, and returns what is none.
+func (c command) fail(answer *CommandAnswer, err error) error {
+	var own *commandError
+	var known *fault.Error
+	answer.Type = CommandAnswerTypeError
+	switch {
+	case errors.As(err, &own):
+		answer.Error, answer.Message = own.code, own.message
+	case errors.As(err, &known) && faultCodes[known.Kind] != "":
+		answer.Error, answer.Message = faultCodes[known.Kind], known.Message
+		for _, detail := range known.Details {
+			answer.Message += fmt.Sprintf(" (%v: %s)", detail.Loc, detail.Msg)
+		}
+	default:
+		return err
+	}
+	return nil
+}
+
+// now is the number of the last event that there is, 0 for a thread without any.
+func (c command) now() (*int64, error) {
+	place, err := c.Runs.Now(c.ctx, c.ref)
+	if fault.Is(err, fault.NotFound) {
+		return new(int64), nil
+	}
+	seq := seqOf(place)
+	return &seq, err
+}
+
+// seqOf is the number of the last event at a place.
+func seqOf(place run.Place) int64 {
+	if place.Ended {
+		return protocol.Done(place.Position)
+	}
+	return protocol.Began(place.Position)
+}
+
+// read decodes the parameters.
+func (c command) read(into any) error {
+	if err := json.Unmarshal(c.params, into); err != nil {
+		return refused(InvalidArgument, "The command's params do not have the required shape: %v.", err)
+	}
+	return nil
+}
+
+func (c command) refuse() (any, *int64, error) {
+	return nil, nil, refused(NotSupported, "This server does not offer this command here. A stream of events is a request of its own.")
+}
+
+// shownModes are what the agent is asked to show in runs of this protocol.
+var shownModes = []StreamMode{
+	StreamModeValues, StreamModeUpdates, StreamModeMessagesTuple, StreamModeCustom, StreamModeTasks, StreamMode(protocol.MethodTools),
+}
+
+// startParams are the parameters of run.start, and what else makes a run.
+type startParams struct {
+	AssistantID string          `json:"assistant_id"`
+	Input       json.RawMessage `json:"input"`
+	Config      json.RawMessage `json:"config"`
+	Metadata    json.RawMessage `json:"metadata"`
+	Strategy    string          `json:"multitask_strategy"`
+	// OtherStrategy is how older clients spell it.
+	OtherStrategy string `json:"multitaskStrategy"`
+
+	command json.RawMessage
+	// creates says that a thread that is not there is made.
+	creates bool
+}
+
+// strategies are what multitask_strategy may be; the protocol lets clients send anything else.
+var strategies = map[string]MultitaskStrategy{
+	string(run.Reject): MultitaskStrategy(run.Reject), string(run.Enqueue): MultitaskStrategy(run.Enqueue),
+	string(run.Interrupt): MultitaskStrategy(run.Interrupt), string(run.Rollback): MultitaskStrategy(run.Rollback),
+}
+
+func (c command) runStart() (any, *int64, error) {
+	p := startParams{creates: true}
+	if err := c.read(&p); err != nil {
+		return nil, nil, err
+	}
+	if p.AssistantID == "" {
+		return nil, nil, refused(InvalidArgument, "run.start requires an assistant_id.")
+	}
+	if present(p.Input) != nil {
+		asks, err := c.pending()
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(asks) > 0 { // the input is the answer
+			p.command, p.Input = object(map[string]any{"resume": p.Input}), nil
+		}
+	}
+	made, before, err := c.start(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	return map[string]string{"run_id": made.Run}, before, nil
+}
+
+// start creates a run, as the endpoints of runs do.
+func (c command) start(p startParams) (run.Run, *int64, error) {
+	body := &RunCreate{
+		AssistantID: p.AssistantID, Input: p.Input, Command: p.command, Config: p.Config, Metadata: p.Metadata,
+		StreamMode: shownModes, StreamSubgraphs: new(true),
+	}
+	strategy, asked := p.Strategy, present(p.Config)
+	if strategy == "" {
+		strategy = p.OtherStrategy
+	}
+	if known, ok := strategies[strategy]; ok {
+		body.MultitaskStrategy = &known
+	}
+	if p.creates {
+		body.IfNotExists = new(IfNotExistsCreate)
+	}
+	made, err := c.create(c.ctx, c.ref.Thread, body)
+	if err != nil {
+		if fault.Is(err, fault.NotFound) && asked != nil && namesCheckpoint(asked) {
+			err = refused(NoSuchCheckpoint, "%v", err)
+		}
+		return made, nil, err
+	}
+	place, err := c.Runs.Behind(c.ctx, made)
+	seq := seqOf(place)
+	return made, &seq, err
+}
+
+// pending are the questions that the thread waits on; of a busy thread, and of one that is yet to
+// come, there are none.
+func (c command) pending() ([]Interrupt, error) {
+	t, err := c.Threads.Get(c.ctx, c.ref)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil
+	}
+	if err != nil || t.Lock.Busy {
+		return nil, err
+	}
+	return questions(t.Interrupts), nil
+}

@@ -1,0 +1,251 @@
+package agentserver_test
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+)
+
+// allChannels are the channels of the thread-centric protocol.
+var allChannels = []string{"lifecycle", "values", "updates", "messages", "tools", "tasks", "checkpoints", "custom", "input"}
+
+// shownEvent is an event of the thread-centric protocol.
+type shownEvent struct {
+	Type   string
+	ID     string `json:"event_id"`
+	Seq    int64
+	Method string
+	Params struct {
+		Namespace []string
+		Timestamp int64
+		Node      string
+		Data      json.RawMessage
+	}
+}
+
+// String is an event in one line, without what differs from run to run.
+func (e shownEvent) String() string {
+	where := strings.Join(e.Params.Namespace, "|")
+	if e.Params.Node != "" {
+		where += "@" + e.Params.Node
+	}
+	return strings.TrimSpace(e.Method+" "+where) + " " + string(e.Params.Data)
+}
+
+// root is what the lifecycle of a run itself says, "" for any other event.
+func (e shownEvent) root() string {
+	var said struct{ Event string }
+	if e.Method != "lifecycle" || len(e.Params.Namespace) > 0 || json.Unmarshal(e.Params.Data, &said) != nil {
+		return ""
+	}
+	return said.Event
+}
+
+// spectator reads the events of a thread.
+type spectator struct {
+	*bufio.Reader
+	leave func()
+}
+
+func (f *fixture) watch(t *testing.T, thread string, body object) *spectator {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	answer := f.open(ctx, t, "POST", f.path(thread+"/stream/events"), body, map[string]string{auth.HeaderKey: f.key})
+	if answer.StatusCode != http.StatusOK || answer.Header.Get("Content-Type") != "text/event-stream" {
+		t.Fatalf("the stream is answered with %d %s", answer.StatusCode, answer.Header.Get("Content-Type"))
+	}
+	t.Cleanup(func() { leave(); _, _ = io.Copy(io.Discard, answer.Body); answer.Body.Close() })
+	return &spectator{bufio.NewReader(answer.Body), leave}
+}
+
+func (s *spectator) next(t *testing.T) shownEvent {
+	t.Helper()
+	raw, err := nextEvent(s.Reader)
+	must(t, err)
+	var e shownEvent
+	must(t, json.Unmarshal([]byte(raw.Data), &e))
+	if e.Type != "event" || raw.ID != e.ID || raw.Name != e.Method {
+		t.Fatalf("the frame %v does not fit its event", raw)
+	}
+	return e
+}
+
+// until reads up to an event.
+func (s *spectator) until(t *testing.T, isLast func(shownEvent) bool) []shownEvent {
+	t.Helper()
+	var events []shownEvent
+	for {
+		e := s.next(t)
+		events = append(events, e)
+		if isLast(e) {
+			return events
+		}
+	}
+}
+
+// runs reads until some runs have ended.
+func (s *spectator) runs(t *testing.T, count int) []shownEvent {
+	t.Helper()
+	return s.until(t, func(e shownEvent) bool {
+		if root := e.root(); root != "" && root != "running" {
+			count--
+		}
+		return count == 0
+	})
+}
+
+func eventLines(events []shownEvent) []string {
+	all := []string{}
+	for _, e := range events {
+		all = append(all, e.String())
+	}
+	return all
+}
+
+func of(events []shownEvent, methods ...string) []shownEvent {
+	var some []shownEvent
+	for _, e := range events {
+		for _, method := range methods {
+			if e.Method == method {
+				some = append(some, e)
+			}
+		}
+	}
+	return some
+}
+
+// command sends a command, and returns its answer.
+func (f *fixture) command(t *testing.T, thread, method string, params object) response {
+	t.Helper()
+	answer := f.call(t, "POST", thread+"/commands", object{"id": 7, "method": method, "params": params})
+	wantStatus(t, answer, http.StatusOK)
+	if answer.member("id") != 7.0 {
+		t.Errorf("%s is answered with the id %v", method, answer.member("id"))
+	}
+	return answer
+}
+
+// does sends a command that succeeds.
+func (f *fixture) does(t *testing.T, thread, method string, params object) response {
+	t.Helper()
+	answer := f.command(t, thread, method, params)
+	if answer.string("type") != "success" {
+		t.Fatalf("%s: %s", method, answer.text)
+	}
+	return answer
+}
+
+// wantRefusal checks the code of a command that is an error of the protocol.
+func wantRefusal(t *testing.T, answer response, code string) {
+	t.Helper()
+	if answer.string("type") != "error" || answer.string("error") != code || answer.string("message") == "" {
+		t.Errorf("got %s, want the error %s", answer.text, code)
+	}
+}
+
+func newThreadPath(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("/threads/0197a000-0000-7000-8000-%012x", len(t.Name()))
+}
+
+// token is a step with which the node model shows a part of a message.
+func token(id, text string) graphtest.Step {
+	return emit("messages", []any{object{"type": "AIMessageChunk", "id": id, "content": text}, object{"graph_node": "model"}})
+}
+
+// TestEventsOfARun that an agent answers which knows nothing of the protocol.
+func TestEventsOfARun(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := newThreadPath(t)
+	call := object{"id": "c1", "name": "look", "args": object{"at": "sky"}}
+	steps := []graphtest.Step{
+		emit("messages", []any{object{"type": "AIMessageChunk", "id": "m1", "content": "", "tool_call_chunks": []any{object{"index": 0, "id": "c1", "name": "look", "args": `{"at":`}}}, object{"graph_node": "model"}}),
+		emit("messages", []any{object{"type": "AIMessageChunk", "id": "m1", "content": "", "tool_call_chunks": []any{object{"index": 0, "args": `"sky"}`}}}, object{"graph_node": "model"}}),
+		emit("updates", object{"model": object{"messages": []any{object{"type": "ai", "id": "m1", "content": "", "tool_calls": []any{call}}}}}),
+		emit("custom", object{"name": "progress", "payload": 1}),
+		emit("custom", "half"),
+		emit("updates", object{"tools": object{"messages": []any{object{"type": "tool", "id": "t1", "tool_call_id": "c1", "name": "look", "content": "blue"}}}}),
+		emit("updates|look:1", object{"inner": object{"seen": "blue"}}),
+		token("m2", "It is "), emit("messages", []any{object{"type": "ai", "id": "m2", "content": "blue."}, object{"graph_node": "model"}}),
+		add("model", "m2", "It is blue."),
+	}
+	present := f.watch(t, thread, object{"channels": allChannels}) // before there is the thread
+	begun := f.does(t, thread, "run.start", script(steps...))
+	all := present.runs(t, 1)
+	id := begun.string("result", "run_id")
+	if begun.member("meta", "applied_through_seq").(float64) >= float64(all[0].Seq) {
+		t.Errorf("the command says %v, and the first event has the number %d", begun.member("meta"), all[0].Seq)
+	}
+	want := []string{
+		`lifecycle {"event":"running","graph_name":"agent"}`,
+		`messages @model {"event":"message-start","id":"m1","metadata":{"graph_node":"model"},"role":"ai","run_id":"m1"}`,
+		`messages @model {"content":{"args":"","id":"c1","name":"look","type":"tool_call_chunk"},"event":"content-block-start","id":"m1","index":0,"run_id":"m1"}`,
+		`messages @model {"delta":{"fields":{"args":"{\"at\":","id":"c1","name":"look","type":"tool_call_chunk"},"type":"block-delta"},"event":"content-block-delta","id":"m1","index":0,"run_id":"m1"}`,
+		`messages @model {"delta":{"fields":{"args":"{\"at\":\"sky\"}","id":"c1","name":"look","type":"tool_call_chunk"},"type":"block-delta"},"event":"content-block-delta","id":"m1","index":0,"run_id":"m1"}`,
+		`messages @model {"content":{"args":{"at":"sky"},"id":"c1","name":"look","type":"tool_call"},"event":"content-block-finish","id":"m1","index":0,"run_id":"m1"}`,
+		`messages @model {"event":"message-finish","id":"m1","reason":"stop","run_id":"m1"}`,
+		`tools @model {"event":"tool-started","input":{"at":"sky"},"tool_call_id":"c1","tool_name":"look"}`,
+		`updates @model {"messages":[{"content":"","id":"m1","tool_calls":[{"args":{"at":"sky"},"id":"c1","name":"look"}],"type":"ai"}]}`,
+		`custom {"name":"progress","payload":1}`,
+		`custom {"payload":"half"}`,
+		`tools {"event":"tool-finished","output":{"content":"blue","id":"t1","name":"look","tool_call_id":"c1","type":"tool"},"tool_call_id":"c1"}`,
+		`updates @tools {"messages":[{"content":"blue","id":"t1","name":"look","tool_call_id":"c1","type":"tool"}]}`,
+		`lifecycle look:1 {"event":"started","graph_name":"look"}`,
+		`updates look:1@inner {"seen":"blue"}`,
+		`messages @model {"event":"message-start","id":"m2","metadata":{"graph_node":"model"},"role":"ai","run_id":"m2"}`,
+		`messages @model {"content":{"text":"","type":"text"},"event":"content-block-start","id":"m2","index":0,"run_id":"m2"}`,
+		`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"text-delta","text":"It is "},"id":"m2","run_id":"m2"}`,
+		`messages @model {"event":"content-block-delta","index":0,"delta":{"type":"text-delta","text":"blue."},"id":"m2","run_id":"m2"}`,
+		`messages @model {"content":{"text":"It is blue.","type":"text"},"event":"content-block-finish","id":"m2","index":0,"run_id":"m2"}`,
+		`messages @model {"event":"message-finish","id":"m2","reason":"stop","run_id":"m2"}`,
+		`updates @model {"messages":[{"content":"It is blue.","id":"m2","type":"ai"}]}`,
+		`lifecycle look:1 {"event":"completed","graph_name":"look"}`,
+		`lifecycle {"event":"completed","graph_name":"agent"}`,
+	}
+	if diff := cmp.Diff(want, eventLines(of(all, "lifecycle", "messages", "tools", "updates", "custom"))); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if all[0].ID != "synth:"+id+":running" || all[len(all)-1].ID != "synth:"+id+":completed" {
+		t.Errorf("the lifecycle has the ids %s and %s", all[0].ID, all[len(all)-1].ID)
+	}
+	states := of(all, "checkpoints", "values")
+	for i := 0; i < len(states); i += 2 {
+		if states[i].Method != "checkpoints" || states[i+1].Method != "values" || states[i+1].Seq != states[i].Seq+1 {
+			t.Errorf("%v is not directly before %v", states[i], states[i+1])
+		}
+	}
+	if len(states) != 8 {
+		t.Errorf("there are %d states: %v", len(states)/2, eventLines(states))
+	}
+	f.everyReplayIsTheSame(t, thread, all)
+}
+
+// everyReplayIsTheSame reads the events of a run again, from the beginning and behind each event.
+func (f *fixture) everyReplayIsTheSame(t *testing.T, thread string, all []shownEvent) {
+	t.Helper()
+	for i := -1; i < len(all)-1; i++ {
+		body := object{"channels": allChannels}
+		if i >= 0 {
+			body["since"] = all[i].Seq
+			if i > 0 && all[i].Seq <= all[i-1].Seq {
+				t.Errorf("%v comes behind %v", all[i], all[i-1])
+			}
+		}
+		again := f.watch(t, thread, body)
+		if diff := cmp.Diff(all[i+1:], again.runs(t, 1)); diff != "" {
+			t.Fatalf("behind event %d (-first +again):\n%s", i, diff)
+		}
+		again.leave()
+	}
+}

@@ -1,0 +1,119 @@
+package agentserver_test
+
+import (
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+// wantUse checks what the workspace uses of the quotas of threads and runs.
+func (f *fixture) wantUse(t *testing.T, want map[quota.Name]int64) {
+	t.Helper()
+	usage := quota.Usage{Table: f.table}
+	uses, err := usage.Of(t.Context(), f.deployment.Workspace)
+	must(t, err)
+	got := map[quota.Name]int64{}
+	for _, use := range uses {
+		if _, asked := want[use.Name]; asked && use.Used != nil {
+			got[use.Name] = *use.Used
+		}
+	}
+	if !maps.Equal(got, want) {
+		t.Errorf("used are %v, want %v", got, want)
+	}
+}
+
+// atOnce sends requests at the same time and returns those that were refused, and those that were
+// not.
+func (f *fixture) atOnce(t *testing.T, path func(i int) string, body object, times int) (done, refused []response) {
+	t.Helper()
+	answers := make([]response, times)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = f.call(t, "POST", path(i), body) })
+	}
+	all.Wait()
+	for _, answer := range answers {
+		if answer.StatusCode == http.StatusOK {
+			done = append(done, answer)
+		} else {
+			refused = append(refused, answer)
+		}
+	}
+	return done, refused
+}
+
+// TestAttackAKeyThatMakesThreadsWithoutEnd gets as many as the quota allows, whatever it tries.
+func TestAttackAKeyThatMakesThreadsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	const most = 3
+	f := setUpBounded(t, quota.Limits{}.With(quota.Threads, most))
+	made, refused := f.atOnce(t, func(int) string { return "/threads" }, object{}, 10)
+	if len(made) != most {
+		t.Fatalf("%d threads were made, want %d", len(made), most)
+	}
+	for _, answer := range refused {
+		wantDetail(t, answer, http.StatusForbidden,
+			"The quota threads of this workspace is used up: its limit is 3. Delete threads, or give them a time to live, or have the operator of the server raise it (--quota threads=N, on AWS the parameter Quotas).")
+	}
+	first := "/threads/" + made[0].string("thread_id")
+	for path, body := range map[string]object{
+		first + "/copy": {}, "/runs/wait": with(hi(), "on_completion", "keep"), "/threads/" + unknownID + "/runs": with(hi(), "if_not_exists", "create"),
+	} {
+		wantStatus(t, f.call(t, "POST", path, body), http.StatusForbidden)
+	}
+	// What stands there is no new thread, and a temporary run needs none that stays.
+	wantStatus(t, f.call(t, "POST", "/threads", object{"thread_id": made[0].string("thread_id"), "if_exists": "do_nothing"}), http.StatusOK)
+	wantStatus(t, f.call(t, "POST", "/runs/wait", hi()), http.StatusOK)
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: most, quota.Runs: 0})
+	wantStatus(t, f.call(t, "DELETE", first, nil), http.StatusNoContent)
+	f.finish(t, f.newThread(t), hi())
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: most, quota.Runs: 0})
+}
+
+// TestAttackAKeyThatStartsRunsWithoutEnd has as many in flight as the quota allows. Each end of one
+// gives its place back, however it ends.
+func TestAttackAKeyThatStartsRunsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	const most, asked = 4, 9
+	f := setUpBounded(t, quota.Limits{}.With(quota.Runs, most))
+	held := script(graphtest.Step{Hold: true})
+	threads := make([]string, asked)
+	for i := range threads {
+		threads[i] = f.newThread(t)
+	}
+	started, refused := f.atOnce(t, func(i int) string { return threads[i] + "/runs" }, held, asked)
+	if len(started) != most {
+		t.Fatalf("%d runs were started, want %d", len(started), most)
+	}
+	for _, answer := range refused {
+		wantStatus(t, answer, http.StatusTooManyRequests)
+		if detail := answer.string("detail"); !strings.Contains(detail, "quota runs_at_once") || !strings.Contains(detail, "its limit is 4") || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("got %s", answer.text)
+		}
+	}
+	busy := make([]string, most)
+	for i, answer := range started {
+		busy[i] = "/threads/" + answer.string("thread_id")
+	}
+	idle := threads[slices.IndexFunc(threads, func(path string) bool { return !slices.Contains(busy, path) })]
+	wantStatus(t, f.call(t, "POST", "/runs", held), http.StatusTooManyRequests)
+	// A run that waits behind another, or takes its place, is not one more at once.
+	wantStatus(t, f.call(t, "POST", busy[0]+"/runs", with(held, "multitask_strategy", "enqueue")), http.StatusOK)
+	wantStatus(t, f.call(t, "POST", busy[1]+"/runs", with(held, "multitask_strategy", "interrupt")), http.StatusOK)
+	wantStatus(t, f.call(t, "POST", busy[2]+"/runs", with(held, "multitask_strategy", "rollback")), http.StatusOK)
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: asked, quota.Runs: most})
+	wantStatus(t, f.call(t, "DELETE", busy[1], nil), http.StatusNoContent)
+	wantStatus(t, f.call(t, "POST", "/runs/cancel", object{"status": "all"}), http.StatusNoContent)
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: asked - 1, quota.Runs: 0})
+	f.finish(t, idle, hi())
+	f.finish(t, idle, script(failing("kaboom")))
+	wantStatus(t, f.call(t, "POST", "/runs/wait", hi()), http.StatusOK)
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: asked - 1, quota.Runs: 0})
+}

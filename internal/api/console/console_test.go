@@ -1,0 +1,213 @@
+package console_test
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/api/auth"
+	"github.com/slipway-run/slipway/internal/api/console"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/seam/secret/keyfile"
+	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/session"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+// fixture is a server with the console, and with /whoami, which tells a caller what it may do.
+type fixture struct {
+	*httptest.Server
+
+	keys   *apikey.Store
+	tenant string
+	ahead  atomic.Int64 // nanoseconds that the clock is ahead
+}
+
+func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.Load())) }
+
+func setUp(t *testing.T) *fixture {
+	t.Helper()
+	f, dir := &fixture{}, t.TempDir()
+	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
+	fixtures.Must(t, err)
+	table := fixtures.TableAt(t, filepath.Join(dir, "table.db"))
+	made, err := workspace.NewStore(table, f.now).Create(t.Context(), "one")
+	fixtures.Must(t, err)
+	f.tenant = made.ID
+	f.keys = apikey.NewStore(table, key, f.now)
+	sessions := session.NewStore(table, f.keys, f.now)
+	authenticator := auth.New(f.keys)
+	authenticator.AcceptSessions(sessions)
+	mux := web.NewMux(slog.New(slog.DiscardHandler))
+	mux.Handle("/whoami", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		caller, err := auth.Tenant(authenticator, r)
+		if err != nil {
+			mux.Error(w, r, err)
+			return
+		}
+		_, _ = io.WriteString(w, caller.Workspace+" "+string(caller.Role))
+	}))
+	f.Server = httptest.NewServer(mux)
+	t.Cleanup(f.Close)
+	console.Register(mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: f.URL})
+	return f
+}
+
+func (f *fixture) issue(t *testing.T, n apikey.NewKey) (apikey.Key, string) {
+	t.Helper()
+	n.Workspace = f.tenant
+	made, key, err := f.keys.Issue(t.Context(), n)
+	fixtures.Must(t, err)
+	return made, key
+}
+
+// send sends a request with headers, given as names and values in turn.
+func (f *fixture) send(t *testing.T, method, path, body string, headers ...string) (*http.Response, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), method, f.URL+path, strings.NewReader(body))
+	fixtures.Must(t, err)
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	answer, err := client.Do(r)
+	fixtures.Must(t, err)
+	defer answer.Body.Close()
+	text, err := io.ReadAll(answer.Body)
+	fixtures.Must(t, err)
+	return answer, string(text)
+}
+
+func (f *fixture) want(t *testing.T, status int, method, path, body string, headers ...string) string {
+	t.Helper()
+	answer, text := f.send(t, method, path, body, headers...)
+	if answer.StatusCode != status {
+		t.Fatalf("%s %s: got %d %s, want %d", method, path, answer.StatusCode, text, status)
+	}
+	return text
+}
+
+// code asks for a code with a key.
+func (f *fixture) code(t *testing.T, key string) string {
+	t.Helper()
+	var made struct{ Code, URL string }
+	fixtures.Must(t, json.Unmarshal([]byte(f.want(t, http.StatusCreated, "POST", "/console/codes", "", auth.HeaderKey, key)), &made))
+	if made.URL != f.URL+"/console/#/sign-in/"+made.Code {
+		t.Errorf("the address is %s", made.URL)
+	}
+	return `{"code":"` + made.Code + `"}`
+}
+
+// signIn opens a session, and returns its cookie as a browser sends it.
+func (f *fixture) signIn(t *testing.T, key string) string {
+	t.Helper()
+	answer, text := f.send(t, "POST", "/console/session", f.code(t, key), auth.HeaderConsole, "1")
+	if answer.StatusCode != http.StatusNoContent || len(answer.Cookies()) != 1 {
+		t.Fatalf("got %d %s, cookies %v", answer.StatusCode, text, answer.Cookies())
+	}
+	cookie := answer.Cookies()[0]
+	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.MaxAge <= 0 {
+		t.Errorf("the cookie is %s", cookie)
+	}
+	return cookie.Name + "=" + cookie.Value
+}
+
+func TestASessionActsAsItsKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	made, key := f.issue(t, apikey.NewKey{Role: workspace.Viewer})
+	cookie := f.signIn(t, key)
+	if got := f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1"); got != f.tenant+" viewer" {
+		t.Errorf("got %s", got)
+	}
+	fixtures.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1")
+}
+
+func TestASessionEnds(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
+	closed, old := f.signIn(t, key), f.signIn(t, key)
+	f.want(t, http.StatusNoContent, "DELETE", "/console/session", "", "Cookie", closed, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", closed, auth.HeaderConsole, "1")
+	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, "1")
+	f.ahead.Add(int64(session.Life))
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, "1")
+
+	expiring, key := f.issue(t, apikey.NewKey{Role: workspace.Admin, Expires: f.now().Add(time.Hour)})
+	last := f.signIn(t, key)
+	f.ahead.Add(int64(expiring.Expires.Sub(f.now())) + int64(time.Second))
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", last, auth.HeaderConsole, "1")
+}
+
+func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	made, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
+	used, late, orphaned := f.code(t, key), f.code(t, key), f.code(t, key)
+	f.want(t, http.StatusNoContent, "POST", "/console/session", used, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "POST", "/console/session", used, auth.HeaderConsole, "1")
+	fixtures.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
+	f.want(t, http.StatusUnauthorized, "POST", "/console/session", orphaned, auth.HeaderConsole, "1")
+	f.ahead.Add(int64(session.CodeLife))
+	f.want(t, http.StatusUnauthorized, "POST", "/console/session", late, auth.HeaderConsole, "1")
+	for _, body := range []string{"", "{}", `{"code":""}`, "[]", `{"code":"` + strings.Repeat("A", 2000) + `"}`} {
+		f.want(t, http.StatusBadRequest, "POST", "/console/session", body, auth.HeaderConsole, "1")
+	}
+	f.want(t, http.StatusUnauthorized, "POST", "/console/session", `{"code":"guessed"}`, auth.HeaderConsole, "1")
+}
+
+// TestAttackAnotherOriginUsesASession sends what a page of another origin can make a browser send.
+func TestAttackAnotherOriginUsesASession(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
+	cookie := f.signIn(t, key)
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie)
+	f.want(t, http.StatusUnauthorized, "POST", "/whoami", "", "Cookie", cookie, "Content-Type", "text/plain")
+	f.want(t, http.StatusForbidden, "POST", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1", "Sec-Fetch-Site", "cross-site")
+	f.want(t, http.StatusForbidden, "POST", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1", "Origin", "https://elsewhere.example")
+	f.want(t, http.StatusForbidden, "POST", "/console/session", f.code(t, key))
+	f.want(t, http.StatusForbidden, "POST", "/console/session", f.code(t, key), auth.HeaderConsole, "1", "Sec-Fetch-Site", "cross-site")
+	f.want(t, http.StatusForbidden, "DELETE", "/console/session", "", "Cookie", cookie)
+	// A session makes no further session, so that a stolen one ends.
+	f.want(t, http.StatusForbidden, "POST", "/console/codes", "", "Cookie", cookie, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "POST", "/console/codes", "")
+	answer, _ := f.send(t, "OPTIONS", "/whoami", "", "Origin", "https://elsewhere.example", "Access-Control-Request-Headers", auth.HeaderConsole)
+	if allowed := answer.Header.Get("Access-Control-Allow-Origin"); allowed != "" {
+		t.Errorf("the server lets in %s", allowed)
+	}
+}
+
+func TestThePageLoadsFromItsOwnOrigin(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	answer, _ := f.send(t, "GET", "/", "")
+	if answer.StatusCode != http.StatusTemporaryRedirect || answer.Header.Get("Location") != "/console/" {
+		t.Errorf("got %d to %s", answer.StatusCode, answer.Header.Get("Location"))
+	}
+	answer, page := f.send(t, "GET", "/console/", "")
+	policy := answer.Header.Get("Content-Security-Policy")
+	if answer.StatusCode != http.StatusOK || !strings.Contains(policy, "script-src 'self';") || strings.Contains(policy, "unsafe") {
+		t.Errorf("got %d with the policy %s", answer.StatusCode, policy)
+	}
+	if strings.Contains(page, "<script>") || strings.Contains(page, "style=") || strings.Contains(page, "//") {
+		t.Errorf("the page has something in it that the policy blocks:\n%s", page)
+	}
+	for path, want := range map[string]string{"app.js": "text/javascript", "vendor/lit.js": "text/javascript", "console.css": "text/css", "icon.svg": "image/svg+xml"} {
+		answer, _ := f.send(t, "GET", "/console/"+path, "")
+		if answer.StatusCode != http.StatusOK || !strings.HasPrefix(answer.Header.Get("Content-Type"), want) {
+			t.Errorf("%s: got %d %s", path, answer.StatusCode, answer.Header.Get("Content-Type"))
+		}
+	}
+	f.want(t, http.StatusNotFound, "GET", "/console/console.go", "")
+}

@@ -1,0 +1,98 @@
+// Calls of the server's interface. The cookie of the session goes along by itself; the header marks
+// the request as the console's own.
+
+const own = {'X-Slipway-Console': '1'};
+
+// Refused is an answer that is not a success. Its message is the server's own sentence.
+export class Refused extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+function sentence(status, body) {
+  const detail = body?.detail;
+  if (typeof detail === 'string') return detail;
+  if (Array.isArray(detail)) return detail.map(d => `${d.loc.join('.')}: ${d.msg}`).join('; ');
+  return `The server answered with the status ${status}.`;
+}
+
+async function check(response) {
+  if (response.ok) return response;
+  const body = await response.json().catch(() => null);
+  if (response.status === 401) window.dispatchEvent(new CustomEvent('signed-out'));
+  throw new Refused(response.status, sentence(response.status, body));
+}
+
+// call sends a request and returns the JSON of its answer, null where the answer is empty.
+export async function call(method, path, body, signal) {
+  const headers = {...own};
+  if (body !== undefined) headers['Content-Type'] = 'application/json';
+  const response = await check(await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}));
+  const text = await response.text();
+  return text ? JSON.parse(text) : null;
+}
+
+export const get = (path, signal) => call('GET', path, undefined, signal);
+
+// parts cuts what arrives into server-sent events.
+async function* parts(reader) {
+  const decoder = new TextDecoder();
+  let rest = '', event = {};
+  for (;;) {
+    const {done, value} = await reader.read();
+    if (done) return;
+    const lines = (rest + decoder.decode(value, {stream: true})).split('\n');
+    rest = lines.pop();
+    for (const line of lines) {
+      if (line === '') {
+        if (event.data !== undefined) yield event;
+        event = {};
+      } else if (!line.startsWith(':')) {
+        const at = line.indexOf(':');
+        const field = line.slice(0, at), text = line.slice(at + 1).replace(/^ /, '');
+        event[field] = field === 'data' && event.data !== undefined ? event.data + '\n' + text : text;
+      }
+    }
+  }
+}
+
+const pause = (milliseconds, signal) => new Promise(resolve => {
+  const timer = setTimeout(resolve, milliseconds);
+  signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
+});
+
+// follow calls take with each event of a stream, and takes the stream up again behind the last
+// event when the connection breaks. It ends when the signal is aborted, when take returns false,
+// or when the server refuses the stream. state is told "open" and "away".
+export async function follow(path, {signal, from, take, state = () => {}}) {
+  let last = from, failures = 0;
+  while (!signal.aborted) {
+    try {
+      const headers = {...own, Accept: 'text/event-stream'};
+      if (last) headers['Last-Event-ID'] = last;
+      const response = await check(await fetch(path, {headers, signal}));
+      state('open');
+      failures = 0;
+      for await (const event of parts(response.body.getReader())) {
+        if (take({type: event.event, data: JSON.parse(event.data), id: event.id}) === false) return;
+        if (event.id) last = event.id;
+      }
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
+      state('away');
+      failures++;
+    }
+    await pause(Math.min(250 * 2 ** failures, 5000), signal);
+  }
+}
+
+// curl is a command that asks the server the same. The key is a variable of the shell.
+export function curl(method, path, body) {
+  const parts = ['curl -sS --fail-with-body -H "X-Api-Key: $KEY"'];
+  if (method !== 'GET') parts.push(`-X ${method}`);
+  if (body !== undefined) parts.push(`-H 'Content-Type: application/json' -d '${JSON.stringify(body).replaceAll("'", `'\\''`)}'`);
+  return [...parts, `'${location.origin}${path}'`].join(' ');
+}

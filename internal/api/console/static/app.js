@@ -1,0 +1,146 @@
+// The console: signs in, routes by the fragment of the address, and follows the workspace's events
+// for all views.
+
+import {LitElement, html, keyed, nothing} from './vendor/lit.js';
+import {call, follow, get} from './api.js';
+import './deployments.js';
+import './logs.js';
+import './threads.js';
+import './chat.js';
+import './workspace.js';
+
+const id = '([0-9a-fA-F-]{36})';
+
+// Each route is a pattern of the fragment and what shows it.
+const routes = [
+  [/^\/?$/, () => html`<slipway-deployments></slipway-deployments>`],
+  [RegExp(`^/deployments/${id}$`), d => html`<slipway-deployment .deployment=${d}></slipway-deployment>`],
+  [RegExp(`^/deployments/${id}/revisions/${id}/logs/(build|deploy)(?:/(.+))?$`),
+    (d, r, kind, line) => html`<slipway-logs .deployment=${d} .revision=${r} .kind=${kind} .line=${line}></slipway-logs>`],
+  [RegExp(`^/deployments/${id}/threads$`), d => html`<slipway-threads .deployment=${d}></slipway-threads>`],
+  [RegExp(`^/deployments/${id}/threads/${id}$`), (d, t) => html`<slipway-chat .deployment=${d} .thread=${t}></slipway-chat>`],
+  [/^\/(keys|members|secrets|webhooks|audit|listeners)$/, name => html`<slipway-list .name=${name}></slipway-list>`],
+];
+
+class Console extends LitElement {
+  static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}};
+
+  createRenderRoot() { return this; }
+
+  connectedCallback() {
+    super.connectedCallback();
+    window.addEventListener('hashchange', () => this.go());
+    window.addEventListener('signed-out', () => { this.who = null; this.events?.abort(); });
+    document.addEventListener('visibilitychange', () => document.hidden ? this.events?.abort() : this.watch());
+    document.documentElement.dataset.theme = localStorage.getItem('theme') ?? '';
+    this.go();
+  }
+
+  async go() {
+    const code = location.hash.match(/^#\/sign-in\/(\w+)$/)?.[1];
+    if (code) {
+      history.replaceState(null, '', '#/');
+      await this.signIn(code);
+    }
+    this.at = decodeURI(location.hash.slice(1));
+    if (this.who === undefined) await this.look();
+  }
+
+  async look() {
+    try {
+      this.who = await get('/v2/workspaces/current');
+      this.trouble = '';
+      this.watch();
+    } catch (error) {
+      this.who = null;
+      if (error.status !== 401) this.trouble = error.message;
+    }
+  }
+
+  async signIn(code) {
+    try {
+      await call('POST', '/console/session', {code});
+      await this.look();
+    } catch (error) {
+      this.who = null;
+      this.trouble = error.message;
+    }
+  }
+
+  async signOut() {
+    await call('DELETE', '/console/session').catch(() => {});
+    this.events?.abort();
+    this.who = null;
+  }
+
+  // watch follows the workspace's events and passes each one to the views.
+  watch() {
+    if (!this.who) return;
+    this.events?.abort();
+    this.events = new AbortController();
+    // The views read what they show once more, as they may have missed something while hidden.
+    window.dispatchEvent(new CustomEvent('workspace-event', {detail: {type: 'watching', data: {}}}));
+    follow('/v2/events', {
+      signal: this.events.signal, from: this.seen,
+      take: event => {
+        this.seen = event.id ?? this.seen;
+        window.dispatchEvent(new CustomEvent('workspace-event', {detail: event.data}));
+      },
+      state: state => { this.away = state === 'away'; },
+    }).catch(error => { this.trouble = error.message; });
+  }
+
+  theme() {
+    const dark = matchMedia('(prefers-color-scheme: dark)').matches;
+    const root = document.documentElement;
+    root.dataset.theme = (root.dataset.theme || (dark ? 'dark' : 'light')) === 'dark' ? 'light' : 'dark';
+    localStorage.setItem('theme', root.dataset.theme);
+  }
+
+  render() {
+    if (this.who === undefined) return html`<main><p class="hint">Loading …</p></main>`;
+    if (!this.who) return this.door();
+    const links = [['/', 'Deployments'], ['/keys', 'Keys'], ['/members', 'Members'], ['/secrets', 'Secrets'], ['/listeners', 'Listeners'],
+      ['/webhooks', 'Webhooks'], ['/audit', 'Audit']];
+    const here = this.at || '/';
+    const current = path => path === '/' ? here === '/' || here.startsWith('/deployments') : here.startsWith(path);
+    return html`
+      <a class="skip" href="#main" @click=${event => { event.preventDefault(); this.querySelector('main').focus(); }}>Skip to the content</a>
+      <header>
+        <a class="brand" href="#/"><img src="icon.svg" alt="" width="24" height="24"> Slipway</a>
+        <nav aria-label="Workspace">${links.map(([path, text]) => html`<a href="#${path}" aria-current=${current(path) ? 'page' : nothing}>${text}</a>`)}</nav>
+        <span class="who" title="The workspace, and your role in it">${this.who.name} · ${this.who.role}</span>
+        <button class="quiet" @click=${this.theme} aria-label="Switch between light and dark">◑</button>
+        <button class="quiet" @click=${this.signOut}>Sign out</button>
+      </header>
+      <div role="status">${this.away ? html`<p class="away">The server does not answer. The console tries again until it does.</p>` : nothing}</div>
+      <main id="main" tabindex="-1">${this.view(here)}</main>`;
+  }
+
+  view(here) {
+    for (const [pattern, show] of routes) {
+      const found = here.match(pattern);
+      // Another place is another view, but for a line within the same log.
+      if (found) return keyed(here.replace(/(\/logs\/\w+)\/.*/, '$1'), show(...found.slice(1)));
+    }
+    return html`<h1>Not found</h1><p>There is no page at ${here}. <a href="#/">All deployments</a></p>`;
+  }
+
+  door() {
+    const submit = event => {
+      event.preventDefault();
+      this.signIn(new FormData(event.target).get('code').trim());
+    };
+    return html`<main class="door">
+      <h1><img src="icon.svg" alt="" width="32" height="32"> Slipway</h1>
+      ${this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing}
+      <p>Run this command where your API key is. It opens this page and signs you in.</p>
+      <pre><code>slipway open</code></pre>
+      <form @submit=${submit}>
+        <label>Or enter the code that the command prints <input name="code" required autocomplete="off" spellcheck="false"></label>
+        <button>Sign in</button>
+      </form>
+    </main>`;
+  }
+}
+customElements.define('slipway-console', Console);

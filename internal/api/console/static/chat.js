@@ -1,0 +1,209 @@
+// A thread: the conversation with a composer that is always enabled, the runs, the history, and
+// "seen and kept", which shows what a client had seen at any moment.
+
+import {html, nothing} from './vendor/lit.js';
+import {call, follow, get} from './api.js';
+import {Conversation} from './conversation.js';
+import {textOf} from './threads.js';
+import {View, badge, copyAsCurl, seconds, table, when} from './view.js';
+
+// kept is how many events the page remembers for "seen and kept".
+const kept = 20000;
+
+class Chat extends View {
+  static properties = {deployment: {}, thread: {}, talk: {state: true}, runs: {state: true}, history: {state: true}, moment: {state: true}, away: {state: true}, assistant: {state: true}};
+
+  get base() { return `/d/${this.deployment}/threads/${this.thread}`; }
+
+  async open() {
+    this.talk = new Conversation();
+    this.events = [];
+    this.assistant = 'agent';
+    await this.attempt(async () => {
+      const [state, graphs] = await Promise.all([
+        get(`${this.base}/state`, this.ending.signal),
+        call('POST', `/d/${this.deployment}/assistants/search`, {limit: 50}, this.ending.signal),
+        this.readRuns(),
+      ]);
+      this.graphs = graphs;
+      this.assistant = state.metadata?.assistant_id ?? graphs[0]?.assistant_id ?? 'agent';
+      this.talk.settle(state);
+      this.requestUpdate();
+      await follow(`${this.base}/stream`, {
+        signal: this.ending.signal, from: '-', take: event => this.take(event), state: state => { this.away = state === 'away'; },
+      });
+    });
+  }
+
+  take(event) {
+    if (this.events.length < kept) this.events.push(event);
+    this.talk.take(event);
+    if (event.type === 'metadata') this.settle(event);
+    this.paint();
+  }
+
+  // settle reads what was kept, when a run has ended and no other has begun since.
+  async settle(event) {
+    await this.attempt(async () => {
+      await this.readRuns();
+      if (event.data.status !== 'run_done' || this.talk.running.size) return;
+      const position = this.events.length, state = await get(`${this.base}/state`, this.ending.signal);
+      if (position === this.events.length) this.talk.settle(state);
+    });
+  }
+
+  async readRuns() { this.runs = await get(`${this.base}/runs?limit=20`, this.ending.signal); }
+
+  paint() {
+    if (this.painting) return;
+    this.painting = true;
+    requestAnimationFrame(async () => {
+      this.painting = false;
+      const box = this.querySelector('.talk'), atEnd = box && box.scrollHeight - box.scrollTop - box.clientHeight < 80;
+      this.requestUpdate();
+      await this.updateComplete;
+      if (atEnd) box.scrollTop = box.scrollHeight;
+    });
+  }
+
+  get busy() { return (this.runs ?? []).some(r => r.status === 'running' || r.status === 'pending'); }
+
+  async start(body) {
+    await this.attempt(() => call('POST', `${this.base}/runs`, {
+      assistant_id: this.assistant, stream_mode: ['messages-tuple', 'values', 'updates'], stream_resumable: true, multitask_strategy: 'interrupt', ...body,
+    }));
+    await this.attempt(() => this.readRuns());
+  }
+
+  send(event) {
+    event.preventDefault();
+    const box = this.querySelector('textarea'), text = box.value.trim();
+    if (!text) return;
+    box.value = '';
+    this.start({input: {messages: [{role: 'user', content: text}]}});
+  }
+
+  typed(event) {
+    if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) this.send(event);
+  }
+
+  // stop interrupts the runs; what was shown stays.
+  async stop() {
+    const running = this.runs.filter(r => r.status === 'running' || r.status === 'pending');
+    await this.attempt(() => Promise.all(running.map(r => call('POST', `${this.base}/runs/${r.run_id}/cancel?action=interrupt`, {}))));
+  }
+
+  // updated moves the slider after its new end is known: a browser keeps the value within the ends.
+  updated() {
+    const slider = this.querySelector('input[type="range"]');
+    if (slider) slider.value = this.moment ?? this.events.length;
+  }
+
+  render() {
+    const now = this.moment === undefined ? this.talk : this.at(this.moment);
+    return html`
+      <div class="head"><h1>Thread</h1> ${this.busy ? badge('running') : badge('idle')} ${this.away ? badge('error', 'reconnecting') : nothing}
+        <a href="#/deployments/${this.deployment}/threads">all threads</a>
+        ${(this.graphs?.length ?? 0) > 1 ? html`<label>Assistant <select @change=${e => { this.assistant = e.target.value; }}>${this.graphs.map(a => html`<option
+          value=${a.assistant_id} ?selected=${a.assistant_id === this.assistant}>${a.name}</option>`)}</select></label>` : nothing}
+        ${copyAsCurl(`${this.base}/state`)}</div>
+      ${this.problem()}
+      <div class="talk" role="log" aria-live="polite" aria-relevant="additions" tabindex="0" aria-label="The conversation">
+        ${now.messages.length ? now.messages.map(m => this.message(m)) : html`<p class="hint">Write the first message.</p>`}
+        ${this.moment === undefined ? now.questions.map(q => this.question(q)) : nothing}
+      </div>
+      <form class="composer" @submit=${this.send}>
+        <label class="hidden" for="text">Message</label>
+        <textarea id="text" rows="2" placeholder="Write a message. Enter sends it, also while an answer is being written." @keydown=${this.typed}></textarea>
+        <button>${this.busy ? 'Interrupt and send' : 'Send'}</button>
+        ${this.busy ? html`<button type="button" class="danger" @click=${this.stop}>Stop</button>` : nothing}
+      </form>
+      ${this.slider()}
+      <details><summary>Runs</summary>${table('Runs of this thread', [
+        ['Status', r => badge(r.status)],
+        ['Strategy', r => r.multitask_strategy],
+        ['Began', r => when(r.created_at)],
+        ['Took', r => r.status === 'running' ? '' : seconds(Date.parse(r.updated_at) - Date.parse(r.created_at))],
+        ['Reason', r => r.cancel_reason ?? ''],
+        ['Id', r => html`<code>${r.run_id}</code>`],
+      ], this.runs, 'There is no run yet.')}</details>
+      <details @toggle=${e => { if (e.target.open) this.readHistory(); }}><summary>History</summary>${this.checkpoints()}</details>`;
+  }
+
+  message(m) {
+    const incomplete = m.response_metadata?.incomplete, text = textOf(m);
+    return html`<article class="message ${m.type} ${incomplete ? 'cut' : ''}" data-id=${m.id ?? nothing}>
+      <h3>${{human: 'You', ai: 'Agent', tool: `Tool ${m.name ?? ''}`, system: 'System'}[m.type] ?? m.type}</h3>
+      ${m.type === 'tool' ? html`<details><summary>result</summary><pre>${text}</pre></details>` : text ? this.prose(text) : nothing}
+      ${(m.tool_calls ?? []).map(t => html`<details class="call"><summary>calls <code>${t.name}</code></summary><pre>${JSON.stringify(t.args, null, 2)}</pre></details>`)}
+      ${incomplete ? html`<p class="mark">interrupted here</p>` : nothing}
+    </article>`;
+  }
+
+  // prose shows text, and what stands between fences as code.
+  prose(text) {
+    return text.split('```').map((part, i) => i % 2 ? html`<pre><code>${part.replace(/^\w*\n/, '')}</code></pre>` : html`<p class="text">${part}</p>`);
+  }
+
+  // question shows what a graph waits for. The schema of an inbox (action_request, config) becomes
+  // buttons; the answer to any other question is JSON or text.
+  question(q) {
+    const asked = q.value, requests = Array.isArray(asked) ? asked : [asked], inbox = requests[0]?.action_request;
+    const answer = value => this.start({command: {resume: {[q.id ?? q.interrupt_id]: value}}});
+    const submit = event => {
+      event.preventDefault();
+      const text = new FormData(event.target).get('answer');
+      let value = text;
+      try { value = JSON.parse(text); } catch { /* the answer is plain text */ }
+      answer(inbox ? [{type: 'response', args: value}] : value);
+    };
+    const may = requests[0]?.config ?? {};
+    return html`<section class="question" aria-label="The agent waits for an answer">
+      <h3>The agent waits for an answer</h3>
+      ${inbox ? html`<p>${requests[0].description ?? ''}</p><pre>${inbox.action}(${JSON.stringify(inbox.args, null, 2)})</pre>` : html`<pre>${typeof asked === 'string' ? asked : JSON.stringify(asked, null, 2)}</pre>`}
+      ${inbox && may.allow_accept !== false ? html`<button @click=${() => answer([{type: 'accept', args: null}])}>Accept</button>` : nothing}
+      ${inbox && may.allow_ignore !== false ? html`<button class="quiet" @click=${() => answer([{type: 'ignore', args: null}])}>Ignore</button>` : nothing}
+      ${!inbox || may.allow_respond !== false ? html`<form @submit=${submit}><label>Answer, as text or JSON <input name="answer" required autocomplete="off"></label><button>Answer</button></form>` : nothing}
+    </section>`;
+  }
+
+  // at is the conversation as a client had seen it after so many events.
+  at(count) {
+    const talk = new Conversation();
+    for (const event of this.events.slice(0, count)) talk.take({...event, data: structuredClone(event.data)});
+    return talk;
+  }
+
+  slider() {
+    const count = this.events?.length ?? 0;
+    if (!count) return nothing;
+    const cuts = this.events.map((e, i) => [e, i + 1]).filter(([e]) => e.type === 'metadata' && e.data.status === 'run_done'
+      && this.runs?.find(r => r.run_id === e.data.run_id)?.status === 'interrupted').map(([, i]) => i);
+    const move = event => { this.moment = Number(event.target.value) >= this.events.length ? undefined : Number(event.target.value); };
+    const position = this.moment ?? count;
+    return html`<section class="seen" aria-label="Seen and kept">
+      <label>Seen and kept <input type="range" min="0" max=${count} @input=${move}></label>
+      <output>${this.moment === undefined ? 'now' : `after event ${position} of ${count}`}</output>
+      ${cuts.map((at, i) => html`<button class="quiet" @click=${() => { this.moment = at; }}>interrupt ${i + 1}</button>`)}
+      ${this.moment === undefined ? nothing : html`<button @click=${() => { this.moment = undefined; }}>Back to now</button>`}
+    </section>`;
+  }
+
+  async readHistory() {
+    await this.attempt(async () => { this.history = await get(`${this.base}/history?limit=20`, this.ending.signal); });
+  }
+
+  checkpoints() {
+    const fork = c => this.start({checkpoint: c.checkpoint, input: null});
+    return table('Checkpoints, the newest first', [
+      ['Step', c => c.metadata?.step ?? ''],
+      ['Source', c => c.metadata?.source ?? ''],
+      ['Next', c => (c.next ?? []).join(', ') || 'end'],
+      ['Messages', c => c.values?.messages?.length ?? 0],
+      ['Last message', c => html`<span class="clip">${textOf(c.values?.messages?.at(-1))}</span>`],
+      ['Made', c => when(c.created_at)],
+      ['', c => c.next?.length ? html`<button class="quiet" @click=${() => fork(c)}>run on from here</button>` : nothing],
+    ], this.history, 'There is no checkpoint yet.');
+  }
+}
+customElements.define('slipway-chat', Chat);

@@ -1,0 +1,157 @@
+// The list of deployments, and the page of one deployment.
+
+import {html, nothing} from './vendor/lit.js';
+import {call, get} from './api.js';
+import {View, badge, copyAsCurl, kindOf, seconds, sure, table, when} from './view.js';
+
+// Live is a view that reads anew when something happens in the workspace. Reads that come close
+// together are one.
+class Live extends View {
+  open() {
+    this.refresh();
+    const heard = ({detail}) => { if (this.concerns(detail)) this.refresh(); };
+    window.addEventListener('workspace-event', heard, {signal: this.ending.signal});
+  }
+
+  concerns() { return true; }
+
+  async refresh() {
+    if (this.reading) {
+      this.again = true;
+      return;
+    }
+    this.reading = true;
+    do {
+      this.again = false;
+      await this.attempt(() => this.read());
+    } while (this.again && !this.ending.signal.aborted);
+    this.reading = false;
+  }
+}
+
+class Deployments extends Live {
+  static properties = {rows: {state: true}, name: {state: true}};
+
+  async read() {
+    const path = '/v2/deployments?limit=100' + (this.name ? `&name_contains=${encodeURIComponent(this.name)}` : '');
+    const list = await get(path, this.ending.signal);
+    // A list has no statuses of revisions: each row reads its newest one, the few that changed only.
+    const known = new Map((this.rows ?? []).map(row => [row.id, row]));
+    this.rows = await Promise.all(list.resources.map(async deployment => {
+      const before = known.get(deployment.id);
+      const settled = before?.revision && before.updated_at === deployment.updated_at && kindOf(before.revision.status) !== 'busy';
+      if (settled || !deployment.latest_revision_id) return {...deployment, revision: before?.revision};
+      return {...deployment, revision: await get(`/v2/deployments/${deployment.id}/revisions/${deployment.latest_revision_id}`, this.ending.signal)};
+    }));
+  }
+
+  render() {
+    const search = event => { this.name = event.target.value; this.refresh(); };
+    return html`
+      <div class="head"><h1>Deployments</h1>
+        <label class="search">Name contains <input type="search" @input=${search}></label>
+        ${copyAsCurl('/v2/deployments?limit=100')}</div>
+      ${this.problem()}
+      ${table('Deployments', [
+        ['Name', d => html`<a href="#/deployments/${d.id}">${d.name}</a>`],
+        ['Newest revision', d => badge(d.revision?.status)],
+        ['Serves', d => badge(d.active_revision_id ? 'active' : '', d.active_revision_id ? 'yes' : 'no')],
+        ['Source', d => html`<span class="clip">${d.source_config.repo_url ?? d.source_revision_config.image_uri ?? d.source}</span>`],
+        ['Changed', d => when(d.updated_at)],
+        ['', d => html`${d.active_revision_id ? html`<a href="#/deployments/${d.id}/threads">talk</a> ` : nothing}${d.latest_revision_id
+          ? html`<a href="#/deployments/${d.id}/revisions/${d.latest_revision_id}/logs/build">logs</a>` : nothing}`],
+      ], this.rows, this.name ? 'No deployment has such a name.' : html`There is no deployment yet. Run <code>slipway deploy</code> in an agent's directory.`)}`;
+  }
+}
+customElements.define('slipway-deployments', Deployments);
+
+const phases = ['CREATING', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DEPLOYING', 'DEPLOYED'];
+
+class Deployment extends Live {
+  static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, tails: {state: true}};
+
+  concerns(event) { return event.type === 'watching' || event.data.deployment_id === this.deployment; }
+
+  get base() { return `/v2/deployments/${this.deployment}`; }
+
+  async read() {
+    const [found, list] = await Promise.all([
+      get(this.base, this.ending.signal), get(`${this.base}/revisions?limit=20`, this.ending.signal),
+    ]);
+    this.found = found;
+    this.revisions = list.resources;
+    document.title = `${found.name} · Slipway`;
+    this.tails ??= {};
+    for (const revision of this.revisions.slice(0, 3)) {
+      if (!revision.status.includes('FAILED') || this.tails[revision.id]) continue;
+      const kind = revision.status.includes('BUILD') ? 'build' : 'deploy';
+      const page = await get(`${this.base}/revisions/${revision.id}/logs?type=${kind}&order=desc&limit=12`, this.ending.signal);
+      this.tails = {...this.tails, [revision.id]: page.logs.reverse()};
+    }
+  }
+
+  // change asks first where there is a question, and reads anew.
+  async change(method, path, question, action, body) {
+    if (question && !await sure(question, action)) return;
+    await this.attempt(() => call(method, path, body));
+    await this.refresh();
+  }
+
+  render() {
+    const d = this.found;
+    if (!d) return this.trouble ? this.problem() : html`<p class="hint">Loading …</p>`;
+    const newest = this.revisions[0];
+    return html`
+      <div class="head"><h1>${d.name}</h1> ${badge(newest?.status)}
+        ${copyAsCurl(this.base)}
+        ${d.active_revision_id ? html`<a class="button" href="#/deployments/${d.id}/threads">Threads</a>` : nothing}
+        <button class="danger" @click=${() => this.erase()}>Delete</button></div>
+      ${this.problem()}
+      <dl class="facts">
+        <dt>Agent server</dt><dd><code>${d.source_config.custom_url ?? 'none'}</code></dd>
+        <dt>Source</dt><dd><code>${d.source_config.repo_url ?? d.source_revision_config.image_uri ?? d.source}</code> ${d.source_revision_config.repo_ref ?? ''}</dd>
+        <dt>Secrets</dt><dd>${d.secrets.length ? d.secrets.map(s => html`<code>${s.name}</code> `) : 'none'}</dd>
+        <dt>Created</dt><dd>${when(d.created_at)}</dd>
+        <dt>Id</dt><dd><code>${d.id}</code></dd>
+      </dl>
+      <h2>Revisions</h2>
+      <ol class="revisions">${this.revisions.map(r => this.revision(r))}</ol>`;
+  }
+
+  revision(r) {
+    const active = r.id === this.found.active_revision_id, running = kindOf(r.status) === 'busy', path = `${this.base}/revisions/${r.id}`;
+    const sha = r.source_revision_config.repo_commit_sha;
+    return html`<li class=${active ? 'active' : ''}>
+      <div class="head">${badge(r.status)} ${active ? html`<strong class="mark">serves</strong>` : nothing}
+        ${when(r.created_at)} ${sha ? html`<code title=${sha}>${sha.slice(0, 9)}</code>` : nothing}
+        <a href="#/deployments/${this.deployment}/revisions/${r.id}/logs/build">build log</a>
+        <a href="#/deployments/${this.deployment}/revisions/${r.id}/logs/deploy">agent log</a>
+        ${running ? html`<button class="quiet" @click=${() => this.change('POST', `${path}/cancel`, 'Stop this rollout?', 'Stop')}>Cancel</button>`
+          : html`<button class="quiet" @click=${() => this.change('POST', `${path}/redeploy`)}>Redeploy</button>
+            ${active || r.status !== 'DEPLOYED' && !r.phase_timestamps.DEPLOYED ? nothing : html`<button class="quiet"
+              @click=${() => this.change('POST', `${path}/rollback`, 'Serve this revision again?', 'Roll back')}>Roll back</button>`}`}</div>
+      ${this.timeline(r)}
+      ${r.status_message ? html`<p class="trouble">${r.status_reason ? html`<strong>${r.status_reason}</strong> ` : nothing}${r.status_message}</p>` : nothing}
+      ${this.tails?.[r.id]?.length ? html`<pre class="tail" tabindex="0" aria-label="The last lines of the log">${this.tails[r.id].map(l => l.message + '\n')}</pre>` : nothing}
+    </li>`;
+  }
+
+  // timeline shows how long each phase took.
+  timeline(r) {
+    const reached = Object.entries(r.phase_timestamps ?? {}).map(([name, at]) => ({name, at: Date.parse(at)}))
+      .sort((a, b) => a.at - b.at || phases.indexOf(a.name) - phases.indexOf(b.name));
+    const running = kindOf(r.status) === 'busy';
+    return html`<ol class="phases">${reached.map((phase, i) => {
+      const next = reached[i + 1], last = !next && !running;
+      const took = last ? '' : seconds((next?.at ?? Date.now()) - phase.at);
+      return html`<li>${phase.name.replaceAll('_', ' ').toLowerCase()} <b>${took}</b></li>`;
+    })}</ol>`;
+  }
+
+  async erase() {
+    if (!await sure(`Delete the deployment ${this.found.name} with its threads?`, 'Delete')) return;
+    const done = await this.attempt(async () => { await call('DELETE', this.base); return true; });
+    if (done) location.hash = '#/';
+  }
+}
+customElements.define('slipway-deployment', Deployment);

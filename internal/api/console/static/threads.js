@@ -1,0 +1,50 @@
+// The threads of a deployment.
+
+import {html} from './vendor/lit.js';
+import {call} from './api.js';
+import {View, badge, copyAsCurl, table, when} from './view.js';
+
+// textOf is the text of a message, whose content is a string or a list of blocks.
+export function textOf(message) {
+  const content = message?.content;
+  if (typeof content === 'string') return content;
+  if (!Array.isArray(content)) return '';
+  return content.map(block => typeof block === 'string' ? block : block.text ?? '').join('');
+}
+
+class Threads extends View {
+  static properties = {deployment: {}, rows: {state: true}, status: {state: true}};
+
+  open() { this.read(); }
+
+  get path() { return `/d/${this.deployment}/threads/search`; }
+
+  get body() { return {limit: 50, ...this.status ? {status: this.status} : {}}; }
+
+  async read() {
+    await this.attempt(async () => { this.rows = await call('POST', this.path, this.body, this.ending.signal); });
+  }
+
+  async begin() {
+    const thread = await this.attempt(() => call('POST', `/d/${this.deployment}/threads`, {}));
+    if (thread) location.hash = `#/deployments/${this.deployment}/threads/${thread.thread_id}`;
+  }
+
+  render() {
+    const choose = event => { this.status = event.target.value; this.read(); };
+    const to = thread => `#/deployments/${this.deployment}/threads/${thread.thread_id}`;
+    const first = thread => textOf(thread.values?.messages?.find(m => m.type === 'human')) || thread.thread_id;
+    return html`
+      <div class="head"><h1>Threads</h1> <a href="#/deployments/${this.deployment}">deployment</a>
+        <label>Status <select @change=${choose}>${['', 'idle', 'busy', 'interrupted', 'error'].map(s => html`<option value=${s}>${s || 'all'}</option>`)}</select></label>
+        <button @click=${this.begin}>New thread</button>${copyAsCurl(this.path, 'POST', this.body)}</div>
+      ${this.problem()}
+      ${table('Threads', [
+        ['Begins with', t => html`<a class="clip" href=${to(t)}>${first(t)}</a>`],
+        ['Status', t => badge(t.status)],
+        ['Messages', t => t.values?.messages?.length ?? 0],
+        ['Changed', t => when(t.updated_at)],
+      ], this.rows, 'There is no thread yet.')}`;
+  }
+}
+customElements.define('slipway-threads', Threads);

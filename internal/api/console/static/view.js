@@ -1,0 +1,118 @@
+// What all views share: a base class that loads and follows, and the small parts they show.
+
+import {LitElement, html, nothing} from './vendor/lit.js';
+import {curl} from './api.js';
+
+// View is a page of the console. It renders into the page itself, so that one style sheet serves
+// all views. What it follows ends with it.
+export class View extends LitElement {
+  createRenderRoot() { return this; }
+
+  connectedCallback() {
+    super.connectedCallback();
+    this.ending = new AbortController();
+    this.open();
+  }
+
+  disconnectedCallback() {
+    super.disconnectedCallback();
+    this.ending.abort();
+  }
+
+  open() {}
+
+  // attempt runs work and shows why it failed.
+  async attempt(work) {
+    this.trouble = '';
+    try {
+      return await work();
+    } catch (error) {
+      if (!this.ending.signal.aborted) this.trouble = error.message;
+    } finally {
+      this.requestUpdate();
+    }
+  }
+
+  problem() { return this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing; }
+}
+
+const shapes = {good: '●', bad: '✕', busy: '◐', quiet: '○'};
+
+const kinds = {
+  DEPLOYED: 'good', READY: 'good', success: 'good', idle: 'quiet', active: 'good',
+  error: 'bad', timeout: 'bad', interrupted: 'quiet', CANCELLED: 'quiet', INTERRUPTED: 'quiet', SKIPPED: 'quiet', SUPERSEDED: 'quiet',
+  UNUSED: 'quiet', AWAITING_DELETE: 'busy',
+};
+
+// kindOf is how a status is shown: good, bad, busy or quiet.
+export function kindOf(status) {
+  if (!status) return 'quiet';
+  return kinds[status] ?? (status.includes('FAILED') ? 'bad' : 'busy');
+}
+
+// badge shows a status by a text, a shape and a colour.
+export function badge(status, text = status) {
+  const kind = kindOf(status);
+  return html`<span class="badge ${kind}"><span aria-hidden="true">${shapes[kind]}</span> ${(text ?? 'none').replaceAll('_', ' ').toLowerCase()}</span>`;
+}
+
+// when shows an instant, with the whole of it as the title.
+export function when(text) {
+  if (!text) return '';
+  const at = new Date(text), today = at.toDateString() === new Date().toDateString();
+  const shown = today ? at.toLocaleTimeString() : at.toLocaleString();
+  return html`<time datetime=${text} title=${at.toISOString()}>${shown}</time>`;
+}
+
+// seconds shows how long something took.
+export function seconds(milliseconds) {
+  if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
+  if (milliseconds < 60000) return `${(milliseconds / 1000).toFixed(1)} s`;
+  return `${Math.floor(milliseconds / 60000)} min ${Math.round(milliseconds % 60000 / 1000)} s`;
+}
+
+// copyAsCurl is a button that copies the command which answers what the view shows.
+export function copyAsCurl(path, method = 'GET', body = undefined) {
+  const copy = async event => {
+    const button = event.currentTarget, text = curl(method, path, body);
+    button.dataset.command = text;
+    try {
+      await navigator.clipboard.writeText(text);
+      button.textContent = 'copied';
+    } catch {
+      button.textContent = 'not allowed';
+    }
+  };
+  return html`<button class="quiet copy" title="Set KEY to an API key before you run the command." @click=${copy}>copy as curl</button>`;
+}
+
+// sure asks before something that cannot be taken back, and resolves to whether to go on.
+export function sure(question, action) {
+  const dialog = document.createElement('dialog');
+  const text = document.createElement('p'), no = document.createElement('button'), yes = document.createElement('button');
+  text.textContent = question;
+  no.textContent = 'Cancel';
+  no.className = 'quiet';
+  yes.textContent = action;
+  dialog.setAttribute('aria-label', action);
+  dialog.append(text, no, yes);
+  document.body.append(dialog);
+  dialog.showModal();
+  return new Promise(resolve => {
+    const end = answer => { dialog.close(); dialog.remove(); resolve(answer); };
+    no.onclick = () => end(false);
+    yes.onclick = () => end(true);
+    dialog.oncancel = () => end(false);
+  });
+}
+
+// table shows rows; each column is a title and a function that shows a row's part.
+export function table(caption, columns, rows, empty) {
+  if (!rows) return html`<p class="hint">Loading …</p>`;
+  if (!rows.length) return html`<p class="hint">${empty}</p>`;
+  return html`<div class="scroll" tabindex="0" role="region" aria-label=${caption}><table>
+    <caption>${caption}</caption>
+    <thead><tr>${columns.map(([title]) => html`<th scope="col">${title}</th>`)}</tr></thead>
+    <tbody>${rows.map(row => html`<tr>${columns.map(([, show]) => html`<td>${show(row)}</td>`)}</tr>`)}</tbody>
+  </table></div>`;
+}

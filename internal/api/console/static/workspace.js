@@ -1,0 +1,83 @@
+// The lists of a workspace: keys, members, secrets, listeners, webhooks with their deliveries, and
+// the audit log.
+
+import {html, nothing} from './vendor/lit.js';
+import {call, get} from './api.js';
+import {View, badge, copyAsCurl, sure, table, when} from './view.js';
+
+const code = text => text ? html`<code>${text}</code>` : '';
+
+// Each list is its title, its path, its columns and what a row can be made to do.
+const lists = {
+  keys: {
+    title: 'API keys', path: '/v2/api-keys', empty: 'There is no key.',
+    columns: [['Name', k => k.name || 'no name'], ['Begins with', k => code(k.prefix)], ['Role', k => k.role], ['Created', k => when(k.created_at)],
+      ['Last used', k => when(k.last_used_at)], ['Expires', k => when(k.expires_at)]],
+    remove: {action: 'Revoke', question: k => `Revoke the key ${k.prefix}…? Its sessions end, too.`, path: k => `/v2/api-keys/${k.id}`},
+  },
+  members: {
+    title: 'Members', path: '/v2/workspaces/current/members', empty: 'There is no member: requests come with API keys.',
+    columns: [['Subject', m => m.subject], ['Issuer', m => m.issuer], ['Role', m => m.role], ['Since', m => when(m.created_at)]],
+  },
+  secrets: {
+    title: 'Secrets', path: '/v2/secrets', empty: 'There is no secret of the workspace.',
+    columns: [['Name', s => code(s.name)], ['Changed', s => when(s.updated_at)]],
+  },
+  listeners: {
+    title: 'Listeners', path: '/v2/listeners', empty: 'There is no listener.',
+    columns: [['Id', l => code(l.id)], ['Compute', l => l.compute_type], ['Status', l => badge(l.status)], ['Seen', l => when(l.last_seen_at ?? l.updated_at)]],
+  },
+  webhooks: {
+    title: 'Webhooks', path: '/v2/webhooks', empty: 'There is no webhook.',
+    columns: [['URL', w => w.url], ['Events', w => (w.events ?? []).join(', ') || 'all'], ['Created', w => when(w.created_at)]],
+    deliveries: true,
+  },
+  audit: {
+    title: 'Audit log', path: '/v2/audit-log?limit=100', empty: 'Nothing was changed yet.',
+    columns: [['Time', e => when(e.time)], ['Action', e => e.action], ['Resource', e => code(e.resource)], ['Outcome', e => badge(e.outcome === 'refused' ? 'error' : 'success', e.outcome)],
+      ['By', e => code(e.key_id ?? e.subject)], ['Detail', e => e.detail ?? '']],
+  },
+};
+
+class List extends View {
+  static properties = {name: {}, rows: {state: true}, deliveries: {state: true}};
+
+  open() { this.read(); }
+
+  async read() {
+    await this.attempt(async () => {
+      const list = await get(lists[this.name].path, this.ending.signal);
+      this.rows = list.resources ?? list;
+    });
+  }
+
+  async erase({action, question, path}, row) {
+    if (!await sure(question(row), action)) return;
+    await this.attempt(() => call('DELETE', path(row)));
+    await this.read();
+  }
+
+  async showDeliveries(webhook) {
+    const path = `/v2/webhooks/${webhook.id}/deliveries`;
+    await this.attempt(async () => { this.deliveries = {path, rows: (await get(path, this.ending.signal)).resources}; });
+  }
+
+  async replay(delivery) {
+    await this.attempt(() => call('POST', `${this.deliveries.path}/${delivery.id}/replay`));
+  }
+
+  render() {
+    const list = lists[this.name], columns = [...list.columns];
+    if (list.remove) columns.push(['', row => html`<button class="danger" @click=${() => this.erase(list.remove, row)}>${list.remove.action}</button>`]);
+    if (list.deliveries) columns.push(['', row => html`<button class="quiet" @click=${() => this.showDeliveries(row)}>deliveries</button>`]);
+    return html`
+      <div class="head"><h1>${list.title}</h1>${copyAsCurl(list.path)}</div>
+      ${this.problem()}
+      ${table(list.title, columns, this.trouble ? [] : this.rows, this.trouble ? '' : list.empty)}
+      ${list.deliveries && this.deliveries ? html`<h2>Deliveries</h2>${table('Deliveries', [
+        ['Event', d => d.event_type ?? d.type], ['Status', d => badge(d.status === 'delivered' ? 'success' : d.status === 'failed' ? 'error' : d.status, d.status)],
+        ['Created', d => when(d.created_at)], ['', d => html`<button class="quiet" @click=${() => this.replay(d)}>send again</button>`],
+      ], this.deliveries.rows, 'Nothing was sent yet.')}` : nothing}`;
+  }
+}
+customElements.define('slipway-list', List);

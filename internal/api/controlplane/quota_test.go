@@ -1,0 +1,113 @@
+package controlplane_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+// bounded is a control plane where each workspace may have some deployments.
+func bounded(t *testing.T, most int64) *fixture {
+	t.Helper()
+	return setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
+		store.Quotas = quota.Limits{}.With(quota.Deployments, most)
+	})
+}
+
+// used returns what a workspace is shown to use of a quota.
+func (f *fixture) used(t *testing.T, by tenant, name quota.Name) (limit, used int64) {
+	t.Helper()
+	answer := f.send(t, "GET", "/v2/workspaces/current", nil, by.headers())
+	wantStatus(t, answer, http.StatusOK)
+	all, _ := answer.member("quotas").([]any)
+	for _, one := range all {
+		entry, _ := one.(object)
+		if entry["name"] == string(name) {
+			limit, _ = entry["limit"].(json.Number).Int64()
+			if n, ok := entry["used"].(json.Number); ok {
+				used, _ = n.Int64()
+			}
+			return limit, used
+		}
+	}
+	t.Fatalf("no quota %s in %s", name, answer.text)
+	return 0, 0
+}
+
+// TestAttackAKeyThatTakesAllDeployments creates many at once. Exactly as many succeed as there are
+// places, the refusals say what to do, and another workspace notices nothing.
+func TestAttackAKeyThatTakesAllDeployments(t *testing.T) {
+	t.Parallel()
+	const most, asked = 3, 12
+	f := bounded(t, most)
+	answers := make([]response, asked)
+	var all sync.WaitGroup
+	for i := range answers {
+		all.Go(func() { answers[i] = f.call(t, "POST", "/v2/deployments", fromImage(fmt.Sprintf("d%d", i))) })
+	}
+	all.Wait()
+	var made []string
+	for _, answer := range answers {
+		if answer.StatusCode == http.StatusCreated {
+			made = append(made, "/v2/deployments/"+answer.id("id"))
+			continue
+		}
+		wantDetail(t, answer, http.StatusForbidden,
+			"The quota deployments of this workspace is used up: its limit is 3. Delete a deployment, or have the operator of the server raise it (--quota deployments=N, on AWS the parameter Quotas).")
+	}
+	limit, used := f.used(t, f.own, quota.Deployments)
+	if len(made) != most || used != most || limit != most {
+		t.Fatalf("%d were made, shown are %d of %d; want %d", len(made), used, limit, most)
+	}
+	wantStatus(t, f.send(t, "POST", "/v2/deployments", fromImage("d0"), f.other.headers()), http.StatusCreated)
+	wantStatus(t, f.call(t, "DELETE", made[0], nil), http.StatusNoContent)
+	f.create(t, fromImage("again"))
+	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("more")), http.StatusForbidden)
+}
+
+// TestAnUndeleteNeedsAPlace that another deployment may have taken.
+func TestAnUndeleteNeedsAPlace(t *testing.T) {
+	t.Parallel()
+	f := bounded(t, 1)
+	path, _ := f.create(t, fromImage("first"))
+	wantStatus(t, f.call(t, "DELETE", path+"?recovery_window_seconds=3600", nil), http.StatusNoContent)
+	second, _ := f.create(t, fromImage("second"))
+	refused := f.call(t, "POST", path+"/undelete", nil)
+	if wantStatus(t, refused, http.StatusForbidden); !strings.Contains(refused.id("detail"), "quota deployments") {
+		t.Errorf("got %s", refused.text)
+	}
+	wantStatus(t, f.call(t, "DELETE", second, nil), http.StatusNoContent)
+	wantStatus(t, f.call(t, "POST", path+"/undelete", nil), http.StatusOK)
+	if _, used := f.used(t, f.own, quota.Deployments); used != 1 {
+		t.Errorf("%d are counted, want 1", used)
+	}
+}
+
+// TestDeploymentsOfOlderVersionsAreCounted with the first change.
+func TestDeploymentsOfOlderVersionsAreCounted(t *testing.T) {
+	t.Parallel()
+	f := bounded(t, 3)
+	f.create(t, fromImage("a"))
+	path, _ := f.create(t, fromImage("b"))
+	if err := f.table.Transact(t.Context(), table.Delete{Key: keys.DeploymentCount(f.own.workspace)}); err != nil {
+		t.Fatal(err)
+	}
+	if _, used := f.used(t, f.own, quota.Deployments); used != 2 {
+		t.Errorf("%d are shown before the first change, want 2", used)
+	}
+	f.create(t, fromImage("c"))
+	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("d")), http.StatusForbidden)
+	wantStatus(t, f.call(t, "DELETE", path, nil), http.StatusNoContent)
+	if _, used := f.used(t, f.own, quota.Deployments); used != 2 {
+		t.Errorf("%d are counted, want 2", used)
+	}
+}

@@ -1,0 +1,11 @@
+
+// The document stands beside the page. The extensions show the permission that each operation takes.
+SwaggerUIBundle({
+  url: "openapi.json",
+  dom_id: "#docs",
+  deepLinking: true,
+  showExtensions: true,
+  validatorUrl: null,
+  docExpansion: "list",
+  defaultModelsExpandDepth: 0,
+});

@@ -1,0 +1,141 @@
+package web_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// slowServer has an open page, a refused operation, an upload that reads on as long as something
+// comes, and a stream.
+func slowServer(t *testing.T, arrival, refused time.Duration) string {
+	t.Helper()
+	mux, _ := newMux()
+	mux.SetPatience(arrival, refused)
+	mux.Handle("/open", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "ok") }))
+	mux.Handle("/silent", http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	mux.Handle("/refused", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mux.Error(w, r, fault.New(fault.Unauthorized, "no"))
+	}))
+	mux.Handle("/upload", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		n, err := io.Copy(io.Discard, r.Body)
+		if err != nil {
+			mux.Error(w, r, fault.New(fault.Invalid, "slow"))
+			return
+		}
+		fmt.Fprint(w, n)
+	}))
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// TestAttackBodiesThatNeverArrive has clients that promise a body and send nothing. Each gets its
+// answer, and each connection is closed soon after.
+func TestAttackBodiesThatNeverArrive(t *testing.T) {
+	t.Parallel()
+	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond)
+	for path, want := range map[string]int{"/open": 200, "/silent": 200, "/refused": 401, "/upload": 400, "/nowhere": 404, "/a//b": 404} {
+		for name, promise := range map[string]string{"length": "Content-Length: 10", "large": "Content-Length: 10000000", "chunks": "Transfer-Encoding: chunked"} {
+			t.Run(path+" "+name, func(t *testing.T) {
+				t.Parallel()
+				connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer connection.Close()
+				if err := connection.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+					t.Fatal(err)
+				}
+				fmt.Fprintf(connection, "POST %s HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n", path, promise)
+				answers := bufio.NewReader(connection)
+				wantAnswer(t, answers, want)
+				var late net.Error
+				if _, err := answers.ReadByte(); err == nil || (errors.As(err, &late) && late.Timeout()) {
+					t.Errorf("the connection is still open (%v)", err)
+				}
+			})
+		}
+	}
+}
+
+// TestAnUploadMayTakeAsLongAsItArrives takes longer than a body of no size may, as it keeps
+// arriving.
+func TestAnUploadMayTakeAsLongAsItArrives(t *testing.T) {
+	t.Parallel()
+	const part, parts = 16 << 10, 6
+	url := slowServer(t, 100*time.Millisecond, 50*time.Millisecond)
+	body, send := io.Pipe()
+	go func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		for range parts {
+			<-tick.C
+			fmt.Fprint(send, strings.Repeat("x", part))
+		}
+		send.Close()
+	}()
+	response, err := http.Post(url+"/upload", "application/gzip", body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	if text, err := io.ReadAll(response.Body); err != nil || string(text) != fmt.Sprint(part*parts) {
+		t.Errorf("got %d %s (%v)", response.StatusCode, text, err)
+	}
+}
+
+// TestAConnectionServesAgainAfterItsDeadlines were those of an earlier request.
+func TestAConnectionServesAgainAfterItsDeadlines(t *testing.T) {
+	t.Parallel()
+	url := slowServer(t, 50*time.Millisecond, 20*time.Millisecond)
+	connection, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	answers := bufio.NewReader(connection)
+	for range 2 {
+		fmt.Fprint(connection, "POST /refused HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\nabc")
+		wantAnswer(t, answers, http.StatusUnauthorized)
+		<-time.After(100 * time.Millisecond)
+	}
+}
+
+// TestAttackAnAnswerThatNobodyTakes has a client that asks for more than the sockets hold, and
+// reads nothing.
+func TestAttackAnAnswerThatNobodyTakes(t *testing.T) {
+	t.Parallel()
+	mux, _ := newMux()
+	mux.SetTaking(100 * time.Millisecond)
+	ended := make(chan error, 1)
+	mux.Handle("/large", http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, err := w.Write(make([]byte, 64<<20))
+		ended <- err
+	}))
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	connection, err := net.Dial("tcp", strings.TrimPrefix(server.URL, "http://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer connection.Close()
+	fmt.Fprint(connection, "GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+	select {
+	case err := <-ended:
+		if err == nil {
+			t.Error("all of it was written")
+		}
+	case <-time.After(20 * time.Second):
+		t.Error("the handler still waits for the client")
+	}
+}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"context"
+	"io"
+	"net/http"
+)
+
+// Storage says whether there is room for more data.
+type Storage interface {
+	// Room returns a fault when new data is not taken.
+	Room() error
+	// Reserve returns a fault when not even work under way may store more.
+	Reserve() error
+}
+
+// KeepRoom refuses what adds data while storage has no room for it: the operations whose contract
+// names the answer 507, and what is behind Storing.
+func (m *Mux) KeepRoom(storage Storage) { m.storage = storage }
+
+// UnderWay says that a request belongs to work that has begun, such as a run. There is a reserve
+// for that work.
+func UnderWay(ctx context.Context) {
+	if x := exchangeOf(ctx); x != nil {
+		x.underWay = true
+	}
+}
+
+// Storing is the middleware before what adds data. A body that is arriving when the room ends is
+// taken while the reserve lasts.
+func (m *Mux) Storing(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.storage == nil {
+			next.ServeHTTP(w, r)
+			return
+		}
+		check := m.storage.Room
+		if x := exchangeOf(r.Context()); x != nil && x.underWay {
+			check = m.storage.Reserve
+		}
+		if err := check(); err != nil {
+			m.Error(w, r, err)
+			return
+		}
+		if r.Body != nil {
+			r.Body = &storedBody{r.Body, m.storage}
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// storedBody is a body that is read as long as there is room for it.
+type storedBody struct {
+	io.ReadCloser
+	storage Storage
+}
+
+func (b *storedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if full := b.storage.Reserve(); full != nil {
+		return n, full
+	}
+	return n, err
+}

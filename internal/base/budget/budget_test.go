@@ -1,0 +1,148 @@
+package budget_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/slipway-run/slipway/internal/base/budget"
+)
+
+// growing grows a share in the background.
+type growing struct{ done chan error }
+
+func grow(t *testing.T, s *budget.Share, bytes int64) growing {
+	t.Helper()
+	g := growing{make(chan error, 1)}
+	go func() { g.done <- s.Grow(t.Context(), bytes) }()
+	synctest.Wait()
+	return g
+}
+
+func (g growing) want(t *testing.T, name string, granted bool) {
+	t.Helper()
+	synctest.Wait()
+	if (len(g.done) == 1) != granted {
+		t.Errorf("%s: granted %t, want %t", name, !granted, granted)
+	}
+}
+
+func TestWhatIsSmallNeverWaits(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		grow(t, b.Open("a", 0), 100).want(t, "all", true)
+		small := b.Open("b", 10)
+		grow(t, small, 10).want(t, "small", true)
+		more := grow(t, small, 1)
+		more.want(t, "more", false)
+		if b.Held() != 100 {
+			t.Errorf("%d bytes are held", b.Held())
+		}
+	})
+}
+
+// TestAttackOneOwnerTakesAll has half of the budget, and what it wants beyond that waits while
+// others go on.
+func TestAttackOneOwnerTakesAll(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		first := b.Open("a", 0)
+		grow(t, first, 30).want(t, "first", true)
+		second := grow(t, b.Open("a", 0), 30)
+		second.want(t, "second", false)
+		grow(t, b.Open("b", 0), 50).want(t, "another owner", true)
+		first.Shrink(20)
+		second.want(t, "second, after the first gave back", true)
+	})
+}
+
+// TestWhoHoldsLeastGoesOnFirst although it came last.
+func TestWhoHoldsLeastGoesOnFirst(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		a, other := b.Open("a", 0), b.Open("b", 0)
+		grow(t, a, 10).want(t, "a", true)
+		grow(t, other, 80).want(t, "b", true)
+		second := grow(t, b.Open("a", 0), 20)
+		third := grow(t, b.Open("c", 0), 20)
+		a.Shrink(10)
+		// "a" holds nothing now, as "c" does, and waits; both want 20 of 20.
+		other.Shrink(20)
+		second.want(t, "second", true)
+		third.want(t, "third", true)
+	})
+}
+
+// TestSharesThatGrowInStepsDoNotBlockEachOther when all of them want more than there is.
+func TestSharesThatGrowInStepsDoNotBlockEachOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		var done sync.WaitGroup
+		for i := range 12 {
+			done.Go(func() {
+				s := b.Open(fmt.Sprint(i%3), 0)
+				defer s.Close()
+				for range 9 {
+					if err := s.Grow(t.Context(), 10); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		done.Wait()
+		if b.Held() != 0 {
+			t.Errorf("%d bytes are held in the end", b.Held())
+		}
+	})
+}
+
+func TestTheLargestThingFitsAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		s := b.Open("a", 10)
+		grow(t, s, 1000).want(t, "large", true)
+		if b.Held() != 100 {
+			t.Errorf("%d bytes are held", b.Held())
+		}
+		s.Shrink(950)
+		if b.Held() != 40 {
+			t.Errorf("%d bytes are held after most was given back", b.Held())
+		}
+		s.Close()
+		s.Close()
+		if b.Held() != 0 {
+			t.Errorf("%d bytes are held in the end", b.Held())
+		}
+	})
+}
+
+func TestWhoGivesUpHoldsNothingMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		b := budget.New(100)
+		holder := b.Open("a", 0)
+		grow(t, holder, 90).want(t, "holder", true)
+		s := b.Open("b", 0)
+		grow(t, s, 10).want(t, "first step", true)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		done, gone := make(chan error, 1), errors.New("gone")
+		go func() { done <- s.Grow(ctx, 20) }()
+		synctest.Wait()
+		behind := grow(t, b.Open("c", 0), 5)
+		behind.want(t, "behind", false)
+		cancel(gone)
+		if err := <-done; !errors.Is(err, gone) || b.Held() != 100 {
+			t.Errorf("got %v, and %d bytes are held", err, b.Held())
+		}
+		s.Close()
+		behind.want(t, "behind, after that", true)
+	})
+}

@@ -1,0 +1,303 @@
+package child_test
+
+import (
+	"bytes"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+const (
+	// stranger is the user of the tests' server that is not root, tenant one that root gives to a
+	// workspace.
+	stranger, tenant = 54321, 54322
+)
+
+// As the kernel has it that everything happens to one user, the tests run once as root and once as
+// a stranger: the test binary starts itself.
+func asEachUser(t *testing.T) (root bool) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		return false
+	}
+	t.Run("stranger", func(t *testing.T) {
+		name, _, _ := strings.Cut(t.Name(), "/")
+		dir := t.TempDir()
+		for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
+			must(t, os.Chmod(at, 0o755))
+		}
+		must(t, os.Chown(dir, stranger, stranger))
+		program, err := os.Open("/proc/self/exe")
+		must(t, err)
+		defer program.Close()
+		cmd := exec.CommandContext(t.Context(), "/proc/self/fd/3", "-test.run=^"+name+"$", "-test.v")
+		cmd.ExtraFiles = []*os.File{program}
+		cmd.Dir, cmd.Env = dir, []string{"PATH=/usr/bin:/bin", "TMPDIR=" + dir, "HOME=" + dir}
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !bytes.Contains(out, []byte("PASS")) {
+			t.Errorf("as a user that is not root: %v\n%s", err, out)
+		}
+	})
+	return true
+}
+
+// ground is what attacks happen on: a server's directory, a confined program's own in it, and what
+// others have.
+type ground struct {
+	registry  *child.Registry
+	data, own string
+	// user is that of confined programs, 0 for the server's own.
+	user int
+}
+
+func newGround(t *testing.T, user int) ground {
+	t.Helper()
+	dir := t.TempDir()
+	g := ground{registry: open(t, t.TempDir()), data: filepath.Join(dir, "data"), user: user}
+	g.own = filepath.Join(g.data, "own")
+	must(t, os.MkdirAll(g.own, 0o700))
+	must(t, os.MkdirAll(filepath.Join(g.data, "other"), 0o700))
+	for _, file := range []string{"secret.key", "other/file"} {
+		must(t, os.WriteFile(filepath.Join(g.data, file), []byte("the key\n"), 0o600))
+	}
+	must(t, child.Own(g.own, user))
+	return g
+}
+
+// run runs a hostile script to its end and returns what it printed.
+func (g ground) run(t *testing.T, script string) (child.Exit, string) {
+	t.Helper()
+	var out bytes.Buffer
+	p := g.start(t, script, &out)
+	<-p.Done()
+	exit, err := p.Exit()
+	must(t, err)
+	return exit, out.String()
+}
+
+func (g ground) start(t *testing.T, script string, out *bytes.Buffer) *child.Process {
+	t.Helper()
+	return start(t, g.registry, child.Command{
+		Args: []string{"sh", "-c", script}, Dir: g.own, Env: []string{"PATH=/usr/bin:/bin", "TMPDIR=" + g.own}, Stdout: out,
+		Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user, Ports: []uint16{0}},
+	})
+}
+
+// grounds are those of a server that is root with users for its workspaces and without, or of one
+// that is not root.
+func grounds(t *testing.T) map[string]ground {
+	t.Helper()
+	if !asEachUser(t) {
+		return map[string]ground{"not root": newGround(t, 0)}
+	}
+	return map[string]ground{"root": newGround(t, 0), "root with users": newGround(t, tenant)}
+}
+
+// TestAttackByWriting has a program that writes wherever a server's user may: to programs that the
+// server runs, to settings and to the kernel.
+func TestAttackByWriting(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		outside := t.TempDir()
+		must(t, os.Chmod(outside, 0o777))
+		must(t, os.WriteFile(filepath.Join(outside, "npm"), []byte("#!/bin/sh\n"), 0o777))
+		must(t, os.Chmod(filepath.Join(outside, "npm"), 0o777))
+		for _, script := range []string{
+			"echo evil > " + outside + "/npm", "echo evil > " + outside + "/new", "rm " + outside + "/npm", "mv " + outside + "/npm " + outside + "/git",
+			"ln " + outside + "/npm own", "echo evil > /tmp/planted-" + name[:2], "echo evil > /etc/cron.d/evil",
+			"cat /proc/sys/kernel/pid_max > /proc/sys/kernel/pid_max", "cat /proc/sys/kernel/core_pattern > /proc/sys/kernel/core_pattern",
+			"for disk in /dev/vd* /dev/sd* /dev/loop* /dev/nvme*; do head -c1 $disk && exit 0; done; exit 1",
+			"for device in /dev/vd* /dev/sd* /dev/loop*; do true >>$device && exit 0; done; exit 1",
+			fmt.Sprintf("echo 1000 > /proc/%d/oom_score_adj", os.Getpid()), "echo 0 > /proc/self/oom_score_adj",
+			"cat ../secret.key", "cat ../other/file", "echo evil > ../new", fmt.Sprintf("cat /proc/%d/environ", os.Getpid()),
+			"mknod node c 1 1 && cat node", "unshare -m true", "mount -t tmpfs none .",
+		} {
+			if exit, out := g.run(t, script); exit == (child.Exit{}) || strings.Contains(out, "the key") {
+				t.Errorf("%s: %s: %s, %s", name, script, exit, out)
+			}
+		}
+		for _, script := range []string{
+			"echo mine > file && mkdir dir && mv file dir && rm -r dir", "mktemp", "echo > /dev/null && head -c1 /dev/urandom >/dev/null", "cat /proc/self/stat /proc/cpuinfo /proc/sys/kernel/pid_max",
+			"echo there | cat <&0 >/dev/stdout", "ls -l /usr /etc/ssl", "git init -q repository && cd repository && git status",
+		} {
+			if exit, out := g.run(t, script); exit != (child.Exit{}) {
+				t.Errorf("%s: %s, which any program may: %s\n%s", name, script, exit, out)
+			}
+		}
+	}
+}
+
+// TestAttackOnProcesses has a program that kills, slows or looks into the server and another
+// tenant's program.
+func TestAttackOnProcesses(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		victim := start(t, g.registry, child.Command{
+			Args: []string{"sleep", "600"}, Env: []string{"PATH=/usr/bin:/bin", "PASSWORD=open-sesame"},
+			Confine: child.Confinement{Private: g.data, User: min(g.user, 1) * (g.user + 1)},
+		})
+		for _, pid := range []int{os.Getpid(), victim.Pid()} {
+			for _, script := range []string{
+				"kill -9 %d", "kill -STOP %d", "prlimit --pid %d --cpu=1000:1000", "prlimit --pid %d --nofile=1000:1000", "renice -n 19 -p %d",
+				"taskset -p 1 %d", "chrt -i -p 0 %d", "ionice -c 3 -p %d", "echo 1000 > /proc/%d/oom_score_adj",
+				"cat /proc/%d/environ", "readlink /proc/%d/fd/0", "ls /proc/%d/cwd/", "cat /proc/%d/root/etc/hostname", "head -c1 /proc/%d/mem",
+			} {
+				script = fmt.Sprintf(script, pid)
+				if exit, out := g.run(t, script); exit == (child.Exit{}) || strings.Contains(out, "open-sesame") {
+					t.Errorf("%s: %s: %s, %s", name, script, exit, out)
+				}
+			}
+		}
+		if g.user == 0 {
+			if exit, out := g.run(t, "renice -n 19 -u $(id -u)"); exit == (child.Exit{}) {
+				t.Errorf("%s: slowed all programs of the user: %s", name, out)
+			}
+		}
+		for _, script := range []string{"ulimit -n 100", "nice -n 5 true", "taskset 1 true", "prlimit --cpu=100:100 true"} {
+			if exit, out := g.run(t, script); exit != (child.Exit{}) {
+				t.Errorf("%s: %s, which a program may do to itself: %s\n%s", name, script, exit, out)
+			}
+		}
+		must(t, victim.Kill())
+	}
+}
+
+// TestAttackByAbstractSocket has a program that connects to a service of the same user by a name
+// that has no file.
+func TestAttackByAbstractSocket(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		address := fmt.Sprintf("@slipway-test-%d-%d", os.Getpid(), g.user)
+		service, err := net.Listen("unix", address)
+		must(t, err)
+		defer service.Close()
+		var out bytes.Buffer
+		p := start(t, g.registry, child.Command{
+			Args: []string{"/proc/self/exe"}, Dir: g.own, Stdout: &out, Env: []string{"MODE=connect", "NETWORK=unix", "ADDR=" + address},
+			Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user},
+		})
+		<-p.Done()
+		if exit, err := p.Exit(); err != nil || exit == (child.Exit{}) {
+			t.Errorf("%s: connected: %s, %v, %s", name, exit, err, &out)
+		}
+	}
+}
+
+// TestAttackByAnotherUsersPowers has a program that does to the server's files what their owner
+// may, where the program has a user of its own.
+func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	if os.Geteuid() != 0 {
+		if child.CanChangeUser() == nil {
+			t.Error("a server that is not root gives programs users of their own")
+		}
+		return
+	}
+	g := newGround(t, tenant)
+	service, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	must(t, err)
+	defer service.Close()
+	for _, script := range []string{
+		"chmod 777 " + g.data, "chmod 666 ../secret.key", "chown 54322 ../secret.key", "touch -d 2000-01-01 ../secret.key", "setpriv --reuid 0 true",
+		"cat /etc/shadow", "ls /root", "ls " + g.data, "cat ~root/.bashrc",
+		"python3 -c 'import socket; socket.socket(socket.AF_UNIX).connect(\"" + service.Addr().String() + "\")'",
+	} {
+		if exit, out := g.run(t, script); exit == (child.Exit{}) {
+			t.Errorf("%s: %s, %s", script, exit, out)
+		}
+	}
+	if exit, out := g.run(t, "id -u; id -G; cat /proc/self/status | grep CapEff"); exit != (child.Exit{}) || !strings.HasPrefix(out, "54322\n54322\n") || !strings.Contains(out, "0000000000000004") {
+		t.Errorf("the program is %s, %s", exit, out)
+	}
+}
+
+// TestAttackOnPorts has a program that takes the port which another was to get, and the invoke
+// token that comes there.
+func TestAttackOnPorts(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		free, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		address := free.Addr().String()
+		must(t, free.Close())
+		for at, may := range map[string]bool{address: false, "127.0.0.1:0": true} {
+			var out bytes.Buffer
+			p := start(t, g.registry, child.Command{
+				Args: []string{"/proc/self/exe"}, Dir: g.own, Stdout: &out, Env: []string{"MODE=listen", "ADDR=" + at},
+				Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user, Ports: []uint16{0}},
+			})
+			<-p.Done()
+			if exit, err := p.Exit(); err != nil || (exit == child.Exit{}) != may {
+				t.Errorf("%s: listen at %s: %s, %v, %s", name, at, exit, err, &out)
+			}
+		}
+	}
+}
+
+// TestAttackByOutliving has a program that leaves its group, its session and its parent, and
+// empties its environment.
+func TestAttackByOutliving(t *testing.T) { //nolint:paralleltest // the attacks are on this process
+	for name, g := range grounds(t) {
+		for _, leave := range []string{
+			"env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &", "env -i setsid sh -c 'setsid sh -c \"echo \\$\\$; exec sleep 600 >/dev/null 2>&1\" & sleep 0.1' &",
+			"env -i prlimit --rttime=1000:1000 2>/dev/null setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' || env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' &",
+		} {
+			var out bytes.Buffer
+			p := g.start(t, leave+" sleep 0.3", &out)
+			<-p.Done()
+			if _, err := p.Exit(); err != nil {
+				t.Error(err)
+			}
+			wantEnded(t, name, out.String())
+		}
+		// A server that was killed left it, the next one ends it.
+		dir := t.TempDir()
+		abandoned, err := child.Open(dir)
+		must(t, err)
+		var out bytes.Buffer
+		started := make(chan struct{})
+		p, err := abandoned.Start(child.Command{
+			Args: []string{"sh", "-c", "env -i setsid sh -c 'echo $$; exec sleep 600 >/dev/null 2>&1' & sleep 600"}, Dir: g.own, Env: []string{"PATH=/usr/bin:/bin"},
+			Stdout:  signalled{&out, started},
+			Confine: child.Confinement{Private: g.data, Write: []string{g.own}, User: g.user},
+		})
+		must(t, err)
+		<-started
+		must(t, abandoned.Close())
+		open(t, dir)
+		<-p.Done()
+		wantEnded(t, name, out.String())
+	}
+}
+
+// signalled closes a channel when something was written.
+type signalled struct {
+	*bytes.Buffer
+	wrote chan struct{}
+}
+
+func (s signalled) Write(text []byte) (int, error) {
+	defer close(s.wrote)
+	return s.Buffer.Write(text)
+}
+
+// wantEnded checks that the process whose id was printed is gone.
+func wantEnded(t *testing.T, name, printed string) {
+	t.Helper()
+	var pid int
+	if _, err := fmt.Sscan(printed, &pid); err != nil {
+		t.Fatalf("%s: it printed %q", name, printed)
+	}
+	if err := unix.Kill(pid, 0); err == nil {
+		status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+		if !bytes.Contains(status, []byte("State:\tZ")) && len(status) > 0 {
+			t.Errorf("%s: process %d lives on", name, pid)
+			must(t, unix.Kill(pid, unix.SIGKILL))
+		}
+	}
+}

@@ -1,0 +1,40 @@
+package child
+
+import (
+	"fmt"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Gaps says, a sentence each, what this system cannot keep confined programs from. Users tells that
+// each workspace has a user of its own.
+func Gaps(users bool) []string {
+	if !Confines() {
+		return []string{
+			fmt.Sprintf("This kernel has no Landlock of version %d or newer: agents and builds can read and change all files that the server's user can.", neededABI),
+		}
+	}
+	var gaps []string
+	add := func(gap bool, sentence string) {
+		if gap {
+			gaps = append(gaps, sentence)
+		}
+	}
+	add(!users, "Agents and builds run as the server's own user: they can change the modes, owners and times of its files, and connect to its Unix sockets "+
+		"(D-Bus, systemd, ssh-agent, Docker). Start the server as root, and each workspace gets a user of its own.")
+	add(landlock() < portABI, "This kernel has no Landlock of version 4: an agent can take a port that another agent is about to get.")
+	add(landlock() < scopeABI, "This kernel has no Landlock of version 6: agents and builds can connect to abstract Unix sockets.")
+	add(landlock() < scopeABI && !users, "This kernel has no Landlock of version 6: agents and builds can end the server and other agents by signals.")
+	add(!filtersSystemCalls(), "This kernel does not filter system calls: a process that leaves its agent or build on purpose can go on when that has ended.")
+	add(!filtersSystemCalls() && !users, "This kernel does not filter system calls: agents and builds can slow or end the server and other agents by changing their limits.")
+	return gaps
+}
+
+// filtersSystemCalls tells whether filterSystemCalls does anything here.
+func filtersSystemCalls() bool {
+	const actionAvailable = 2 // SECCOMP_GET_ACTION_AVAIL
+	action := uint32(unix.SECCOMP_RET_ERRNO)
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, actionAvailable, 0, uintptr(unsafe.Pointer(&action))) //nolint:gosec // the kernel takes a number's address
+	return errno == 0 && architecture() != 0
+}

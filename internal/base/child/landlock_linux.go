@@ -1,0 +1,236 @@
+package child
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file speaks to the kernel itself. The library for Landlock, go-landlock, restricts all
+// threads of a running program, for which it links a handler of signals and, where there is a C
+// compiler, C code into the server; a copy of the server that becomes another program has one
+// thread that matters. The library also takes a path that may not be opened for an error, and a
+// file for a directory.
+
+const (
+	readAccess = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
+	// deviceAccess is what a device needs, fileAccess what any file may be given, allAccess all
+	// that a directory may be given.
+	deviceAccess = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	fileAccess   = deviceAccess | unix.LANDLOCK_ACCESS_FS_EXECUTE
+	allAccess    = readAccess | fileAccess | unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR |
+		unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO |
+		unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK | unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+
+	// The versions of Landlock: neededABI protects files from being cut short, portABI knows rules
+	// for ports, deviceABI rules for what ioctl does to devices, and scopeABI keeps signals and
+	// abstract sockets within the program.
+	neededABI, portABI, deviceABI, scopeABI = 3, 4, 5, 6
+
+	ruleOfPath, ruleOfPort = unix.LANDLOCK_RULE_PATH_BENEATH, 2
+)
+
+// portRule is the kernel's struct landlock_net_port_attr.
+type portRule struct{ access, port uint64 }
+
+// deviceDir has rules of its own.
+const deviceDir = "/dev"
+
+// devices are what programs need of /dev. Graphics processors are among them for agents that have
+// models of their own.
+var devices = []string{
+	"null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "fd", "stdin", "stdout", "stderr",
+	"nvidia*", "dri", "kfd",
+}
+
+// half are directories that everybody may enter and that have things in them that not everybody may
+// read.
+var half = []string{"/", "/etc", "/home", "/run", "/sys/kernel", "/var", "/var/cache", "/var/lib", "/var/log", "/var/spool"}
+
+// landlock is the version of Landlock that the kernel has, 0 for none.
+var landlock = sync.OnceValue(func() int {
+	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(version)
+})
+
+// Confines tells whether this system can keep a program from files.
+func Confines() bool { return landlock() >= neededABI }
+
+// ruleset is a set of Landlock's rules that grows until it is put in force.
+type ruleset struct {
+	fd      int
+	handled uint64
+	// open tells that files which not everybody may read are left out, as the program reads by
+	// these rules alone.
+	open bool
+}
+
+// restrict puts the rules of the confinement in force for the calling thread and all that it
+// starts.
+func (c Confinement) restrict() (err error) {
+	attributes := unix.LandlockRulesetAttr{Handled_access_fs: allAccess}
+	if landlock() < deviceABI {
+		attributes.Handled_access_fs &^= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
+	}
+	if landlock() >= portABI && c.Ports != nil {
+		attributes.Handled_access_net = unix.LANDLOCK_ACCESS_NET_BIND_TCP
+	}
+	if landlock() >= scopeABI {
+		attributes.Scoped = unix.LANDLOCK_SCOPE_SIGNAL | unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attributes)), unsafe.Sizeof(attributes), 0) //nolint:gosec // the kernel takes a structure
+	if errno != 0 {
+		return fmt.Errorf("create ruleset: %w", errno)
+	}
+	defer func() { err = errors.Join(err, unix.Close(int(fd))) }()
+	rules := ruleset{int(fd), attributes.Handled_access_fs, c.User != 0}
+	if err := rules.permitAll(c); err != nil {
+		return err
+	}
+	if attributes.Handled_access_net != 0 {
+		for _, port := range c.Ports {
+			if err := rules.add(ruleOfPort, unsafe.Pointer(&portRule{unix.LANDLOCK_ACCESS_NET_BIND_TCP, uint64(port)})); err != nil { //nolint:gosec // as above
+				return fmt.Errorf("permit port %d: %w", port, err)
+			}
+		}
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("restrict process: %w", errno)
+	}
+	return nil
+}
+
+// permitAll adds what may be reached: what is beside the way to the private directory, some
+// devices, and what the confinement names.
+func (r ruleset) permitAll(c Confinement) error {
+	private, err := resolve(c.Private)
+	if err != nil {
+		return err
+	}
+	for dir := private; dir != "/"; {
+		if dir = filepath.Dir(dir); dir == deviceDir {
+			continue
+		}
+		if err := r.permitIn(dir, private); err != nil {
+			return err
+		}
+	}
+	for access, paths := range map[uint64][]string{allAccess: append(slices.Clip(c.Write), Public(private)...), readAccess: c.Read} {
+		for _, path := range paths {
+			if err := r.permit(path, access); err != nil {
+				return err
+			}
+		}
+	}
+	return r.permitDevices(private)
+}
+
+// permitDevices adds the devices that programs need, but for those that are where the private
+// directory is.
+func (r ruleset) permitDevices(private string) error {
+	for _, pattern := range devices {
+		paths, err := filepath.Glob(filepath.Join(deviceDir, pattern))
+		if err != nil {
+			return err
+		}
+		for _, path := range paths {
+			if contains(path, private) {
+				continue
+			}
+			if err := r.permit(path, deviceAccess|unix.LANDLOCK_ACCESS_FS_READ_DIR); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// permitIn adds what is in a directory on the way to the private one and does not lead there.
+func (r ruleset) permitIn(dir, private string) error {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return err
+	}
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil // names that the server does not see are nothing that the program needs
+	}
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		path, err := filepath.EvalSymlinks(filepath.Join(dir, entry.Name()))
+		if err != nil || path == deviceDir || contains(path, private) || contains(private, path) {
+			continue // it leads nowhere, to the private directory or around it, or has rules of its own
+		}
+		// In a directory for temporary files users protect their own.
+		if r.open && info.Mode()&fs.ModeSticky == 0 && !open(path) {
+			continue
+		}
+		if r.open && slices.Contains(half, path) {
+			err = r.permitIn(path, private)
+		} else {
+			err = r.permit(path, readAccess)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// open tells whether everybody may read a file, or enter and list a directory.
+func open(path string) bool {
+	info, err := os.Stat(path)
+	if err != nil {
+		return false
+	}
+	needed := fs.FileMode(0o004)
+	if info.IsDir() {
+		needed = 0o005
+	}
+	return info.Mode()&needed == needed
+}
+
+// permit adds a rule for a path and what is below it. One that is gone, or that the program's user
+// may not look at, is left out.
+func (r ruleset) permit(path string, access uint64) (err error) {
+	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, unix.Close(fd)) }()
+	var found unix.Stat_t
+	if err := unix.Fstat(fd, &found); err != nil {
+		return err
+	}
+	if found.Mode&unix.S_IFMT != unix.S_IFDIR {
+		access &= fileAccess
+	}
+	rule := unix.LandlockPathBeneathAttr{Allowed_access: access & r.handled, Parent_fd: int32(fd)}
+	err = r.add(ruleOfPath, unsafe.Pointer(&rule))  //nolint:gosec // the kernel takes a structure
+	if err != nil && !errors.Is(err, unix.EBADFD) { // sockets and pipes of the kernel have no path
+		return fmt.Errorf("permit %s: %w", path, err)
+	}
+	return nil
+}
+
+func (r ruleset) add(kind int, rule unsafe.Pointer) error {
+	if _, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(r.fd), uintptr(kind), uintptr(rule), 0, 0, 0); errno != 0 {
+		return errno
+	}
+	return nil
+}

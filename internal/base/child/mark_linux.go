@@ -1,0 +1,140 @@
+package child
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// markVariable is in the environment of each child and of all that it starts; its value is the name
+// of the child's record.
+const markVariable = "SLIPWAY_PROCESS"
+
+const (
+	// endPatience bounds the wait for the end of marked processes.
+	endPatience = 5 * time.Second
+	// markedLimit is the line of /proc/PID/limits with the limit that marks a process.
+	markedLimit = "Max realtime timeout"
+	// leastMark is longer than any program has ever run.
+	leastMark = 1 << 60
+)
+
+// markOf is the number by which all processes of a child are known, also those that have left its
+// group and emptied their environment: the highest value of a limit that concerns programs of real
+// time only. A program cannot raise it, and its confinement keeps it from lowering it.
+func markOf(mark string) uint64 {
+	digest := sha256.Sum256([]byte(mark))
+	return leastMark | binary.BigEndian.Uint64(digest[:])>>4
+}
+
+// setMark marks the calling process and all that it starts. A user whose own limit is lower cannot
+// have the mark; the environment's is left.
+func setMark(mark uint64) error {
+	err := unix.Setrlimit(unix.RLIMIT_RTTIME, &unix.Rlimit{Cur: mark, Max: mark})
+	if errors.Is(err, unix.EPERM) {
+		return nil
+	}
+	return err
+}
+
+// endMarked kills every process that has one of the marks, in its environment or as its limit, and
+// returns when there is none.
+func endMarked(marks ...string) error {
+	variables, limits := make([][]byte, len(marks)), make([][]byte, len(marks))
+	for i, mark := range marks {
+		variables[i] = []byte(markVariable + "=" + mark)
+		limits[i] = strconv.AppendUint(nil, markOf(mark), 10)
+	}
+	quiet := 0 // a process that was just being started may hide from one look
+	for deadline := time.Now().Add(endPatience); quiet < 2; time.Sleep(time.Millisecond) {
+		killed, err := killMarked(variables, limits)
+		if err != nil {
+			return err
+		}
+		if quiet++; killed > 0 {
+			quiet = 0
+		}
+		if killed > 0 && time.Now().After(deadline) {
+			return fmt.Errorf("%d processes of a child that is over do not end", killed)
+		}
+	}
+	return nil
+}
+
+// killMarked kills the marked processes that there are, and counts them. Processes that end
+// meanwhile, and those of others, are none.
+func killMarked(variables, limits [][]byte) (killed int, err error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return 0, err
+	}
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || !isMarked(pid, variables, limits) {
+			continue
+		}
+		// What is killed is what was looked at, not a process that has got the number since.
+		process, err := os.FindProcess(pid)
+		if err != nil {
+			return killed, err
+		}
+		if isMarked(pid, variables, limits) {
+			err = process.Kill()
+			killed++
+		}
+		if errors.Is(err, os.ErrProcessDone) {
+			err = nil
+		}
+		if err = errors.Join(err, process.Release()); err != nil {
+			return killed, fmt.Errorf("kill process %d: %w", pid, err)
+		}
+	}
+	return killed, nil
+}
+
+func isMarked(pid int, variables, limits [][]byte) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/limits", pid))
+	if err != nil {
+		return false
+	}
+	for line := range bytes.Lines(status) {
+		if values, found := bytes.CutPrefix(line, []byte(markedLimit)); found {
+			if fields := bytes.Fields(values); len(fields) > 1 && holds(limits, fields[1]) {
+				return alive(pid)
+			}
+		}
+	}
+	environment, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		return false
+	}
+	for variable := range bytes.SplitSeq(environment, []byte{0}) {
+		if holds(variables, variable) {
+			return true
+		}
+	}
+	return false
+}
+
+func holds(all [][]byte, one []byte) bool {
+	return slices.ContainsFunc(all, func(other []byte) bool { return bytes.Equal(other, one) })
+}
+
+// alive tells a process from one that has ended and whose parent has not asked for its exit yet:
+// nothing ends that one.
+func alive(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := bytes.Cut(status, []byte(") "))
+	return !bytes.HasPrefix(state, []byte("Z")) && !bytes.HasPrefix(state, []byte("X"))
+}

@@ -1,0 +1,146 @@
+package child
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"runtime"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// This file writes its filter itself: the library that was looked at, go-seccomp-bpf, lets a
+// program pass that calls the system as another processor architecture would, when calls are
+// allowed unless they are named, and brings an assembler and a reader of settings along.
+
+// The offsets of the kernel's struct seccomp_data.
+const (
+	offsetCall, offsetArchitecture, offsetArguments = 0, 4, 16
+	// foreignCalls begins the numbers by which a program on amd64 calls the system as if it were on
+	// a smaller processor.
+	foreignCalls = 0x40000000
+)
+
+// denied are system calls that reach past Landlock.
+var denied = []uint32{
+	unix.SYS_OPEN_BY_HANDLE_AT,                              // opens files beside all paths
+	unix.SYS_ADD_KEY, unix.SYS_REQUEST_KEY, unix.SYS_KEYCTL, // all programs of a user share keys
+}
+
+// ownOnly are system calls that act on the caller itself when an argument is 0, and on any process
+// of the same user otherwise. A program that has a user of its own may name its threads.
+var ownOnly = []struct {
+	call     uint32
+	argument int
+}{
+	{unix.SYS_PRLIMIT64, 0}, {unix.SYS_SCHED_SETAFFINITY, 0}, {unix.SYS_SCHED_SETSCHEDULER, 0}, {unix.SYS_SCHED_SETPARAM, 0},
+	{unix.SYS_SCHED_SETATTR, 0}, {unix.SYS_SETPRIORITY, 1}, {unix.SYS_IOPRIO_SET, 1},
+}
+
+// ofUser are calls that act on all processes of the caller's user when their first argument is the
+// value here.
+var ofUser = []struct{ call, value uint32 }{{unix.SYS_SETPRIORITY, unix.PRIO_USER}, {unix.SYS_IOPRIO_SET, 3}}
+
+// protocols are kinds of TCP that Landlock's rules for ports pass over.
+var protocols = []uint32{unix.IPPROTO_MPTCP, unix.IPPROTO_SMC}
+
+// limitCalls change limits, with the argument that names which: a program keeps the mark of its
+// record.
+var limitCalls = []struct {
+	call     uint32
+	argument int
+}{{unix.SYS_PRLIMIT64, 1}, {unix.SYS_SETRLIMIT, 0}}
+
+// filterSystemCalls has the kernel refuse calls that Landlock does not know, for the calling thread
+// and all that it starts. A kernel without such filters goes on without; Gaps says so.
+func filterSystemCalls(ownUser bool) error {
+	program := systemCallFilter(ownUser)
+	if program == nil {
+		return nil
+	}
+	all := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
+	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&all))) //nolint:gosec // the kernel takes a structure
+	if errno != 0 && !errors.Is(errno, unix.ENOSYS) && !errors.Is(errno, unix.EINVAL) {
+		return fmt.Errorf("filter system calls: %w", errno)
+	}
+	return nil
+}
+
+// architecture is what the kernel calls this processor's, 0 for one that the filter does not know.
+func architecture() uint32 {
+	return map[string]uint32{"amd64": unix.AUDIT_ARCH_X86_64, "arm64": unix.AUDIT_ARCH_AARCH64}[runtime.GOARCH]
+}
+
+// systemCallFilter is the filter, nil for none.
+func systemCallFilter(ownUser bool) (program []unix.SockFilter) {
+	if architecture() == 0 {
+		return nil
+	}
+	const refuse = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
+	statement := func(code uint16, value uint32) { program = append(program, unix.SockFilter{Code: code, K: value}) }
+	load := func(offset uint32) { statement(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, offset) }
+	end := func(result uint32) { statement(unix.BPF_RET|unix.BPF_K, result) }
+	// unless skips so many statements unless the comparison holds.
+	unless := func(comparison uint16, value uint32, skip uint8) {
+		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | comparison | unix.BPF_K, Jf: skip, K: value})
+	}
+	load(offsetArchitecture)
+	program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: architecture()})
+	end(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+	if runtime.GOARCH == "amd64" {
+		load(offsetCall)
+		unless(unix.BPF_JGE, foreignCalls, 1)
+		end(unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS))
+	}
+	for _, call := range denied {
+		load(offsetCall)
+		unless(unix.BPF_JEQ, call, 1)
+		end(refuse)
+	}
+	for _, own := range ownOnly {
+		if ownUser && own.call != unix.SYS_PRLIMIT64 {
+			continue
+		}
+		load(offsetCall)
+		unless(unix.BPF_JEQ, own.call, 3)
+		load(argument(own.argument)) // the kernel takes the lower half of the argument for the process
+		program = append(program, unix.SockFilter{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: 0})
+		end(refuse)
+	}
+	for _, all := range ofUser {
+		if ownUser {
+			continue
+		}
+		load(offsetCall)
+		unless(unix.BPF_JEQ, all.call, 3)
+		load(argument(0))
+		unless(unix.BPF_JEQ, all.value, 1)
+		end(refuse)
+	}
+	for _, protocol := range protocols {
+		load(offsetCall)
+		unless(unix.BPF_JEQ, unix.SYS_SOCKET, 3)
+		load(argument(2))
+		unless(unix.BPF_JEQ, protocol, 1)
+		end(unix.SECCOMP_RET_ERRNO | uint32(unix.EPROTONOSUPPORT))
+	}
+	for _, limit := range limitCalls {
+		load(offsetCall)
+		unless(unix.BPF_JEQ, limit.call, 3)
+		load(argument(limit.argument))
+		unless(unix.BPF_JEQ, unix.RLIMIT_RTTIME, 1)
+		end(refuse)
+	}
+	end(unix.SECCOMP_RET_ALLOW)
+	return program
+}
+
+// argument is the offset of the lower half of an argument of a system call.
+func argument(index int) uint32 {
+	offset := uint32(offsetArguments + 8*index)
+	if binary.NativeEndian.Uint16([]byte{0, 1}) == 1 {
+		offset += 4
+	}
+	return offset
+}

@@ -1,0 +1,107 @@
+package child
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Users gives each workspace a user of its own, out of a range of numbers that nobody else on the
+// machine may have. A workspace keeps its user for good. A nil Users gives none.
+type Users struct {
+	path  string
+	Range UserRange
+
+	mu sync.Mutex
+	of map[string]int
+}
+
+// UserRange is a range of users, both ends included.
+type UserRange struct{ First, Last int }
+
+func (r UserRange) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
+
+// DefaultUsers is a range that neither people, nor services, nor containers of common tools get
+// users from.
+var DefaultUsers = UserRange{First: 1_879_048_192, Last: 1_879_113_727}
+
+// ParseUsers reads a range as FIRST-LAST.
+func ParseUsers(text string) (UserRange, error) {
+	first, last, _ := strings.Cut(text, "-")
+	from, err := strconv.ParseInt(first, 10, 32)
+	to, failed := strconv.ParseInt(last, 10, 32)
+	if err != nil || failed != nil || from < 1000 || to < from {
+		return UserRange{}, fmt.Errorf("%q is not a range of users FIRST-LAST, of which the first is 1000 or more", text)
+	}
+	return UserRange{int(from), int(to)}, nil
+}
+
+// OpenUsers reads from a file which users workspaces have.
+func OpenUsers(path string, users UserRange) (*Users, error) {
+	u := &Users{path: path, Range: users, of: map[string]int{}}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return u, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &u.of)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read users of workspaces: %w", err)
+	}
+	return u, nil
+}
+
+// Of is the user of a workspace.
+func (u *Users) Of(workspace string) (int, error) {
+	if u == nil {
+		return 0, nil
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if user := u.of[workspace]; user != 0 {
+		return user, nil
+	}
+	user := u.Range.First
+	if taken := slices.Sorted(maps.Values(u.of)); len(taken) > 0 {
+		user = max(user, taken[len(taken)-1]+1)
+	}
+	if user > u.Range.Last {
+		return 0, fmt.Errorf("all users from %d to %d belong to workspaces: give the server a larger range", u.Range.First, u.Range.Last)
+	}
+	of := maps.Clone(u.of)
+	of[workspace] = user
+	if err := u.write(of); err != nil {
+		return 0, fmt.Errorf("note user of workspace %s: %w", workspace, err)
+	}
+	u.of = of
+	return user, nil
+}
+
+// write stores the users whole and durably, or not at all: files already belong to them.
+func (u *Users) write(of map[string]int) error {
+	text, err := json.Marshal(of)
+	if err != nil {
+		return err
+	}
+	temp, err := os.CreateTemp(filepath.Dir(u.path), ".users-")
+	if err != nil {
+		return err
+	}
+	_, err = temp.Write(text)
+	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+		err = os.Rename(temp.Name(), u.path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(temp.Name()))
+	}
+	return nil
+}

@@ -1,0 +1,42 @@
+package child_test
+
+import (
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+)
+
+func TestUsersStay(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "users.json")
+	want := map[string]int{"one": 2000, "two": 2001}
+	for range 2 {
+		users, err := child.OpenUsers(path, child.UserRange{First: 2000, Last: 2001})
+		must(t, err)
+		for _, workspace := range []string{"one", "two"} {
+			if user, err := users.Of(workspace); err != nil || user != want[workspace] {
+				t.Errorf("workspace %s has user %d, %v; want %d", workspace, user, err, want[workspace])
+			}
+		}
+		if user, err := users.Of("three"); err == nil {
+			t.Errorf("beyond its range it gave %d", user)
+		}
+	}
+	var none *child.Users
+	if user, err := none.Of("one"); user != 0 || err != nil {
+		t.Errorf("no users gave %d, %v", user, err)
+	}
+}
+
+func TestParseUsers(t *testing.T) {
+	t.Parallel()
+	if users, err := child.ParseUsers("2000-3000"); err != nil || users != (child.UserRange{First: 2000, Last: 3000}) {
+		t.Errorf("got %v, %v", users, err)
+	}
+	for _, text := range []string{"", "2000", "0-3000", "3000-2000", "a-b", "2000-3000-4000", "-1-5", "2000-99999999999"} {
+		if users, err := child.ParseUsers(text); err == nil {
+			t.Errorf("%q is %v", text, users)
+		}
+	}
+}

@@ -1,0 +1,148 @@
+// Package disk says whether a file system has room for more data.
+//
+// A part of the file system is kept free. New data is refused while less than that part is free:
+// Room. Work under way may go on in what is kept, until three quarters of it are used: Reserve. The
+// last quarter is for the ends of that work, and for deletions, which write before they free.
+package disk
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/docker/go-units"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// lookInterval is how long a look at the file system counts.
+const lookInterval = time.Second
+
+// reserve is the part of what is kept free that only ends of work and deletions use.
+const reserve = 4
+
+// ErrFull is what callers are told when a write found no room.
+var ErrFull = fault.New(fault.NoRoom, "The server's disk is full. Delete data that is not needed, or tell the server's operator.")
+
+// Named returns err as ErrFull, too, if it says that a file system or a quota is full.
+func Named(err error) error {
+	if !fault.Is(err, fault.NoRoom) && (errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)) {
+		return fmt.Errorf("%w: %w", ErrFull, err)
+	}
+	return err
+}
+
+// Keep is what is kept free of a file system: a share of it, or a number of bytes; the smaller one
+// if both are set, and nothing if neither is.
+type Keep struct {
+	Percent float64
+	Bytes   int64
+}
+
+// Default is a small part of any file system.
+var Default = Keep{Percent: 5, Bytes: 512 << 20}
+
+// of is what is kept free of a file system with so many bytes.
+func (k Keep) of(total int64) int64 {
+	share := int64(k.Percent / 100 * float64(total))
+	if k.Percent == 0 || k.Bytes != 0 && k.Bytes < share {
+		return k.Bytes
+	}
+	return share
+}
+
+// Usage is how many bytes a file system has, and how many of them this process may still fill.
+type Usage struct{ Free, Total int64 }
+
+// Look looks at the file system of a directory.
+type Look func(dir string) (Usage, error)
+
+// Cached returns a Look that looks again after lookInterval only.
+func Cached(look Look, now clock.Clock) Look {
+	var mu sync.Mutex
+	var looked time.Time
+	var usage Usage
+	var err error
+	return func(dir string) (Usage, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if since := now().Sub(looked); looked.IsZero() || since < 0 || since >= lookInterval {
+			looked = now()
+			usage, err = look(dir)
+		}
+		return usage, err
+	}
+}
+
+// Space is the file system of one directory. It is safe for concurrent use. A nil Space has room.
+type Space struct {
+	dir  string
+	keep Keep
+	look Look
+	log  *slog.Logger
+
+	mu sync.Mutex
+	// full and blind are what was logged last.
+	full, blind bool
+}
+
+// Open returns the Space of a directory. A nil look asks the system, at most once in lookInterval.
+func Open(dir string, keep Keep, look Look, log *slog.Logger) *Space {
+	if look == nil {
+		look = Cached(statfs, clock.System)
+	}
+	return &Space{dir: dir, keep: keep, look: look, log: log}
+}
+
+// Room returns a fault while less is free than is to be kept free.
+func (s *Space) Room() error { return s.atLeast(1) }
+
+// Reserve returns a fault while also the part of it is used that work under way may use.
+func (s *Space) Reserve() error { return s.atLeast(reserve) }
+
+func (s *Space) atLeast(part int64) error {
+	if s == nil {
+		return nil
+	}
+	usage, err := s.look(s.dir)
+	kept := s.keep.of(usage.Total)
+	s.tell(usage, kept, err)
+	// A file system that cannot be looked at counts as one with room: what is written to it fails
+	// by itself.
+	if err != nil || usage.Free >= kept/part {
+		return nil
+	}
+	return fault.New(fault.NoRoom, "The server's disk is nearly full: %s are free, and %s are kept free. Delete data that is not needed, or tell the server's operator.",
+		size(usage.Free), size(kept))
+}
+
+// tell logs when the room ends and when there is room again, each once.
+func (s *Space) tell(usage Usage, kept int64, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		if !s.blind {
+			s.log.Error("the free space of the data directory cannot be read", "error", err)
+		}
+		s.blind = true
+		return
+	}
+	s.blind = false
+	full := usage.Free < kept
+	if full == s.full {
+		return
+	}
+	s.full = full
+	figures := []any{"directory", s.dir, "free", size(usage.Free), "kept_free", size(kept)}
+	if full {
+		s.log.Error("the disk is nearly full: requests that add data are refused until more of it is free", figures...)
+		return
+	}
+	s.log.Info("the disk has room again", figures...)
+}
+
+func size(bytes int64) string { return units.BytesSize(float64(bytes)) }

@@ -1,0 +1,16 @@
+package disk
+
+import (
+	"fmt"
+	"syscall"
+)
+
+// statfs asks the system.
+func statfs(dir string) (Usage, error) {
+	var found syscall.Statfs_t
+	if err := syscall.Statfs(dir, &found); err != nil {
+		return Usage{}, fmt.Errorf("look at the file system of %s: %w", dir, err)
+	}
+	block := int64(found.Bsize) //nolint:unconvert // other systems have other types
+	return Usage{Free: int64(found.Bavail) * block, Total: int64(found.Blocks) * block}, nil
+}

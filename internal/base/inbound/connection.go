@@ -1,0 +1,39 @@
+package inbound
+
+import (
+	"container/list"
+	"net"
+	"sync/atomic"
+)
+
+// connection is a connection with a place. The listener's lock guards pool, group, place and idle.
+type connection struct {
+	net.Conn
+	listener *Listener
+	// pool is nil when the connection has lost its place.
+	pool  *pool
+	group string
+	place *list.Element
+	idle  bool
+	// proven says that the workspace was learned from a request before.
+	proven atomic.Bool
+}
+
+// Close gives the place back.
+func (c *connection) Close() error {
+	c.listener.mu.Lock()
+	if c.pool != nil {
+		c.pool.remove(c)
+	}
+	c.listener.mu.Unlock()
+	return c.Conn.Close()
+}
+
+// CloseWrite ends what is sent. net/http looks for this method, so that clients get to read the
+// last answer before the end.
+func (c *connection) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}

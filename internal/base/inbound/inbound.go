@@ -1,0 +1,203 @@
+package inbound
+
+import (
+	"container/list"
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"sync"
+)
+
+// Limits are how many connections a server holds at a time.
+type Limits struct{ Anonymous, Known int }
+
+// Bounds of the limits that a number of files allows. The other half of the files is for databases,
+// agents and builds.
+const (
+	mostConnections = 16 << 10
+	fewest          = 16
+)
+
+// LimitsOf returns the limits of a process that may open so many files.
+func LimitsOf(files uint64) Limits { return Split(int(min(files/2, mostConnections))) }
+
+// Split returns the limits for so many connections in all.
+func Split(connections int) Limits {
+	connections = max(connections, 2*fewest)
+	anonymous := max(connections/4, fewest)
+	return Limits{Anonymous: anonymous, Known: connections - anonymous}
+}
+
+// Listener is a listener whose connections are bounded. An [http.Server] over it must have Context
+// as its ConnContext and Changed as its ConnState.
+type Listener struct {
+	net.Listener
+
+	mu               sync.Mutex
+	anonymous, known pool
+}
+
+// New bounds the connections of a listener.
+func New(l net.Listener, limits Limits) *Listener {
+	return &Listener{
+		Listener:  l,
+		anonymous: pool{most: limits.Anonymous, groups: map[string]*group{}},
+		known:     pool{most: limits.Known, groups: map[string]*group{}},
+	}
+}
+
+// Accept returns the next connection. It closes another one when there would be too many.
+func (l *Listener) Accept() (net.Conn, error) {
+	accepted, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	c := &connection{Conn: accepted, listener: l, group: addressGroup(accepted.RemoteAddr())}
+	l.enter(&l.anonymous, c)
+	return c, nil
+}
+
+// enter gives a connection a place, and closes the one that has to leave for it.
+func (l *Listener) enter(p *pool, c *connection) {
+	l.mu.Lock()
+	if c.pool != nil {
+		c.pool.remove(c)
+	}
+	victim := p.add(c)
+	l.mu.Unlock()
+	if victim != nil {
+		_ = victim.Conn.Close() // the error would be that it is closed already
+	}
+}
+
+type contextKey struct{}
+
+// Context is the ConnContext of the server.
+func (l *Listener) Context(ctx context.Context, conn net.Conn) context.Context {
+	return context.WithValue(ctx, contextKey{}, conn)
+}
+
+// Changed is the ConnState of the server: an idle connection is the first that has to leave.
+func (l *Listener) Changed(conn net.Conn, state http.ConnState) {
+	c, ok := conn.(*connection)
+	if !ok || (state != http.StateIdle && state != http.StateActive) {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.pool != nil {
+		c.pool.move(c, state == http.StateIdle)
+	}
+}
+
+// Known says that the request with this context has proven to act for a workspace. Without a
+// bounded connection it does nothing.
+func Known(ctx context.Context, workspace string) {
+	c, ok := ctx.Value(contextKey{}).(*connection)
+	if !ok || c.proven.Swap(true) {
+		return
+	}
+	l := c.listener
+	l.mu.Lock()
+	here := c.pool != nil // it may have had to leave meanwhile
+	if here {
+		c.pool.remove(c)
+		c.group = workspace
+	}
+	l.mu.Unlock()
+	if here {
+		l.enter(&l.known, c)
+	}
+}
+
+// addressGroup is the group of a remote address.
+func addressGroup(remote net.Addr) string {
+	address, err := netip.ParseAddrPort(remote.String())
+	if err != nil {
+		return remote.String()
+	}
+	ip := address.Addr().Unmap()
+	if ip.Is4() {
+		return ip.String()
+	}
+	network, err := ip.WithZone("").Prefix(64)
+	if err != nil {
+		return ip.String()
+	}
+	return network.String()
+}
+
+// pool is a number of places.
+type pool struct {
+	most, taken int
+	groups      map[string]*group
+}
+
+// group holds the connections of one group, the oldest first.
+type group struct{ idle, busy list.List }
+
+func (g *group) size() int { return g.idle.Len() + g.busy.Len() }
+
+// add gives a connection a place and returns the connection that loses its own for that, which is
+// no longer in the pool; nil for none.
+func (p *pool) add(c *connection) (victim *connection) {
+	if p.taken >= p.most {
+		victim = p.victim()
+		p.remove(victim)
+	}
+	g := p.groups[c.group]
+	if g == nil {
+		g = &group{}
+		p.groups[c.group] = g
+	}
+	c.pool, c.place = p, g.busy.PushBack(c)
+	p.taken++
+	return victim
+}
+
+// victim is the connection that has to leave: of the largest group the one that is idle for
+// longest, else the oldest.
+func (p *pool) victim() *connection {
+	var largest *group
+	for _, g := range p.groups {
+		if largest == nil || g.size() > largest.size() {
+			largest = g
+		}
+	}
+	first := largest.idle.Front()
+	if first == nil {
+		first = largest.busy.Front()
+	}
+	return first.Value.(*connection)
+}
+
+func (p *pool) remove(c *connection) {
+	g := p.groups[c.group]
+	if c.idle {
+		g.idle.Remove(c.place)
+	} else {
+		g.busy.Remove(c.place)
+	}
+	if g.size() == 0 {
+		delete(p.groups, c.group)
+	}
+	p.taken--
+	c.pool, c.place, c.idle = nil, nil, false
+}
+
+// move puts a connection among those of its group that are idle, or busy.
+func (p *pool) move(c *connection, idle bool) {
+	if c.idle == idle {
+		return
+	}
+	g := p.groups[c.group]
+	if idle {
+		g.busy.Remove(c.place)
+		c.place = g.idle.PushBack(c)
+	} else {
+		g.idle.Remove(c.place)
+		c.place = g.busy.PushBack(c)
+	}
+	c.idle = idle
+}

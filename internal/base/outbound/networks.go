@@ -1,0 +1,114 @@
+package outbound
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Networks are the networks whose addresses may be called although they are not public. The zero
+// value permits public addresses only.
+type Networks []netip.Prefix
+
+// Everywhere permits all addresses.
+var Everywhere = Networks{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
+
+// ParseNetworks reads a setting: "true" permits all addresses, "false" and "" permit none that is
+// not public, and a list like "10.1.0.0/16,192.168.7.3" permits these networks and addresses.
+func ParseNetworks(setting string) (Networks, error) {
+	switch setting {
+	case "", "false":
+		return nil, nil
+	case "true":
+		return Everywhere, nil
+	}
+	var networks Networks
+	for text := range strings.SplitSeq(setting, ",") {
+		text = strings.TrimSpace(text)
+		if addr, err := netip.ParseAddr(text); err == nil && addr.Zone() == "" {
+			networks = append(networks, netip.PrefixFrom(addr.Unmap(), addr.Unmap().BitLen()))
+			continue
+		}
+		prefix, err := netip.ParsePrefix(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no network: write true, false, or a list like 10.1.0.0/16,192.168.7.3", text)
+		}
+		networks = append(networks, prefix.Masked())
+	}
+	return networks, nil
+}
+
+// String is the setting that ParseNetworks reads the networks from.
+func (n Networks) String() string {
+	if len(n) == 0 {
+		return "false"
+	}
+	if n.All() {
+		return "true"
+	}
+	texts := make([]string, len(n))
+	for i, network := range n {
+		texts[i] = network.String()
+	}
+	return strings.Join(texts, ",")
+}
+
+// Set and Type make the networks the value of a flag.
+func (n *Networks) Set(setting string) (err error) {
+	*n, err = ParseNetworks(setting)
+	return err
+}
+
+// Type is how the help of a command names the value.
+func (n *Networks) Type() string { return "networks" }
+
+// All tells whether every address is permitted.
+func (n Networks) All() bool { return slices.Equal(n, Everywhere) }
+
+// permit tells whether an address may be called.
+func (n Networks) permit(addr netip.Addr) bool {
+	if public(addr) {
+		return true
+	}
+	addr = addr.Unmap().WithZone("")
+	return slices.ContainsFunc(n, func(network netip.Prefix) bool { return network.Contains(addr) })
+}
+
+// CheckHost returns ErrAddress when a host, with or without a port, is or resolves to an address
+// that may not be called. It is for connections that another program makes: what a name is resolved
+// to may change until then, so a dialer of the networks is better where there can be one. A name
+// that cannot be resolved here passes, because the other program may know it.
+func (n Networks) CheckHost(ctx context.Context, host string) error {
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	host = strings.TrimSuffix(strings.Trim(host, "[]"), ".")
+	if addr, err := netip.ParseAddr(host); err == nil {
+		return n.refusal(addr)
+	}
+	// 127.1, 2130706433 and 0x7f.1 are addresses for many programs, and names for others.
+	last := strings.ToLower(host[strings.LastIndexByte(host, '.')+1:])
+	if last == "" || strings.HasPrefix(last, "0x") || strings.Trim(last, "0123456789") == "" {
+		return ErrAddress
+	}
+	addrs, err := net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+	if err != nil {
+		return nil //nolint:nilerr // as said above
+	}
+	for _, addr := range addrs {
+		if err := n.refusal(addr); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (n Networks) refusal(addr netip.Addr) error {
+	if !n.permit(addr) {
+		return ErrAddress
+	}
+	return nil
+}

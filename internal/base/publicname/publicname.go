@@ -1,0 +1,29 @@
+// Package publicname knows how the public service spells what has a neutral name here, so that its
+// clients and repositories work unchanged. The spellings are data, in names.json.
+package publicname
+
+import (
+	_ "embed"
+	"encoding/json"
+	"strings"
+)
+
+//go:embed names.json
+var text []byte
+
+var names = func() (n struct{ Word, Configuration string }) {
+	if err := json.Unmarshal(text, &n); err != nil {
+		panic("publicname: " + err.Error())
+	}
+	return n
+}()
+
+// ConfigurationFile is what public repositories call their configuration file.
+func ConfigurationFile() string { return names.Configuration }
+
+// Neutral is the name that a public name has here, and Public the reverse; a name without the
+// public word is the same in both.
+func Neutral(name string) string { return strings.ReplaceAll(name, names.Word, "framework") }
+
+// Public is how the public service spells a name.
+func Public(name string) string { return strings.ReplaceAll(name, "framework", names.Word) }

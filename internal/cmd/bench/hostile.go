@@ -1,0 +1,227 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+)
+
+// What the hostile tenant does at once.
+const (
+	hostileRuns     = 45
+	hostileEvent    = 29 << 20
+	hostileRequests = 100
+	hostileValues   = 12_000_000
+	hostileReaders  = 1000
+	// hostileLooks are readers of a state of hostileState bytes.
+	hostileLooks = 50
+	hostileState = 20 << 20
+	// smallPause is between two small requests.
+	smallPause = 20 * time.Millisecond
+
+	aimPeakMiB = 512
+	aimSmall   = 200 * time.Millisecond
+)
+
+// measureHostile has one tenant send and read as much as possible, and measures how much memory the
+// server takes at most and how long a small request takes beside that.
+func measureHostile(ctx context.Context, c *client) error {
+	work, err := os.MkdirTemp("", "slipway-hostile-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(work)
+	url, err := c.deployHostile(ctx, work)
+	if err != nil {
+		return err
+	}
+	shown, err := c.hostileRun(ctx, url, order{64, 1 << 20})
+	if err != nil {
+		return err
+	}
+	thread, err := c.thread(ctx, url)
+	if err != nil {
+		return err
+	}
+	large := map[string]any{"values": map[string]any{"text": strings.Repeat("x", hostileState)}}
+	if err := c.discard(ctx, http.MethodPost, thread+"/state", large); err != nil {
+		return err
+	}
+	if err := c.restart(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("hostile: %d runs of %d MB, %d requests of %d values, %d slow readers of a run, %d of a state; memory before %.1f MiB\n",
+		hostileRuns, hostileEvent>>20, hostileRequests, hostileValues, hostileReaders, hostileLooks, c.residentMiB())
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var readers, senders errgroup.Group
+	for i := range hostileReaders + hostileLooks {
+		address := shown + "/stream"
+		if i >= hostileReaders {
+			address = thread + "/state"
+		}
+		readers.Go(func() error { return c.readSlowly(reading, address) })
+	}
+	begun := time.Now()
+	for range hostileRuns {
+		senders.Go(func() error {
+			_, err := c.hostileRun(ctx, url, order{1, hostileEvent})
+			return err
+		})
+	}
+	body := slices.Concat([]byte(`{"assistant_id":"agent","input":{"a":[0`), bytes.Repeat([]byte(",0"), hostileValues-1), []byte("]}}"))
+	for range hostileRequests {
+		senders.Go(func() error { return c.sendHostile(ctx, url, body) })
+	}
+	sent := make(chan error, 1)
+	go func() { sent <- senders.Wait() }()
+	taken, err := c.besides(ctx, url, sent)
+	took := time.Since(begun)
+	peak := c.peakMiB()
+	stop()
+	if err := errors.Join(err, readers.Wait()); err != nil {
+		return err
+	}
+	slices.Sort(taken)
+	p99 := percentile(taken, 99)
+	fmt.Printf("hostile: all taken or refused in %.1f s; peak memory %.0f MiB (aim < %d) %s\n", took.Seconds(), peak, aimPeakMiB, missed(peak >= aimPeakMiB))
+	fmt.Printf("hostile: small request p50 %.1f ms   p99 %.1f ms   max %.1f ms (aim p99 < %s) %s\n",
+		ms(percentile(taken, 50)), ms(p99), ms(percentile(taken, 100)), aimSmall, missed(p99 >= aimSmall))
+	return nil
+}
+
+// besides creates threads until the hostile load was taken, and returns how long each took.
+func (c *client) besides(ctx context.Context, url string, sent <-chan error) (taken []time.Duration, err error) {
+	again := time.NewTicker(smallPause)
+	defer again.Stop()
+	for {
+		select {
+		case err := <-sent:
+			return taken, err
+		case <-again.C:
+		}
+		begun := time.Now()
+		if _, err := c.thread(ctx, url); err != nil {
+			return taken, errors.Join(err, <-sent)
+		}
+		taken = append(taken, time.Since(begun))
+	}
+}
+
+// deployHostile deploys this program as an agent.
+func (c *client) deployHostile(ctx context.Context, work string) (string, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	config, err := json.Marshal(map[string]any{"graphs": map[string]string{"agent": "./agent:agent"}, "start": []string{program, "-hostile-agent"}})
+	if err != nil {
+		return "", err
+	}
+	source := filepath.Join(work, "source")
+	if err := errors.Join(os.Mkdir(source, 0o700), os.WriteFile(filepath.Join(source, "framework.json"), config, 0o600)); err != nil {
+		return "", err
+	}
+	return c.deploy(ctx, "hostile", source, work)
+}
+
+// hostileRun makes a run and waits for its end; it returns the run's URL.
+func (c *client) hostileRun(ctx context.Context, url string, asked order) (string, error) {
+	thread, err := c.thread(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	var run struct {
+		ID     string `json:"run_id"`
+		Status string `json:"status"`
+	}
+	body := map[string]any{"assistant_id": "agent", "input": map[string]any{}, "stream_mode": "custom", "config": map[string]any{"configurable": asked}}
+	if err := c.call(ctx, http.MethodPost, thread+"/runs", body, &run); err != nil {
+		return "", err
+	}
+	address := thread + "/runs/" + run.ID
+	if err := c.discard(ctx, http.MethodGet, address+"/join", nil); err != nil {
+		return "", err
+	}
+	if err := c.call(ctx, http.MethodGet, address, nil, &run); err != nil {
+		return "", err
+	}
+	if run.Status != "success" {
+		return "", fmt.Errorf("the run %s is %s", address, run.Status)
+	}
+	return address, nil
+}
+
+// sendHostile sends a request that the server may refuse, but has to answer.
+func (c *client) sendHostile(ctx context.Context, url string, body []byte) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url+"/runs", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	c.authenticate(request)
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil {
+		return err
+	}
+	if response.StatusCode >= 500 && response.StatusCode != http.StatusServiceUnavailable {
+		return fmt.Errorf("a hostile request is answered %s", response.Status)
+	}
+	return nil
+}
+
+func (c *client) authenticate(request *http.Request) {
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("X-Api-Key", c.APIKey)
+	request.Header.Set("X-Tenant-Id", c.TenantID)
+}
+
+// readSlowly reads an answer at some 10 KB a second until ctx ends or the server gives up, by a
+// connection that holds little itself.
+func (c *client) readSlowly(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	c.authenticate(request)
+	dialer := net.Dialer{}
+	conn, err := dialer.DialContext(ctx, "tcp", request.URL.Host)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if err := conn.(*net.TCPConn).SetReadBuffer(4 << 10); err != nil {
+		return err
+	}
+	if err := request.Write(conn); err != nil {
+		return err
+	}
+	pace := time.NewTicker(100 * time.Millisecond)
+	defer pace.Stop()
+	buffer := make([]byte, 1<<10)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pace.C:
+		}
+		if _, err := conn.Read(buffer); err != nil {
+			return nil //nolint:nilerr // a server may refuse who reads that slowly
+		}
+	}
+}

@@ -1,0 +1,234 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/sse"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+// agent is the agent of a deployment.
+type agent struct {
+	*api
+	url string
+}
+
+// agent finds the agent of a deployment, by the deployment's name or id.
+func (a *api) agent(ctx context.Context, deployment string) (*agent, error) {
+	d, err := a.deployment(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	if d.Active == "" {
+		return nil, fmt.Errorf("no revision of %s serves; slipway deployments show %s says what became of them", d.Name, d.Name)
+	}
+	return &agent{api: a, url: d.SourceConfig.URL}, nil
+}
+
+// assistant is the assistant to talk to: the one that is named, the one named agent, or the first.
+func (g *agent) assistant(ctx context.Context, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	var found []struct {
+		ID    string `json:"assistant_id"`
+		Graph string `json:"graph_id"`
+	}
+	if err := g.do(ctx, http.MethodPost, g.url+"/assistants/search", map[string]any{"limit": 100}, &found); err != nil {
+		return "", err
+	}
+	for _, one := range found {
+		if one.Graph == "agent" {
+			return one.ID, nil
+		}
+	}
+	if len(found) == 0 {
+		return "", errors.New("the agent has no assistant")
+	}
+	return found[len(found)-1].ID, nil
+}
+
+// messages are the messages of a thread.
+func (g *agent) messages(ctx context.Context, thread string) ([]output.Message, error) {
+	var state struct {
+		Values json.RawMessage `json:"values"`
+	}
+	if err := g.do(ctx, http.MethodGet, g.url+"/threads/"+thread+"/state", nil, &state); err != nil {
+		return nil, err
+	}
+	var values struct {
+		Messages []output.Message `json:"messages"`
+	}
+	// The state of another agent may be something else than messages.
+	if json.Unmarshal(state.Values, &values) != nil {
+		return nil, nil
+	}
+	return values.Messages, nil
+}
+
+// heard is what an answer that is being written says next.
+type heard struct {
+	// token is a piece of the message of an id, message a whole message of which nothing was heard.
+	token, id string
+	message   *output.Message
+	// failed is why the run failed.
+	failed error
+}
+
+// answer is a run whose answer is heard.
+type answer struct {
+	agent  *agent
+	thread string
+	ID     string
+	// question is what was asked.
+	question string
+	stream   *client.Stream
+	last     string
+	// begun are the ids of messages of which pieces were heard.
+	begun map[string]bool
+}
+
+// ask starts a run that interrupts one that goes on.
+func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*answer, error) {
+	address := g.url + "/threads/" + thread
+	stream, err := g.Stream(ctx, http.MethodPost, address+"/runs/stream", map[string]any{
+		"assistant_id":       assistant,
+		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": question}}},
+		"multitask_strategy": "interrupt",
+		"stream_mode":        []string{"updates", "messages-tuple"},
+		"stream_resumable":   true,
+	})
+	if err != nil {
+		return nil, err
+	}
+	g.answered = time.Now()
+	return &answer{agent: g, thread: address, ID: path.Base(stream.Header.Get("Content-Location")), stream: stream, begun: map[string]bool{}}, nil
+}
+
+// listen calls hear with what the answer says until the run has ended. A connection that is lost is
+// made again behind what was heard last.
+func (a *answer) listen(ctx context.Context, hear func(heard)) error {
+	answered := time.Now()
+	for {
+		err := a.drain(ctx, hear, &answered)
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		for {
+			if !isPassing(err) || time.Since(answered) > reconnectLimit || !clock.Sleep(ctx, reconnectPause) {
+				return err
+			}
+			stream, again := a.agent.Stream(ctx, http.MethodGet, a.thread+"/runs/"+a.ID+"/stream", nil, "Last-Event-ID", a.last) //nolint:bodyclose // drain closes it
+			if again == nil {
+				a.stream = stream
+				break
+			}
+			err = again
+		}
+	}
+}
+
+func (a *answer) drain(ctx context.Context, hear func(heard), answered *time.Time) (err error) {
+	defer func() { err = errors.Join(err, a.stream.Close()) }()
+	for {
+		event, err := a.stream.Next(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		*answered = time.Now()
+		if event.ID != "" {
+			a.last = event.ID
+		}
+		if err := a.handle(event, hear); err != nil {
+			return fmt.Errorf("read event %s of run %s: %w", event.Name, a.ID, err)
+		}
+	}
+}
+
+// handle reads an event. The names of a subgraph's events carry its namespace.
+func (a *answer) handle(event sse.Event, hear func(heard)) error {
+	name, _, _ := strings.Cut(event.Name, "|")
+	switch name {
+	case "messages":
+		return a.token(event.Data, hear)
+	case "updates":
+		return a.update(event.Data, hear)
+	case "error":
+		var failed struct{ Error, Message string }
+		if err := json.Unmarshal(event.Data, &failed); err != nil {
+			return err
+		}
+		hear(heard{failed: fmt.Errorf("run %s failed: %s: %s", a.ID, failed.Error, failed.Message)})
+	}
+	return nil
+}
+
+func (a *answer) token(data []byte, hear func(heard)) error {
+	var pair [2]json.RawMessage
+	if err := json.Unmarshal(data, &pair); err != nil {
+		return err
+	}
+	var piece output.Message
+	if err := json.Unmarshal(pair[0], &piece); err != nil {
+		return err
+	}
+	if piece.Content != "" {
+		a.begun[piece.ID] = true
+		hear(heard{token: string(piece.Content), id: piece.ID})
+	}
+	return nil
+}
+
+// update hears the messages that a step has added, without those that were heard in pieces.
+func (a *answer) update(data []byte, hear func(heard)) error {
+	var nodes map[string]json.RawMessage
+	if err := json.Unmarshal(data, &nodes); err != nil {
+		return err
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) {
+		var delta struct {
+			Messages []output.Message `json:"messages"`
+		}
+		if json.Unmarshal(nodes[node], &delta) != nil {
+			continue // a node may update something else than messages
+		}
+		for _, message := range delta.Messages {
+			if a.begun[message.ID] {
+				message.Content = ""
+			}
+			if message.Text() != "" {
+				hear(heard{message: &message})
+			}
+		}
+	}
+	return nil
+}
+
+// status is how the run ended.
+func (a *answer) status(ctx context.Context) (string, error) {
+	var run struct {
+		Status string `json:"status"`
+	}
+	err := a.agent.do(ctx, http.MethodGet, a.thread+"/runs/"+a.ID, nil, &run)
+	return run.Status, err
+}
+
+// stop ends the run; what was shown of its answer stays in the thread.
+func (a *answer) stop(ctx context.Context) error {
+	return a.agent.do(ctx, http.MethodPost, a.thread+"/runs/"+a.ID+"/cancel?wait=true", nil, nil)
+}

@@ -1,0 +1,133 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"net/http"
+	"net/url"
+	"syscall"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+)
+
+// firstTries is how often a server is asked that has not answered yet.
+const firstTries = 3
+
+// api is a server whose answers may be lost: what fails in passing is tried again, and done once.
+type api struct {
+	*client.Client
+	// answered is when the server has answered last.
+	answered time.Time
+}
+
+// do is Call, with a key that lets the server do once what is asked for several times.
+func (a *api) do(ctx context.Context, method, address string, body, out any) error {
+	key := rand.Text()
+	for try := 1; ; try++ {
+		err := a.CallWith(ctx, method, address, body, out, "Idempotency-Key", key)
+		if err == nil {
+			a.answered = time.Now()
+			return nil
+		}
+		if ctx.Err() != nil || !isPassing(err) || !a.hopeful(err, try) || !clock.Sleep(ctx, reconnectPause) {
+			return err
+		}
+	}
+}
+
+// hopeful tells whether a server that did not answer is worth asking again.
+func (a *api) hopeful(err error, tries int) bool {
+	if a.answered.IsZero() {
+		return tries < firstTries && !errors.Is(err, syscall.ECONNREFUSED)
+	}
+	return time.Since(a.answered) < reconnectLimit
+}
+
+// deployment and revision are what the interface shows, as far as the commands use it.
+type deployment struct {
+	ID             string         `json:"id"`
+	Name           string         `json:"name"`
+	Source         string         `json:"source"`
+	SourceConfig   sourceConfig   `json:"source_config"`
+	RevisionConfig revisionConfig `json:"source_revision_config"`
+	Secrets        []secret       `json:"secrets,omitempty"`
+	Status         string         `json:"status"`
+	Active         string         `json:"active_revision_id"`
+	Latest         string         `json:"latest_revision_id"`
+	Created        time.Time      `json:"created_at"`
+	Updated        time.Time      `json:"updated_at"`
+	// Purge is until when a deployment that was deleted can be brought back.
+	Purge *time.Time `json:"purge_at,omitempty"`
+}
+
+type sourceConfig struct {
+	URL         string `json:"custom_url"`
+	RepoURL     string `json:"repo_url,omitempty"`
+	BuildOnPush bool   `json:"build_on_push"`
+}
+
+type revisionConfig struct {
+	Ref        string `json:"repo_ref,omitempty"`
+	Commit     string `json:"repo_commit_sha,omitempty"`
+	ConfigPath string `json:"framework_config_path,omitempty"`
+	Image      string `json:"image_uri,omitempty"`
+}
+
+type secret struct {
+	Name  string `json:"name"`
+	Value string `json:"value"`
+}
+
+type revision struct {
+	ID      string               `json:"id"`
+	Status  string               `json:"status"`
+	Reason  string               `json:"status_reason"`
+	Message string               `json:"status_message"`
+	Config  revisionConfig       `json:"source_revision_config"`
+	Phases  map[string]time.Time `json:"phase_timestamps"`
+	Build   struct {
+		SourceDigest string `json:"source_digest"`
+	} `json:"build"`
+	Created time.Time `json:"created_at"`
+}
+
+func (d deployment) path() string { return "/v2/deployments/" + d.ID }
+
+func (d deployment) revision(revision string) string { return d.path() + "/revisions/" + revision }
+
+// named finds a deployment by its name; ok tells whether there is one.
+func (a *api) named(ctx context.Context, name string) (found deployment, ok bool, err error) {
+	var page struct {
+		Resources []deployment `json:"resources"`
+	}
+	if err := a.do(ctx, http.MethodGet, "/v2/deployments?"+url.Values{"name": {name}}.Encode(), nil, &page); err != nil {
+		return found, false, err
+	}
+	for _, d := range page.Resources {
+		if d.Name == name {
+			return d, true, nil
+		}
+	}
+	return found, false, nil
+}
+
+// deployment finds one by its id or its name.
+func (a *api) deployment(ctx context.Context, idOrName string) (found deployment, err error) {
+	if id.Valid(idOrName) {
+		return found, a.do(ctx, http.MethodGet, "/v2/deployments/"+idOrName, nil, &found)
+	}
+	found, ok, err := a.named(ctx, idOrName)
+	if err == nil && !ok {
+		err = &missingError{idOrName}
+	}
+	return found, err
+}
+
+// missingError says that there is no deployment of a name.
+type missingError struct{ name string }
+
+func (e *missingError) Error() string { return "there is no deployment named \"" + e.name + "\"" }

@@ -1,0 +1,160 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const chatLong = `Talk to the agent of a deployment. The answer is shown while it is written; what you type meanwhile and end with Enter
+interrupts it: what was shown of it stays in the thread, and the new answer follows. Ctrl-C ends the answer, and
+a second Ctrl-C, or Ctrl-D, ends the chat.
+
+Without a terminal, each line of stdin is a question, asked when the one before is answered.`
+
+func newChat() *cobra.Command {
+	var where Where
+	var thread, assistant, message string
+	var asJSON bool
+	cmd := where.asks(&cobra.Command{Use: "chat DEPLOYMENT", Short: "Talk to an agent, and interrupt it", Long: chatLong}, cobra.ExactArgs(1),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			if thread != "" && !id.Valid(thread) {
+				return exit.Usagef("--thread must be the id of a thread, not %q", thread)
+			}
+			c, err := newConversation(cmd.Context(), server, args[0], thread, assistant)
+			if err != nil {
+				return err
+			}
+			in, ok := cmd.InOrStdin().(*os.File)
+			out, isFile := cmd.OutOrStdout().(*os.File)
+			if message == "" && ok && isFile && !asJSON && term.IsTerminal(int(in.Fd())) && term.IsTerminal(int(out.Fd())) {
+				return c.live(cmd.Context(), in, out)
+			}
+			teller := output.Choose(cmd.ErrOrStderr(), cmd.ErrOrStderr(), false)
+			if asJSON {
+				teller = output.NewJSON(cmd.OutOrStdout())
+			}
+			c.teller = teller
+			var lines io.Reader = cmd.InOrStdin()
+			if message != "" {
+				lines = strings.NewReader(message)
+			}
+			return errors.Join(c.script(cmd.Context(), lines, cmd.OutOrStdout(), asJSON), teller.Close())
+		})
+	flags := cmd.Flags()
+	flags.StringVar(&thread, "thread", "", "id of a thread to go on with (default: a new one)")
+	flags.StringVar(&assistant, "assistant", "", "assistant or graph to talk to (default: agent, or the first)")
+	flags.StringVarP(&message, "message", "m", "", "ask this, print the answer, and end")
+	flags.BoolVar(&asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
+	return cmd
+}
+
+// conversation is a thread that a person talks in.
+type conversation struct {
+	agent             *agent
+	thread, assistant string
+	teller            output.Teller
+	// runs counts the questions.
+	runs int
+}
+
+// newConversation finds the thread, or makes one.
+func newConversation(ctx context.Context, server *api, deployment, thread, assistant string) (*conversation, error) {
+	found, err := server.agent(ctx, deployment)
+	if err != nil {
+		return nil, err
+	}
+	c := &conversation{agent: found, thread: thread}
+	if c.assistant, err = found.assistant(ctx, assistant); err != nil {
+		return nil, err
+	}
+	if thread != "" {
+		return c, found.do(ctx, http.MethodGet, found.url+"/threads/"+thread, nil, nil)
+	}
+	var made struct {
+		ID string `json:"thread_id"`
+	}
+	err = found.do(ctx, http.MethodPost, found.url+"/threads", map[string]any{}, &made)
+	c.thread = made.ID
+	return c, err
+}
+
+// script asks the lines in turn. Only what the agent says goes to stdout.
+func (c *conversation) script(ctx context.Context, lines io.Reader, stdout io.Writer, asJSON bool) error {
+	began := telling(c.teller)
+	began(output.Event{Kind: output.KindThread, Thread: c.thread})
+	questions := bufio.NewScanner(lines)
+	for questions.Scan() {
+		question := strings.TrimSpace(questions.Text())
+		if question == "" {
+			continue
+		}
+		if err := c.turn(ctx, question, began, stdout, asJSON); err != nil {
+			began(output.Event{Kind: output.KindResult, Status: "failed", Text: err.Error(), Thread: c.thread})
+			return err
+		}
+	}
+	if err := questions.Err(); err != nil {
+		return err
+	}
+	if asJSON {
+		began(output.Event{Kind: output.KindResult, Status: "succeeded", Thread: c.thread})
+	}
+	return nil
+}
+
+// turn asks one question and prints the answer.
+func (c *conversation) turn(ctx context.Context, question string, show func(output.Event), stdout io.Writer, asJSON bool) error {
+	c.runs++
+	answer, err := c.agent.ask(ctx, c.thread, c.assistant, question)
+	if err != nil {
+		return err
+	}
+	print := func(text string) {
+		if !asJSON && err == nil {
+			_, err = io.WriteString(stdout, text)
+		}
+	}
+	if asJSON {
+		show(output.Event{Kind: output.KindRun, Run: c.runs, RunID: answer.ID, Text: question})
+	}
+	open := false
+	var failed error
+	listened := answer.listen(ctx, func(h heard) {
+		switch {
+		case h.failed != nil:
+			failed = h.failed
+		case h.token != "" && asJSON:
+			show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: h.token})
+		case h.token != "":
+			print(output.Plain(h.token))
+			open = true
+		case asJSON:
+			show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*h.message}})
+		case h.message.Type == output.AI && h.message.Content != "":
+			print(output.Plain(string(h.message.Content)) + "\n")
+		}
+	})
+	if open {
+		print("\n")
+	}
+	if err = errors.Join(listened, failed, err); err != nil {
+		return err
+	}
+	status, err := answer.status(ctx)
+	if asJSON {
+		show(output.Event{Kind: output.KindRunEnd, Run: c.runs, RunID: answer.ID, Status: status})
+	}
+	return err
+}

@@ -1,0 +1,38 @@
+package cli
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// completionLimit is how long a shell waits for names.
+const completionLimit = time.Second
+
+// completes lets a shell complete the first argument of a command to the name of a deployment.
+func (w *Where) completes(cmd *cobra.Command) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		found, err := w.Client(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
+		defer cancel()
+		var page struct {
+			Resources []deployment `json:"resources"`
+		}
+		if err := found.Call(ctx, http.MethodGet, "/v2/deployments?limit=100", nil, &page); err != nil {
+			return nil, cobra.ShellCompDirectiveError
+		}
+		var names []string
+		for _, d := range page.Resources {
+			names = append(names, d.Name)
+		}
+		return names, cobra.ShellCompDirectiveNoFileComp
+	}
+}

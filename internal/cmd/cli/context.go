@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const contextLong = `Keep the addresses and API keys of servers under names, of which one is the current: commands that name no server
+talk to that one. They are kept in a file of the user's configuration that nobody else can read.`
+
+const contextAddLong = `Keep a server under a name, and make it the current context. The API key is read from $SLIPWAY_API_KEY, or asked for
+at a terminal, or else read from the first line of stdin, so that it is in no list of processes.
+The server is asked once whether it takes the key.`
+
+func newContext() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "context", Short: "Keep several servers under names", Long: contextLong, Args: exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newContextAdd(), newContextList(), newContextUse(), newContextRemove())
+	return cmd
+}
+
+func newContextAdd() *cobra.Command {
+	var server client.Server
+	cmd := &cobra.Command{
+		Use: "add NAME --url URL", Short: "Keep a server under a name", Long: contextAddLong, Args: exit.Arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkURL(server.URL); err != nil {
+				return exit.Usage(err)
+			}
+			key, err := readKey(cmd)
+			if err != nil {
+				return exit.Usage(err)
+			}
+			server.Key = key
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			var found workspace
+			if err := client.New(server).Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
+				return err
+			}
+			all.Contexts[args[0]] = kept{URL: server.URL, Key: key, Tenant: found.ID}
+			all.Current = args[0]
+			if err := all.write(); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s is the current context: workspace %s at %s\n", args[0], found.Name, server.URL)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&server.URL, "url", "", "address of the server")
+	cmd.Flags().StringVar(&server.Tenant, "tenant", "", "workspace id (default: the workspace of the key)")
+	return cmd
+}
+
+func checkURL(address string) error {
+	parsed, err := url.Parse(address)
+	if err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https" {
+		return fmt.Errorf("--url must be the http or https address of a server, not %q", address)
+	}
+	return nil
+}
+
+// readKey takes the key from the environment, a person at a terminal, or stdin.
+func readKey(cmd *cobra.Command) (string, error) {
+	if key := os.Getenv("SLIPWAY_API_KEY"); key != "" {
+		return key, nil
+	}
+	var key string
+	in, ok := cmd.InOrStdin().(*os.File)
+	if ok && term.IsTerminal(int(in.Fd())) {
+		fmt.Fprint(cmd.ErrOrStderr(), "API key: ")
+		typed, err := term.ReadPassword(int(in.Fd()))
+		fmt.Fprintln(cmd.ErrOrStderr())
+		if err != nil {
+			return "", fmt.Errorf("read the API key: %w", err)
+		}
+		key = string(typed)
+	} else {
+		line, err := bufio.NewReader(cmd.InOrStdin()).ReadString('\n')
+		if err != nil && err != io.EOF {
+			return "", fmt.Errorf("read the API key: %w", err)
+		}
+		key = line
+	}
+	if key = strings.TrimSpace(key); key == "" {
+		return "", errors.New("an API key is missing: set $SLIPWAY_API_KEY, or write the key to stdin")
+	}
+	return key, nil
+}
+
+// contextShown is a context without its key.
+type contextShown struct {
+	Name    string `json:"name"`
+	URL     string `json:"url"`
+	Tenant  string `json:"tenant"`
+	Current bool   `json:"current"`
+}
+
+func newContextList() *cobra.Command {
+	var list output.List
+	cmd := &cobra.Command{
+		Use: "list", Short: "List the servers that are kept, without their keys", Args: exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			all, err := readContexts()
+			if err != nil {
+				return err
+			}
+			shown, rows := []contextShown{}, [][]string{}
+			for _, name := range slices.Sorted(maps.Keys(all.Contexts)) {
+				one := contextShown{name, all.Contexts[name].URL, all.Contexts[name].Tenant, name == all.Current}
+				mark := ""
+				if one.Current {
+					mark = "current"
+				}
+				shown, rows = append(shown, one), append(rows, []string{one.Name, one.URL, one.Tenant, mark})
+			}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), shown, []string{"NAME", "URL", "WORKSPACE", "USED"}, rows)
+		},
+	}
+	list.Flags(cmd)
+	return cmd
+}
+
+func newContextUse() *cobra.Command {
+	return &cobra.Command{
+		Use: "use NAME", Short: "Make a context the current one", Args: exit.Arguments(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return changeContext(args[0], func(all *contexts) { all.Current = args[0] })
+		},
+	}
+}
+
+func newContextRemove() *cobra.Command {
+	return &cobra.Command{
+		Use: "remove NAME", Short: "Forget a context and its key", Args: exit.Arguments(cobra.ExactArgs(1)),
+		RunE: func(_ *cobra.Command, args []string) error {
+			return changeContext(args[0], func(all *contexts) {
+				if delete(all.Contexts, args[0]); all.Current == args[0] {
+					all.Current = ""
+				}
+			})
+		},
+	}
+}
+
+// changeContext changes the context of a name, which must be there.
+func changeContext(name string, change func(*contexts)) error {
+	all, err := readContexts()
+	if err != nil {
+		return err
+	}
+	if _, ok := all.Contexts[name]; !ok {
+		return fmt.Errorf("there is no context %q; slipway context list shows those that there are", name)
+	}
+	change(&all)
+	return all.write()
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const deployLong = `Deploy the agent of a directory: what is there is uploaded, committed or not, but for what git ignores. The deployment
+is made, or changed when there is one of the name. What happens is told on stderr; the address of the agent is all
+that is printed on stdout.
+
+With --repo, the server clones a repository instead, and DIR has no meaning.
+
+Secrets that are not named stay as they are. A value is taken from the environment, unless it stands behind the name.`
+
+// deployOptions are what the flags of deploy say.
+type deployOptions struct {
+	dir, name, config  string
+	repo, ref          string
+	secrets            []string
+	envFile            string
+	noWait, dry, force bool
+	limit              time.Duration
+}
+
+func newDeploy() *cobra.Command {
+	var where Where
+	var options deployOptions
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "deploy [DIR]",
+		Short: "Deploy the agent of a directory",
+		Long:  deployLong,
+		Args:  exit.Arguments(cobra.MaximumNArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			plan, err := options.plan(args)
+			if err != nil {
+				return exit.Usage(err)
+			}
+			client, err := where.Client(cmd)
+			if err != nil {
+				return err
+			}
+			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			d := &deploying{plan: plan, api: &api{Client: client}, show: telling(teller)}
+			d.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
+			return errors.Join(d.run(cmd.Context()), teller.Close())
+		},
+	}
+	where.Flags(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&options.name, "name", "", "name of the deployment (default: that of the directory or the repository)")
+	flags.StringVar(&options.config, "config", "", "path of the framework configuration file in DIR or the repository (default: the one at the root)")
+	flags.StringVar(&options.repo, "repo", "", "URL of a git repository that the server clones, instead of DIR")
+	flags.StringVar(&options.ref, "ref", "main", "branch of --repo, or a tag as refs/tags/...")
+	flags.StringArrayVar(&options.secrets, "secret", nil, "secret, as NAME (its value is that of $NAME) or NAME=VALUE; may be repeated")
+	flags.StringVar(&options.envFile, "env-file", "", "file with a secret in each line, as NAME=VALUE")
+	flags.BoolVar(&options.noWait, "no-wait", false, "do not wait until the revision is served")
+	flags.DurationVar(&options.limit, "wait-timeout", 15*time.Minute, "how long to wait until the revision is served; exit code 8 when it is over")
+	flags.BoolVar(&options.dry, "dry-run", false, "say what would be done, and do nothing")
+	flags.BoolVar(&options.force, "force", false, "make a revision also when nothing has changed")
+	flags.BoolVar(&asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
+	return cmd
+}
+
+// plan is what is to be deployed.
+type plan struct {
+	deployOptions
+	values []secret
+}
+
+// plan completes the options, and says what is wrong with them before anything is sent.
+func (o deployOptions) plan(args []string) (plan, error) {
+	if o.limit <= 0 {
+		return plan{}, fmt.Errorf("--wait-timeout must be more than 0, not %s", o.limit)
+	}
+	if o.repo != "" && len(args) > 0 {
+		return plan{}, errors.New("DIR and --repo exclude each other")
+	}
+	if o.dir = "."; len(args) > 0 {
+		o.dir = args[0]
+	}
+	var err error
+	if o.repo == "" {
+		if o.config, err = findConfig(o.dir, o.config); err != nil {
+			return plan{}, err
+		}
+	}
+	if o.config == "" {
+		o.config = defaultConfig
+	}
+	if o.name == "" {
+		if o.name, err = o.defaultName(); err != nil {
+			return plan{}, err
+		}
+	}
+	if !validName.MatchString(o.name) {
+		return plan{}, fmt.Errorf("--name must be up to 63 letters, digits, dots, dashes and underscores that begin with a letter or a digit, not %q", o.name)
+	}
+	values, err := readSecrets(o.envFile, o.secrets)
+	return plan{o, values}, err
+}
+
+// validName is the rule of the interface.
+var validName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$`)
+
+// unnamable is what a name may not have.
+var unnamable = regexp.MustCompile(`[^A-Za-z0-9._-]+`)
+
+// defaultName is the name of the directory, or of the repository.
+func (o deployOptions) defaultName() (string, error) {
+	path := strings.TrimSuffix(strings.TrimRight(o.repo, "/"), ".git")
+	if o.repo == "" {
+		var err error
+		if path, err = filepath.Abs(o.dir); err != nil {
+			return "", fmt.Errorf("find the name of %s: %w", o.dir, err)
+		}
+	}
+	name := strings.Trim(unnamable.ReplaceAllString(filepath.Base(path), "-"), "-._")
+	return name[:min(len(name), 63)], nil
+}
+
+// readSecrets reads the secrets of a file and of the flags.
+func readSecrets(file string, named []string) (secrets []secret, err error) {
+	var lines []string
+	if file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("--env-file: %w", err)
+		}
+		lines = strings.Split(string(text), "\n")
+	}
+	for number, line := range lines {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimPrefix(line, "export "), "=")
+		if !ok {
+			return nil, fmt.Errorf("--env-file: line %d of %s is not NAME=VALUE", number+1, file)
+		}
+		secrets = append(secrets, secret{strings.TrimSpace(name), unquote(strings.TrimSpace(value))})
+	}
+	for _, one := range named {
+		name, value, ok := strings.Cut(one, "=")
+		if !ok {
+			if value, ok = os.LookupEnv(name); !ok {
+				return nil, fmt.Errorf("--secret %s: there is no $%s, and no value behind the name", name, name)
+			}
+		}
+		secrets = append(secrets, secret{name, value})
+	}
+	return secrets, nil
+}
+
+// unquote takes off the quotes around a value.
+func unquote(value string) string {
+	if len(value) >= 2 && (value[0] == '"' || value[0] == '\'') && value[len(value)-1] == value[0] {
+		return value[1 : len(value)-1]
+	}
+	return value
+}

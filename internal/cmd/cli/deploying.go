@@ -1,0 +1,281 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+// The sources that the command deploys from.
+const (
+	fromUpload     = "internal_source"
+	fromRepository = "github"
+)
+
+// deploying is one deployment of a plan.
+type deploying struct {
+	plan
+	api   *api
+	show  func(output.Event)
+	began time.Time
+	// found is the deployment as it is.
+	found deployment
+	// digest is that of what was packed.
+	digest string
+	// waiting is what is going on at the server.
+	waiting string
+}
+
+// telling tells events with their times since now.
+func telling(teller output.Teller) func(output.Event) {
+	began := time.Now()
+	return func(event output.Event) {
+		event.Time = time.Now()
+		event.Elapsed = event.Time.Sub(began).Round(time.Millisecond).Seconds()
+		teller.Show(event)
+	}
+}
+
+// run deploys and tells how it ended.
+func (d *deploying) run(ctx context.Context) error { return d.within(ctx, d.limit, d.deploy) }
+
+// within does something in a limited time and tells how it ended.
+func (d *deploying) within(ctx context.Context, limit time.Duration, do func(context.Context) (output.Event, error)) error {
+	d.waiting = "the server is still asked"
+	limited, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	result, err := do(limited)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		err = fmt.Errorf("%w%s", exit.ErrInterrupted, d.goesOn())
+	case limited.Err() != nil:
+		err = fmt.Errorf("%w%s", &exit.TimeoutError{Waiting: d.waiting, Limit: limit}, d.goesOn())
+	}
+	result.Kind, result.Deployment, result.Name = output.KindResult, d.found.ID, d.name
+	if result.Status = "succeeded"; err != nil {
+		result.Status, result.Text, result.URL = "failed", err.Error(), ""
+	}
+	d.show(result)
+	return err
+}
+
+// goesOn says how to watch a rollout that the command leaves alone.
+func (d *deploying) goesOn() string {
+	if d.found.Latest == "" {
+		return ""
+	}
+	return "; the rollout goes on: slipway deployments show " + d.name
+}
+
+// deploy makes what the plan says. The event is that of its result.
+func (d *deploying) deploy(ctx context.Context) (result output.Event, err error) {
+	found, exists, err := d.api.named(ctx, d.name)
+	if err != nil {
+		return result, err
+	}
+	if d.found = found; exists {
+		if err := d.fits(); err != nil {
+			return result, err
+		}
+	}
+	revision, err := d.revise(ctx, exists)
+	if err != nil || d.dry {
+		return result, err
+	}
+	result.Revision, result.URL = d.found.Latest, d.found.SourceConfig.URL
+	if revision == "" {
+		result.Text = "nothing has changed since revision " + d.found.Latest + ", which serves"
+		return result, nil
+	}
+	if d.noWait {
+		d.show(output.Event{Kind: output.KindDeployment, Deployment: d.found.ID, Revision: revision, Name: d.name})
+		result.Text = "the revision is not waited for"
+		return result, nil
+	}
+	return d.await(ctx, revision)
+}
+
+// await waits until a revision serves.
+func (d *deploying) await(ctx context.Context, revision string) (result output.Event, err error) {
+	result.Revision, result.URL = revision, d.found.SourceConfig.URL
+	d.show(output.Event{Kind: output.KindDeployment, Deployment: d.found.ID, Revision: revision, Name: d.name})
+	w := &watching{deploying: d, address: d.found.revision(revision)}
+	if err := w.end(ctx); err != nil {
+		w.describe(&result)
+		return result, err
+	}
+	result.Text = w.took()
+	return result, nil
+}
+
+// fits tells whether the deployment of the name is one that the plan may change.
+func (d *deploying) fits() error {
+	switch {
+	case d.found.Status == "AWAITING_DELETE":
+		return fmt.Errorf("the deployment %s is being deleted; choose another --name, or wait until it is gone", d.name)
+	case d.repo == "" && d.found.Source != fromUpload:
+		return fmt.Errorf("the deployment %s is not made of uploads, but of %s%s: deploy it with --repo, or choose another --name",
+			d.name, d.found.Source, with(" ", d.found.SourceConfig.RepoURL))
+	case d.repo != "" && d.found.Source != fromRepository:
+		return fmt.Errorf("the deployment %s is made of %s, not of a repository: deploy it without --repo, or choose another --name", d.name, d.found.Source)
+	case d.repo != "" && d.found.SourceConfig.RepoURL != d.repo:
+		return fmt.Errorf("the deployment %s is made of the repository %s, which cannot be changed: choose another --name", d.name, d.found.SourceConfig.RepoURL)
+	}
+	return nil
+}
+
+func with(before, text string) string {
+	if text == "" {
+		return ""
+	}
+	return before + text
+}
+
+// revise makes the deployment or changes it, and returns its new revision; "" when none is needed.
+func (d *deploying) revise(ctx context.Context, exists bool) (string, error) {
+	if d.repo != "" {
+		return d.reviseRepository(ctx, exists)
+	}
+	packed, err := pack(d.dir)
+	if err != nil {
+		return "", exit.Usage(err)
+	}
+	revision, err := d.reviseUpload(ctx, exists, packed)
+	return revision, errors.Join(err, packed.remove())
+}
+
+func (d *deploying) reviseRepository(ctx context.Context, exists bool) (string, error) {
+	d.show(output.Event{Kind: output.KindRepository, URL: d.repo, Ref: d.ref})
+	config := map[string]any{"repo_ref": d.ref, "framework_config_path": d.config}
+	if d.dry {
+		d.say(exists, "of the repository")
+		return "", nil
+	}
+	if !exists {
+		return d.create(ctx, fromRepository, map[string]any{"repo_url": d.repo}, config)
+	}
+	return d.patch(ctx, config)
+}
+
+func (d *deploying) reviseUpload(ctx context.Context, exists bool, packed *tarball) (string, error) {
+	d.digest = packed.digest
+	text := fmt.Sprintf("%d files, %s, %s", packed.files, size(packed.size), d.config)
+	d.show(output.Event{Kind: output.KindUpload, Text: text})
+	same, err := d.unchanged(ctx, packed)
+	if err != nil || same && !d.dry {
+		return "", err
+	}
+	if d.dry {
+		if same {
+			d.show(output.Event{Kind: output.KindNote, Text: "nothing has changed since revision " + d.found.Latest + ": no revision would be made"})
+			return "", nil
+		}
+		d.say(exists, "of the upload")
+		return "", nil
+	}
+	if !exists {
+		if _, err := d.create(ctx, fromUpload, map[string]any{}, map[string]any{}); err != nil {
+			return "", err
+		}
+	}
+	path, err := d.upload(ctx, packed)
+	if err != nil {
+		return "", err
+	}
+	return d.patch(ctx, map[string]any{"source_tarball_path": path, "framework_config_path": d.config})
+}
+
+// say tells what a dry run would do.
+func (d *deploying) say(exists bool, of string) {
+	text := "the deployment " + d.name + " would be made, with a revision " + of
+	if exists {
+		text = "the deployment " + d.name + " would get a new revision " + of
+	}
+	for _, s := range d.values {
+		text += ", the secret " + s.Name
+	}
+	d.show(output.Event{Kind: output.KindNote, Text: text})
+}
+
+// unchanged tells whether what serves was made of the same files and settings.
+func (d *deploying) unchanged(ctx context.Context, packed *tarball) (bool, error) {
+	if d.force || d.found.Active == "" || d.found.Active != d.found.Latest || d.found.RevisionConfig.ConfigPath != d.config {
+		return false, nil
+	}
+	for _, s := range d.values {
+		if !slices.Contains(d.found.Secrets, s) {
+			return false, nil
+		}
+	}
+	var active revision
+	err := d.api.do(ctx, http.MethodGet, d.found.revision(d.found.Active), nil, &active)
+	return err == nil && active.Build.SourceDigest == packed.digest, err
+}
+
+// create makes the deployment, and returns its first revision; "" if it has none yet.
+func (d *deploying) create(ctx context.Context, source string, config, revision map[string]any) (string, error) {
+	err := d.api.do(ctx, http.MethodPost, "/v2/deployments", map[string]any{
+		"name": d.name, "source": source, "source_config": config, "source_revision_config": revision, "secrets": d.merged(),
+	}, &d.found)
+	return d.found.Latest, err
+}
+
+// patch changes the deployment, and returns its new revision.
+func (d *deploying) patch(ctx context.Context, revision map[string]any) (string, error) {
+	body := map[string]any{"source_revision_config": revision}
+	if len(d.values) > 0 {
+		body["secrets"] = d.merged()
+	}
+	err := d.api.do(ctx, http.MethodPatch, d.found.path(), body, &d.found)
+	return d.found.Latest, err
+}
+
+// merged are the secrets that there are, with those of the plan. A value that the server does not
+// show stays as it is when it is sent as it is shown.
+func (d *deploying) merged() []secret {
+	all := slices.Clone(d.found.Secrets)
+	for _, s := range d.values {
+		at := slices.IndexFunc(all, func(other secret) bool { return other.Name == s.Name })
+		if at < 0 {
+			all = append(all, s)
+		} else {
+			all[at] = s
+		}
+	}
+	if all == nil {
+		all = []secret{}
+	}
+	return all
+}
+
+// upload uploads the tarball, and returns by which path the interface knows it. An upload that is
+// cut is begun again, at an address of its own.
+func (d *deploying) upload(ctx context.Context, packed *tarball) (string, error) {
+	for {
+		var granted struct {
+			URL     string            `json:"upload_url"`
+			Path    string            `json:"object_path"`
+			Headers map[string]string `json:"upload_headers"`
+		}
+		if err := d.api.do(ctx, http.MethodPost, d.found.path()+"/upload-url", map[string]any{"supports_upload_headers": true}, &granted); err != nil {
+			return "", err
+		}
+		err := d.api.Put(ctx, granted.URL, io.NewSectionReader(packed.file, 0, packed.size), packed.size, granted.Headers)
+		if err == nil {
+			d.api.answered = time.Now()
+			return granted.Path, nil
+		}
+		if ctx.Err() != nil || !isPassing(err) || time.Since(d.api.answered) > reconnectLimit || !clock.Sleep(ctx, reconnectPause) {
+			return "", fmt.Errorf("upload the directory: %w", err)
+		}
+	}
+}

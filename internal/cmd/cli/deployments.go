@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+func newDeployments() *cobra.Command {
+	return group("deployments", "List, show and delete deployments", "", newDeploymentsList(), newDeploymentsShow(), newDeploymentsDelete())
+}
+
+// call is a command that asks a server with the arguments that it got.
+type call func(cmd *cobra.Command, server *api, args []string) error
+
+// asks makes a command one that talks to a server.
+func (w *Where) asks(cmd *cobra.Command, args cobra.PositionalArgs, run call) *cobra.Command {
+	cmd.Args = exit.Arguments(args)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		found, err := w.Client(cmd)
+		if err != nil {
+			return err
+		}
+		err = run(cmd, &api{Client: found}, args)
+		if err != nil && cmd.Context().Err() != nil {
+			return exit.ErrInterrupted
+		}
+		return err
+	}
+	w.Flags(cmd)
+	w.completes(cmd)
+	return cmd
+}
+
+func newDeploymentsList() *cobra.Command {
+	var where Where
+	var list output.List
+	cmd := where.asks(&cobra.Command{Use: "list", Short: "List the deployments, the newest first"}, cobra.NoArgs,
+		func(cmd *cobra.Command, server *api, _ []string) error {
+			all, rows := []deployment{}, [][]string{}
+			for cursor := ""; ; {
+				var page struct {
+					Resources []deployment `json:"resources"`
+					Cursor    string       `json:"cursor"`
+				}
+				query := url.Values{"limit": {"100"}}
+				if cursor != "" {
+					query.Set("cursor", cursor)
+				}
+				if err := server.do(cmd.Context(), http.MethodGet, "/v2/deployments?"+query.Encode(), nil, &page); err != nil {
+					return err
+				}
+				for _, d := range page.Resources {
+					d.Secrets = nil
+					all, rows = append(all, d), append(rows, []string{d.Name, d.Status, d.Source, output.Time(d.Updated), d.SourceConfig.URL})
+				}
+				if cursor = page.Cursor; cursor == "" {
+					break
+				}
+			}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), all, []string{"NAME", "STATUS", "SOURCE", "CHANGED", "ADDRESS"}, rows)
+		})
+	list.Flags(cmd)
+	return cmd
+}
+
+// deploymentShown is a deployment with its revisions, without the values of its secrets.
+type deploymentShown struct {
+	deployment
+	Secrets   []string   `json:"secrets"`
+	Revisions []revision `json:"revisions"`
+}
+
+func newDeploymentsShow() *cobra.Command {
+	var where Where
+	var list output.List
+	cmd := where.asks(&cobra.Command{Use: "show DEPLOYMENT", Short: "Show a deployment and its newest revisions"}, cobra.ExactArgs(1),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			d, err := server.deployment(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			revisions, err := server.revisions(cmd.Context(), d)
+			if err != nil {
+				return err
+			}
+			shown := deploymentShown{deployment: d, Secrets: d.secretNames(), Revisions: revisions}
+			rows := [][]string{{"name", d.Name}, {"id", d.ID}, {"status", d.Status}, {"address", d.SourceConfig.URL}, {"source", d.from()}, {"secrets", strings.Join(shown.Secrets, " ")}}
+			for _, r := range revisions {
+				text := r.Status + with(": ", r.Reason) + ", " + output.Time(r.Created) + with(", ", r.of())
+				if r.ID == d.Active {
+					text += ", serves"
+				}
+				rows = append(rows, []string{"revision " + r.ID, text})
+			}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), shown, []string{"WHAT", "VALUE"}, rows)
+		})
+	list.Flags(cmd)
+	return cmd
+}
+
+func (d deployment) secretNames() []string {
+	names := []string{}
+	for _, s := range d.Secrets {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+// from says what a deployment is made of.
+func (d deployment) from() string {
+	return d.Source + with(" ", d.SourceConfig.RepoURL) + with(" at ", d.RevisionConfig.Ref) + with(" ", d.RevisionConfig.Image)
+}
+
+// of says what a revision was made of.
+func (r revision) of() string {
+	if r.Build.SourceDigest != "" {
+		return "upload " + shortened(r.Build.SourceDigest)
+	}
+	return cmp.Or(with("commit ", shortened(r.Config.Commit)), with("image ", r.Config.Image))
+}
+
+// shortened is how people recognize a digest.
+func shortened(digest string) string { return digest[:min(len(digest), 12)] }
+
+func newDeploymentsDelete() *cobra.Command {
+	var where Where
+	var yes, noWait bool
+	var done outcome
+	cmd := where.asks(&cobra.Command{Use: "delete DEPLOYMENT", Short: "Delete a deployment with its threads"}, cobra.ExactArgs(1),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			if err := confirm(cmd, yes, "Delete the deployment "+args[0]+" with its revisions and threads?"); err != nil {
+				return err
+			}
+			d, err := server.deployment(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := server.do(cmd.Context(), http.MethodDelete, d.path(), nil, nil); err != nil && !client.IsNotFound(err) {
+				return err
+			}
+			for !noWait {
+				var now deployment
+				err := server.do(cmd.Context(), http.MethodGet, d.path(), nil, &now)
+				if client.IsNotFound(err) || err == nil && now.Purge != nil {
+					break
+				}
+				if err != nil {
+					return err
+				}
+				if !clock.Sleep(cmd.Context(), pollInterval) {
+					return exit.ErrInterrupted
+				}
+			}
+			return done.print(cmd, "the deployment "+d.Name+" is deleted", map[string]any{"deployment_id": d.ID, "name": d.Name})
+		})
+	done.flags(cmd)
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask")
+	cmd.Flags().BoolVar(&noWait, "no-wait", false, "do not wait until the deployment is gone")
+	return cmd
+}
+
+// outcome tells what a command has done: people on stderr, programs on stdout.
+type outcome struct{ asJSON bool }
+
+func (o *outcome) flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&o.asJSON, "json", false, "print one JSON document")
+}
+
+func (o *outcome) print(cmd *cobra.Command, sentence string, document map[string]any) error {
+	if o.asJSON {
+		return json.NewEncoder(cmd.OutOrStdout()).Encode(document)
+	}
+	_, err := fmt.Fprintln(cmd.ErrOrStderr(), sentence)
+	return err
+}
+
+// confirm asks a person at a terminal; everybody else says --yes.
+func confirm(cmd *cobra.Command, yes bool, question string) error {
+	if yes {
+		return nil
+	}
+	in, ok := cmd.InOrStdin().(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return exit.Usagef("nobody can be asked, as stdin is no terminal: say --yes")
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), question+" [y/N] ")
+	answer, err := bufio.NewReader(in).ReadString('\n')
+	if answer = strings.ToLower(strings.TrimSpace(answer)); answer == "y" || answer == "yes" {
+		return nil
+	}
+	return errors.Join(exit.ErrInterrupted, err)
+}
+
+// deadline bounds a command that waits.
+func deadline(cmd *cobra.Command, limit *time.Duration) {
+	cmd.Flags().DurationVar(limit, "wait-timeout", 15*time.Minute, "how long to wait; exit code 8 when it is over")
+}

@@ -1,0 +1,86 @@
+package cli
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// diagnosis is why a revision failed, as far as its reason, its message and its log tell.
+type diagnosis struct {
+	// Cause is a sentence, Evidence the lines that say so, Remedy what to change.
+	Cause    string   `json:"cause"`
+	Evidence []string `json:"evidence"`
+	Remedy   string   `json:"remedy"`
+}
+
+// mistake is one that people make often.
+type mistake struct {
+	// reasons are those that a revision with this mistake has; none are all.
+	reasons []string
+	// sign is in a line of the message or of the log. A mistake without a sign is told by its
+	// reason alone.
+	sign *regexp.Regexp
+	// cause and remedy may name parts of the sign, as $1.
+	cause, remedy string
+}
+
+// said is how the runtimes begin the line of a graph that cannot be had.
+const said = `(?:graph ['"][^'"]*['"]: )?`
+
+// mistakes are tried in this order: those that a line of text proves come before those that the
+// reason only suggests.
+var mistakes = []mistake{
+	{reasons: []string{"REF_NOT_FOUND"}, cause: "The branch or tag does not exist.", remedy: "Push it, or deploy another: slipway deploy --repo URL --ref BRANCH (a tag as refs/tags/NAME)."},
+	{reasons: []string{"CONFIG_NOT_FOUND"}, cause: "The framework configuration file is not where it was looked for.", remedy: "Add the file (slipway new shows one), or say where it is: slipway deploy --config PATH."},
+	{sign: regexp.MustCompile(said + `(\S+, line \d+): (?:SyntaxError|IndentationError|TabError): (.*)`), cause: "$1 cannot be read: $2.", remedy: "Correct that line."},
+	{sign: regexp.MustCompile(`^(\S+\.go:\d+):\d+: (.*)`), cause: "$1 does not compile: $2.", remedy: "Correct that line."},
+	{
+		sign: regexp.MustCompile(`ModuleNotFoundError: No module named '([^'.]+)`), cause: "The Python module $1 is not installed.",
+		remedy: "Add the package that has $1 to requirements.txt, or to the dependencies of pyproject.toml.",
+	},
+	{sign: regexp.MustCompile(`Cannot find (?:package|module) '([^']+)'`), cause: "The package $1 is not installed.", remedy: "Add $1 to the dependencies of package.json, and install, so that the lock file has it too."},
+	{
+		sign:  regexp.MustCompile(`KeyError: '?([A-Z][A-Z0-9_]*[A-Z0-9])'?$|(?i:the environment variable|missing secret|api key) [^A-Z]*([A-Z][A-Z0-9_]*_[A-Z0-9_]+)`),
+		cause: "The variable $1$2 is not set.", remedy: "Deploy the secret: slipway deploy --secret $1$2.",
+	},
+	{reasons: []string{"SECRET_NOT_FOUND"}, cause: "A secret of the workspace that the deployment refers to does not exist.", remedy: "Make the secret, or take the reference away."},
+	{
+		sign:  regexp.MustCompile(said + `(there is no file ['"][^'"]+['"]|\S+ has no (?:variable|export) ['"][^'"]+['"])`),
+		cause: "The path of a graph is wrong: $1.", remedy: `Correct the path under "graphs" in the configuration file, which is FILE:NAME.`,
+	},
+	{
+		sign:  regexp.MustCompile(`(npm ci.*can only install.*in sync|ERR_PNPM_OUTDATED_LOCKFILE|lockfile.*(?:out.of.date|needs to be updated)|ResolutionImpossible|conflicting dependencies|ERESOLVE|No solution found)`),
+		cause: "The versions of the dependencies contradict each other: $1.", remedy: "Resolve them on your machine, and deploy the lock file that comes of it.",
+	},
+	{reasons: []string{"DEPENDENCIES_FAILED"}, cause: "The dependencies cannot be installed.", remedy: "Install them on your machine from an empty directory, and correct what fails."},
+	{reasons: []string{"OUT_OF_MEMORY"}, cause: "The memory did not suffice.", remedy: "Use less, or give more: source_config.resource_spec of the deployment."},
+	{sign: regexp.MustCompile(said + `((?:\S+, line \d+: )?\w*(?:Error|Exception): .*)`), reasons: []string{"START_FAILED", "AGENT_ENDED"}, cause: "The agent ends when it is started: $1.", remedy: "Correct what that line says."},
+	{reasons: []string{"START_FAILED", "AGENT_ENDED"}, cause: "The agent ends when it is started.", remedy: "Start it on your machine with the same command: its last output says why."},
+	{reasons: []string{"NOT_READY"}, cause: "The agent was started, and never answered GET /ping.", remedy: "Listen on $HOST:$PORT before anything slow, or set readiness_timeout_seconds of the deployment."},
+	{reasons: []string{"BUILD_COMMAND_FAILED"}, cause: "The build command failed.", remedy: "Run it on your machine in an empty copy of the sources."},
+}
+
+// diagnose finds the first mistake that fits. What fits none is told by the revision's own message.
+func diagnose(r revision, log []string) diagnosis {
+	lines := slices.Concat(strings.Split(r.Message, "\n"), log)
+	for _, m := range mistakes {
+		if len(m.reasons) > 0 && !slices.Contains(m.reasons, r.Reason) {
+			continue
+		}
+		if m.sign == nil {
+			return diagnosis{Cause: m.cause, Evidence: nonEmpty(lines[:min(len(lines), 5)]), Remedy: m.remedy}
+		}
+		for _, line := range lines {
+			if at := m.sign.FindStringSubmatchIndex(line); at != nil {
+				expand := func(template string) string { return string(m.sign.ExpandString(nil, template, line, at)) }
+				return diagnosis{Cause: expand(m.cause), Evidence: []string{strings.TrimSpace(line)}, Remedy: expand(m.remedy)}
+			}
+		}
+	}
+	return diagnosis{Cause: strings.TrimSpace(lines[0]), Evidence: nonEmpty(lines[1:min(len(lines), 5)])}
+}
+
+func nonEmpty(lines []string) []string {
+	return slices.DeleteFunc(slices.Clone(lines), func(line string) bool { return strings.TrimSpace(line) == "" })
+}

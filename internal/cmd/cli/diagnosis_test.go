@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestDiagnose is about the ten most usual mistakes, in the words of the builder, the runtimes and
+// the tools that they call.
+func TestDiagnose(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		reason, message, log string
+		cause, remedy        string
+	}{
+		"wrong branch":            {"REF_NOT_FOUND", `the repository has no branch "mian"`, "", "The branch or tag does not exist.", "--ref"},
+		"no configuration":        {"CONFIG_NOT_FOUND", `there is no "framework.json"`, "", "The framework configuration file is not where it was looked for.", "--config"},
+		"syntax, Python":          {"START_FAILED", "the agent exited. Its last output:\ngraph 'agent': agent.py, line 3: SyntaxError: '(' was never closed", "", "agent.py, line 3 cannot be read: '(' was never closed.", "that line"},
+		"syntax, Node":            {"START_FAILED", "the agent exited. Its last output:\ngraph \"agent\": agent.ts, line 3: SyntaxError: Unexpected token", "", "agent.ts, line 3 cannot be read: Unexpected token.", "that line"},
+		"syntax, Go":              {"BUILD_COMMAND_FAILED", "the build failed", "# agent\n./main.go:7:2: undefined: foo", "./main.go:7 does not compile: undefined: foo.", "that line"},
+		"dependency, Python":      {"START_FAILED", "Its last output:\ngraph 'agent': agent.py, line 1: ModuleNotFoundError: No module named 'numpy.linalg'", "", "The Python module numpy is not installed.", "requirements.txt"},
+		"dependency, Node":        {"START_FAILED", "Its last output:\ngraph \"agent\": Error: Cannot find package 'zod' imported from /a.ts", "", "The package zod is not installed.", "package.json"},
+		"lock file, npm":          {"DEPENDENCIES_FAILED", "npm failed", "npm error `npm ci` can only install packages when your package.json and package-lock.json are in sync.", "The versions of the dependencies contradict each other", "lock file"},
+		"lock file, pip":          {"DEPENDENCIES_FAILED", "pip failed", "ERROR: ResolutionImpossible: for help visit", "The versions of the dependencies contradict each other: ResolutionImpossible.", "lock file"},
+		"wrong graph, no file":    {"START_FAILED", "Its last output:\ngraph 'agent': there is no file './agnet.py'", "", "The path of a graph is wrong: there is no file './agnet.py'.", `"graphs"`},
+		"wrong graph, no name":    {"START_FAILED", "Its last output:\ngraph 'agent': ./agent.py has no variable 'grahp'", "", "The path of a graph is wrong: ./agent.py has no variable 'grahp'.", `"graphs"`},
+		"crash at start":          {"START_FAILED", "Its last output:\ngraph 'agent': agent.py, line 9: ValueError: no model", "", "The agent ends when it is started: agent.py, line 9: ValueError: no model.", "that line"},
+		"crash without a word":    {"START_FAILED", "the agent exited with code 3 before it answered GET /ping.", "", "The agent ends when it is started.", "same command"},
+		"never healthy":           {"NOT_READY", "the agent did not answer", "listening on 3000", "The agent was started, and never answered GET /ping.", "$PORT"},
+		"missing secret, Python":  {"START_FAILED", "Its last output:\ngraph 'agent': agent.py, line 2: KeyError: 'MODEL_KEY'", "", "The variable MODEL_KEY is not set.", "--secret MODEL_KEY"},
+		"missing secret, a model": {"START_FAILED", "Its last output:\nError: The environment variable MODEL_API_KEY is missing", "", "The variable MODEL_API_KEY is not set.", "--secret MODEL_API_KEY"},
+		"workspace secret":        {"SECRET_NOT_FOUND", "there is no secret", "", "A secret of the workspace that the deployment refers to does not exist.", "Make the secret"},
+		"out of memory":           {"OUT_OF_MEMORY", "the agent used more than 512 MB", "", "The memory did not suffice.", "resource_spec"},
+		"something else":          {"INTERNAL_ERROR", "The platform had a fault.\nmore", "", "The platform had a fault.", ""},
+	} {
+		got := diagnose(revision{Reason: c.reason, Message: c.message}, strings.Split(c.log, "\n"))
+		if !strings.HasPrefix(got.Cause, c.cause) || !strings.Contains(got.Remedy, c.remedy) {
+			t.Errorf("%s: got %q, %q; want %q, %q", name, got.Cause, got.Remedy, c.cause, c.remedy)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+// Package cli is the command line for people and pipelines: it deploys a directory, and shows what
+// became of it. It speaks to a server through the public HTTP interface only, so that it works with
+// one machine and with a stack alike.
+package cli
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+)
+
+// Commands returns the commands.
+func Commands() []*cobra.Command {
+	return []*cobra.Command{
+		newNew(), newDev(), newDeploy(), newChat(), newRollback(), newLogs(), newExplain(),
+		newDeployments(), newThreads(), newRuns(), newOpen(), newWhoami(), newContext(), newExitCodes(),
+	}
+}
+
+// group is a command that only has others.
+func group(use, short, long string, commands ...*cobra.Command) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Short: short, Long: long, Args: exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(commands...)
+	return cmd
+}
+
+// newExitCodes makes a page of the help.
+func newExitCodes() *cobra.Command {
+	return &cobra.Command{
+		Use: "exit-codes", Short: "What the exit codes mean",
+		Long: `The exit codes of all commands:
+
+    0  what was asked for is done
+    1  it failed: a revision failed, a run ended with an error, the server refused it
+    2  wrong usage; nothing was sent
+    4  no credentials, or credentials that do not suffice
+    8  it was still going on when --wait-timeout was over
+  130  the user ended the command; a rollout goes on`,
+	}
+}

@@ -1,0 +1,119 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+// remoteHelp says how the commands on keys reach a server.
+const remoteHelp = `
+
+With --url or --context, a server is asked instead, through its interface, for the workspace of the credentials.`
+
+// remote lets a command on records ask a server instead, when --url or --context names one.
+func remote(cmd *cobra.Command, run call) {
+	var where Where
+	ServerFlags(cmd, &where.server)
+	cmd.Flags().StringVar(&where.context, "context", "", "name of a server that slipway context add has kept")
+	cmd.Long += remoteHelp
+	onRecords := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("url") && !cmd.Flags().Changed("context") {
+			return onRecords(cmd, args)
+		}
+		var wrong error
+		for _, flag := range []string{"data", "table", "kms-key", "region", "workspace"} {
+			wrong = errors.Join(wrong, Exclusive(cmd, "url", flag), Exclusive(cmd, "context", flag))
+		}
+		if wrong != nil {
+			return exit.Usage(wrong)
+		}
+		found, err := where.Client(cmd)
+		if err != nil {
+			return err
+		}
+		return run(cmd, &api{Client: found}, args)
+	}
+}
+
+// keyShown is a key as the interface lists it.
+type keyShown struct {
+	ID       string     `json:"id"`
+	Name     string     `json:"name"`
+	Role     string     `json:"role"`
+	Prefix   string     `json:"prefix"`
+	Created  time.Time  `json:"created_at"`
+	Expires  *time.Time `json:"expires_at"`
+	LastUsed *time.Time `json:"last_used_at"`
+}
+
+// keysPath is where the interface has the keys of a workspace.
+const keysPath = "/v2/api-keys"
+
+// RemoteKeysCreate lets a command make a key through the interface, too. It reads the command's
+// flags role, name and expires; until reads the last.
+func RemoteKeysCreate(cmd *cobra.Command, until func(expires string) (time.Time, error)) {
+	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
+		body := map[string]any{"role": cmd.Flag("role").Value.String(), "name": cmd.Flag("name").Value.String()}
+		end, err := until(cmd.Flag("expires").Value.String())
+		if err != nil {
+			return exit.Usage(err)
+		}
+		if !end.IsZero() {
+			body["expires_in_seconds"] = int(end.Sub(clock.System()).Round(time.Second).Seconds())
+		}
+		var made struct {
+			Key string `json:"key"`
+		}
+		if err := server.do(cmd.Context(), http.MethodPost, keysPath, body, &made); err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), made.Key)
+		return err
+	})
+}
+
+// RemoteKeysList lets a command list the keys through the interface, too.
+func RemoteKeysList(cmd *cobra.Command, list *output.List) {
+	remote(cmd, func(cmd *cobra.Command, server *api, _ []string) error {
+		page := struct {
+			Resources []keyShown `json:"resources"`
+		}{Resources: []keyShown{}}
+		if err := server.do(cmd.Context(), http.MethodGet, keysPath, nil, &page); err != nil {
+			return err
+		}
+		var rows [][]string
+		for _, k := range page.Resources {
+			rows = append(rows, []string{k.ID, k.Name, k.Role, k.Prefix + "...", output.Time(k.Created), optional(k.Expires), optional(k.LastUsed)})
+		}
+		header := []string{"ID", "NAME", "ROLE", "KEY", "CREATED", "EXPIRES", "LAST USED"}
+		return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), page.Resources, header, rows)
+	})
+}
+
+// RemoteKeysRevoke lets a command revoke a key through the interface, too.
+func RemoteKeysRevoke(cmd *cobra.Command) {
+	remote(cmd, func(cmd *cobra.Command, server *api, args []string) error {
+		if err := server.do(cmd.Context(), http.MethodDelete, keysPath+"/"+args[0], nil, nil); err != nil {
+			return err
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "revoked key %s\n", args[0])
+		return nil
+	})
+}
+
+// optional is a time for people, which may be missing.
+func optional(t *time.Time) string {
+	if t == nil {
+		return ""
+	}
+	return output.Time(*t)
+}

@@ -1,0 +1,194 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+)
+
+const (
+	// reconnectPause is how long a follower waits before it connects again, reconnectLimit how long
+	// it goes on trying without an answer.
+	reconnectPause = 500 * time.Millisecond
+	reconnectLimit = 2 * time.Minute
+)
+
+// logReader prints one log.
+type logReader struct {
+	api            *api
+	kind           string
+	filter         url.Values
+	stdout, stderr io.Writer
+	json           bool
+
+	// revision is the address of the revision, last the id of the line that was printed last.
+	revision, last string
+	// answered is when a server has said something last.
+	answered time.Time
+}
+
+// logLine is a line as the interface has it.
+type logLine struct {
+	ID        string    `json:"id"`
+	Timestamp time.Time `json:"timestamp"`
+	Level     string    `json:"level"`
+	Message   string    `json:"message"`
+}
+
+// find chooses the revision: the one that is named, or the one that a deployment's log is that of.
+func (l *logReader) find(ctx context.Context, deployment, revision string) error {
+	d, err := l.api.deployment(ctx, deployment)
+	if err != nil {
+		return err
+	}
+	if revision == "" && l.kind == "deploy" {
+		revision = d.Active
+	}
+	revision = cmp.Or(revision, d.Latest)
+	if revision == "" {
+		return fmt.Errorf("deployment %s has no revision", deployment)
+	}
+	l.revision = "/v2/deployments/" + d.ID + "/revisions/" + revision
+	return nil
+}
+
+// print prints what is there and, when follow says so, what comes.
+func (l *logReader) print(ctx context.Context, follow bool) error {
+	read := l.read
+	if follow {
+		read = l.follow
+	}
+	if err := read(ctx); err != nil {
+		return err
+	}
+	if !l.json {
+		return nil
+	}
+	var revision struct {
+		ID     string `json:"id"`
+		Status string `json:"status"`
+	}
+	if err := l.api.Call(ctx, http.MethodGet, l.revision, nil, &revision); err != nil {
+		return err
+	}
+	return l.event("result", time.Now(), map[string]any{"revision_id": revision.ID, "status": revision.Status})
+}
+
+// read prints what is there, page by page.
+func (l *logReader) read(ctx context.Context) error {
+	for offset := ""; ; {
+		var page struct {
+			Logs []logLine `json:"logs"`
+			Next string    `json:"next_offset"`
+		}
+		query := maps.Clone(l.filter)
+		query.Set("limit", "1000")
+		if offset != "" {
+			query.Set("offset", offset)
+		}
+		if err := l.api.Call(ctx, http.MethodGet, l.revision+"/logs?"+query.Encode(), nil, &page); err != nil {
+			return err
+		}
+		for _, line := range page.Logs {
+			if err := l.line(line); err != nil {
+				return err
+			}
+		}
+		if offset = page.Next; offset == "" {
+			return nil
+		}
+	}
+}
+
+// follow prints what is there and what comes until no more can. A connection that breaks is made
+// again, behind the line that was printed last.
+func (l *logReader) follow(ctx context.Context) error {
+	for {
+		over, err := l.stream(ctx)
+		switch {
+		case over || ctx.Err() != nil:
+			return err
+		case l.answered.IsZero() || !isPassing(err) || time.Since(l.answered) > reconnectLimit:
+			return err
+		}
+		fmt.Fprintf(l.stderr, "the connection is lost (%v); connecting again\n", err)
+		if !clock.Sleep(ctx, reconnectPause) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// isPassing tells whether it is worth trying again.
+func isPassing(err error) bool {
+	if answer, ok := errors.AsType[*client.APIError](err); ok {
+		return answer.Status >= http.StatusInternalServerError || answer.Status == http.StatusTooManyRequests
+	}
+	_, own := errors.AsType[*writeError](err)
+	return !own
+}
+
+// writeError says that there is nobody to print for.
+type writeError struct{ error }
+
+// stream prints one answer of the server's, and tells whether it was the last.
+func (l *logReader) stream(ctx context.Context) (over bool, err error) {
+	stream, err := l.api.Stream(ctx, http.MethodGet, l.revision+"/logs?"+l.filter.Encode(), nil, "Last-Event-ID", l.last)
+	if err != nil {
+		return false, err
+	}
+	defer stream.Close()
+	for {
+		l.answered = time.Now()
+		event, err := stream.Next(ctx)
+		switch {
+		case err != nil:
+			return false, err
+		case event.Name == "end":
+			return true, nil
+		case event.Name != "log":
+			continue
+		}
+		var line logLine
+		if err := json.Unmarshal(event.Data, &line); err != nil {
+			return false, fmt.Errorf("decode line %s: %w", event.ID, err)
+		}
+		if err := l.line(line); err != nil {
+			return true, err
+		}
+	}
+}
+
+func (l *logReader) line(line logLine) error {
+	l.last = line.ID
+	if l.json {
+		return l.event("log", line.Timestamp, map[string]any{"id": line.ID, "level": line.Level, "message": line.Message})
+	}
+	return l.write([]byte(line.Message + "\n"))
+}
+
+// event prints an event as one line of JSON.
+func (l *logReader) event(name string, at time.Time, members map[string]any) error {
+	members["event"], members["time"] = name, at.UTC().Format(time.RFC3339Nano)
+	text, err := json.Marshal(members)
+	if err != nil {
+		return fmt.Errorf("encode %s: %w", name, err)
+	}
+	return l.write(append(text, '\n'))
+}
+
+func (l *logReader) write(text []byte) error {
+	if _, err := l.stdout.Write(text); err != nil {
+		return &writeError{fmt.Errorf("print: %w", err)}
+	}
+	return nil
+}

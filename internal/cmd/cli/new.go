@@ -1,0 +1,80 @@
+package cli
+
+import (
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+)
+
+// starters are the agents that people begin with, a directory for each language. Their names end in
+// .tmpl, so that no tool takes them for a part of this program.
+//
+//go:embed all:starter
+var starters embed.FS
+
+// languages are the directories of starters, and what an agent in each needs on the server.
+var languages = map[string]string{"python": "Python 3.11", "javascript": "Node 20", "go": "Go"}
+
+const newLong = `Make a small agent in a new directory, which can be deployed as it is: in Python or JavaScript with the framework, or in
+Go with nothing but the standard library, which shows what an agent in any language has to do.`
+
+func newNew() *cobra.Command {
+	var language string
+	cmd := &cobra.Command{
+		Use: "new DIR", Short: "Make a small agent", Long: newLong, Args: exit.Arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if languages[language] == "" {
+				return exit.Usagef("--language must be python, javascript or go, not %q; the agent in Go shows what one in any language has to do", language)
+			}
+			if err := begin(args[0], language); err != nil {
+				return err
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "%s has an agent, which needs %s. Next: slipway deploy %s\n", args[0], languages[language], args[0])
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&language, "language", "python", "python, javascript or go")
+	if err := cmd.RegisterFlagCompletionFunc("language", cobra.FixedCompletions([]string{"python", "javascript", "go"}, cobra.ShellCompDirectiveNoFileComp)); err != nil {
+		panic(err) // the flag is not there
+	}
+	return cmd
+}
+
+// begin writes a starter into a directory that is new or empty.
+func begin(dir, language string) error {
+	there, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("make an agent: %w", err)
+	}
+	if slices.ContainsFunc(there, func(entry fs.DirEntry) bool { return entry.Name() != ".git" }) {
+		return exit.Usagef("%s is not empty; name a new directory", dir)
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("make an agent: %w", err)
+	}
+	from := path.Join("starter", language)
+	entries, err := starters.ReadDir(from)
+	if err != nil {
+		return fmt.Errorf("make an agent: %w", err)
+	}
+	for _, entry := range entries {
+		text, err := starters.ReadFile(path.Join(from, entry.Name()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, strings.TrimSuffix(entry.Name(), ".tmpl")), text, 0o666)
+		}
+		if err != nil {
+			return fmt.Errorf("make an agent: %w", err)
+		}
+	}
+	return nil
+}

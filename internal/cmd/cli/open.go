@@ -1,0 +1,49 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+
+	"github.com/cli/browser"
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const openLong = `Open the console of the server in a browser, and sign in there. The server makes a code that is good once and for a
+minute; the browser exchanges the code for a session that may do what the API key may do, and that ends with the key. The API key itself stays
+here. Without a browser on this machine, open the printed address on another one.`
+
+func newOpen() *cobra.Command {
+	var where Where
+	var noBrowser bool
+	cmd := &cobra.Command{
+		Use: "open", Short: "Open the console in a browser and sign in", Long: openLong, Args: exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := where.Client(cmd)
+			if err != nil {
+				return err
+			}
+			var made struct {
+				URL string `json:"url"`
+			}
+			if err := api.Call(cmd.Context(), http.MethodPost, "/console/codes", nil, &made); err != nil {
+				return err
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), made.URL)
+			if noBrowser || !output.IsTerminal(cmd.OutOrStdout()) {
+				return nil
+			}
+			browser.Stdout, browser.Stderr = io.Discard, io.Discard
+			if err := browser.OpenURL(made.URL); err != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "no browser could be started here; open the address above within a minute")
+			}
+			return nil
+		},
+	}
+	where.Flags(cmd)
+	cmd.Flags().BoolVar(&noBrowser, "no-browser", false, "only print the address")
+	return cmd
+}

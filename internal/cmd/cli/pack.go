@@ -1,0 +1,189 @@
+package cli
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// maxTarball is the most that a server takes of one upload.
+const maxTarball = 200 << 20
+
+// left are directories that are never uploaded: what tools make again, and the data of a server.
+var left = []string{".git", ".slipway", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+
+// tarball is a directory, packed into a temporary file. The same files make the same tarball.
+type tarball struct {
+	file   *os.File
+	size   int64
+	files  int
+	digest string
+}
+
+func (t *tarball) remove() error {
+	return errors.Join(t.file.Close(), os.Remove(t.file.Name()))
+}
+
+// pack packs the files of a directory.
+func pack(dir string) (packed *tarball, err error) {
+	names, err := list(dir)
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", dir, err)
+	}
+	file, err := os.CreateTemp("", "slipway-*.tar.gz")
+	if err != nil {
+		return nil, fmt.Errorf("pack %s: %w", dir, err)
+	}
+	made := &tarball{file: file, files: len(names)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("pack %s: %w", dir, err), made.remove())
+		}
+	}()
+	hash := sha256.New()
+	zipped, err := gzip.NewWriterLevel(io.MultiWriter(file, hash), gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	entries := tar.NewWriter(zipped)
+	for _, name := range names {
+		if err := add(entries, dir, name); err != nil {
+			return nil, err
+		}
+	}
+	if err := errors.Join(entries.Close(), zipped.Close()); err != nil {
+		return nil, err
+	}
+	if made.size, err = file.Seek(0, io.SeekCurrent); err != nil {
+		return nil, err
+	}
+	if made.size > maxTarball {
+		return nil, fmt.Errorf("it takes %s, and a server takes %s: name what is not needed in .gitignore", size(made.size), size(maxTarball))
+	}
+	made.digest = hex.EncodeToString(hash.Sum(nil))
+	return made, nil
+}
+
+// add adds a file without its time and owner, which say nothing of what is deployed.
+func add(entries *tar.Writer, dir, name string) error {
+	path := filepath.Join(dir, filepath.FromSlash(name))
+	info, err := os.Lstat(path)
+	if err != nil {
+		return err
+	}
+	header := &tar.Header{Format: tar.FormatPAX, Name: name, Mode: 0o644}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		target, err := os.Readlink(path)
+		if err != nil {
+			return err
+		}
+		header.Typeflag, header.Linkname = tar.TypeSymlink, filepath.ToSlash(target)
+		return entries.WriteHeader(header)
+	}
+	if info.Mode().Perm()&0o100 != 0 {
+		header.Mode = 0o755
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	header.Typeflag, header.Size = tar.TypeReg, info.Size()
+	if err := entries.WriteHeader(header); err != nil {
+		return err
+	}
+	_, err = io.Copy(entries, file)
+	return err
+}
+
+// list names the files of a directory, in order: those that git does not ignore, where git knows
+// the directory.
+func list(dir string) ([]string, error) {
+	info, err := os.Stat(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !info.IsDir() {
+		return nil, errors.New("it is no directory")
+	}
+	names, ok := listGit(dir)
+	if !ok {
+		if names, err = walk(dir); err != nil {
+			return nil, err
+		}
+	}
+	names = slices.DeleteFunc(names, func(name string) bool { return isLeft(name) || !isFile(filepath.Join(dir, name)) })
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// listGit asks git, if there is one and it knows the directory.
+func listGit(dir string) ([]string, bool) {
+	cmd := exec.Command("git", "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+	listed, err := cmd.Output()
+	if err != nil {
+		return nil, false
+	}
+	names := strings.Split(string(bytes.TrimSuffix(listed, []byte{0})), "\x00")
+	return names, names[0] != ""
+}
+
+func walk(dir string) (names []string, err error) {
+	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(dir, path)
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && isLeft(name) {
+			return filepath.SkipDir
+		}
+		if !entry.IsDir() {
+			names = append(names, filepath.ToSlash(name))
+		}
+		return nil
+	})
+	return names, err
+}
+
+// isLeft tells whether a file is below a directory that is never uploaded.
+func isLeft(name string) bool {
+	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
+		if slices.Contains(left, part) {
+			return true
+		}
+	}
+	return false
+}
+
+// isFile tells whether there is a file or a link that can be packed; git also lists files that were
+// deleted.
+func isFile(path string) bool {
+	info, err := os.Lstat(path)
+	return err == nil && (info.Mode().IsRegular() || info.Mode()&fs.ModeSymlink != 0)
+}
+
+// size is a number of bytes for people.
+func size(bytes int64) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	default:
+		return fmt.Sprintf("%d bytes", bytes)
+	}
+}

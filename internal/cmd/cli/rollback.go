@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const rollbackLong = `Deploy an earlier revision again, as a new revision with its sources, settings and secrets: the one that is named, or
+else the newest that served before the one that serves now. Threads stay.`
+
+// statusDeployed is the status of a revision that serves, or has served.
+const statusDeployed = "DEPLOYED"
+
+func newRollback() *cobra.Command {
+	var where Where
+	var yes, pause, asJSON bool
+	var limit time.Duration
+	cmd := where.asks(&cobra.Command{Use: "rollback DEPLOYMENT [REVISION]", Short: "Deploy an earlier revision again", Long: rollbackLong}, cobra.RangeArgs(1, 2),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			if limit <= 0 {
+				return exit.Usagef("--wait-timeout must be more than 0, not %s", limit)
+			}
+			if len(args) > 1 && !id.Valid(args[1]) {
+				return exit.Usagef("REVISION must be the id of a revision, not %q", args[1])
+			}
+			d, err := server.deployment(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			revisions, err := server.revisions(cmd.Context(), d)
+			if err != nil {
+				return err
+			}
+			to, err := target(d, revisions, args[1:])
+			if err != nil {
+				return err
+			}
+			teller := output.Choose(cmd.OutOrStdout(), cmd.ErrOrStderr(), asJSON)
+			r := &deploying{api: server, show: telling(teller), found: d, plan: plan{deployOptions: deployOptions{name: d.Name}}}
+			r.show(output.Event{Kind: output.KindServer, URL: where.server.URL, Text: where.From})
+			r.explainRollback(revisions, to, pause)
+			if err := confirm(cmd, yes, "Roll "+d.Name+" back?"); err != nil {
+				return errors.Join(err, teller.Close())
+			}
+			err = r.within(cmd.Context(), limit, func(ctx context.Context) (output.Event, error) { return r.rollBack(ctx, to, pause) })
+			return errors.Join(err, teller.Close())
+		})
+	flags := cmd.Flags()
+	flags.BoolVar(&yes, "yes", false, "do not ask")
+	flags.BoolVar(&pause, "pause-builds", false, "deploy no more pushes, which would bring the later commit back")
+	flags.BoolVar(&asJSON, "json", false, "print everything that happens on stdout, one JSON object per line")
+	deadline(cmd, &limit)
+	return cmd
+}
+
+// revisions are the newest revisions of a deployment, the newest first.
+func (a *api) revisions(ctx context.Context, d deployment) ([]revision, error) {
+	page := struct {
+		Resources []revision `json:"resources"`
+	}{Resources: []revision{}}
+	err := a.do(ctx, http.MethodGet, d.path()+"/revisions?limit=100", nil, &page)
+	return page.Resources, err
+}
+
+// target chooses the revision to go back to.
+func target(d deployment, revisions []revision, named []string) (revision, error) {
+	past := false
+	for _, r := range revisions {
+		switch {
+		case len(named) > 0 && r.ID == named[0]:
+			return r, nil
+		case len(named) == 0 && past && r.Status == statusDeployed:
+			return r, nil
+		}
+		past = past || r.ID == d.Active || d.Active == ""
+	}
+	if len(named) > 0 {
+		return revision{}, fmt.Errorf("the deployment %s has no revision %s; slipway deployments show %s lists them", d.Name, named[0], d.Name)
+	}
+	return revision{}, fmt.Errorf("no revision of %s served before the one that serves now", d.Name)
+}
+
+// explainRollback shows what would change.
+func (d *deploying) explainRollback(revisions []revision, to revision, pause bool) {
+	note := func(text string) { d.show(output.Event{Kind: output.KindNote, Text: text}) }
+	for _, r := range revisions {
+		if r.ID == d.found.Active {
+			note("from revision " + r.ID + with(", ", r.of()) + ", of " + output.Time(r.Created))
+		}
+	}
+	note("to revision " + to.ID + with(", ", to.of()) + ", of " + output.Time(to.Created) + ", with the settings and secrets that it had")
+	if d.found.SourceConfig.BuildOnPush && !pause {
+		note("the next push would bring the later commit back, as build_on_push is set; --pause-builds unsets it")
+	}
+}
+
+func (d *deploying) rollBack(ctx context.Context, to revision, pause bool) (result output.Event, err error) {
+	from := d.found.Active
+	if pause {
+		body := map[string]any{"source_config": map[string]any{"build_on_push": false}}
+		if err := d.api.do(ctx, http.MethodPatch, d.found.path(), body, &d.found); err != nil {
+			return result, err
+		}
+	}
+	if err := d.api.do(ctx, http.MethodPost, d.found.revision(to.ID)+"/rollback", nil, &d.found); err != nil {
+		return result, err
+	}
+	result, err = d.await(ctx, d.found.Latest)
+	if err == nil && from != "" {
+		d.show(output.Event{Kind: output.KindNote, Text: "undo with: slipway rollback " + d.name + " " + from})
+	}
+	return result, err
+}

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+// runShown is a run as the interface lists it.
+type runShown struct {
+	ID       string    `json:"run_id"`
+	Thread   string    `json:"thread_id"`
+	Status   string    `json:"status"`
+	Strategy string    `json:"multitask_strategy"`
+	Created  time.Time `json:"created_at"`
+	Updated  time.Time `json:"updated_at"`
+}
+
+func newRuns() *cobra.Command {
+	return group("runs", "List, show, wait for and end the runs of a thread", "",
+		newRunsList(), newRun("show", "Print a run as JSON", ""), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", "/join"), newRunsCancel())
+}
+
+func newRunsList() *cobra.Command {
+	var where Where
+	var list output.List
+	cmd := where.asks(&cobra.Command{Use: "list DEPLOYMENT THREAD", Short: "List the runs of a thread, the newest first"}, cobra.ExactArgs(2),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			runs := []runShown{}
+			if err := found.do(cmd.Context(), http.MethodGet, found.url+"/threads/"+args[1]+"/runs?limit=100", nil, &runs); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, r := range runs {
+				rows = append(rows, []string{r.ID, r.Status, r.Strategy, output.Time(r.Created), output.Time(r.Updated)})
+			}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), runs, []string{"RUN", "STATUS", "STRATEGY", "CREATED", "CHANGED"}, rows)
+		})
+	list.Flags(cmd)
+	return cmd
+}
+
+// newRun makes a command that prints what the interface says of a run.
+func newRun(use, short, below string) *cobra.Command {
+	var where Where
+	cmd := where.asks(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, cobra.ExactArgs(3),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			var document json.RawMessage
+			if err := found.do(cmd.Context(), http.MethodGet, found.url+"/threads/"+args[1]+"/runs/"+args[2]+below, nil, &document); err != nil {
+				return err
+			}
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), string(document))
+			return err
+		})
+	cmd.Flags().Bool("json", true, "print one JSON document, as always")
+	return cmd
+}
+
+func newRunsCancel() *cobra.Command {
+	var where Where
+	var done outcome
+	cmd := where.asks(&cobra.Command{Use: "cancel DEPLOYMENT THREAD RUN", Short: "End a run; what was shown of its answer stays"}, cobra.ExactArgs(3),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if err := found.do(cmd.Context(), http.MethodPost, found.url+"/threads/"+args[1]+"/runs/"+args[2]+"/cancel?wait=true", nil, nil); err != nil {
+				return err
+			}
+			return done.print(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})
+		})
+	done.flags(cmd)
+	return cmd
+}

@@ -1,0 +1,336 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+
+	"golang.org/x/term"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const (
+	prompt = "> "
+	// interrupted marks an answer that was cut.
+	interrupted = " [interrupted]"
+	ctrlC       = 0x03
+	enter       = '\r'
+	// up goes to the line above, and wipe empties the line that the cursor is in.
+	up, wipe = "\x1b[1A", "\r\x1b[2K"
+)
+
+// screen shows an answer above the line that a person types in.
+type screen struct {
+	terminal *term.Terminal
+	width    int
+	// line is the last line of the answer, which is drawn anew as it grows; "" when there is none.
+	line string
+	err  error
+}
+
+// add adds a piece of an answer.
+func (s *screen) add(piece string) {
+	for i, part := range strings.Split(piece, "\n") {
+		if i > 0 {
+			s.end()
+		}
+		for _, r := range output.Plain(part) {
+			if len([]rune(s.line)) >= s.width-1 {
+				s.wrap()
+			}
+			s.grow(string(r))
+		}
+	}
+	s.draw()
+}
+
+// grow adds to the line, for which it makes room if it is a new one.
+func (s *screen) grow(text string) {
+	if s.line == "" {
+		s.write("\n")
+	}
+	s.line += text
+}
+
+// wrap begins a new line with the last word, if it has a beginning.
+func (s *screen) wrap() {
+	word := ""
+	if at := strings.LastIndexByte(s.line, ' '); at > s.width/2 {
+		s.line, word = s.line[:at], s.line[at+1:]
+	}
+	s.draw()
+	s.line = ""
+	if word != "" {
+		s.grow(word)
+	}
+}
+
+// draw draws the line that grows anew. The terminal keeps what is being typed below it.
+func (s *screen) draw() {
+	if s.line != "" {
+		s.write(up + wipe + s.line + "\n")
+	}
+}
+
+// end ends the line that grows.
+func (s *screen) end() {
+	s.draw()
+	s.line = ""
+}
+
+// mark ends an answer that was cut.
+func (s *screen) mark() {
+	if s.line == "" {
+		s.say(strings.TrimSpace(interrupted))
+		return
+	}
+	s.line = strings.TrimRight(s.line, " ")
+	s.add(interrupted)
+	s.end()
+}
+
+// forget takes away what was typed last, which is above the line that is being typed.
+func (s *screen) forget(typed string) {
+	lines := 1 + (len(prompt)+len([]rune(typed)))/s.width
+	s.write(strings.Repeat(up, lines-1) + up + "\r\x1b[J")
+}
+
+// say shows a line of its own.
+func (s *screen) say(text string) {
+	s.end()
+	for line := range strings.SplitSeq(text, "\n") {
+		s.write(output.Plain(line) + "\n")
+	}
+}
+
+func (s *screen) write(text string) {
+	if s.err == nil {
+		_, s.err = io.WriteString(s.terminal, text)
+	}
+}
+
+// keyboard hands on what is typed, but for Ctrl-C, which it counts.
+type keyboard struct {
+	io.Reader
+	stops chan<- struct{}
+	// entered is set when a line was ended, which the terminal shows at once.
+	entered *atomic.Bool
+}
+
+func (k keyboard) Read(p []byte) (int, error) {
+	n, err := k.Reader.Read(p)
+	kept := p[:0]
+	for _, b := range p[:n] {
+		if b == enter {
+			k.entered.Store(true)
+		}
+		if b != ctrlC {
+			kept = append(kept, b)
+			continue
+		}
+		select {
+		case k.stops <- struct{}{}:
+		default:
+		}
+	}
+	return len(kept), err
+}
+
+// live talks to a person at a terminal.
+func (c *conversation) live(ctx context.Context, in, out *os.File) (err error) {
+	state, err := term.MakeRaw(int(in.Fd()))
+	if err != nil {
+		return fmt.Errorf("use the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, term.Restore(int(in.Fd()), state)) }()
+	width, height, err := term.GetSize(int(out.Fd()))
+	if err != nil || width < 20 {
+		width, height = 80, 24
+	}
+	stops, entered := make(chan struct{}, 2), new(atomic.Bool)
+	terminal := term.NewTerminal(struct {
+		io.Reader
+		io.Writer
+	}{keyboard{in, stops, entered}, out}, prompt)
+	if err := terminal.SetSize(width, height); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	t := &talk{conversation: c, screen: &screen{terminal: terminal, width: width}, stops: stops, entered: entered, lines: make(chan string), events: make(chan heardOf), cancel: cancel}
+	go t.read(ctx)
+	return t.run(ctx)
+}
+
+// heardOf is what one answer says; over tells that it says no more.
+type heardOf struct {
+	heard
+	of   *answer
+	over bool
+	err  error
+}
+
+// talk is a conversation at a terminal. Answers are shown one after the other: that of a question
+// which interrupts follows when all of the interrupted one is shown.
+type talk struct {
+	*conversation
+	screen *screen
+	stops  chan struct{}
+	// entered is set while a line that was typed is not asked yet.
+	entered *atomic.Bool
+	lines   chan string
+	events  chan heardOf
+	cancel  context.CancelFunc
+	// answers are those that are not over; the first is shown.
+	answers []*answer
+	stopped bool
+}
+
+// read reads what a person types, until they end it.
+func (t *talk) read(ctx context.Context) {
+	defer close(t.lines)
+	for {
+		line, err := t.screen.terminal.ReadLine()
+		if err != nil {
+			return
+		}
+		select {
+		case t.lines <- line:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (t *talk) run(ctx context.Context) error {
+	t.screen.say("thread " + t.thread + ". Enter asks, and interrupts an answer; Ctrl-C ends an answer, Ctrl-D the chat.")
+	messages, err := t.agent.messages(ctx, t.thread)
+	if err != nil {
+		return err
+	}
+	if len(messages) > 0 {
+		t.screen.say(strings.TrimSuffix(output.Thread(messages), "\n"))
+	}
+	for t.screen.err == nil {
+		select {
+		case line, ok := <-t.lines:
+			if !ok {
+				return nil
+			}
+			if err := t.ask(ctx, line); err != nil {
+				return err
+			}
+		case event := <-t.events:
+			// What was typed is above the line that grows, until it is asked.
+			if t.entered.Load() {
+				line, ok := <-t.lines
+				if !ok {
+					return nil
+				}
+				if err := t.ask(ctx, line); err != nil {
+					return err
+				}
+			}
+			if err := t.hear(ctx, event); err != nil {
+				return err
+			}
+		case <-t.stops:
+			if done, err := t.stop(ctx); done || err != nil {
+				return err
+			}
+		case <-ctx.Done():
+			return exit.ErrInterrupted
+		}
+	}
+	return t.screen.err
+}
+
+// ask starts a run; one that goes on is interrupted by it, and the question shown when all of that
+// is.
+func (t *talk) ask(ctx context.Context, typed string) error {
+	t.entered.Store(false)
+	question := strings.TrimSpace(typed)
+	if question == "" || len(t.answers) > 0 {
+		t.screen.forget(typed)
+	}
+	if question == "" {
+		return nil
+	}
+	t.stopped = false
+	next, err := t.agent.ask(ctx, t.thread, t.assistant, question)
+	if err != nil {
+		return err
+	}
+	next.question = question
+	t.answers = append(t.answers, next)
+	if len(t.answers) == 1 {
+		t.listen(ctx)
+	}
+	return nil
+}
+
+// listen listens to the first answer.
+func (t *talk) listen(ctx context.Context) {
+	of := t.answers[0]
+	go func() {
+		send := func(event heardOf) {
+			select {
+			case t.events <- event:
+			case <-ctx.Done():
+			}
+		}
+		err := of.listen(ctx, func(h heard) { send(heardOf{heard: h, of: of}) })
+		send(heardOf{of: of, over: true, err: err})
+	}()
+}
+
+// hear shows what the first answer says.
+func (t *talk) hear(ctx context.Context, event heardOf) error {
+	switch {
+	case event.err != nil:
+		return event.err
+	case event.over:
+		return t.over(ctx)
+	case event.failed != nil:
+		t.screen.say(event.failed.Error())
+	case event.token != "":
+		t.screen.add(event.token)
+	case event.message != nil:
+		t.screen.say(fmt.Sprintf("%-4s %s", event.message.Type, event.message.Text()))
+	}
+	return nil
+}
+
+// over marks an answer that was interrupted, and turns to the next.
+func (t *talk) over(ctx context.Context) error {
+	status, err := t.answers[0].status(ctx)
+	if err != nil {
+		return err
+	}
+	if status == "interrupted" {
+		t.screen.mark()
+	}
+	t.screen.end()
+	t.answers = t.answers[1:]
+	if len(t.answers) > 0 {
+		t.screen.say(prompt + t.answers[0].question)
+		t.listen(ctx)
+	}
+	return nil
+}
+
+// stop ends the answer that is being written, and the chat when there is none or it was ended
+// already.
+func (t *talk) stop(ctx context.Context) (done bool, err error) {
+	if len(t.answers) == 0 || t.stopped {
+		return true, nil
+	}
+	t.stopped = true
+	return false, t.answers[len(t.answers)-1].stop(ctx)
+}

@@ -1,0 +1,79 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+// thread is a thread as the interface lists it.
+type thread struct {
+	ID      string          `json:"thread_id"`
+	Status  string          `json:"status"`
+	Created time.Time       `json:"created_at"`
+	Updated time.Time       `json:"updated_at"`
+	Values  json.RawMessage `json:"values,omitempty"`
+}
+
+func newThreads() *cobra.Command {
+	return group("threads", "List and show the threads of an agent", "", newThreadsList(), newThreadsShow())
+}
+
+func newThreadsList() *cobra.Command {
+	var where Where
+	var list output.List
+	var limit int
+	cmd := where.asks(&cobra.Command{Use: "list DEPLOYMENT", Short: "List the threads of an agent, the newest first"}, cobra.ExactArgs(1),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			threads := []thread{}
+			body := map[string]any{"limit": limit, "select": []string{"thread_id", "status", "created_at", "updated_at"}}
+			if err := found.do(cmd.Context(), http.MethodPost, found.url+"/threads/search", body, &threads); err != nil {
+				return err
+			}
+			var rows [][]string
+			for _, t := range threads {
+				rows = append(rows, []string{t.ID, t.Status, output.Time(t.Created), output.Time(t.Updated)})
+			}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), threads, []string{"THREAD", "STATUS", "CREATED", "CHANGED"}, rows)
+		})
+	cmd.Flags().IntVar(&limit, "limit", 100, "how many threads to list at most")
+	list.Flags(cmd)
+	return cmd
+}
+
+func newThreadsShow() *cobra.Command {
+	var where Where
+	var asJSON bool
+	cmd := where.asks(&cobra.Command{Use: "show DEPLOYMENT THREAD", Short: "Print the messages of a thread, or with --json its state"}, cobra.ExactArgs(2),
+		func(cmd *cobra.Command, server *api, args []string) error {
+			found, err := server.agent(cmd.Context(), args[0])
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				var state json.RawMessage
+				if err := found.do(cmd.Context(), http.MethodGet, found.url+"/threads/"+args[1]+"/state", nil, &state); err != nil {
+					return err
+				}
+				_, err := fmt.Fprintln(cmd.OutOrStdout(), string(state))
+				return err
+			}
+			messages, err := found.messages(cmd.Context(), args[1])
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), output.Thread(messages))
+			return err
+		})
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON document")
+	return cmd
+}

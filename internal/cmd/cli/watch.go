@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+// settle is how long files must not change until a change counts, as editors write several times.
+const settle = 100 * time.Millisecond
+
+// changes tells that files of a directory have changed.
+type changes struct {
+	watcher *fsnotify.Watcher
+	// except is a directory that does not count.
+	except string
+	// seen has an entry when something has changed since it was read.
+	seen chan struct{}
+	done chan struct{}
+}
+
+// watch watches a directory and those below it, but for those that are never uploaded and one more.
+func watch(dir, except string) (*changes, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return nil, fmt.Errorf("watch %s: %w", dir, err)
+	}
+	if except, err = filepath.Abs(except); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), watcher.Close())
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), watcher.Close())
+	}
+	c := &changes{watcher: watcher, except: except, seen: make(chan struct{}, 1), done: make(chan struct{})}
+	if err := c.add(dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("watch %s: %w", dir, err), watcher.Close())
+	}
+	go c.collect()
+	return c, nil
+}
+
+// add watches a directory and those below it.
+func (c *changes) add(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist): // it has gone again
+			return nil
+		case err != nil:
+			return err
+		case !entry.IsDir():
+			return nil
+		case path == c.except || path != dir && isLeft(entry.Name()):
+			return filepath.SkipDir
+		}
+		return c.watcher.Add(path)
+	})
+}
+
+// collect turns what happens to files into changes.
+func (c *changes) collect() {
+	defer close(c.done)
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	<-timer.C
+	for {
+		select {
+		case event, ok := <-c.watcher.Events:
+			if !ok {
+				return
+			}
+			if isLeft(filepath.Base(event.Name)) || event.Name == c.except || event.Op == fsnotify.Chmod {
+				continue
+			}
+			if info, err := os.Lstat(event.Name); err == nil && info.IsDir() {
+				// What cannot be watched may have gone again; a later change finds it.
+				_ = c.add(event.Name)
+			}
+			timer.Reset(settle)
+		case _, ok := <-c.watcher.Errors:
+			if !ok {
+				return
+			}
+			timer.Reset(settle) // events were lost: something has changed
+		case <-timer.C:
+			select {
+			case c.seen <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+// Close ends the watch.
+func (c *changes) Close() error {
+	err := c.watcher.Close()
+	<-c.done
+	return err
+}

@@ -1,0 +1,149 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+const (
+	// pollInterval is how often a revision is looked at.
+	pollInterval = 150 * time.Millisecond
+	// lastLines is how much of a log a failure shows.
+	lastLines = 40
+)
+
+// watching is a revision that is waited for.
+type watching struct {
+	*deploying
+	address string
+	now     revision
+	// told counts the statuses that were shown.
+	told int
+	// next is what a person does when the revision has failed.
+	next string
+}
+
+// failedError says that a revision will never be served.
+type failedError struct {
+	revision revision
+	diagnosis
+	// serves says which revision serves meanwhile.
+	serves string
+	next   string
+}
+
+func (e *failedError) Error() string {
+	why := strings.Join(slices.DeleteFunc([]string{e.revision.Status, e.revision.Reason, quoted(e.revision.Message)}, func(s string) bool { return s == "" }), ": ")
+	text := fmt.Sprintf("revision %s: %s\n", e.revision.ID, why)
+	if e.Remedy != "" {
+		text += fmt.Sprintf("  cause: %s\n  to do: %s\n", e.Cause, e.Remedy)
+	}
+	return text + fmt.Sprintf("  %s\n  next: %s", e.serves, e.next)
+}
+
+// quoted is a message whose further lines, which an agent may have printed, are marked as such:
+// they move no cursor, and a job that runs the command takes none for a command of its own.
+func quoted(message string) string {
+	return strings.ReplaceAll(output.Plain(strings.TrimRight(message, "\n")), "\n", "\n    | ")
+}
+
+// end shows each status of the revision until it is served. What counts is what the interface says
+// of the revision, whatever becomes of connections meanwhile.
+func (w *watching) end(ctx context.Context) error {
+	for {
+		var now revision
+		if err := w.api.do(ctx, http.MethodGet, w.address, nil, &now); err != nil {
+			return err
+		}
+		w.now, w.waiting = now, "revision "+now.ID+" is still "+now.Status
+		w.tell()
+		switch now.Status {
+		case "DEPLOYED":
+			return nil
+		case "CREATE_FAILED", "BUILD_FAILED", "DEPLOY_FAILED", "SKIPPED", "INTERRUPTED":
+			return w.failed(ctx)
+		}
+		if !clock.Sleep(ctx, pollInterval) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// tell shows the statuses that the revision has had since it was looked at last, each with how long
+// the one before took, or that its status has not changed.
+func (w *watching) tell() {
+	event := output.Event{Kind: output.KindWaiting, Deployment: w.found.ID, Revision: w.now.ID, Status: w.now.Status}
+	had := slices.SortedFunc(maps.Keys(w.now.Phases), func(a, b string) int { return w.now.Phases[a].Compare(w.now.Phases[b]) })
+	if len(had) <= w.told {
+		w.show(event)
+		return
+	}
+	event.Kind = output.KindStatus
+	for ; w.told < len(had); w.told++ {
+		event.Status, event.Text = had[w.told], ""
+		if w.told > 0 {
+			took, _ := w.between(had[w.told-1], event.Status)
+			event.Text = "after " + took + " " + had[w.told-1]
+		}
+		w.show(event)
+	}
+}
+
+// between is how long it took from one status to another.
+func (w *watching) between(from, to string) (string, bool) {
+	began, ok := w.now.Phases[from]
+	ended, over := w.now.Phases[to]
+	if !ok || !over || ended.Before(began) {
+		return "", false
+	}
+	return fmt.Sprintf("%.1fs", ended.Sub(began).Seconds()), true
+}
+
+// took sums up how long the phases took.
+func (w *watching) took() string {
+	var parts []string
+	if took, ok := w.between("BUILDING", "AWAITING_DEPLOY"); ok {
+		parts = append(parts, "built in "+took)
+	}
+	if took, ok := w.between("DEPLOYING", "DEPLOYED"); ok {
+		parts = append(parts, "started in "+took)
+	}
+	return strings.Join(parts, ", ")
+}
+
+// failed shows the end of the log of the phase that failed, and says what to do.
+func (w *watching) failed(ctx context.Context) error {
+	failed := &failedError{revision: w.now, serves: "no revision serves", next: "slipway deployments show " + w.name}
+	if kind := logOf(w.now.Status); kind != "" {
+		failed.next = fmt.Sprintf("slipway explain %s, or slipway logs %[1]s --kind %s --revision %s", w.name, kind, w.now.ID)
+		lines := w.api.tail(ctx, w.address, w.now)
+		failed.diagnosis = diagnose(w.now, lines)
+		// The message of a failure may end with what the log ends with.
+		if len(lines) > 0 && !strings.Contains(w.now.Message, lines[len(lines)-1]) {
+			w.show(output.Event{Kind: output.KindLog, Name: kind + " log", Text: "its last lines", Lines: lines})
+		}
+	}
+	w.next = failed.next
+	var now deployment
+	if err := w.api.do(ctx, http.MethodGet, w.found.path(), nil, &now); err != nil {
+		return fmt.Errorf("%w\n  which revision serves is not known: %w", failed, err)
+	}
+	if w.found = now; now.Active != "" {
+		failed.serves = "revision " + now.Active + " still serves"
+	}
+	return failed
+}
+
+// describe adds to a result what is known of a revision that failed.
+func (w *watching) describe(result *output.Event) {
+	result.Reason, result.Message, result.Active = w.now.Reason, w.now.Message, w.found.Active
+	result.Next = w.next
+}

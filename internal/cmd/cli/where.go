@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+)
+
+// whereHelp says where a command takes its server from.
+const whereHelp = `
+
+The server is the first of these: the one of --data, --url or --context; $SLIPWAY_URL; $SLIPWAY_CONTEXT; the current
+context (slipway context use); the server of this machine that uses the directory .slipway.`
+
+// defaultData is the directory that a server of this machine uses unless it is told otherwise.
+const defaultData = ".slipway"
+
+// Where says which server a command talks to.
+type Where struct {
+	server        client.Server
+	data, context string
+	// From says where the server was found.
+	From string
+}
+
+// Flags adds the flags that name a server.
+func (w *Where) Flags(cmd *cobra.Command) {
+	if cmd.Long == "" {
+		cmd.Long = cmd.Short + "."
+	}
+	cmd.Long += whereHelp
+	flags := cmd.Flags()
+	ServerFlags(cmd, &w.server)
+	flags.StringVar(&w.context, "context", "", "name of a server that slipway context add has kept ($SLIPWAY_CONTEXT)")
+	flags.StringVar(&w.data, "data", defaultData, "data directory of a server on this machine")
+}
+
+// ServerFlags adds the flags of a server's address and credentials.
+func ServerFlags(cmd *cobra.Command, server *client.Server) {
+	flags := cmd.Flags()
+	flags.StringVar(&server.URL, "url", "", "address of a server ($SLIPWAY_URL)")
+	flags.StringVar(&server.Key, "key", "", "API key for --url ($SLIPWAY_API_KEY)")
+	flags.StringVar(&server.Tenant, "tenant", "", "workspace id for --url ($SLIPWAY_TENANT_ID; default: the workspace of the key)")
+}
+
+// Exclusive refuses two flags that contradict each other.
+func Exclusive(cmd *cobra.Command, one, other string) error {
+	if cmd.Flags().Changed(one) && cmd.Flags().Changed(other) {
+		return fmt.Errorf("--%s and --%s exclude each other", one, other)
+	}
+	return nil
+}
+
+// CompleteServer takes from the environment what the flags leave open, and says what is missing. No
+// server at all is for the command to judge.
+func CompleteServer(server *client.Server) error {
+	server.URL = cmp.Or(server.URL, os.Getenv("SLIPWAY_URL"))
+	if server.URL == "" {
+		if server.Key != "" || server.Tenant != "" {
+			return errors.New("--key and --tenant are for a server at --url ($SLIPWAY_URL), which is missing")
+		}
+		return nil
+	}
+	server.Key, server.Tenant = cmp.Or(server.Key, os.Getenv("SLIPWAY_API_KEY")), cmp.Or(server.Tenant, os.Getenv("SLIPWAY_TENANT_ID"))
+	if server.Key == "" {
+		return fmt.Errorf("the server at %s needs an API key: --key or $SLIPWAY_API_KEY", server.URL)
+	}
+	return nil
+}
+
+// Client returns a client of the server. Its errors are errors of usage: nothing is sent.
+func (w *Where) Client(cmd *cobra.Command) (*client.Client, error) {
+	server, err := w.find(cmd)
+	if err != nil {
+		return nil, exit.Usage(err)
+	}
+	w.server = server
+	return client.New(server), nil
+}
+
+func (w *Where) find(cmd *cobra.Command) (client.Server, error) {
+	if err := errors.Join(Exclusive(cmd, "url", "data"), Exclusive(cmd, "url", "context"), Exclusive(cmd, "data", "context")); err != nil {
+		return client.Server{}, err
+	}
+	switch {
+	case cmd.Flags().Changed("data"):
+		return w.local()
+	case w.context != "":
+		return w.kept(w.context, "--context")
+	}
+	server := w.server
+	if err := CompleteServer(&server); err != nil {
+		return client.Server{}, err
+	}
+	if server.URL != "" {
+		w.From = "$SLIPWAY_URL"
+		if w.server.URL != "" {
+			w.From = "--url"
+		}
+		return server, nil
+	}
+	if name := os.Getenv("SLIPWAY_CONTEXT"); name != "" {
+		return w.kept(name, "$SLIPWAY_CONTEXT")
+	}
+	contexts, err := readContexts()
+	if err != nil {
+		return client.Server{}, err
+	}
+	if contexts.Current != "" {
+		return w.kept(contexts.Current, "current context")
+	}
+	return w.local()
+}
+
+// local is the server of this machine that uses the data directory.
+func (w *Where) local() (client.Server, error) {
+	w.From = w.data
+	credentials, err := standalone.ReadCredentials(w.data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return client.Server{}, fmt.Errorf("there is no server: %s has none; name one by --url ($SLIPWAY_URL) or --data, or start one with: slipway serve", w.data)
+	}
+	return client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}, err
+}
+
+// kept is the server of a context.
+func (w *Where) kept(name, by string) (client.Server, error) {
+	w.From = fmt.Sprintf("context %s (%s)", name, by)
+	contexts, err := readContexts()
+	if err != nil {
+		return client.Server{}, err
+	}
+	found, ok := contexts.Contexts[name]
+	if !ok {
+		return client.Server{}, fmt.Errorf("there is no context %q (%s); make it with: slipway context add %s --url URL", name, by, name)
+	}
+	return client.Server{URL: found.URL, Key: found.Key, Tenant: found.Tenant}, nil
+}

@@ -1,0 +1,45 @@
+package cli
+
+import (
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+)
+
+// workspacePath is where the interface shows the workspace of the credentials.
+const workspacePath = "/v2/workspaces/current"
+
+// workspace is the workspace of the credentials, and what they may do there.
+type workspace struct {
+	ID   string `json:"id"`
+	Name string `json:"name"`
+	Role string `json:"role"`
+}
+
+func newWhoami() *cobra.Command {
+	var where Where
+	var list output.List
+	cmd := &cobra.Command{
+		Use: "whoami", Short: "Say which server and workspace commands talk to", Args: exit.Arguments(cobra.NoArgs),
+		Long: "Say which server commands talk to, where its address was found, which workspace the credentials are of, and their role.",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			api, err := where.Client(cmd)
+			if err != nil {
+				return err
+			}
+			var found workspace
+			if err := api.Call(cmd.Context(), http.MethodGet, workspacePath, nil, &found); err != nil {
+				return err
+			}
+			document := map[string]any{"workspace": found, "url": where.server.URL, "from": where.From}
+			row := []string{found.Name, found.ID, found.Role, where.server.URL, where.From}
+			return list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), document, []string{"WORKSPACE", "ID", "ROLE", "SERVER", "FOUND IN"}, [][]string{row})
+		},
+	}
+	where.Flags(cmd)
+	list.Flags(cmd)
+	return cmd
+}

@@ -1,0 +1,163 @@
+// Package local starts a server of this machine for a command that needs one, and finds one that
+// runs.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+)
+
+const (
+	// startLimit is how long a server may take until it is ready.
+	startLimit = 30 * time.Second
+	// StopLimit is longer than a server lets running invocations go on.
+	stopLimit = 20 * time.Second
+	// readyInterval is how often a server that starts is looked at.
+	readyInterval = 20 * time.Millisecond
+	// lastLines is how much of a server's log a failure shows.
+	lastLines = 40
+)
+
+// Server is a server that the command started.
+type Server struct {
+	client.Server
+	log      *os.File
+	registry *child.Registry
+	process  *child.Process
+}
+
+// Start starts the program as a server of the data directory that listens at an address, with its
+// log and the note of its process in dir, and returns when it is ready.
+func Start(ctx context.Context, program, listen, data, dir string) (*Server, error) {
+	before, err := os.Stat(filepath.Join(data, standalone.CredentialsFile))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("start server: %w", err)
+	}
+	s := &Server{}
+	if err := s.start(program, listen, data, dir); err != nil {
+		return nil, errors.Join(fmt.Errorf("start server: %w", err), s.close())
+	}
+	if err := s.await(ctx, data, before); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+func (s *Server) start(program, listen, data, dir string) (err error) {
+	if s.log, err = os.Create(filepath.Join(dir, "server.log")); err != nil {
+		return err
+	}
+	if s.registry, err = child.Open(filepath.Join(dir, "processes")); err != nil {
+		return err
+	}
+	s.process, err = s.registry.Start(child.Command{
+		Args:   []string{program, "serve", "--listen", listen, "--data", data},
+		Env:    os.Environ(),
+		Stdout: s.log,
+	})
+	return err
+}
+
+// await waits until the server has written credentials of its own, which it does when it is ready.
+func (s *Server) await(ctx context.Context, data string, before fs.FileInfo) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("start server: it was not ready within %s", startLimit))
+	defer cancel()
+	ticker := time.NewTicker(readyInterval)
+	defer ticker.Stop()
+	for {
+		now, err := os.Stat(filepath.Join(data, standalone.CredentialsFile))
+		if err == nil && (before == nil || !os.SameFile(before, now)) {
+			return s.readCredentials(data)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("start server: %w", err)
+		}
+		select {
+		case <-ticker.C:
+		case <-s.process.Done():
+			exit, err := s.process.Exit()
+			return errors.Join(fmt.Errorf("start server: it %s", exit), err)
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (s *Server) readCredentials(data string) error {
+	credentials, err := standalone.ReadCredentials(data)
+	if err != nil {
+		return err
+	}
+	s.Server = client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
+	return nil
+}
+
+// Stop ends the server as a user would, and says if it did not end well.
+func (s *Server) Stop(ctx context.Context) error {
+	select {
+	case <-s.process.Done(): // it ended by itself, which the command has found out in its own way
+		return s.close()
+	default:
+	}
+	err := s.process.Stop(ctx, stopLimit)
+	exit, failed := s.process.Exit()
+	if exit != (child.Exit{}) {
+		err = errors.Join(err, fmt.Errorf("stop server: it %s", exit))
+	}
+	return errors.Join(err, failed, s.close())
+}
+
+// close closes what is open once the process has ended.
+func (s *Server) close() error {
+	var errs []error
+	if s.registry != nil {
+		errs = append(errs, s.registry.Close())
+	}
+	if s.log != nil {
+		errs = append(errs, s.log.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// LastLog returns the end of the server's log, without the requests, which are the command's own.
+func (s *Server) LastLog() ([]string, error) {
+	text, err := os.ReadFile(s.log.Name())
+	if err != nil {
+		return nil, fmt.Errorf("read server log: %w", err)
+	}
+	lines := slices.DeleteFunc(strings.Split(strings.TrimRight(string(text), "\n"), "\n"), func(line string) bool {
+		return strings.Contains(line, " level=INFO msg=request ")
+	})
+	return lines[max(0, len(lines)-lastLines):], nil
+}
+
+// Running returns the server that uses the data directory, if one answers.
+func Running(ctx context.Context, data string) (client.Server, bool, error) {
+	credentials, err := standalone.ReadCredentials(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return client.Server{}, false, nil
+	}
+	if err != nil {
+		return client.Server{}, false, err
+	}
+	server := client.Server{URL: credentials.BaseURL, Key: credentials.APIKey, Tenant: credentials.TenantID}
+	err = client.New(server).Call(ctx, "GET", "/ok", nil, nil)
+	if _, ok := errors.AsType[*client.UnreachableError](err); ok {
+		return client.Server{}, false, nil
+	}
+	return server, err == nil, err
+}
+
+// LogFile is the file of the server's log.
+func (s *Server) LogFile() string { return s.log.Name() }

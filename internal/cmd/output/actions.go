@@ -1,0 +1,87 @@
+package output
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// Actions tells what happens to GitHub Actions, too: logs fold away, a failure is an annotation,
+// and the job's summary says how it ended.
+type Actions struct {
+	Teller
+	commands io.Writer
+	// summary is the file of the job's summary; "" for none.
+	summary string
+	phases  []string
+	err     error
+}
+
+// NewActions returns a Teller that writes the commands of a job beside what another tells.
+func NewActions(teller Teller, commands io.Writer, summary string) *Actions {
+	return &Actions{Teller: teller, commands: commands, summary: summary}
+}
+
+// Show implements Teller.
+func (a *Actions) Show(event Event) {
+	switch event.Kind {
+	case KindLog:
+		// A log is an agent's, whose lines must not be commands of the job.
+		token := rand.Text()
+		a.write("::group::" + escaped(event.Name) + "\n::stop-commands::" + token + "\n")
+		a.Teller.Show(event)
+		a.write("::" + token + "::\n::endgroup::\n")
+		return
+	case KindStatus:
+		a.phases = append(a.phases, with(event.Status, event.Text))
+	case KindResult:
+		if event.Status == "failed" {
+			a.write("::error title=" + property(event.Name+": "+event.Status) + "::" + escaped(event.Text) + "\n")
+		}
+		a.summarize(event)
+	}
+	a.Teller.Show(event)
+}
+
+// summarize adds to the summary of the job. What an agent wrote stands there as text.
+func (a *Actions) summarize(event Event) {
+	if a.summary == "" {
+		return
+	}
+	var text strings.Builder
+	fmt.Fprintf(&text, "### %s: %s\n\n", event.Name, event.Status)
+	if event.URL != "" {
+		fmt.Fprintf(&text, "%s\n\n", event.URL)
+	}
+	for _, line := range append(a.phases, strings.Split(event.Text, "\n")...) {
+		fmt.Fprintf(&text, "    %s\n", Plain(line))
+	}
+	file, err := os.OpenFile(a.summary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		a.err = errors.Join(a.err, fmt.Errorf("write the job's summary: %w", err))
+		return
+	}
+	_, err = file.WriteString(text.String() + "\n")
+	a.err = errors.Join(a.err, err, file.Close())
+}
+
+// Close implements Teller.
+func (a *Actions) Close() error { return errors.Join(a.Teller.Close(), a.err) }
+
+func (a *Actions) write(text string) {
+	_, err := io.WriteString(a.commands, text)
+	a.err = errors.Join(a.err, err)
+}
+
+// escaped is a text as the data of a command.
+func escaped(text string) string {
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(text)
+}
+
+// property is a text as a property of a command.
+func property(text string) string {
+	return strings.NewReplacer(":", "%3A", ",", "%2C").Replace(escaped(text))
+}

@@ -1,0 +1,58 @@
+package output
+
+import "time"
+
+// Kinds of events.
+const (
+	KindServer     = "server"     // url, text
+	KindRepository = "repository" // url, ref
+	KindDeployment = "deployment" // deployment_id, revision_id, name
+	KindStatus     = "status"     // revision_id, status: it changed, text: how long the last one took
+	KindWaiting    = "waiting"    // status, text: nothing changed
+	KindThread     = "thread"     // thread_id, url
+	KindRun        = "run"        // run, text: a run is asked for with that question
+	KindToken      = "token"      // run, run_id, text: a piece of the answer
+	KindMessage    = "message"    // run, run_id, messages: what a step of the run added
+	KindRunEnd     = "run_end"    // run, run_id, status, text
+	KindState      = "state"      // thread_id, messages: the final thread
+	KindDeleted    = "deleted"    // deployment_id
+	KindKept       = "kept"       // text
+	KindLog        = "log"        // name: which log, text: where it is, lines: its last lines
+	KindUpload     = "upload"     // text: what is uploaded
+	KindNote       = "note"       // text: something that is worth knowing
+	KindResult     = "result"     // status: succeeded or failed, text; the last event
+)
+
+// Event is something that a person, or a program that reads NDJSON, is told.
+type Event struct {
+	Kind string    `json:"event"`
+	Time time.Time `json:"time"`
+	// Elapsed is the time since the demo began.
+	Elapsed float64 `json:"elapsed_s"`
+
+	Text       string    `json:"text,omitempty"`
+	URL        string    `json:"url,omitempty"`
+	Ref        string    `json:"ref,omitempty"`
+	Name       string    `json:"name,omitempty"`
+	Deployment string    `json:"deployment_id,omitempty"`
+	Revision   string    `json:"revision_id,omitempty"`
+	Thread     string    `json:"thread_id,omitempty"`
+	RunID      string    `json:"run_id,omitempty"`
+	Run        int       `json:"run,omitempty"`
+	Status     string    `json:"status,omitempty"`
+	Messages   []Message `json:"messages,omitempty"`
+	Lines      []string  `json:"lines,omitempty"`
+
+	// Of the result of a revision that failed: why, which revision serves, and what to do next.
+	Reason  string `json:"status_reason,omitempty"`
+	Message string `json:"status_message,omitempty"`
+	Active  string `json:"active_revision_id,omitempty"`
+	Next    string `json:"next,omitempty"`
+}
+
+// Teller is told everything that happens, in order and from one goroutine at a time.
+type Teller interface {
+	Show(event Event)
+	// Close ends what was shown and returns the first error of writing it.
+	Close() error
+}

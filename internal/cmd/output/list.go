@@ -1,0 +1,57 @@
+package output
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// List prints lists: aligned and with a header for a person at a terminal, one line with tabs
+// for each row otherwise, or as JSON.
+type List struct {
+	asJSON bool
+}
+
+// Flags adds the flag that asks for JSON.
+func (l *List) Flags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&l.asJSON, "json", false, "print one JSON document")
+}
+
+// Print prints either the document or the rows. An empty cell is shown as -.
+func (l *List) Print(w io.Writer, live bool, document any, header []string, rows [][]string) error {
+	if l.asJSON {
+		encoder := json.NewEncoder(w)
+		encoder.SetEscapeHTML(false)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(document)
+	}
+	out := w
+	if live {
+		aligned := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		defer aligned.Flush()
+		out, rows = aligned, append([][]string{header}, rows...)
+	}
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = cmp.Or(strings.ReplaceAll(cell, "\t", " "), "-")
+		}
+		if _, err := fmt.Fprintln(out, strings.Join(row, "\t")); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Time is a time for people; that of a time that is not there is "".
+func Time(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.Local().Format(time.RFC3339)
+}

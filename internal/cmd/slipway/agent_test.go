@@ -1,0 +1,61 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+)
+
+// sayAgent is an agent whose answer is the file words beside it, which must be there when it is
+// started. Asked to wait, it writes the answer and goes on with it until it is interrupted.
+func sayAgent() {
+	words, err := os.ReadFile("words")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "planted-words:", err)
+		os.Exit(3)
+	}
+	said := strings.TrimSpace(string(words))
+	http.HandleFunc("GET /ping", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"status": "Healthy"}`) })
+	http.HandleFunc("POST /invocations", func(w http.ResponseWriter, r *http.Request) {
+		if err := say(w, r, said); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+		}
+	})
+	fmt.Println("says", said)
+	fmt.Fprintln(os.Stderr, http.ListenAndServe(net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")), nil))
+	os.Exit(1)
+}
+
+// say answers an invocation.
+func say(w http.ResponseWriter, r *http.Request, said string) error {
+	var in struct {
+		RunID string `json:"run_id"`
+		State struct {
+			Values struct {
+				Messages []struct {
+					Content string `json:"content"`
+				} `json:"messages"`
+			} `json:"values"`
+		} `json:"state"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+		return err
+	}
+	asked := in.State.Values.Messages
+	w.Header().Set("Content-Type", "text/event-stream")
+	for _, word := range strings.SplitAfter(said, " ") {
+		fmt.Fprintf(w, "event: messages\ndata: [{\"type\": \"AIMessageChunk\", \"id\": \"a-%s\", \"content\": %q}, {}]\n\n", in.RunID, word)
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return err
+		}
+	}
+	if len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "wait") {
+		<-r.Context().Done()
+		return nil
+	}
+	fmt.Fprintf(w, "event: updates\ndata: {\"say\": {\"messages\": [{\"type\": \"ai\", \"id\": \"a-%s\", \"content\": %q}]}}\n\n", in.RunID, said)
+	return nil
+}

@@ -1,0 +1,179 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+)
+
+const doctorLong = `Say, a line each, what a server on this machine would miss, and what to do about it: programs that builds need, the
+address, the data directory. Then say what this machine cannot keep agents and builds from that are processes; the
+answer is that for the user who asks: ask as the user who runs the server.
+
+The exit code is 1 when a server could not start here, or could not clone repositories.`
+
+// versionLimit is how long a program may take to say its version.
+const versionLimit = 10 * time.Second
+
+// finding is one thing that doctor has looked at.
+type finding struct {
+	What string `json:"what"`
+	OK   bool   `json:"ok"`
+	// Needed tells that no server works without it.
+	Needed bool   `json:"needed"`
+	Found  string `json:"found"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// examination is what doctor prints as JSON.
+type examination struct {
+	Findings []finding `json:"findings"`
+	Gaps     []string  `json:"gaps"`
+}
+
+func newDoctor() *cobra.Command {
+	var data, listen string
+	var list output.List
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Say what this machine misses, and cannot keep agents and builds from",
+		Long:  doctorLong,
+		Args:  exit.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			found := examination{Findings: examine(cmd.Context(), data, listen), Gaps: []string{}}
+			for _, gap := range standalone.Gaps(child.DefaultUsers) {
+				found.Gaps = append(found.Gaps, fmt.Sprint(gap))
+			}
+			var rows [][]string
+			healthy := true
+			for _, f := range found.Findings {
+				state := "ok"
+				if !f.OK {
+					state, healthy = "missing", healthy && !f.Needed
+				}
+				rows = append(rows, []string{state, f.What, f.Found, f.Remedy})
+			}
+			for _, gap := range found.Gaps {
+				rows = append(rows, []string{"gap", gap})
+			}
+			if len(found.Gaps) == 0 {
+				rows = append(rows, []string{"ok", "This machine enforces all bounds of agents and builds."})
+			}
+			if err := list.Print(cmd.OutOrStdout(), output.IsTerminal(cmd.OutOrStdout()), found, []string{"STATE", "WHAT", "FOUND", "TO DO"}, rows); err != nil {
+				return err
+			}
+			if !healthy {
+				return errors.New("a server would not work here")
+			}
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", ".slipway", "directory that a server would keep everything in")
+	cmd.Flags().StringVar(&listen, "listen", "127.0.0.1:8080", "address that a server would listen on")
+	list.Flags(cmd)
+	return cmd
+}
+
+// examine looks at everything, one after the other.
+func examine(ctx context.Context, data, listen string) []finding {
+	return []finding{
+		program(ctx, "git", "2.0", "install git", true),
+		program(ctx, "python3", "3.11", "install Python 3.11 or newer, if agents are written in Python", false),
+		program(ctx, "node", "20.0", "install Node 20 or newer, if agents are written in JavaScript", false),
+		program(ctx, "docker", "0.0", "install Docker, if agents come as images", false),
+		address(listen, data),
+		directory(data),
+	}
+}
+
+var version = regexp.MustCompile(`(\d+)\.(\d+)`)
+
+// program looks for a program of a version or a newer one.
+func program(ctx context.Context, name, least, remedy string, needed bool) finding {
+	f := finding{What: name, Needed: needed, Remedy: remedy}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		f.Found = "there is none in $PATH"
+		return f
+	}
+	ctx, cancel := context.WithTimeout(ctx, versionLimit)
+	defer cancel()
+	said, err := exec.CommandContext(ctx, path, "--version").Output()
+	if err != nil {
+		f.Found = fmt.Sprintf("%s does not say its version: %v", path, err)
+		return f
+	}
+	f.Found, _, _ = strings.Cut(strings.TrimSpace(string(said)), "\n")
+	if f.OK = !older(version.FindStringSubmatch(f.Found), version.FindStringSubmatch(least)); f.OK {
+		f.Remedy = ""
+	}
+	return f
+}
+
+// older compares two versions; one that is not there is older.
+func older(found, least []string) bool {
+	if found == nil {
+		return true
+	}
+	for part := 1; part < len(least); part++ {
+		have, errHave := strconv.Atoi(found[part])
+		want, errWant := strconv.Atoi(least[part])
+		if errHave != nil || errWant != nil || have != want {
+			return have < want
+		}
+	}
+	return false
+}
+
+// address tries to listen. An address that the server of the data directory has is as it should be.
+func address(listen, data string) finding {
+	f := finding{What: "address " + listen, OK: true, Needed: true, Found: "free"}
+	listener, err := net.Listen("tcp", listen)
+	if err == nil {
+		err = listener.Close()
+	}
+	if err == nil {
+		return f
+	}
+	if c, read := standalone.ReadCredentials(data); read == nil && strings.HasSuffix(c.BaseURL, "//"+listen) {
+		f.Found = "a server that uses " + data + " has it"
+		return f
+	}
+	f.OK, f.Found, f.Remedy = false, err.Error(), "choose another with slipway serve --listen"
+	return f
+}
+
+// directory tries to write where the data would be.
+func directory(data string) finding {
+	f := finding{What: "directory " + data, OK: true, Needed: true, Found: "can be written to"}
+	at := data
+	for {
+		if _, err := os.Stat(at); err == nil || filepath.Dir(at) == at {
+			break
+		}
+		at = filepath.Dir(at)
+	}
+	file, err := os.CreateTemp(at, ".slipway-doctor-*")
+	if err == nil {
+		err = errors.Join(file.Close(), os.Remove(file.Name()))
+	}
+	if err != nil {
+		f.OK, f.Found, f.Remedy = false, err.Error(), "choose another with slipway serve --data"
+	}
+	return f
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+)
+
+var update = flag.Bool("update", false, "write the reference of the command line")
+
+// TestReference compares the reference with the commands, of which it is made.
+func TestReference(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	text.WriteString("# The command line\n\nMade of the commands themselves by `go test ./internal/cmd/slipway -run TestReference -update`.\n")
+	reference(&text, newRoot())
+	file := filepath.Join("..", "..", "..", "infra", "cli.md")
+	if *update {
+		if err := os.WriteFile(file, []byte(text.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	written, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(written), text.String()); diff != "" {
+		t.Errorf("infra/cli.md is not what the commands say; run this test with -update (-written +said):\n%s", diff)
+	}
+}
+
+// reference writes what a command and those below it say of themselves.
+func reference(text *strings.Builder, cmd *cobra.Command) {
+	if cmd.Runnable() || cmd.IsAdditionalHelpTopicCommand() {
+		fmt.Fprintf(text, "\n## %s\n\n%s\n", cmd.CommandPath(), cmd.Short+".")
+		if long := strings.TrimSpace(cmd.Long); long != "" {
+			fmt.Fprintf(text, "\n```text\n%s\n```\n", long)
+		}
+		if cmd.Runnable() {
+			fmt.Fprintf(text, "\n```text\n%s\n\n%s```\n", cmd.UseLine(), cmd.LocalFlags().FlagUsages())
+		}
+	}
+	for _, below := range cmd.Commands() {
+		if !below.Hidden && below.Name() != "help" {
+			reference(text, below)
+		}
+	}
+}

@@ -1,0 +1,87 @@
+package deployment
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/distribution/reference"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+)
+
+// builtImages begins the names of images that the platform has built itself, as the engine spells
+// them.
+const builtImages = "docker.io/slipway/"
+
+// checkImages refuses names of images that no registry could have, and those by which an engine
+// would find what belongs to somebody else: by an id, among what the platform has built, or in the
+// repository of another deployment. image is the one that the request names, nil for none.
+func (s *Store) checkImages(ctx context.Context, d Deployment, image *string) error {
+	own, err := s.ownRepository(ctx, d)
+	if err != nil {
+		return err
+	}
+	var c podCheck
+	check := func(name string, loc []any) {
+		if wrong := own.wrong(name); wrong != "" {
+			c.breaks(loc, "%s", wrong)
+		}
+	}
+	if image != nil && d.Source == revision.ExternalDocker {
+		check(*image, []any{"body", "source_revision_config", "image_uri"})
+	}
+	var p pod
+	if len(d.SourceConfig.ResourceSpec) > 0 {
+		if err := json.Unmarshal(d.SourceConfig.ResourceSpec, &p); err != nil {
+			return fmt.Errorf("decode resource_spec: %w", err)
+		}
+	}
+	for i, of := range p.InitContainers {
+		check(of.Image, at("init_containers", i, "image"))
+	}
+	for i, of := range p.Sidecars {
+		check(of.Image, at("sidecars", i, "image"))
+	}
+	if len(c.broken) > 0 {
+		return fault.Shape(c.broken...)
+	}
+	return nil
+}
+
+// ownNames says which images of the platform's registry are a deployment's own.
+type ownNames struct {
+	// all begins the names of all deployments' images, "" where the platform has no registry;
+	// repository is the deployment's own.
+	all, repository string
+}
+
+func (s *Store) ownRepository(ctx context.Context, d Deployment) (ownNames, error) {
+	if s.images == nil {
+		return ownNames{}, nil
+	}
+	repository, err := s.images.Repository(ctx, d.Images())
+	if err != nil {
+		return ownNames{}, fmt.Errorf("name repository: %w", err)
+	}
+	all, _, _ := strings.Cut(repository, d.Workspace)
+	return ownNames{all, repository}, nil
+}
+
+// wrong says what keeps an image from being used, "" for nothing.
+func (n ownNames) wrong(image string) string {
+	if strings.HasPrefix(image, "sha256:") {
+		return "An image is named by its repository, with a tag or a digest, not by the id that an engine has for it"
+	}
+	named, err := reference.ParseDockerRef(image)
+	if err != nil {
+		return fmt.Sprintf("This is no name of an image (%v)", err)
+	}
+	if strings.HasPrefix(named.Name(), builtImages) || (n.all != "" && strings.HasPrefix(named.Name(), n.all) && !registry.In(n.repository, image)) {
+		return "This image belongs to another deployment"
+	}
+	return ""
+}

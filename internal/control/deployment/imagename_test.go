@@ -1,0 +1,102 @@
+package deployment_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/registry"
+)
+
+// TestAttackImagesThatBelongToOthers names images that no registry has, and those of other
+// deployments, as the image of a deployment, of an init container and of a sidecar.
+func TestAttackImagesThatBelongToOthers(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	digest := strings.Repeat("a", 64)
+	for image, good := range map[string]bool{
+		"registry.test/agent:1": true,
+		"agent":                 true,
+		"localhost:5000/team/agent@sha256:" + digest: true,
+		"--privileged":                        false,
+		"a b":                                 false,
+		"localhost/../x":                      false,
+		"Upper/Case":                          false,
+		"agent:1\n":                           false,
+		"sha256:" + digest:                    false,
+		digest:                                false,
+		"slipway/agent:" + id.New(time.Now()): false,
+		"docker.io/slipway/agent:1":           false,
+	} {
+		request := fromImage("agent")
+		request.RevisionConfig.ImageURI = &image
+		wantImage(t, f, request, "image_uri", image, good)
+		for _, member := range []string{"init_containers", "sidecars"} {
+			request := fromImage("agent")
+			spec, err := json.Marshal(map[string]any{member: []any{map[string]any{"name": "c", "image": image}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			request.SourceConfig.ResourceSpec = spec
+			wantImage(t, f, request, member, image, good)
+		}
+	}
+}
+
+// repositories is a registry that has a repository for each deployment.
+type repositories struct{ registry.Registry }
+
+func (repositories) Repository(_ context.Context, ref registry.Ref) (string, error) {
+	return "own.test/images/" + ref.Workspace + "/" + ref.Deployment, nil
+}
+
+// TestAttackImagesThatWerePushedForOthers names images in the platform's own registry.
+func TestAttackImagesThatWerePushedForOthers(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	f.Store = deployment.NewStore(deployment.Config{Table: f.table, Workflow: f.engine, Sealer: f.sealer, Now: f.clock.Now, Images: repositories{}})
+	other := id.New(time.Now())
+	for _, image := range []string{"own.test/images/" + other + "/" + other + ":1", "own.test/images/" + workspace + "/" + other + ":1"} {
+		request := fromImage("agent")
+		request.RevisionConfig.ImageURI = &image
+		wantImage(t, f, request, "image_uri", image, false)
+	}
+	request, image := fromImage("agent"), "own.test/team/agent:1"
+	request.RevisionConfig.ImageURI = &image
+	wantImage(t, f, request, "image_uri", image, true)
+}
+
+// wantImage wants a request to be taken, or to be refused as unprocessable at the field.
+func wantImage(t *testing.T, f *fixture, request deployment.NewDeployment, field, image string, good bool) {
+	t.Helper()
+	request.ValidateOnly = true
+	_, err := f.Create(t.Context(), request)
+	if good && err != nil {
+		t.Errorf("%s %q is refused: %v", field, image, err)
+	}
+	if !good && !refusedAt(err, field) {
+		t.Errorf("%s %q: got %v, want it refused at the field", field, image, err)
+	}
+}
+
+// refusedAt tells whether an error says that a field has the wrong shape.
+func refusedAt(err error, field string) bool {
+	refused, ok := errors.AsType[*fault.Error](err)
+	if !ok {
+		return false
+	}
+	for _, detail := range refused.Details {
+		for _, member := range detail.Loc {
+			if member == field {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,24 @@
+package standalone
+
+import (
+	"cmp"
+	"fmt"
+	"syscall"
+
+	"github.com/slipway-run/slipway/internal/base/inbound"
+)
+
+// connections returns how many connections the server holds at a time.
+func (s *Server) connections() (inbound.Limits, error) {
+	if s.config.Connections != (inbound.Limits{}) {
+		return s.config.Connections, nil
+	}
+	var files syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files); err != nil {
+		return inbound.Limits{}, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	return inbound.LimitsOf(files.Cur), nil
+}
+
+// MemoryBound is how many bytes the bodies of requests and the events of agents may take.
+func (c Config) MemoryBound() int64 { return cmp.Or(c.Memory, defaultMemory) }

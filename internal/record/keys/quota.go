@@ -1,0 +1,38 @@
+package keys
+
+import (
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// UseParts is how many parts the counts of a workspace's threads and runs have, so that these are
+// not bound to the rate at which one item takes transactions.
+const UseParts = 16
+
+// Use is the key of a part of what a workspace uses; parts count from 1.
+func Use(workspace string, part int) table.Key {
+	return table.Key{PK: fmt.Sprintf("W#%s#USE#%02d", workspace, part), SK: "USE"}
+}
+
+// Uses are the keys of all parts, in their order.
+func Uses(workspace string) []table.Key {
+	all := make([]table.Key, UseParts)
+	for i := range all {
+		all[i] = Use(workspace, i+1)
+	}
+	return all
+}
+
+// UsePart is the part that a thread falls to.
+func UsePart(thread string) int { return shardOf(thread, UseParts) + 1 }
+
+// DeploymentCount is the key of the count of a workspace's deployments, which is bounded.
+func DeploymentCount(workspace string) table.Key {
+	return table.Key{PK: "W#" + workspace + "#DEPLOYMENT-COUNT", SK: "COUNT"}
+}
+
+// AllCronCount is the key of the count of the crons of all deployments of a workspace.
+func AllCronCount(workspace string) table.Key {
+	return table.Key{PK: "W#" + workspace + "#CRON-COUNT", SK: "COUNT"}
+}

@@ -1,0 +1,74 @@
+package record
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const (
+	// budget bounds how long Decide waits between tries, all pauses together. Each lost race means
+	// that another writer won one, so only an item under constant change uses it up.
+	budget = 10 * time.Second
+	// firstPause and longestPause bound the random pause before a decision is made again. The
+	// bound doubles with each lost race.
+	firstPause   = 2 * time.Millisecond
+	longestPause = 250 * time.Millisecond
+)
+
+// errContended is the fault of a decision whose budget is used up. The API answers it as 503 with
+// Retry-After.
+var errContended = fault.New(fault.Unavailable, "Too many requests change this resource at the same time. Try again.")
+
+// Decide is the one way to write what depends on what was read. decide reads, and returns what is
+// to be written under the condition that nothing has changed; Decide commits that. When the race
+// is lost, it waits and asks decide again, until the context ends or the budget is used up, which
+// is a fault.Unavailable. An error of decide is returned as it is, unless it is ErrLost.
+func Decide(ctx context.Context, t table.Table, decide func(context.Context) (Outbox, error)) error {
+	_, err := DecideValue(ctx, t, func(ctx context.Context) (struct{}, Outbox, error) {
+		o, err := decide(ctx)
+		return struct{}{}, o, err
+	})
+	return err
+}
+
+// DecideValue is Decide that returns a value with the decision that was committed.
+func DecideValue[T any](ctx context.Context, t table.Table, decide func(context.Context) (T, Outbox, error)) (T, error) {
+	var none T
+	paused := time.Duration(0)
+	for bound := firstPause; ; bound = min(2*bound, longestPause) {
+		value, o, err := decide(ctx)
+		if err == nil {
+			err = Commit(ctx, t, o)
+		}
+		switch {
+		case err == nil:
+			return value, nil
+		case !errors.Is(err, ErrLost):
+			return none, err
+		case paused > budget:
+			return none, errContended
+		}
+		// The pause is random so that writers that lost together do not come back together.
+		pause := rand.N(bound)
+		if err := wait(ctx, pause); err != nil {
+			return none, err
+		}
+		paused += pause
+	}
+}
+
+func wait(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

@@ -1,0 +1,29 @@
+package record
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Note returns a write that a T is made together with, or not at all; nil for none.
+type Note[T any] func(ctx context.Context, made T) (table.Write, error)
+
+// AddNotes appends the writes of notes. When the condition of one fails, another attempt at the
+// same request has taken the place of this one, which is a fault.Conflict.
+func AddNotes[T any](ctx context.Context, o *Outbox, made T, notes ...Note[T]) error {
+	for _, note := range notes {
+		write, err := note(ctx, made)
+		if err != nil {
+			return err
+		}
+		if write != nil {
+			o.AddOr(write, Always(errRepeated))
+		}
+	}
+	return nil
+}
+
+// errRepeated says that another attempt at the same request took its place.
+var errRepeated = fault.New(fault.Conflict, "Another attempt of this request has taken its place. Repeat it to see what became of it.")

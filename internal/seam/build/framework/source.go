@@ -1,0 +1,163 @@
+package framework
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/BurntSushi/toml"
+
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// Source is a uv project whose uv.lock says what is installed. A lock file counts for nothing where
+// the configuration does not ask for it: then the dependencies are resolved anew, as the public
+// builder does.
+type Source struct {
+	// Root is the directory of pyproject.toml and uv.lock, from the repository's root; Package is
+	// the member of the workspace there that is the agent, "" for the nearest.
+	Root, Package string
+
+	// dir is that of the configuration file.
+	dir string
+}
+
+// Locked is a package of a uv project.
+type Locked struct {
+	// Dir is the directory of uv.lock, Package the name of the package, "" for the only one.
+	Dir, Package string
+}
+
+// File is the lock file.
+func (l Locked) File() string { return filepath.Join(l.Dir, "uv.lock") }
+
+// Export are the arguments with which uv writes the locked versions to a file, from Dir. Other
+// members of the workspace are among them.
+func (l Locked) Export(file string) []string {
+	args := []string{"export", "--quiet", "--frozen", "--no-dev", "--no-emit-project", "--no-hashes", "-o", file}
+	if l.Package != "" {
+		args = append(args, "--package", l.Package)
+	}
+	return args
+}
+
+// source reads {"kind": "uv", "root": "..", "package": "agent"}.
+func (p *parser) source() {
+	var fields struct {
+		Kind, Package string
+		Root          *string
+	}
+	if err := json.Unmarshal(p.fields["source"], &fields); err != nil {
+		p.problem(`source: must be an object, as {"kind": "uv", "root": "."}`)
+		return
+	}
+	source := &Source{Root: p.config.Dir, Package: fields.Package, dir: p.config.Dir}
+	if fields.Root != nil {
+		source.Root = filepath.Join(p.config.Dir, *fields.Root)
+	}
+	switch {
+	case fields.Kind != "uv":
+		p.problem(`source.kind: must be "uv"`)
+	case fields.Root != nil && *fields.Root == "":
+		p.problem(`source.root: must not be empty; "." is the directory of this file`)
+	case !within(source.Root):
+		p.problem("source.root: the directory %q leaves the repository", *fields.Root)
+	case p.has("dependencies") && string(p.fields["dependencies"]) != "[]":
+		p.problem(`dependencies: must be absent beside source.kind "uv", with which all dependencies are those of uv.lock`)
+	}
+	p.config.Source = source
+}
+
+// environment is that of the package in the lock file.
+func (s Source) environment(root *os.Root) (Environment, error) {
+	for _, name := range []string{"pyproject.toml", "uv.lock"} {
+		if _, ok := firstOf(root, s.Root, name); !ok {
+			return Environment{}, build.Fail(build.ReasonConfigInvalid, "source: the repository has no %q, which source.kind \"uv\" needs.", filepath.Join(s.Root, name))
+		}
+	}
+	dir, project, err := s.target(root)
+	if err != nil {
+		return Environment{}, err
+	}
+	e := Environment{Dir: s.Root, Path: []string{dir}, Locked: &Locked{Dir: s.Root, Package: project.Project.Name}}
+	if project.Tool.UV["package"] != false {
+		e.Packages = []string{dir}
+	}
+	return e, nil
+}
+
+// target is the package of the project that is the agent: the one that is named, or else the one
+// that the configuration file lies in.
+func (s Source) target(root *os.Root) (dir string, found pyproject, err error) {
+	if s.Package == "" {
+		for dir = s.dir; dir != s.Root && dir != "."; dir = filepath.Dir(dir) {
+			if found, err = projectOf(root, dir); err != nil || found.Project.Name != "" {
+				return dir, found, err
+			}
+		}
+		found, err = projectOf(root, s.Root)
+		return s.Root, found, err
+	}
+	dirs, err := s.members(root)
+	if err != nil {
+		return "", found, err
+	}
+	var names []string
+	for _, dir := range dirs {
+		found, err := projectOf(root, dir)
+		if err != nil || NormalName(found.Project.Name) == NormalName(s.Package) {
+			return dir, found, err
+		}
+		if found.Project.Name != "" {
+			names = append(names, found.Project.Name)
+		}
+	}
+	return "", found, build.Fail(build.ReasonConfigInvalid, "source.package: the project in %q has no package %q; it has %q.", s.Root, s.Package, names)
+}
+
+// members are the directories of the packages of the workspace.
+func (s Source) members(root *os.Root) ([]string, error) {
+	text, err := readFile(root, filepath.Join(s.Root, "pyproject.toml"))
+	if err != nil {
+		return nil, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", filepath.Join(s.Root, "pyproject.toml"), err)
+	}
+	var manifest struct {
+		Tool struct {
+			UV struct {
+				Workspace struct {
+					Members, Exclude []string
+				}
+			}
+		}
+	}
+	if err := toml.Unmarshal(text, &manifest); err != nil {
+		return nil, build.Fail(build.ReasonConfigInvalid, "%s: %v.", filepath.Join(s.Root, "pyproject.toml"), err)
+	}
+	dirs := []string{s.Root}
+	for _, pattern := range manifest.Tool.UV.Workspace.Members {
+		found, err := fs.Glob(root.FS(), filepath.Join(s.Root, pattern))
+		if err != nil {
+			return nil, build.Fail(build.ReasonConfigInvalid, "%s: %q is not a pattern of directories.", filepath.Join(s.Root, "pyproject.toml"), pattern)
+		}
+		dirs = append(dirs, found...)
+	}
+	slices.Sort(dirs[1:])
+	return slices.Compact(dirs), nil
+}
+
+// projectOf reads the pyproject.toml of a directory, which may have none.
+func projectOf(root *os.Root, dir string) (pyproject, error) {
+	file := filepath.Join(cmp.Or(dir, "."), "pyproject.toml")
+	text, err := readFile(root, file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return pyproject{}, nil
+	}
+	if err != nil {
+		return pyproject{}, build.Fail(build.ReasonConfigInvalid, "%s cannot be read: %v.", file, err)
+	}
+	return readPyproject(text), nil
+}

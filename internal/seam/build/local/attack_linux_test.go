@@ -1,0 +1,134 @@
+package local_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
+	"github.com/slipway-run/slipway/internal/seam/build/local"
+)
+
+func commandSpec(t *testing.T, command string) build.Spec {
+	t.Helper()
+	return buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework(command)}).URL())
+}
+
+// withUsers gives workspaces users of their own, where the test may.
+func withUsers(t *testing.T) func(*local.Config) {
+	t.Helper()
+	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
+	must(t, err)
+	return func(c *local.Config) {
+		if child.CanChangeUser() == nil {
+			c.Users = users
+		}
+	}
+}
+
+// TestAttackOnToolsOfPlatformSteps has a PATH that leads to where agents can write, and builds that
+// plant a program where PATH leads otherwise.
+func TestAttackOnToolsOfPlatformSteps(t *testing.T) { //nolint:paralleltest // it changes PATH
+	dir := t.TempDir()
+	planted := filepath.Join(dir, "builds", "revisions", "some", "bin")
+	must(t, os.MkdirAll(planted, 0o700))
+	mark := filepath.Join(dir, "mark")
+	must(t, os.WriteFile(filepath.Join(planted, "git"), fmt.Appendf(nil, "#!/bin/sh\ntouch %s\n", mark), 0o700))
+	outside := t.TempDir()
+	must(t, os.Symlink(filepath.Join(planted, "git"), filepath.Join(outside, "git")))
+	for _, first := range []string{planted, outside} {
+		t.Setenv("PATH", first+":"+os.Getenv("PATH"))
+		m := openMachine(t, dir)
+		m.wantFailure(t, commandSpec(t, "true"), build.ReasonRuntimeMissing, "git is not run, because it is at "+first, "where agents can write")
+		must(t, m.Close())
+	}
+	if _, err := os.Stat(mark); err == nil {
+		t.Error("the planted program ran")
+	}
+}
+
+// TestAttackByABuildThatWrites plants a program in PATH, changes that of the server, and those that
+// start with the user's session.
+func TestAttackByABuildThatWrites(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, withUsers(t))
+	open := t.TempDir()
+	must(t, os.Chmod(open, 0o777))
+	for _, command := range []string{
+		"echo evil >" + open + "/npm", "cp /bin/true " + program() + ".new && mv " + program() + ".new " + program(), "echo evil >>~root/.bashrc",
+		"echo evil >/etc/cron.d/evil", "touch /tmp/evil", "cat /proc/sys/kernel/pid_max >/proc/sys/kernel/pid_max",
+	} {
+		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
+	}
+	m.build(t, commandSpec(t, `mktemp && echo mine >~/file && test "$(cat ~/file)" = mine && chmod 700 ~/file`))
+}
+
+// TestAttackByABuildThatOutlives leaves a process in a session of its own with an empty
+// environment.
+func TestAttackByABuildThatOutlives(t *testing.T) {
+	t.Parallel()
+	for _, adjust := range []func(*local.Config){withUsers(t), func(*local.Config) {}} {
+		m := newMachine(t, adjust)
+		made := m.build(t, commandSpec(t, "env -i setsid sh -c 'echo $$ >left; exec sleep 600' & while ! test -s left; do :; done"))
+		text, err := os.ReadFile(filepath.Join(made.Artifact.Dir, "left"))
+		must(t, err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		must(t, err)
+		if status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid)); err == nil && !strings.Contains(string(status), "State:\tZ") {
+			t.Errorf("process %d outlived its build", pid)
+			must(t, syscall.Kill(pid, syscall.SIGKILL))
+		}
+	}
+}
+
+// TestAttackOnAnotherWorkspacesBuild tries what one workspace's user may do to another's files, and
+// to the server's.
+func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
+	t.Parallel()
+	if child.CanChangeUser() != nil {
+		return // only root gives workspaces users of their own
+	}
+	m := newMachine(t, withUsers(t))
+	key := m.plantFile(t, "secret.key", "the key")
+	victim := m.build(t, commandSpec(t, "echo secret >~/left && echo secret >file"))
+	home := victim.Artifact.Shared[2]
+	for _, command := range []string{
+		"chmod 777 " + m.cfg.Private, "chmod 666 " + key, "cat " + key, "chown $(id -u) " + key, "cat " + home + "/left", "chmod 777 " + home, "ls " + m.cfg.Private, "ls " + home,
+		"cat " + victim.Artifact.Dir + "/file", "rm -r " + home,
+	} {
+		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
+	}
+	again := commandSpec(t, `test "$(cat ~/left)" = secret && test "$(stat -c %u ~/left)" = "$(id -u)" && test "$(id -u)" != 0`)
+	first := commandSpec(t, "echo secret >~/left")
+	first.Workspace = id.New(deadline(t))
+	again.Workspace = first.Workspace
+	m.build(t, first)
+	m.build(t, again)
+}
+
+// TestAttackThatReadsAProxysPassword prints what a command of a tenant is told of proxies and
+// registries.
+func TestAttackThatReadsAProxysPassword(t *testing.T) {
+	t.Setenv("HTTPS_PROXY", "http://company:open-sesame@127.0.0.1:9")
+	t.Setenv("PIP_EXTRA_INDEX_URL", "https://one.example/simple https://token-sesame@two.example/simple")
+	t.Setenv("UV_INDEX", "ours=https://company:open-sesame@three.example/simple")
+	m := newMachine(t)
+	spec := commandSpec(t, "env")
+	m.build(t, spec)
+	log := m.log(t, spec)
+	for _, want := range []string{"HTTPS_PROXY=http://127.0.0.1:9\n", "PIP_EXTRA_INDEX_URL=https://one.example/simple https://two.example/simple\n", "UV_INDEX=ours=https://three.example/simple\n"} {
+		if !strings.Contains(log+"\n", want) {
+			t.Errorf("the command is not told %q:\n%s", want, log)
+		}
+	}
+	if strings.Contains(log, "sesame") {
+		t.Errorf("the command knows a password:\n%s", log)
+	}
+}

@@ -1,0 +1,126 @@
+package local
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/build"
+)
+
+// toolNames are the programs of the machine that the platform's own steps run.
+var toolNames = []string{"git", "node", "npm", "python3", "uv"}
+
+// tools are the programs that platform steps run, as they were when the server started: what an
+// agent may put into PATH later is not run.
+type tools struct {
+	// paths are where the programs are, refused where they would be if agents could not write
+	// there. Both are by name.
+	paths, refused map[string]string
+	// path is the PATH of platform steps, without directories that agents may write to.
+	path string
+}
+
+// findTools looks the tools up in a PATH.
+func findTools(path, private string) tools {
+	var writable []string
+	if private != "" && child.Confines() {
+		writable = append(child.Public(private), private)
+	}
+	found := tools{paths: map[string]string{}, refused: map[string]string{}}
+	var safe []string
+	for _, dir := range filepath.SplitList(path) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		if !reachedThrough(dir, writable) {
+			safe = append(safe, dir)
+		}
+		for _, name := range toolNames {
+			candidate := filepath.Join(dir, name)
+			info, err := os.Stat(candidate)
+			if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || found.paths[name] != "" || found.refused[name] != "" {
+				continue
+			}
+			if reachedThrough(candidate, writable) {
+				found.refused[name] = candidate
+			} else {
+				found.paths[name] = candidate
+			}
+		}
+	}
+	found.path = strings.Join(safe, string(filepath.ListSeparator))
+	return found
+}
+
+// reachedThrough tells whether a path, or a link on the way to what it names, lies in one of the
+// directories.
+func reachedThrough(path string, dirs []string) bool {
+	for range 40 { // as many links as the kernel follows
+		parent, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return true
+		}
+		path = filepath.Join(parent, filepath.Base(path))
+		for _, dir := range dirs {
+			if resolved, err := filepath.EvalSymlinks(dir); err == nil {
+				dir = resolved
+			}
+			if inside, err := filepath.Rel(dir, path); err == nil && filepath.IsLocal(inside) {
+				return true
+			}
+		}
+		target, err := os.Readlink(path)
+		if err != nil {
+			return false
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(parent, target)
+		}
+		path = target
+	}
+	return true
+}
+
+// find returns the path of a tool, "" when the machine has none.
+func (t tools) find(name string) (string, error) {
+	if at := t.refused[name]; at != "" {
+		return "", build.Fail(build.ReasonRuntimeMissing,
+			"%s is not run, because it is at %s, where agents can write. Its operator can install it elsewhere, take the directory out of the server's PATH, and start the server again.", name, at)
+	}
+	return t.paths[name], nil
+}
+
+// makeShared makes the directories that platform steps write to.
+func (b *Builder) makeShared() error {
+	dirs := b.shared()
+	return makeDirs(append(dirs, filepath.Join(b.cfg.Dir, "tools", "home"), filepath.Join(b.cfg.Dir, "tools", "tmp"))...)
+}
+
+// credentials are those in the addresses of a variable's value.
+var credentials = regexp.MustCompile(`://[^/\s,|@]+(?::[^/\s,|]*)?@`)
+
+// withoutCredentials takes user names and passwords out of the addresses in variables, as what is
+// handed to a command of a tenant is the tenant's.
+func withoutCredentials(variables []string) []string {
+	stripped := make([]string, len(variables))
+	for i, variable := range variables {
+		stripped[i] = credentials.ReplaceAllString(variable, "://")
+	}
+	return stripped
+}
+
+// Withheld names the variables of this server's environment that commands of tenants get without
+// the credentials in them.
+func Withheld() []string {
+	var names []string
+	for _, variable := range passOn(network) {
+		if credentials.MatchString(variable) {
+			name, _, _ := strings.Cut(variable, "=")
+			names = append(names, name)
+		}
+	}
+	return names
+}

@@ -1,0 +1,74 @@
+package process_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
+	"github.com/slipway-run/slipway/internal/seam/compute/process"
+)
+
+// TestAttackByAnAgentThatOutlives leaves a process in a session of its own with an empty
+// environment, which ends with the deployment. With users for workspaces, where the test may give
+// them, and without.
+func TestAttackByAnAgentThatOutlives(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
+	must(t, err)
+	if child.CanChangeUser() != nil {
+		users = nil
+	}
+	for i, users := range []*child.Users{nil, users} {
+		m := newMachine(t, func(c *process.Config) {
+			c.Dir, c.Private, c.Users = filepath.Join(data, "agents"+strconv.Itoa(i)), data, users
+		})
+		tree := filepath.Join(data, "tree"+strconv.Itoa(i))
+		must(t, os.Mkdir(tree, 0o700))
+		r := computetest.NewRelease(computetest.Serve)
+		r.Artifact.Dir, r.Artifact.Own = tree, []string{tree}
+		r.Artifact.Start = []string{"sh", "-c", "env -i setsid sh -c 'echo $$ >left; exec sleep 600' & while ! test -s left; do :; done; id -u >user; exec " + program()}
+		m.apply(t, r)
+		m.want(t, r, compute.Healthy, "")
+		text, err := os.ReadFile(filepath.Join(tree, "left"))
+		must(t, err)
+		pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+		must(t, err)
+		must(t, syscall.Kill(pid, 0))
+		want, err := users.Of(r.Workspace)
+		must(t, err)
+		if users == nil {
+			want = os.Geteuid()
+		}
+		if user, err := os.ReadFile(filepath.Join(tree, "user")); err != nil || string(user) != fmt.Sprintln(want) {
+			t.Errorf("the agent runs as %q, %v; want %d", user, err, want)
+		}
+		must(t, m.Remove(t.Context(), r.Ref))
+		eventually(t, "the process has ended", func() bool {
+			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+			return err != nil || strings.Contains(string(status), "State:\tZ")
+		})
+	}
+}
+
+// TestAttackWhereNothingConfines has a machine that cannot keep agents apart, and says why it
+// starts none.
+func TestAttackWhereNothingConfines(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(c *process.Config) {
+		c.Refuse = func(context.Context) (string, error) { return "this machine cannot keep them apart", nil }
+	})
+	r := computetest.NewRelease(computetest.Serve)
+	m.apply(t, r)
+	if got := m.want(t, r, compute.Failed, compute.ReasonStartFailed); !strings.Contains(got.Message, "cannot keep them apart") {
+		t.Errorf("the agent is refused with %q", got.Message)
+	}
+}

@@ -1,0 +1,96 @@
+package replica_test
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/compute/replica"
+)
+
+// fragile is a host that panics at the point that a release's workspace names.
+type fragile struct{ counting }
+
+func (f *fragile) Prepare(ctx context.Context, spec compute.Release) (replica.Prepared, *compute.Status) {
+	if spec.Workspace == "prepare" {
+		panic("poison")
+	}
+	return fragilePrepared{counted{&f.counting, spec}}, nil
+}
+
+func (f *fragile) Erase(spec compute.Release) error {
+	if spec.Workspace == "erase" {
+		panic("poison")
+	}
+	return f.counting.Erase(spec)
+}
+
+type fragilePrepared struct{ counted }
+
+func (p fragilePrepared) Start(ctx context.Context) (replica.Replica, *compute.Status) {
+	if p.spec.Workspace == "start" {
+		panic("poison")
+	}
+	running, failure := p.counted.Start(ctx)
+	return fragileReplica{running.(*served), p.spec.Workspace}, failure
+}
+
+// fragileReplica panics the second time that it is asked where it listens: when the release is
+// about to become healthy.
+type fragileReplica struct {
+	*served
+	workspace string
+}
+
+func (r fragileReplica) URL() string {
+	if r.workspace == "probe" && r.of.probed.Add(1) > 1 {
+		panic("poison")
+	}
+	return r.served.URL()
+}
+
+// TestAttackAReleaseWhoseSupervisionPanics fails for a fault of the platform and can be removed;
+// the release of another workspace goes on, and so does the target.
+func TestAttackAReleaseWhoseSupervisionPanics(t *testing.T) {
+	t.Parallel()
+	host := &fragile{}
+	var alarms atomic.Int32
+	alarm := func(_ context.Context, _ compute.Ref, status compute.Status) {
+		alarms.Add(1)
+		panic("poison: " + status.Reason)
+	}
+	target := replica.New(host, replica.Limits{}, alarm, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	t.Cleanup(func() { target.Close(context.Background()) })
+	apply := func(workspace string) compute.Ref {
+		ref := compute.Ref{Workspace: workspace, Deployment: "d", Revision: id.New(time.Now())}
+		if err := target.Apply(t.Context(), compute.Release{Ref: ref}); err != nil {
+			t.Fatal(err)
+		}
+		return ref
+	}
+	other := apply("other")
+	for _, point := range []string{"prepare", "start", "probe"} {
+		ref := apply(point)
+		if status, err := target.Await(t.Context(), ref); err != nil || status.State != compute.Failed || status.Reason != compute.ReasonInternal {
+			t.Errorf("a panic at %s: the release is %+v, %v; want it failed with %s", point, status, err, compute.ReasonInternal)
+		}
+		if err := target.Remove(t.Context(), ref); err != nil {
+			t.Error(err)
+		}
+	}
+	erased := apply("erase")
+	if err := target.Remove(t.Context(), erased); err != nil {
+		t.Error(err)
+	}
+	if status, err := target.Await(t.Context(), other); err != nil || status.State != compute.Healthy {
+		t.Errorf("the other workspace's release is %+v, %v; want it healthy", status, err)
+	}
+	target.Close(t.Context()) // waits for all that the target has begun
+	if alarms.Load() != 3 {
+		t.Errorf("%d alarms, want 3", alarms.Load())
+	}
+}

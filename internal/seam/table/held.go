@@ -1,0 +1,80 @@
+package table
+
+import (
+	"bytes"
+	"context"
+
+	"github.com/slipway-run/slipway/internal/base/budget"
+)
+
+// What a read costs of a budget: each byte is read, decoded and encoded again, and each element of
+// a list has its place. What is smaller than freeRead is not counted.
+const (
+	readCost    = 3
+	elementCost = 24
+	freeRead    = 16 << 10
+)
+
+// Held returns the table for a process that many readers share: what is read below a budget.Hold is
+// taken from it. Where there is no room, a read lets go of what it has read, waits, and reads
+// again. The process then holds little of what it has no room for, however many readers there are.
+func Held(t Table) Table { return held{t} }
+
+type held struct{ Table }
+
+// Get implements Table.
+func (h held) Get(ctx context.Context, key Key) (*Item, error) {
+	return within(ctx, func() (*Item, error) { return h.Table.Get(ctx, key) }, func(item *Item) int64 { return cost(item) })
+}
+
+// GetBatch implements Table.
+func (h held) GetBatch(ctx context.Context, keys ...Key) ([]*Item, error) {
+	return within(ctx, func() ([]*Item, error) { return h.Table.GetBatch(ctx, keys...) }, func(items []*Item) int64 { return cost(items...) })
+}
+
+// Query implements Table.
+func (h held) Query(ctx context.Context, query Query) (Page, error) {
+	return within(ctx, func() (Page, error) { return h.Table.Query(ctx, query) }, func(page Page) int64 { return cost(page.Items...) })
+}
+
+// within makes a read that takes its cost from the Hold of the context.
+func within[T any](ctx context.Context, read func() (T, error), costOf func(T) int64) (T, error) {
+	hold := budget.HoldOf(ctx)
+	var none T
+	for taken := int64(0); ; {
+		found, err := read()
+		if hold == nil {
+			return found, err
+		}
+		if err != nil {
+			hold.Give(taken)
+			return found, err
+		}
+		wanted := costOf(found)
+		if wanted <= taken || hold.Try(wanted-taken) {
+			return found, nil
+		}
+		found = none // it is not to be in memory while this waits
+		if err := hold.Take(ctx, wanted-taken); err != nil {
+			hold.Give(taken)
+			return none, err
+		}
+		taken = wanted
+	}
+}
+
+func cost(items ...*Item) int64 {
+	size, elements := 0, 0
+	for _, item := range items {
+		if item == nil {
+			continue
+		}
+		if size += len(item.Body); len(item.Body) > freeRead {
+			elements += bytes.Count(item.Body, []byte(","))
+		}
+	}
+	if size < freeRead {
+		return 0
+	}
+	return int64(size)*readCost + int64(elements)*elementCost
+}

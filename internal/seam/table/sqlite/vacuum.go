@@ -1,0 +1,151 @@
+package sqlite
+
+import (
+	"errors"
+	"os"
+	"strconv"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+)
+
+// Pages that deletions free are given back to the file system in steps beside other work: a step
+// moves the last pages of the file to where free ones are, and cuts the file.
+const (
+	// vacuumStep is how many pages a step moves at most: a writer that comes meanwhile waits for a
+	// few milliseconds.
+	vacuumStep = 32
+	// idlePause and busyPause are how long the writer rests after a step, in times of the step,
+	// while nobody writes and while somebody does.
+	idlePause = 1
+	busyPause = 9
+	// vacuumLook is how often the writer looks for free pages.
+	vacuumLook = 250 * time.Millisecond
+	// An eighth of the pages, and at least keptPages, stay free for what is written next.
+	keptPages = 512
+	keptShare = 8
+)
+
+// incremental is what PRAGMA auto_vacuum says of a file whose free pages can be given back.
+const incremental = 2
+
+const (
+	freePagesSQL = `PRAGMA freelist_count`
+	pagesSQL     = `PRAGMA page_count`
+)
+
+var vacuumSQL = `PRAGMA incremental_vacuum(` + strconv.Itoa(vacuumStep) + `)`
+
+// vacuum is how far the writer is with giving pages back.
+type vacuum struct {
+	// next is when the writer looks again, or makes the next step.
+	next time.Time
+	// pending says that the last look or step has left pages to give back.
+	pending bool
+	// written says that something was written since the last look.
+	written bool
+}
+
+// wait is how long the writer may be idle until the next step.
+func (v *vacuum) wait() time.Duration {
+	if !v.pending && !v.written {
+		return eraseInterval
+	}
+	return max(0, time.Until(v.next))
+}
+
+// giveBack makes the next step if it is time for one. Trouble is only logged: the pages are free
+// for the table all the same.
+func (w *writer) giveBack() {
+	now := time.Now()
+	if now.Before(w.vacuum.next) {
+		return
+	}
+	busy := w.vacuum.written
+	w.vacuum.written = false
+	w.vacuum.next = now.Add(vacuumLook)
+	moved, more, err := w.step()
+	w.vacuum.pending = more
+	if err != nil {
+		w.log.Warn("free pages could not be given back", "error", err)
+		return
+	}
+	switch {
+	case more:
+		pause := idlePause
+		if busy {
+			pause = busyPause
+		}
+		end := time.Now()
+		w.vacuum.next = end.Add(time.Duration(pause) * end.Sub(now))
+	case moved:
+		// The file is cut only when all of the log is folded into it.
+		if err := execAll(w.conn, `PRAGMA wal_checkpoint(PASSIVE)`); err != nil {
+			w.log.Warn("the table's log could not be folded into its file", "error", err)
+		}
+	}
+}
+
+// step gives some pages back if there are enough, and tells whether it did and whether that leaves
+// more of them.
+func (w *writer) step() (moved, more bool, err error) {
+	many, err := w.manyFree()
+	if err != nil || !many {
+		return false, false, err
+	}
+	if err := execAll(w.conn, vacuumSQL); err != nil {
+		return false, false, err
+	}
+	more, err = w.manyFree()
+	return true, more, err
+}
+
+// manyFree tells whether there are more free pages than are kept.
+func (w *writer) manyFree() (bool, error) {
+	free, err := w.number(freePagesSQL)
+	if err != nil || free <= keptPages {
+		return false, err
+	}
+	pages, err := w.number(pagesSQL)
+	return free > pages/keptShare, err
+}
+
+// number runs a statement that answers with a number.
+func (w *writer) number(sql string) (int, error) {
+	stmt, err := w.conn.Prepare(sql)
+	if err != nil {
+		return 0, err
+	}
+	_, err = stmt.Step()
+	number := stmt.ColumnInt(0)
+	return number, errors.Join(err, stmt.Reset())
+}
+
+// makeIncremental rewrites a file of an earlier program such that its free pages can be given back.
+// It is atomic. A file that cannot be rewritten now is used as it is, and the next start tries
+// again.
+func makeIncremental(conn *sqlite.Conn, path string, o options) error {
+	mode, err := readInt(conn, `PRAGMA auto_vacuum`)
+	if err != nil || mode == incremental {
+		return err
+	}
+	began, before := o.now(), fileSize(path)
+	o.log.Info("rewriting the table so that disk which deletions free is given back, which takes the longer the larger it is", "file", path, "bytes", before)
+	if err := execAll(conn, `PRAGMA auto_vacuum = INCREMENTAL`, `VACUUM`, `PRAGMA wal_checkpoint(TRUNCATE)`); err != nil {
+		o.log.Warn("the table could not be rewritten, so that its file does not shrink when data is deleted; the next start tries again. "+
+			"It takes twice the bytes of the file, beside it and in the directory for temporary files (SQLITE_TMPDIR)",
+			"file", path, "bytes", before, "error", err)
+		return nil
+	}
+	o.log.Info("the table is rewritten so that disk is given back", "file", path, "bytes", fileSize(path), "duration", o.now().Sub(began))
+	return nil
+}
+
+// fileSize is 0 where nobody can say.
+func fileSize(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}

@@ -1,0 +1,123 @@
+package sqlite_test
+
+import (
+	"fmt"
+	"os"
+	"testing"
+	"time"
+
+	zombiezen "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+)
+
+const mib = 1 << 20
+
+// fill stores so many MiB.
+func fill(t *testing.T, tb table.Table, pk string, megabytes int) {
+	t.Helper()
+	for i := range megabytes {
+		if err := tb.Transact(t.Context(), table.Put{Item: table.Item{Key: key(pk, fmt.Sprint(i)), Body: make([]byte, mib)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func empty(t *testing.T, tb table.Table, pk string, megabytes int) {
+	t.Helper()
+	for i := range megabytes {
+		if err := tb.Transact(t.Context(), table.Delete{Key: key(pk, fmt.Sprint(i))}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// awaitSize returns when the file has at most so many bytes.
+func awaitSize(t *testing.T, path string, most int64) {
+	t.Helper()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for {
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() <= most {
+			return
+		}
+		select {
+		case <-again.C:
+		case <-t.Context().Done():
+			t.Fatalf("the file has %d bytes, want at most %d", info.Size(), most)
+		}
+	}
+}
+
+func sizeOf(t *testing.T, path string) int64 {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// TestDeletedDataGivesItsDiskBack fills a file, deletes most of it, and sees the file shrink while
+// others write. What is left is whole.
+func TestDeletedDataGivesItsDiskBack(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	tb := openTable(t, path, sqlite.WithoutSync())
+	fill(t, tb, "gone", 12)
+	fill(t, tb, "kept", 3)
+	closeAll(t, tb)
+	if full := sizeOf(t, path); full < 15*mib {
+		t.Fatalf("the file has %d bytes", full)
+	}
+	tb = openTable(t, path, sqlite.WithoutSync())
+	empty(t, tb, "gone", 12)
+	fill(t, tb, "new", 1)
+	awaitSize(t, path, 9*mib) // 4 MiB of it are kept for what is written next
+	for i := range 3 {
+		item, err := tb.Get(t.Context(), key("kept", fmt.Sprint(i)))
+		if err != nil || len(item.Body) != mib {
+			t.Errorf("item %d: got %v", i, err)
+		}
+	}
+	if got := selectText(t, path, `PRAGMA integrity_check`); got != "ok" {
+		t.Error(got)
+	}
+}
+
+// TestAFileThatCannotShrinkIsRewritten when it is opened, with all that is in it.
+func TestAFileThatCannotShrinkIsRewritten(t *testing.T) {
+	t.Parallel()
+	path := newPath(t)
+	tb := openTable(t, path, sqlite.WithoutSync())
+	fill(t, tb, "gone", 8)
+	closeAll(t, tb)
+	conn, err := zombiezen.OpenConn(path, zombiezen.OpenReadWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, sql := range []string{`PRAGMA auto_vacuum = NONE`, `VACUUM`} {
+		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	closeAll(t, conn)
+	if got := selectText(t, path, `PRAGMA auto_vacuum`); got != "0" {
+		t.Fatalf("the file of an earlier program has auto_vacuum %s", got)
+	}
+	tb = openTable(t, path, sqlite.WithoutSync())
+	if got := selectText(t, path, `PRAGMA auto_vacuum`); got != "2" {
+		t.Errorf("got auto_vacuum %s, want 2", got)
+	}
+	for i := range 8 {
+		wantStored(t, tb, key("gone", fmt.Sprint(i)), true)
+	}
+	empty(t, tb, "gone", 8)
+	awaitSize(t, path, 5*mib)
+}

@@ -1,0 +1,169 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local/asl"
+)
+
+// ServerDiedError is the error name of a Task that is not tried again, because servers died while
+// they worked on it. A Catch may name it; a Retry does not apply.
+const ServerDiedError = "ServerDied"
+
+// noteLimit bounds the write that notes the engine's end.
+const noteLimit = 5 * time.Second
+
+// resumed notes in which state an execution was gone on with after a server had died. It is stored
+// before the state's Task is tried again, and is gone when the execution has left the state, when
+// the Task has failed in the ordinary way, or when the server has ended as it should.
+type resumed struct {
+	State string `json:"state"`
+	// Alone tells that no other suspect was tried beside this one.
+	Alone bool `json:"alone,omitempty"`
+}
+
+// suspect is an execution that was gone on with after a server's death, and was in the same state
+// at the death of the next one.
+type suspect struct {
+	claim *claim
+	x     *execution
+}
+
+// noteAlive stores that the engine runs, and reports whether the one before it died: it has not
+// taken its note away.
+func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
+	e.mu.Lock()
+	noted := e.noted
+	e.mu.Unlock()
+	if noted {
+		return false, nil
+	}
+	item := table.Item{Key: keys.ServerAlive(), Attrs: table.Attrs{attrKind: "server", attrSchema: int64(1)}}
+	err = e.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
+	if _, there := errors.AsType[*table.ConditionFailed](err); there {
+		died, err = true, nil
+	}
+	if err == nil {
+		e.mu.Lock()
+		e.noted = true
+		e.mu.Unlock()
+	}
+	return died, err
+}
+
+// noteEnd takes the note of noteAlive away, as the engine ends as it should.
+func (e *Engine) noteEnd(ctx context.Context) {
+	e.mu.Lock()
+	noted := e.noted
+	e.noted = false
+	e.mu.Unlock()
+	if !noted {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+	defer cancel()
+	if err := e.table.Transact(ctx, table.Delete{Key: keys.ServerAlive()}); err != nil {
+		e.log.Error("the end of the server could not be noted: the next start takes it for a death", "error", err)
+	}
+}
+
+// resumeAfter readies an execution to be gone on with, and reports whether it is a suspect.
+func (x *execution) resumeAfter(died bool) bool {
+	if !died {
+		x.clearResumed()
+		return false
+	}
+	state := x.machine.States[x.at.State]
+	if state == nil || state.Type != asl.Task || x.at.RetryAt.After(x.engine.now()) || slices.Contains(x.engine.counted, x.record.Machine) {
+		return false // it was not at work
+	}
+	if x.record.Resumed != nil && x.record.Resumed.State == x.at.State {
+		return true
+	}
+	x.noteResumed(false)
+	return false
+}
+
+// noteResumed has it stored, before the execution acts, that it is gone on with after a death.
+func (x *execution) noteResumed(alone bool) {
+	x.record.Resumed, x.unsaved = &resumed{State: x.at.State, Alone: alone}, true
+}
+
+// clearResumed forgets that the execution was resumed.
+func (x *execution) clearResumed() {
+	if x.record.Resumed != nil {
+		x.record.Resumed, x.unsaved = nil, true
+	}
+	x.tellProgress()
+}
+
+// noteProgress is called when the execution is about to act. In another state than that in which it
+// was resumed, it is like any other again.
+func (x *execution) noteProgress() {
+	if x.record.Resumed != nil && x.record.Resumed.State != x.at.State {
+		x.clearResumed()
+	}
+}
+
+// tellProgress wakes who waits for the execution to leave the state in which it was resumed.
+func (x *execution) tellProgress() {
+	if x.progressed != nil {
+		close(x.progressed)
+		x.progressed = nil
+	}
+}
+
+// try goes on with suspects. One that ended the server while it ran alone is condemned, and so is
+// one that is the only suspect; the rest is innocent then. Several suspects are tried one after the
+// other.
+func (e *Engine) try(suspects []suspect) {
+	guilty := func(s suspect) bool { return len(suspects) == 1 || s.x.record.Resumed.Alone }
+	if len(suspects) > 0 && !slices.ContainsFunc(suspects, guilty) {
+		go guard.Func(e.log, "try suspects", func() { e.tryInTurn(suspects) })()
+		return
+	}
+	for _, s := range suspects {
+		if s.x.condemned = guilty(s); !s.x.condemned {
+			s.x.noteResumed(false)
+		}
+		e.carryOn(s.claim, s.x)
+	}
+}
+
+// tryInTurn goes on with each suspect when the one before has left its state. When the engine
+// closes, the rest stays as it is stored.
+func (e *Engine) tryInTurn(suspects []suspect) {
+	e.log.Warn("servers died while they worked on these executions, which are gone on with one after the other", "executions", len(suspects))
+	for _, s := range suspects {
+		if e.closing.Err() != nil {
+			e.free(s.claim)
+			continue
+		}
+		progressed := make(chan struct{})
+		s.x.progressed = progressed
+		s.x.noteResumed(true)
+		e.carryOn(s.claim, s.x)
+		select {
+		case <-progressed:
+		case <-e.closing.Done():
+		}
+	}
+}
+
+// condemn fails the Task of a state that has ended a server twice, without another attempt.
+func (x *execution) condemn(state *asl.State) error {
+	x.condemned = false
+	x.clearResumed()
+	x.engine.log.Error("execution is not tried again: servers died while they worked on it",
+		"machine", x.record.Machine, "name", x.record.Name, "state", state.Name)
+	cause := fmt.Sprintf("The server ended twice while it worked on the state '%s'.", state.Name)
+	return x.catch(state, failureOf(&workflow.TaskError{Name: ServerDiedError, Cause: cause}))
+}

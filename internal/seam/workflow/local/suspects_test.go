@@ -1,0 +1,222 @@
+package local_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/sqlite"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+)
+
+// In a child process these name the table's file, the executions to start, and what the functions
+// do: see deadlyServer.
+const (
+	deadlyFile   = "SLIPWAY_TEST_DEADLY_FILE"
+	deadlyStarts = "SLIPWAY_TEST_DEADLY_STARTS"
+	deadlyRound  = "SLIPWAY_TEST_DEADLY_ROUND"
+)
+
+// deadlyCode is the exit code of a server that a Task has ended.
+const deadlyCode = 3
+
+// newDeadlyEngine makes an engine whose machine does work, and catches its failure.
+func newDeadlyEngine(tb table.Table, function workflow.TaskFunc, observe func(local.Event), counted ...workflow.Machine) (*local.Engine, error) {
+	const states = `"Work": {"Type": "Task", "Resource": "arn:aws:states:::lambda:invoke", "ResultPath": null,
+		"Parameters": {"FunctionName": "work", "Payload.$": "$$.Execution.Name"},
+		"Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 1, "MaxAttempts": 5}],
+		"Catch": [{"ErrorEquals": ["States.ALL"], "ResultPath": "$.error", "Next": "GiveUp"}], "End": true},
+		"GiveUp": {"Type": "Pass", "InputPath": "$.error.Error", "End": true}`
+	return local.New(local.Config{
+		Table: tb, Definitions: fstest.MapFS{"m.asl.json": {Data: []byte(`{"StartAt": "Work", "States": {` + states + `}}`)}},
+		Functions: works(function), Observer: observe, Log: slog.New(slog.DiscardHandler), CountAttempts: counted,
+	})
+}
+
+// deadlyServer is a process that starts executions, or goes on with those that are stored, until
+// the one named b-poison ends it. In the round "beside" that one waits until two others are under
+// way, which take for ever; in other rounds they end.
+func deadlyServer() error {
+	beside := os.Getenv(deadlyRound) == "beside"
+	var others sync.WaitGroup
+	if beside {
+		others.Add(2)
+	}
+	function := func(ctx context.Context, payload json.RawMessage) (json.RawMessage, error) {
+		switch {
+		case string(payload) == `"b-poison"`:
+			others.Wait()
+			os.Exit(deadlyCode)
+		case beside:
+			others.Done()
+			<-ctx.Done()
+		}
+		return nil, nil
+	}
+	tb, err := sqlite.Open(os.Getenv(deadlyFile))
+	if err != nil {
+		return err
+	}
+	var counted []workflow.Machine
+	if os.Getenv(deadlyRound) == "counted" {
+		counted = append(counted, "m")
+	}
+	engine, err := newDeadlyEngine(tb, function, nil, counted...)
+	if err != nil {
+		return err
+	}
+	if err := engine.Resume(context.Background()); err != nil {
+		return err
+	}
+	var starts []string
+	if err := json.Unmarshal([]byte(os.Getenv(deadlyStarts)), &starts); err != nil {
+		return err
+	}
+	for _, name := range starts {
+		if err := engine.Start(context.Background(), "m", name, []byte(`{}`)); err != nil {
+			return err
+		}
+	}
+	<-time.After(time.Minute)
+	return errors.New("nothing has ended the process")
+}
+
+// dieWith runs a deadlyServer to its death.
+func dieWith(t *testing.T, file, round string, starts ...string) {
+	t.Helper()
+	names, err := json.Marshal(slices.Concat([]string{}, starts))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := exec.Command(os.Args[0])
+	server.Env = append(os.Environ(), deadlyFile+"="+file, deadlyRound+"="+round, deadlyStarts+"="+string(names))
+	output, err := server.CombinedOutput()
+	if exited, ok := errors.AsType[*exec.ExitError](err); !ok || exited.ExitCode() != deadlyCode {
+		t.Fatalf("the server ended with %v, want exit code %d\n%s", err, deadlyCode, output)
+	}
+}
+
+// survivor is a server in the test's own process that goes on after deaths.
+type survivor struct {
+	*local.Engine
+	*history
+	mu     sync.Mutex
+	called []string
+}
+
+func survive(t *testing.T, file string, counted ...workflow.Machine) *survivor {
+	t.Helper()
+	s := &survivor{history: newHistory()}
+	var err error
+	s.Engine, err = newDeadlyEngine(openTable(t, file), func(_ context.Context, payload json.RawMessage) (json.RawMessage, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.called = append(s.called, string(payload))
+		return nil, nil
+	}, s.observe, counted...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cutOff(s.Engine) })
+	if err := s.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// wantEnds wants the poison to have failed without a call, and the others to have succeeded.
+func (s *survivor) wantEnds(t *testing.T, poison string, others ...string) {
+	t.Helper()
+	for _, name := range append(others, poison) {
+		s.await(name)
+	}
+	if got := string(describe(t, s.Engine, poison).Output); got != `"`+local.ServerDiedError+`"` || slices.Contains(s.called, `"`+poison+`"`) {
+		t.Errorf("%s ended with %s after the calls %v; want %s without a call", poison, got, s.called, local.ServerDiedError)
+	}
+	for _, name := range others {
+		if got := describe(t, s.Engine, name); string(got.Output) != `{}` {
+			t.Errorf("%s ended with %s %s; want it done", name, got.Status, got.Output)
+		}
+	}
+}
+
+// TestAttackATaskThatEndsTheServer ends the first server that does it, and the one that resumes it.
+// The third fails it and serves others.
+func TestAttackATaskThatEndsTheServer(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "alone", "b-poison")
+	dieWith(t, file, "alone")
+	s := survive(t, file)
+	start(t, s.Engine, "other", `{}`)
+	s.wantEnds(t, "b-poison", "other")
+}
+
+// TestAttackATaskThatEndsTheServerBesideOthers takes one death more, since any of the three may be
+// the one that ends servers; the two that are innocent are done.
+func TestAttackATaskThatEndsTheServerBesideOthers(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "beside", "a", "b-poison", "c")
+	dieWith(t, file, "beside")
+	dieWith(t, file, "in turn")
+	s := survive(t, file)
+	s.wantEnds(t, "b-poison", "c")
+	if got := describe(t, s.Engine, "a"); string(got.Output) != `{}` {
+		t.Errorf("a, which was tried before, ended with %s %s; want it done", got.Status, got.Output)
+	}
+}
+
+// TestServersThatEndAsTheyShouldDoNotCount has a server that ends as it should between two deaths.
+func TestServersThatEndAsTheyShouldDoNotCount(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "alone", "b-poison")
+	closing := openTable(t, file)
+	stuck, err := newDeadlyEngine(closing, func(ctx context.Context, _ json.RawMessage) (json.RawMessage, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stuck.Resume(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	cutOff(stuck)
+	if err := closing.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dieWith(t, file, "alone")
+	s := survive(t, file)
+	s.await("b-poison")
+	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `{}` {
+		t.Errorf("it ended with %s %s; want it tried once more, and done", got.Status, got.Output)
+	}
+}
+
+// TestMachinesThatCountTheirAttemptsAreResumed however often servers have died with them.
+func TestMachinesThatCountTheirAttemptsAreResumed(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "counted", "b-poison")
+	for range 3 {
+		dieWith(t, file, "counted")
+	}
+	s := survive(t, file, "m")
+	s.await("b-poison")
+	if got := describe(t, s.Engine, "b-poison"); string(got.Output) != `{}` {
+		t.Errorf("it ended with %s %s; want it done", got.Status, got.Output)
+	}
+}

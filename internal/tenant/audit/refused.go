@@ -1,0 +1,71 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/lru"
+)
+
+const (
+	// refusedSpan is how long a refusal is not noted again.
+	refusedSpan = time.Minute
+	// refusedMost is how many different refusals a workspace has noted in a span, in each process.
+	refusedMost = 30
+	// refusedWorkspaces is of how many workspaces it is remembered what was refused.
+	refusedWorkspaces = 1000
+)
+
+// refused are the refusals that a workspace has had noted in the present span.
+type refused struct {
+	mu    sync.Mutex
+	since time.Time
+	noted map[refusal]bool
+	// left counts those that were left out since one was noted.
+	left int
+}
+
+// refusal tells refusals apart: of one caller's that differ in the request's id only, one is noted.
+type refusal struct{ key, subject, resource, detail string }
+
+// AddRefusal adds the entry of a refused request, unless the same caller was refused the same a
+// moment before, or the workspace has had many refusals. Those that were left out are counted by
+// the next entry, so that they bury nothing.
+func (s *Store) AddRefusal(ctx context.Context, workspace string, e Entry) error {
+	r := s.refusedOf(workspace)
+	r.mu.Lock()
+	now, same := s.now(), refusal{e.Key, e.Subject, e.Resource, e.Detail}
+	if now.Sub(r.since) >= refusedSpan {
+		r.since, r.noted = now, map[refusal]bool{}
+	}
+	if r.noted[same] || len(r.noted) >= refusedMost {
+		r.left++
+		r.mu.Unlock()
+		return nil
+	}
+	r.noted[same] = true
+	left := r.left
+	r.left = 0
+	r.mu.Unlock()
+	if left > 0 {
+		e.Detail = fmt.Sprintf("%s (before it, %d refusals were not noted)", e.Detail, left)
+	}
+	return s.Add(ctx, workspace, e)
+}
+
+func (s *Store) refusedOf(workspace string) *refused {
+	s.refusing.Lock()
+	defer s.refusing.Unlock()
+	if r, ok := s.refused.Get(workspace); ok {
+		return r
+	}
+	r := &refused{}
+	s.refused.Put(workspace, r, 1)
+	return r
+}
+
+func newRefused() *lru.Cache[string, *refused] {
+	return lru.New[string, *refused](refusedWorkspaces)
+}

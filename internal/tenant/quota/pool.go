@@ -1,0 +1,178 @@
+package quota
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+const kindUse = "workspace_use"
+
+// attributes hold the counts of a part.
+var attributes = map[Name]string{Threads: "threads", Runs: "runs"}
+
+// Part names a part of a workspace's counts, as items note it: from 1 on, 0 for none.
+type Part int64
+
+// Pool counts what is made often.
+type Pool struct {
+	table  table.Table
+	now    clock.Clock
+	limits Limits
+}
+
+// NewPool returns the pool of all workspaces of a table.
+func NewPool(t table.Table, now clock.Clock, limits Limits) *Pool {
+	return &Pool{table: t, now: now, limits: limits}
+}
+
+// share is how much of a limit a part may hold.
+func share(limit int64, part Part) int64 {
+	most := limit / keys.UseParts
+	if int64(part) <= limit%keys.UseParts {
+		most++
+	}
+	return most
+}
+
+// Place is the wish for one place in a quota, through all tries of one decision. It is used by one
+// goroutine.
+type Place struct {
+	pool      *Pool
+	workspace string
+	name      Name
+	part      Part
+	// absent and full are what the last try has found of the part.
+	absent, full bool
+}
+
+// Place returns the wish for a place of the thread with the id. home is the part that the thread
+// belongs to, 0 if it belongs to none yet.
+func (p *Pool) Place(workspace, thread string, name Name, home Part) *Place {
+	if home == 0 {
+		home = Part(keys.UsePart(thread))
+	}
+	return &Place{pool: p, workspace: workspace, name: name, part: home}
+}
+
+// Part is the part that the place is in, once Take has returned without an error.
+func (pl *Place) Part() Part { return pl.part }
+
+// Lost tells whether the last commit failed because of the place, so that another Take may help.
+func (pl *Place) Lost() bool { return pl.absent || pl.full }
+
+// Take adds the write that takes the place, and that counts what else the thread brings along. It
+// is called for each try anew. Only after a try that found the part full it reads the other parts;
+// when all are full, it returns the refusal.
+func (pl *Place) Take(ctx context.Context, o *record.Outbox, along ...Name) error {
+	if pl.full {
+		if err := pl.move(ctx); err != nil {
+			return err
+		}
+	}
+	most := share(pl.pool.limits.Of(pl.name), pl.part)
+	counts := map[string]int64{attributes[pl.name]: 1}
+	for _, name := range along {
+		counts[attributes[name]]++
+	}
+	key, now := keys.Use(pl.workspace, int(pl.part)), pl.pool.now()
+	if pl.absent && most > 0 {
+		pl.absent = false
+		o.Add(table.Put{Item: table.Item{Key: key, Attrs: record.Attrs(kindUse, now, attrs(counts))}, If: table.Absent()})
+		return nil
+	}
+	o.AddOr(table.Update{Key: key, Add: counts, If: table.Below(attributes[pl.name], most)}, func(item *table.Item) error {
+		pl.absent, pl.full = item == nil, item != nil || most <= 0
+		return nil // the next try does better
+	})
+	return nil
+}
+
+func attrs(counts map[string]int64) table.Attrs {
+	set := table.Attrs{}
+	for name, n := range counts {
+		set[name] = n
+	}
+	return set
+}
+
+// move chooses the part that has the most room, or refuses.
+func (pl *Place) move(ctx context.Context) error {
+	parts, err := pl.pool.read(ctx, pl.workspace)
+	if err != nil {
+		return err
+	}
+	limit, best := pl.pool.limits.Of(pl.name), int64(0)
+	for i, item := range parts {
+		part, used := Part(i+1), int64(0)
+		if item != nil {
+			used = item.Int(attributes[pl.name])
+		}
+		if room := share(limit, part) - used; room > best {
+			best, pl.part, pl.absent = room, part, item == nil
+		}
+	}
+	if pl.full = best <= 0; pl.full {
+		return pl.pool.limits.Refuse(pl.name)
+	}
+	return nil
+}
+
+func (p *Pool) read(ctx context.Context, workspace string) ([]*table.Item, error) {
+	parts, err := p.table.GetBatch(ctx, keys.Uses(workspace)...)
+	if err != nil {
+		return nil, fmt.Errorf("get use of workspace: %w", err)
+	}
+	return parts, nil
+}
+
+// Freed are places that one transaction gives back, by part.
+type Freed map[Part]map[Name]int64
+
+// Add notes a place; part 0 was never counted.
+func (f Freed) Add(part Part, name Name) {
+	if part == 0 {
+		return
+	}
+	if f[part] == nil {
+		f[part] = map[Name]int64{}
+	}
+	f[part][name]++
+}
+
+// Writes returns the writes that give the places back.
+func (f Freed) Writes(workspace string) []table.Write {
+	var writes []table.Write
+	for _, part := range slices.Sorted(maps.Keys(f)) {
+		counts := map[string]int64{}
+		for name, n := range f[part] {
+			counts[attributes[name]] = -n
+		}
+		writes = append(writes, table.Update{Key: keys.Use(workspace, int(part)), Add: counts})
+	}
+	return writes
+}
+
+// Used returns how much of its pooled quotas a workspace uses.
+func (p *Pool) Used(ctx context.Context, workspace string) (map[Name]int64, error) {
+	parts, err := p.read(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	used := map[Name]int64{}
+	for name, attribute := range attributes {
+		used[name] = 0
+		for _, item := range parts {
+			if item != nil {
+				used[name] += item.Int(attribute)
+			}
+		}
+	}
+	return used, nil
+}

@@ -1,0 +1,110 @@
+package quota_test
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
+)
+
+const (
+	workspace = "0197a000-0000-7000-8000-00000000000a"
+	stranger  = "0197a000-0000-7000-8000-00000000000b"
+)
+
+// take takes a place for a thread, as a decision does.
+func take(ctx context.Context, tb table.Table, p *quota.Pool, workspace, thread string) (quota.Part, error) {
+	place := p.Place(workspace, thread, quota.Threads, 0)
+	err := record.Decide(ctx, tb, func(ctx context.Context) (o record.Outbox, err error) {
+		return o, place.Take(ctx, &o)
+	})
+	return place.Part(), err
+}
+
+// TestThePoolIsExact however small the limit is and however many ask at once: nobody is refused
+// while there is a place, and no place is given twice.
+func TestThePoolIsExact(t *testing.T) {
+	t.Parallel()
+	for _, most := range []int64{0, 1, 5, 16, 21} {
+		t.Run(fmt.Sprint(most), func(t *testing.T) {
+			t.Parallel()
+			tb := testtable.Open(t, clock.System)
+			p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, most))
+			const asked = 30
+			parts, errs := make([]quota.Part, asked), make([]error, asked)
+			var all sync.WaitGroup
+			for i := range asked {
+				all.Go(func() { parts[i], errs[i] = take(t.Context(), tb, p, workspace, fmt.Sprint("thread ", i)) })
+			}
+			all.Wait()
+			got, freed := int64(0), quota.Freed{}
+			for i, err := range errs {
+				switch {
+				case err == nil:
+					got++
+					freed.Add(parts[i], quota.Threads)
+				case !fault.Is(err, fault.Forbidden):
+					t.Error(err)
+				}
+			}
+			wantUsed(t, p, got)
+			if got != most {
+				t.Fatalf("%d places were given, want %d", got, most)
+			}
+			if err := record.Commit(t.Context(), tb, record.Write(freed.Writes(workspace)...)); err != nil {
+				t.Fatal(err)
+			}
+			wantUsed(t, p, 0)
+			if _, err := take(t.Context(), tb, p, stranger, "a"); (err == nil) != (most > 0) {
+				t.Errorf("another workspace got %v", err)
+			}
+		})
+	}
+}
+
+func wantUsed(t *testing.T, p *quota.Pool, want int64) {
+	t.Helper()
+	if used, err := p.Used(t.Context(), workspace); err != nil || used[quota.Threads] != want {
+		t.Errorf("used are %v (%v), want %d threads", used, err, want)
+	}
+}
+
+// TestAPlaceCountsWhatTheThreadBringsAlong without asking whether there is room for that.
+func TestAPlaceCountsWhatTheThreadBringsAlong(t *testing.T) {
+	t.Parallel()
+	tb := testtable.Open(t, clock.System)
+	p := quota.NewPool(tb, clock.System, quota.Limits{}.With(quota.Threads, 0).With(quota.Runs, 1))
+	place := p.Place(workspace, "a", quota.Runs, 0)
+	err := record.Decide(t.Context(), tb, func(ctx context.Context) (o record.Outbox, err error) {
+		return o, place.Take(ctx, &o, quota.Threads)
+	})
+	if used, readErr := p.Used(t.Context(), workspace); err != nil || readErr != nil || used[quota.Threads] != 1 || used[quota.Runs] != 1 {
+		t.Errorf("got %v, used are %v (%v)", err, used, readErr)
+	}
+}
+
+func TestLimitsAreSettings(t *testing.T) {
+	t.Parallel()
+	for setting, ok := range map[string]bool{
+		"": true, "threads=5": true, " threads=0 , webhooks=20": true, "webhooks=21": false, "thread=5": false, "threads": false, "threads=-1": false, "threads=x": false,
+	} {
+		limits, err := quota.ParseLimits(setting)
+		if (err == nil) != ok {
+			t.Errorf("%q: got %v", setting, err)
+		}
+		if again, err := quota.ParseLimits(limits.String()); err != nil || again.String() != limits.String() {
+			t.Errorf("%q: %q is read back as %q, %v", setting, limits, again, err)
+		}
+	}
+	limits, err := quota.ParseLimits("threads=5,threads=6")
+	if err != nil || limits.Of(quota.Threads) != 6 || limits.Of(quota.Webhooks) != 10 {
+		t.Errorf("got %v, %v", limits, err)
+	}
+}

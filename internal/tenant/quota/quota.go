@@ -1,0 +1,157 @@
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+)
+
+// Name names a quota, to operators and in answers.
+type Name string
+
+// The quotas.
+const (
+	// Deployments are those that the workspace lists.
+	Deployments Name = "deployments"
+	// Crons are those of all deployments.
+	Crons Name = "crons"
+	// DeploymentCrons are the crons of one deployment, which searches read all.
+	DeploymentCrons Name = "crons_per_deployment"
+	// Webhooks are each written to with every event, in its transaction.
+	Webhooks Name = "webhooks"
+	// Threads are those of all deployments.
+	Threads Name = "threads"
+	// Runs are the threads that have a run in flight.
+	Runs Name = "runs_at_once"
+	// Streams are the connections that wait for events or for the end of a run.
+	Streams Name = "streams_at_once"
+	// Requests are how many requests a second all keys of the workspace may send; twice as many at
+	// once.
+	Requests Name = "requests_per_second"
+)
+
+// Quota is a bound of what one workspace may have.
+type Quota struct {
+	Name Name
+	// Default is the limit where the operator says nothing: more than a team needs.
+	Default int64
+	// Most is the highest limit that an operator may set, 0 for any.
+	Most int64
+	// Refusal is how a request is refused that finds the quota used up: fault.Forbidden for what is
+	// stored, fault.TooMany for what passes.
+	Refusal fault.Kind
+	// Mend is what the workspace can do.
+	Mend string
+}
+
+// All are the quotas, in the order in which they are shown.
+var All = []Quota{
+	{Deployments, 1000, 0, fault.Forbidden, "Delete a deployment"},
+	{Threads, 10_000_000, 0, fault.Forbidden, "Delete threads, or give them a time to live"},
+	{Crons, 10_000, 0, fault.Forbidden, "Delete a cron"},
+	{DeploymentCrons, 1000, 10_000, fault.Forbidden, "Delete a cron of this deployment"},
+	{Webhooks, 10, 20, fault.Forbidden, "Delete a webhook"},
+	{Runs, 10_000, 0, fault.TooMany, "Wait until runs have ended"},
+	{Streams, 5000, 0, fault.TooMany, "Close connections that wait for runs"},
+	{Requests, 2000, 0, fault.TooMany, "Send fewer requests"},
+}
+
+func of(name Name) Quota {
+	i := slices.IndexFunc(All, func(q Quota) bool { return q.Name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("quota: there is no quota %q", name))
+	}
+	return All[i]
+}
+
+// Limits are what an operator has set; a quota without an entry has its default. The zero value is
+// all defaults.
+type Limits struct{ set map[Name]int64 }
+
+// With returns limits with another value of one quota.
+func (l Limits) With(name Name, limit int64) Limits {
+	set := maps.Clone(l.set)
+	if set == nil {
+		set = map[Name]int64{}
+	}
+	set[of(name).Name] = limit
+	return Limits{set}
+}
+
+// Of returns a quota's limit.
+func (l Limits) Of(name Name) int64 {
+	if limit, ok := l.set[name]; ok {
+		return limit
+	}
+	return of(name).Default
+}
+
+// ParseLimits reads a setting such as "threads=20000000,webhooks=15"; "" sets nothing.
+func ParseLimits(setting string) (Limits, error) {
+	var l Limits
+	err := l.Set(setting)
+	return l, err
+}
+
+// Set adds a setting to the limits; with String and Type they are a flag's value.
+func (l *Limits) Set(setting string) error {
+	for entry := range strings.SplitSeq(setting, ",") {
+		if entry = strings.TrimSpace(entry); entry == "" {
+			continue
+		}
+		name, value, _ := strings.Cut(entry, "=")
+		i := slices.IndexFunc(All, func(q Quota) bool { return string(q.Name) == name })
+		if i < 0 {
+			return fmt.Errorf("there is no quota %q: the quotas are %s", name, strings.Join(names(), ", "))
+		}
+		limit, err := strconv.ParseInt(value, 10, 64)
+		if err != nil || limit < 0 {
+			return fmt.Errorf("quota %s: %q is not a number of 0 or more", name, value)
+		}
+		if most := All[i].Most; most > 0 && limit > most {
+			return fmt.Errorf("quota %s: %d is over %d, the most that is possible", name, limit, most)
+		}
+		*l = l.With(All[i].Name, limit)
+	}
+	return nil
+}
+
+func names() []string {
+	list := make([]string, len(All))
+	for i, q := range All {
+		list[i] = string(q.Name)
+	}
+	return list
+}
+
+// String is the setting that ParseLimits reads the limits from.
+func (l Limits) String() string {
+	var entries []string
+	for _, name := range slices.Sorted(maps.Keys(l.set)) {
+		entries = append(entries, fmt.Sprintf("%s=%d", name, l.set[name]))
+	}
+	return strings.Join(entries, ",")
+}
+
+// Type names the value in the help of a command.
+func (*Limits) Type() string { return "name=limit" }
+
+// retryAfter is when a request is worth sending again that found too much at once.
+const retryAfter = 5 * time.Second
+
+// Refuse returns the fault of a request that finds a quota used up.
+func (l Limits) Refuse(name Name) *fault.Error {
+	q := of(name)
+	refusal := fault.New(q.Refusal,
+		"The quota %s of this workspace is used up: its limit is %d. %s, or have the operator of the server raise it (--quota %s=N, on AWS the parameter Quotas).",
+		name, l.Of(name), q.Mend, name)
+	if q.Refusal == fault.TooMany {
+		refusal.RetryAfter = retryAfter
+	}
+	return refusal
+}

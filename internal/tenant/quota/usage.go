@@ -1,0 +1,43 @@
+package quota
+
+import (
+	"context"
+
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// Use is how much of a quota a workspace uses.
+type Use struct {
+	Name  Name
+	Limit int64
+	// Used is nil where it is not one figure of the whole workspace.
+	Used *int64
+}
+
+// Usage tells how much of its quotas a workspace uses.
+type Usage struct {
+	Table  table.Table
+	Limits Limits
+}
+
+// Of returns the quotas of a workspace, in the order of All.
+func (u *Usage) Of(ctx context.Context, workspace string) ([]Use, error) {
+	pooled, err := NewPool(u.Table, nil, u.Limits).Used(ctx, workspace)
+	if err != nil {
+		return nil, err
+	}
+	uses := make([]Use, len(All))
+	for i, q := range All {
+		uses[i] = Use{Name: q.Name, Limit: u.Limits.Of(q.Name)}
+		if n, ok := pooled[q.Name]; ok {
+			uses[i].Used = &n
+		} else if c, ok := count(q.Name, workspace); ok {
+			n, err := c.Read(ctx, u.Table)
+			if err != nil {
+				return nil, err
+			}
+			uses[i].Used = &n
+		}
+	}
+	return uses, nil
+}

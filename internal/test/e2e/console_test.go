@@ -1,0 +1,74 @@
+//go:build browser
+
+package e2e_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// shownMessage is a message as the console shows it.
+type shownMessage struct{ ID, Text string }
+
+// TestBrowserConsole is a person in the console: testdata/browser/console.cjs has the story.
+func TestBrowserConsole(t *testing.T) {
+	s := newServer(t)
+	d := s.deploy(t, agentRepository(t), "main", secret{"GREETING", "a-secret-value"})
+	var saw struct {
+		Findings, Complaints, Elsewhere, Cookies []string
+		KeyInPage, Enabled, Ran                  bool
+		First, Overflow                          int
+		Failure, Copied, Thread                  string
+		Shown, AfterReload, AtCut                []shownMessage
+	}
+	browse(t, &saw, "console.cjs", s.BaseURL, s.APIKey, d.ID, pictures())
+	for what, found := range map[string][]string{
+		"axe finds": saw.Findings, "the browser complains": saw.Complaints, "the page loads from elsewhere": saw.Elsewhere, "after the sign-out there are cookies": saw.Cookies,
+	} {
+		if len(found) > 0 {
+			t.Errorf("%s: %q", what, found)
+		}
+	}
+	if saw.KeyInPage || saw.Ran || saw.Overflow > 0 || !saw.Enabled {
+		t.Errorf("key in the page: %t, a planted script ran: %t, %d pixels too wide, composer enabled: %t", saw.KeyInPage, saw.Ran, saw.Overflow, saw.Enabled)
+	}
+	if saw.First == 0 || saw.First > 150_000 {
+		t.Errorf("the first load is %d bytes", saw.First)
+	}
+	if !strings.HasPrefix(saw.Failure, "REPOSITORY_UNREACHABLE") {
+		t.Errorf("the failure is shown as %q", saw.Failure)
+	}
+	if want := "curl -sS --fail-with-body -H \"X-Api-Key: $KEY\" '" + s.BaseURL + d.path + "'"; saw.Copied != want {
+		t.Errorf("the copied command is %s, want %s", saw.Copied, want)
+	}
+
+	// What is shown is what is kept, before and after a reload, and at the cut it is what was seen.
+	var state struct {
+		Values struct {
+			Messages []struct{ ID, Type, Content string }
+		}
+	}
+	s.call(t, http.StatusOK, "GET", "/d/"+d.ID+"/threads/"+saw.Thread+"/state", nil, &state)
+	var want []shownMessage
+	cut := 0
+	for _, m := range state.Values.Messages {
+		if m.Type == "human" && len(want) > 0 {
+			cut = len(want)
+		}
+		if m.Type == "tool" {
+			m.Content = "" // it is folded in
+		}
+		want = append(want, shownMessage{m.ID, m.Content})
+	}
+	for name, shown := range map[string][]shownMessage{"shown": saw.Shown, "after a reload": saw.AfterReload} {
+		if diff := cmp.Diff(want, shown); diff != "" {
+			t.Errorf("%s (-state +shown):\n%s", name, diff)
+		}
+	}
+	if diff := cmp.Diff(want[:cut], saw.AtCut); diff != "" {
+		t.Errorf("at the cut (-state +shown):\n%s", diff)
+	}
+}

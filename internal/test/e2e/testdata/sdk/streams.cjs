@@ -1,0 +1,137 @@
+// Drives threads.stream, the thread-centric streaming protocol, through the JavaScript SDK. Arguments: the agent's URL, the key.
+const assert = require("node:assert/strict");
+const { createRequire } = require("node:module");
+const path = require("node:path");
+const { answered, apiKey, apiUrl, ask, brisk, fast, slow, tell, types } = require("./story.cjs");
+
+// The newest release of the SDK by number is older code: the release before it has the protocol.
+const { Client } = createRequire(path.join(process.env.NODE_PATH, "..", "..", "js-threads", "package.json"))("@langchain/langgraph-sdk");
+const client = new Client({ apiUrl, apiKey });
+const long = { configurable: { token_delay_ms: 20, answer_words: 10_000, node_delay_ms: 0 } };
+const channels = ["lifecycle", "messages", "updates", "values", "tools", "checkpoints", "tasks", "input", "custom"];
+
+const isRoot = (event) => event.method === "lifecycle" && event.params.namespace.length === 0;
+const said = (event) => event.params.data.event;
+const frames = (events) => events.filter((event) => event.method === "messages").map(said);
+const text = (events) =>
+  events.filter((event) => event.method === "messages" && said(event) === "content-block-delta").map((event) => event.params.data.delta.text ?? "").join("");
+const count = (list, item) => list.filter((other) => other === item).length;
+
+async function collect(iterable, take = (item) => item) {
+  const all = [];
+  for await (const item of iterable) all.push(await take(item));
+  return all;
+}
+
+/** until reads events up to one. The SDK pauses a subscription at the end of a run. */
+async function until(subscription, isLast) {
+  const events = [];
+  do {
+    subscription.resume();
+    for await (const event of subscription) {
+      events.push(event);
+      if (await isLast(event, events)) return events;
+    }
+  } while (subscription.isPaused);
+  throw new Error(`the stream has ended after ${events.length} events`);
+}
+
+/** started has tokens in their order, tools and the last values. */
+async function started() {
+  const thread = client.threads.stream({ assistantId: "agent" });
+  const { run_id } = await thread.run.start({ input: ask("sf"), config: brisk });
+  const tokens = [];
+  const messages = collect(thread.messages, async (message) => {
+    for await (const token of message.text) tokens.push(token);
+    return String(await message.text);
+  });
+  const tools = collect(thread.toolCalls); // each comes when it begins, and again when it has ended
+  const values = await thread.values;
+  assert.deepEqual(types(values), answered);
+  assert.equal((await messages).at(-1), values.messages[3].content);
+  assert.equal(tokens.join(""), values.messages[3].content);
+  assert.ok(tokens.length > 3);
+  const [call] = values.messages[1].tool_calls;
+  const [handle] = await tools;
+  assert.deepEqual([handle.callId, handle.name, handle.args, await handle.output], [call.id, call.name, call.args, values.messages[2].content]);
+  assert.equal((await client.runs.get(thread.threadId, run_id)).status, "success");
+  await thread.close();
+}
+
+/** interrupted ends the first run before the second begins, and keeps what was shown. */
+async function interrupted() {
+  const thread = client.threads.stream({ assistantId: "agent" });
+  const first = await thread.run.start({ input: ask("sf"), config: long });
+  const subscription = await thread.subscribe({ channels });
+  let second;
+  const seen = await until(subscription, async (event, events) => {
+    if (!second && text(events).length > 40) second = await thread.run.start({ input: ask("nyc"), config: fast, multitaskStrategy: "interrupt" });
+    return second && isRoot(event) && said(event) === "completed";
+  });
+  assert.deepEqual(
+    seen.filter(isRoot).map((event) => [said(event), event.event_id.split(":")[1]]),
+    [["running", first.run_id], ["interrupted", first.run_id], ["running", second.run_id], ["completed", second.run_id]],
+  );
+  assert.equal(count(frames(seen), "message-start"), count(frames(seen), "message-finish"));
+  const end = seen.findIndex((event) => isRoot(event) && said(event) === "interrupted");
+  const { values } = await client.threads.getState(thread.threadId);
+  assert.deepEqual(types(values), [...answered, ...answered]);
+  assert.equal(values.messages[3].content, text(seen.slice(0, end)));
+  await thread.close();
+}
+
+/** strategies that leave the first run alone. */
+async function strategies() {
+  const thread = client.threads.stream({ assistantId: "agent" });
+  await thread.run.start({ input: ask("sf"), config: brisk });
+  const subscription = await thread.subscribe({ channels: ["lifecycle", "values"] });
+  await assert.rejects(thread.run.start({ input: ask("nyc"), multitaskStrategy: "reject" }), /busy|unfinished|running/i);
+  await thread.run.start({ input: ask("nyc"), config: fast, multitaskStrategy: "enqueue" });
+  let ends = 0;
+  const seen = await until(subscription, (event) => isRoot(event) && said(event) === "completed" && ++ends === 2);
+  assert.deepEqual(seen.filter(isRoot).map(said), ["running", "completed", "running", "completed"]);
+  assert.deepEqual(types((await client.threads.getState(thread.threadId)).values), [...answered, ...answered]);
+  await thread.close();
+}
+
+/** reloaded pages see the whole answer, also when they come in the middle. */
+async function reloaded() {
+  const page = client.threads.stream({ assistantId: "agent" });
+  await page.run.start({ input: ask("sf"), config: brisk });
+  const before = await until(await page.subscribe({ channels }), (_, events) => text(events).length > 10);
+  await page.close();
+  const again = client.threads.stream(page.threadId, { assistantId: "agent" });
+  const seen = await until(await again.subscribe({ channels }), (event) => isRoot(event) && said(event) === "completed");
+  const numbers = new Map(seen.map((event) => [event.event_id, event.seq]));
+  for (const event of before) assert.equal(numbers.get(event.event_id), event.seq);
+  const { values } = await client.threads.getState(page.threadId);
+  assert.equal(text(seen), values.messages[3].content);
+  await again.close();
+}
+
+async function failing() {
+  const thread = client.threads.stream({ assistantId: "agent" });
+  await thread.run.start({ input: ask("sf"), config: { configurable: { node_delay_ms: 0, fail: "tools" } } });
+  const seen = await until(await thread.subscribe({ channels }), (event) => isRoot(event) && said(event) !== "running");
+  assert.equal(said(seen.at(-1)), "failed");
+  assert.match(seen.at(-1).params.data.error, /NodeError/);
+  await thread.close();
+}
+
+async function cancelled() {
+  const thread = client.threads.stream({ assistantId: "agent" });
+  const { run_id } = await thread.run.start({ input: ask("sf"), config: slow });
+  let asked = false;
+  const seen = await until(await thread.subscribe({ channels }), async (event, events) => {
+    if (!asked && text(events)) {
+      asked = true;
+      await client.runs.cancel(thread.threadId, run_id);
+    }
+    return isRoot(event) && said(event) !== "running";
+  });
+  assert.equal(said(seen.at(-1)), "interrupted");
+  assert.equal(count(frames(seen), "message-start"), count(frames(seen), "message-finish"));
+  await thread.close();
+}
+
+tell(started, interrupted, strategies, reloaded, failing, cancelled);

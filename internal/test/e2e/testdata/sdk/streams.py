@@ -1,0 +1,131 @@
+"""Drives threads.stream, the thread-centric streaming protocol, through the Python SDK. Arguments: the agent's URL, the key."""
+
+import asyncio
+import sys
+import uuid
+
+from langgraph_sdk import get_sync_client
+from story import ANSWERED, BRISK, FAST, SLOW, ask, create, expect, tell, types
+
+LONG = {"configurable": {"token_delay_ms": 20, "answer_words": 10_000, "node_delay_ms": 0}}
+CHANNELS = ["lifecycle", "messages", "updates", "values", "tools", "checkpoints", "tasks", "input", "custom"]
+
+
+def said(event):
+    return event["params"]["data"].get("event")
+
+
+def root(event):
+    return event["method"] == "lifecycle" and not event["params"]["namespace"]
+
+
+def text(events):
+    deltas = [e["params"]["data"]["delta"] for e in events if e["method"] == "messages" and said(e) == "content-block-delta"]
+    return "".join(d["text"] for d in deltas if d["type"] == "text-delta")
+
+
+async def ends(stream, runs=1):
+    """Reads until some runs have ended."""
+    events = []
+    async for event in stream:
+        events.append(event)
+        if root(event) and said(event) != "running":
+            runs -= 1
+            if not runs:
+                return events
+    raise AssertionError("the stream has ended")
+
+
+async def started(client):
+    """A thread that the SDK names, its tokens in their order, its tools and its output."""
+    async with client.threads.stream(assistant_id="agent") as thread:
+        run = await thread.run.start(input=ask("sf"), config=BRISK)
+
+        async def read(message):
+            return message.message_id, "".join([delta async for delta in message.text])
+
+        async def messages():  # the SDK hands on what comes for a message only to who waits for the next one
+            return await asyncio.gather(*[asyncio.create_task(read(message)) async for message in thread.messages])
+
+        async def tools():
+            return [call async for call in thread.tool_calls]
+
+        shown, called, output = await asyncio.gather(messages(), tools(), thread.output)
+        expect("the output", types(output), ANSWERED)
+        expect("the messages", [id for id, _ in shown], [output["messages"][i]["id"] for i in (1, 3)])
+        expect("the answer", shown[1][1], output["messages"][3]["content"])
+        call = output["messages"][1]["tool_calls"][0]
+        expect("the tools", [(c.name, c.input, (await c.output)["type"]) for c in called], [(call["name"], call["args"], "tool")])
+        expect("the run", (await client.runs.get(thread.thread_id, run["run_id"]))["status"], "success")
+
+
+async def interrupted(client):
+    """The first run ends before the second begins, and what was shown of it is kept."""
+    thread_id = await create(client)
+    async with client.threads.stream(thread_id, assistant_id="agent") as thread:
+        await thread.run.start(input=ask("sf"), config=LONG)
+        seen, second = [], None
+        async for event in thread.subscribe(CHANNELS):
+            seen.append(event)
+            if len(text(seen)) > 40 and second is None:
+                second = await client.runs.create(thread_id, "agent", input=ask("nyc"), config=FAST, multitask_strategy="interrupt")
+            if root(event) and said(event) == "completed":
+                break
+        lifecycle = [(said(e), second["run_id"] in e["event_id"]) for e in seen if root(e)]
+        expect("the lifecycles", lifecycle, [("running", False), ("interrupted", False), ("running", True), ("completed", True)])
+        end = next(i for i, e in enumerate(seen) if root(e) and said(e) == "interrupted")
+        frames = [said(e) for e in seen if e["method"] == "messages"]
+        expect("each message is finished", frames.count("message-start"), frames.count("message-finish"))
+        messages = (await client.threads.get_state(thread_id))["values"]["messages"]
+        expect("the thread", [m["type"] for m in messages], [*ANSWERED, *ANSWERED])
+        expect("what was shown", messages[3]["content"], text(seen[:end]))
+        numbers = [e["seq"] for e in seen]
+        expect("the numbers", numbers, sorted(set(numbers)))
+
+
+async def two_readers(client):
+    """One who came in the middle of the answer sees what one sees who was there, and so does one who came after the end."""
+    thread_id = str(uuid.uuid4())
+    async with client.threads.stream(thread_id, assistant_id="agent") as one, client.threads.stream(thread_id, assistant_id="agent") as two:
+        await one.run.start(input=ask("sf"), config=BRISK)
+        seen = []
+        async for event in one.subscribe(CHANNELS):
+            seen.append(event)
+            if len(text(seen)) > 10:
+                break
+        rest = asyncio.create_task(ends(one.subscribe(CHANNELS)))
+        whole = await ends(two.subscribe(CHANNELS))
+        await rest
+        expect("the beginning", whole[: len(seen)], seen)
+    async with client.threads.stream(thread_id, assistant_id="agent") as late:
+        expect("all for who comes late", await ends(late.subscribe(CHANNELS)), whole)
+
+
+async def failing(client):
+    async with client.threads.stream(assistant_id="agent") as thread:
+        await thread.run.start(input=ask("sf"), config={"configurable": {"node_delay_ms": 0, "fail": "tools"}})
+        try:
+            await thread.output
+            raise AssertionError("the run has not failed")
+        except RuntimeError as failure:
+            assert "NodeError" in str(failure), failure
+
+
+async def cancelled(client):
+    thread_id = await create(client)
+    async with client.threads.stream(thread_id, assistant_id="agent") as thread:
+        run = await thread.run.start(input=ask("sf"), config=SLOW)
+        seen = []
+        async for event in thread.subscribe(CHANNELS):
+            seen.append(event)
+            if text(seen) and run:
+                await client.runs.cancel(thread_id, run["run_id"])
+                run = None
+            if root(event) and said(event) != "running":
+                break
+        expect("the end", said(seen[-1]), "interrupted")
+        frames = [said(e) for e in seen if e["method"] == "messages"]
+        expect("each message is finished", frames.count("message-start"), frames.count("message-finish"))
+
+
+tell(started, interrupted, two_readers, failing, cancelled)
