@@ -27,6 +27,9 @@ type operation struct {
 	// stateless operations have no thread in their path; endless ones stream until their client
 	// goes. What is tested on its own is exempt from the tests of good answers.
 	stateless, endless, exempt bool
+	// elsewhere is where the operation is tested with the id of a thread that is not there, when
+	// that is not a 404.
+	elsewhere string
 	// status is that of the answer on a run that has ended; 200 unless set.
 	status int
 	// gone operations end what they are about, query is that of each request.
@@ -57,8 +60,8 @@ var operations = map[string]operation{
 	"DELETE /threads/{thread_id}/runs/{run_id}":      {exempt: true},
 	"POST /threads/{thread_id}/runs/{run_id}/cancel": {status: http.StatusNotFound},
 	"GET /threads/{thread_id}/stream":                {endless: true, exempt: true},
-	"POST /threads/{thread_id}/commands":             {body: object{"id": 1, "method": "state.get", "params": object{"namespace": []any{}}}},
-	"POST /threads/{thread_id}/stream/events":        {body: object{"channels": []string{"lifecycle"}}, reads: true, endless: true, exempt: true},
+	"POST /threads/{thread_id}/commands":             {body: object{"id": 1, "method": "state.get", "params": object{"namespace": []any{}}}, elsewhere: "TestStateCommands"},
+	"POST /threads/{thread_id}/stream/events":        {body: object{"channels": []string{"lifecycle"}}, reads: true, endless: true, exempt: true, elsewhere: "TestEventsOfARun"},
 	"POST /runs":                                  {body: hi(), located: true, stateless: true},
 	"POST /runs/wait":                             {body: hi(), located: true, resumable: true, stateless: true},
 	"POST /runs/stream":                           {body: hi(), located: true, resumable: true, stateless: true},
@@ -331,7 +334,7 @@ func TestWhatIsNotThereIsNotFound(t *testing.T) {
 	parts := strings.Split(run, "/")
 	const noThread, noRun = "Thread with ID " + unknownID + " not found.", "Run with ID "
 	for name, o := range operations {
-		if !strings.Contains(name, "{thread_id}") {
+		if !strings.Contains(name, "{thread_id}") || o.elsewhere != "" {
 			continue
 		}
 		ask := func(thread, run string) response {

@@ -1,17 +1,19 @@
 // Package keys is the only place that builds or parses the text of storage keys.
 //
 // Every partition begins with the workspace, so that no request can reach another tenant's data by
-// naming an id. Eight kinds of partition cannot, because they are read before or without a tenant:
-// an API key (looked up by its MAC), the names of workspaces, the data keys (wrapped, and of no use
-// without KMS), builds (ids of CodeBuild's, for a builder that is told a revision's id only),
-// workflow executions of the one-machine engine, the names of deployments by their ids (health
-// checks show no key, and are told no more than that an agent serves), the bindings of an
-// installation of the GitHub App (whose events name no tenant), and what timers look at (leases,
-// releases, deliveries of webhooks, crons, times to live); the last two hold references only.
+// naming an id. Nine kinds of partition cannot, because they are read before or without a tenant:
+// an API key (looked up by its MAC), the sign-in codes and sessions of browsers (looked up by their
+// hashes), the names of workspaces, the data keys (wrapped, and of no use without KMS), builds (ids
+// of CodeBuild's, for a builder that is told a revision's id only), workflow executions of the
+// one-machine engine, the names of deployments by their ids (health checks show no key, and are
+// told no more than that an agent serves), the bindings of an installation of the GitHub App (whose
+// events name no tenant), and what timers look at (leases, releases, deliveries of webhooks, crons,
+// times to live); the last two hold references only.
 //
 // Access patterns, and the one read that serves each:
 //
 //	authenticate a request            Get APIKey
+//	sign a browser in                 Get SignInCode; then each of its requests Get Session
 //	open the data keys                Query DataKeys
 //	workspace by id                   Get Workspace
 //	workspaces, by name               Query WorkspaceNames; one of them Get WorkspaceName

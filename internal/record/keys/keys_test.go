@@ -34,6 +34,11 @@ var all = map[string]struct {
 	"APIKeyRecord":             {keys.APIKeyRecord("w", "k"), table.Key{PK: "W#w#API-KEYS", SK: "k"}},
 	"TrustRule":                {keys.TrustRule("w", "r"), table.Key{PK: "W#w#TRUST-RULES", SK: "r"}},
 	"AuditEntry":               {keys.AuditEntry("w", "e"), table.Key{PK: "W#w#AUDIT", SK: "e"}},
+	"SignInCode":               {keys.SignInCode("c0ffee"), table.Key{PK: "SIGN-IN#c0ffee", SK: "CODE"}},
+	"Session":                  {keys.Session("c0ffee"), table.Key{PK: "SESSION#c0ffee", SK: "SESSION"}},
+	"Use":                      {keys.Use("w", 7), table.Key{PK: "W#w#USE#07", SK: "USE"}},
+	"DeploymentCount":          {keys.DeploymentCount("w"), table.Key{PK: "W#w#DEPLOYMENT-COUNT", SK: "COUNT"}},
+	"AllCronCount":             {keys.AllCronCount("w"), table.Key{PK: "W#w#CRON-COUNT", SK: "COUNT"}},
 	"Answer":                   {keys.Answer("w", "k#1"), table.Key{PK: "W#w#ANSWER#8d706a3e8321610239cf73effbe85f1998985e331ebcbf90e92ff5a1b426f70e", SK: "ANSWER"}},
 	"DataKey":                  {keys.DataKey(7), table.Key{PK: "DATA-KEYS", SK: "KEY#000007"}},
 	"Deployment":               {keys.Deployment("w", "d"), table.Key{PK: "W#w#D#d", SK: "DEPLOYMENT"}},
@@ -316,7 +321,7 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 // those of the package's documentation.
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

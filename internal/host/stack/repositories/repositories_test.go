@@ -85,15 +85,16 @@ func TestTheGitHubAppIsReadWhenItIsNeeded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// An empty callback is refused once the App has been read, and needs no table.
 	use := func() error {
-		_, err := integrations.Repositories(t.Context(), integration.Ref{Workspace: "w", Integration: "none"})
+		_, err := integrations.CompleteInstall(t.Context(), integration.Callback{})
 		return err
 	}
-	if err := use(); err == nil || fault.Is(err, fault.NotFound) || !strings.Contains(err.Error(), "arn:app") {
+	if err := use(); err == nil || fault.Is(err, fault.Invalid) || !strings.Contains(err.Error(), "arn:app") {
 		t.Errorf("without the secret: %v", err)
 	}
 	s.keep("arn:app", `{"private_key": "hush"`)
-	if err := use(); err == nil || fault.Is(err, fault.NotFound) || strings.Contains(err.Error(), "hush") {
+	if err := use(); err == nil || fault.Is(err, fault.Invalid) || strings.Contains(err.Error(), "hush") {
 		t.Errorf("with a secret that is none: %v", err)
 	}
 	app, err := json.Marshal(map[string]any{
@@ -105,7 +106,7 @@ func TestTheGitHubAppIsReadWhenItIsNeeded(t *testing.T) {
 	}
 	s.keep("arn:app", string(app))
 	for range 3 {
-		if err := use(); !fault.Is(err, fault.NotFound) {
+		if err := use(); !fault.Is(err, fault.Invalid) {
 			t.Errorf("with the secret: %v", err)
 		}
 	}
