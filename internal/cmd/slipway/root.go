@@ -19,7 +19,7 @@ func newRoot() *cobra.Command {
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return exit.Usage(err) })
-	root.AddCommand(newServe(), newConnect(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit(), newDoctor())
+	root.AddCommand(newServe(), newConnect(), newDemo(), newWorkspaces(), newMembers(), newTrust(), newKeys(), newSecrets(), newAudit(), newBackup(), newRestore(), newDoctor())
 	root.AddCommand(cli.Commands()...)
 	return root
 }

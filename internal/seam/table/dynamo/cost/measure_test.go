@@ -215,7 +215,7 @@ func (m *measured) interrupt(s *stack) {
 	slow := s.start(thread, ask(body{"token_delay_ms": 8000, "answer_words": 10, "node_delay_ms": 0}))
 	s.until("the first token is shown", func() bool {
 		item, err := s.table.Get(s.t.Context(), keys.Run(s.TenantID, s.deployment, thread, slow))
-		return err == nil && item.Int("checkpoint") >= 2 && item.Int("open") > 0
+		return err == nil && item.Int("checkpoint") >= 2 && strings.Contains(item.Text("unfinished"), "{")
 	})
 	s.meter.take()
 	s.await(thread, s.start(thread, ask(fast).interrupting()))

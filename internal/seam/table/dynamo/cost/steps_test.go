@@ -50,7 +50,6 @@ var agentSteps = []step{
 	{operation: "DeleteCron"},
 	{operation: "CreateCron", body: question + `, "schedule": "@yearly"}`},
 	{operation: "StreamThread", endless: true},
-	{operation: "StreamThreadEvents", body: `{"channels": ["lifecycle"]}`, endless: true},
 	{operation: "SendCommand", body: `{"id": 1, "method": "state.get", "params": {"namespace": []}}`},
 	{operation: "DeleteThread", after: (*stack).rest},
 

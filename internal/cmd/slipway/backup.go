@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/host/standalone"
+)
+
+const backupLong = `Write a data directory to FILE, also while a server uses it. The records are those of one moment, and the files that
+they name are with them: uploads, builds, pushed images, logs. FILE also holds the key of all secrets: keep it as safe
+as the data directory. Caches of builds are left out.
+
+FILE "-" is standard output.`
+
+func newBackup() *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "backup FILE",
+		Short: "Write a data directory to a file, also while a server uses it",
+		Long:  backupLong,
+		Args:  exit.Arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if args[0] == "-" {
+				return standalone.Backup(cmd.Context(), data, cmd.OutOrStdout())
+			}
+			return writeWhole(args[0], func(w io.Writer) error { return standalone.Backup(cmd.Context(), data, w) })
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", ".slipway", "data directory of a server on this machine")
+	return cmd
+}
+
+// writeWhole writes a file that is there only when all of it is.
+func writeWhole(name string, write func(io.Writer) error) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(name), filepath.Base(name)+".*") // only this user can read it
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.Remove(file.Name()))
+		}
+	}()
+	if err := errors.Join(write(file), file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+const restoreLong = `Make a data directory from FILE, which slipway backup has written. The directory must not exist, or be empty.
+
+Agents that were built from repositories stand in the data directory, and many know its path: restore to the path that
+the backup was taken of, or deploy them again afterwards. The command says so where the paths differ.
+
+FILE "-" is standard input.`
+
+func newRestore() *cobra.Command {
+	var data string
+	cmd := &cobra.Command{
+		Use:   "restore FILE",
+		Short: "Make a data directory from a backup",
+		Long:  restoreLong,
+		Args:  exit.Arguments(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			from := cmd.InOrStdin()
+			if args[0] != "-" {
+				file, err := os.Open(args[0])
+				if err != nil {
+					return err
+				}
+				defer file.Close()
+				from = file
+			}
+			manifest, err := standalone.Restore(cmd.Context(), from, data)
+			if errors.Is(err, fs.ErrExist) {
+				return exit.Usage(fmt.Errorf("%w; choose another with --data", err))
+			}
+			if err != nil {
+				return err
+			}
+			return restored(cmd.ErrOrStderr(), manifest, data)
+		},
+	}
+	cmd.Flags().StringVar(&data, "data", ".slipway", "data directory to make")
+	return cmd
+}
+
+// restored says what was restored, and what is left to do.
+func restored(w io.Writer, manifest standalone.Manifest, data string) error {
+	text := fmt.Sprintf("restored the data of %s, which slipway %s wrote at %s\n",
+		manifest.Data, manifest.Version, manifest.Taken.Format(time.RFC3339))
+	path, err := filepath.Abs(data)
+	if err != nil {
+		return err
+	}
+	if path != manifest.Data {
+		text += "the agents were built in another directory: deploy each of them again\n"
+	}
+	_, err = io.WriteString(w, text)
+	return err
+}
