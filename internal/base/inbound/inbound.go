@@ -3,6 +3,7 @@ package inbound
 import (
 	"container/list"
 	"context"
+	"crypto/tls"
 	"net"
 	"net/http"
 	"net/netip"
@@ -75,13 +76,23 @@ type contextKey struct{}
 
 // Context is the ConnContext of the server.
 func (l *Listener) Context(ctx context.Context, conn net.Conn) context.Context {
-	return context.WithValue(ctx, contextKey{}, conn)
+	return context.WithValue(ctx, contextKey{}, below(conn))
+}
+
+// below returns the bounded connection that a connection is, or that TLS is spoken on; nil for any
+// other.
+func below(conn net.Conn) *connection {
+	if secured, ok := conn.(*tls.Conn); ok {
+		conn = secured.NetConn()
+	}
+	c, _ := conn.(*connection)
+	return c
 }
 
 // Changed is the ConnState of the server: an idle connection is the first that has to leave.
 func (l *Listener) Changed(conn net.Conn, state http.ConnState) {
-	c, ok := conn.(*connection)
-	if !ok || (state != http.StateIdle && state != http.StateActive) {
+	c := below(conn)
+	if c == nil || (state != http.StateIdle && state != http.StateActive) {
 		return
 	}
 	l.mu.Lock()
@@ -94,8 +105,8 @@ func (l *Listener) Changed(conn net.Conn, state http.ConnState) {
 // Known says that the request with this context has proven to act for a workspace. Without a
 // bounded connection it does nothing.
 func Known(ctx context.Context, workspace string) {
-	c, ok := ctx.Value(contextKey{}).(*connection)
-	if !ok || c.proven.Swap(true) {
+	c, _ := ctx.Value(contextKey{}).(*connection)
+	if c == nil || c.proven.Swap(true) {
 		return
 	}
 	l := c.listener

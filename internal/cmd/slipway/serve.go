@@ -79,6 +79,12 @@ func newServe() *cobra.Command {
 	flags.StringVar(&config.Listen, "listen", "127.0.0.1:8080", "address to listen on; port 0 picks one")
 	flags.StringVar(&config.Data, "data", ".slipway", "directory that everything is kept in")
 	flags.StringVar(&config.BaseURL, "base-url", "", "address that clients reach this server at (default: the listening address)")
+	flags.StringVar(&config.TLS.CertFile, "tls-cert", "", "file with the server's certificate chain as PEM; it is read again when it changes (default: no TLS)")
+	flags.StringVar(&config.TLS.KeyFile, "tls-key", "", "file with the certificate's key as PEM")
+	flags.StringArrayVar(&config.TLS.ACMEHosts, "acme-host", nil,
+		"name to get a certificate for, by ACME (TLS-ALPN-01), for which the server must be reached at port 443 of that name; may be repeated")
+	flags.StringVar(&config.TLS.ACMEEmail, "acme-email", "", "address that the ACME authority may write to")
+	flags.StringVar(&config.TLS.ACMEDirectory, "acme-directory", "", "directory URL of the ACME authority (default: Let's Encrypt)")
 	flags.DurationVar(&config.ReadyLimit, "ready-limit", 0, "how long an agent may take to answer its health check (default 5m)")
 	flags.DurationVar(&config.DrainLimit, "drain-limit", 0, "how long runs may go on with a revision that was replaced, before the next one goes on with them (default 10m)")
 	flags.StringArrayVar(&programs, "issuer", nil,

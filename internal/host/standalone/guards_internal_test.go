@@ -51,7 +51,7 @@ func TestAttackWhoMayReachTheServerUsesNotItsMachine(t *testing.T) {
 		}
 		s := &Server{listener: listener, baseURL: c.base}
 		if c.base == "" {
-			s.baseURL = addressURL(listener.Addr())
+			s.baseURL = TLS{}.url(listener.Addr())
 		}
 		if got := s.permits(c.choice); got != c.want {
 			t.Errorf("%+v: got %v", c, got)

@@ -3,6 +3,7 @@ package standalone
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -90,6 +91,8 @@ type Config struct {
 	Data string
 	// BaseURL is the address that clients reach the server at; the listening address when empty.
 	BaseURL string
+	// TLS says how the server proves its name.
+	TLS TLS
 	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
 	RedactSecrets bool
 	Log           *slog.Logger
@@ -174,7 +177,9 @@ type Server struct {
 	keys        *apikey.Store
 	mux         *web.Mux
 	listener    net.Listener
-	baseURL     string
+	// secure is how the listener speaks TLS, nil if it does not.
+	secure  *tls.Config
+	baseURL string
 	// room is the memory for everything large that waits in it: bodies of requests, and events of
 	// agents.
 	room *budget.Budget
@@ -200,22 +205,15 @@ func Open(config Config) (server *Server, err error) {
 	if s.listener, err = net.Listen("tcp", config.Listen); err != nil {
 		return nil, err
 	}
-	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), addressURL(s.listener.Addr()))
+	if s.secure, err = config.TLS.open(s.path("certificates")); err != nil {
+		return nil, err
+	}
+	s.baseURL = cmp.Or(strings.TrimSuffix(config.BaseURL, "/"), config.TLS.url(s.listener.Addr()))
 	s.space = disk.Open(config.Data, cmp.Or(config.KeepFree, disk.Default), config.Disk, config.Log)
 	if err := s.assemble(); err != nil {
 		return nil, err
 	}
 	return s, nil
-}
-
-// addressURL is the URL of a listening address; one that listens everywhere is reached on the
-// loopback interface.
-func addressURL(addr net.Addr) string {
-	tcp, ok := addr.(*net.TCPAddr)
-	if ok && tcp.IP.IsUnspecified() {
-		addr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: tcp.Port}
-	}
-	return "http://" + addr.String()
 }
 
 func (s *Server) path(name string) string { return filepath.Join(s.config.Data, name) }
@@ -398,6 +396,7 @@ func (s *Server) Serve(ctx context.Context) error {
 		Handler: s.mux, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 75 * time.Second,
 		BaseContext: func(net.Listener) context.Context { return requests },
 		ErrorLog:    slog.NewLogLogger(s.config.Log.Handler(), slog.LevelWarn),
+		TLSConfig:   s.secure,
 	}
 	if err := s.start(ctx); err != nil {
 		return errors.Join(err, s.Close(ctx))
@@ -407,7 +406,7 @@ func (s *Server) Serve(ctx context.Context) error {
 	timers.Go(func() { s.reconciler.Every(background, reconcileInterval) })
 	timers.Go(func() { s.crons.Run(background) })
 	served := make(chan error, 1)
-	go func() { served <- httpServer.Serve(listener) }()
+	go func() { served <- serve(httpServer, listener) }()
 	select {
 	case err = <-served:
 	case <-ctx.Done():
