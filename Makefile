@@ -19,7 +19,7 @@ FUNCTIONS := $(patsubst functions/%/main.go,%,$(wildcard functions/*/main.go))
 ARCH ?= $(shell go env GOARCH)
 
 .PHONY: help build functions start demo lambda-local sam-local test test-race test-e2e test-attack test-sdk test-cli test-dynamo test-domain test-lambda test-sam test-docker test-agents test-shapes test-devserver test-schema test-runtimes test-referee test-moto test-cost test-browser
-.PHONY: bench bench-lambda lint generate verify deploy clean
+.PHONY: bench bench-lambda lint generate verify release deploy clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -192,6 +192,23 @@ verify: ## check that the generated code and go.mod are current, and that the st
 	sh infra/sam/setup.sh
 	.tools/sam/bin/python -m unittest discover -q -s infra/sam -p '*_test.py'
 	.tools/sam/bin/python infra/sam/check.py template.yaml
+
+SBOM := go run github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod@v1.9.0
+RELEASED := linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
+
+# The image is made where a Docker engine answers.
+release: ## write static binaries for Linux and macOS, checksums, an SBOM and what installs them into build/release
+	rm -rf build/release; mkdir -p build/release
+	@for platform in $(RELEASED); do \
+		echo "slipway-$$platform"; \
+		CGO_ENABLED=0 GOOS=$${platform%-*} GOARCH=$${platform#*-} go build -trimpath -ldflags '-s -w $(STAMP)' -o build/release/slipway-$$platform ./internal/cmd/slipway; \
+	done
+	$(SBOM) app -json -licenses -main internal/cmd/slipway -output build/release/slipway.cdx.json .
+	cp LICENSE infra/CHANGELOG.md infra/release/* /etc/ssl/certs/ca-certificates.crt build/release/
+	cd build/release && sha256sum $$(ls | grep -v SHA256SUMS) >SHA256SUMS
+	@if docker info >/dev/null 2>&1; then \
+		docker build --quiet --build-arg TARGETARCH=$(shell go env GOARCH) --tag slipway:$(VERSION) --tag slipway:latest build/release; \
+	else echo 'make release: there is no Docker engine, so no image was made'; fi
 
 # CONFIG names an environment of samconfig.toml. The functions are built for the architecture that the template declares.
 deploy: ARCH := arm64
