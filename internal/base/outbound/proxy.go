@@ -12,8 +12,10 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/base/guard"
+	"github.com/slipway-run/slipway/internal/base/inbound"
 )
 
 // Proxy is an HTTP proxy on a loopback port, for programs that connect to addresses which users
@@ -35,6 +37,14 @@ type Proxy struct {
 	mu     sync.Mutex
 	passes map[string]*Pass
 }
+
+const (
+	// mostConnections is how many connections a proxy holds at a time. Those that have no pass have
+	// a quarter of the places for themselves.
+	mostConnections = 512
+	// idleTimeout is how long a connection may wait for its next request.
+	idleTimeout = time.Minute
+)
 
 // Pass lets one program, and what it starts, use a Proxy.
 type Pass struct {
@@ -64,8 +74,12 @@ func OpenProxy(networks Networks) (*Proxy, error) {
 		FlushInterval: -1,
 		ErrorHandler:  func(w http.ResponseWriter, r *http.Request, err error) { passOf(r).refuse(w, r.Host, err) },
 	}
-	p.server = &http.Server{Handler: p, ReadHeaderTimeout: dialTimeout, MaxHeaderBytes: maxHeaders}
-	p.serving.Go(func() { _ = p.server.Serve(listener) }) // it ends with ErrServerClosed
+	bounded := inbound.New(listener, inbound.Split(mostConnections))
+	p.server = &http.Server{
+		Handler: p, ReadHeaderTimeout: dialTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaders,
+		ConnContext: bounded.Context, ConnState: bounded.Changed,
+	}
+	p.serving.Go(func() { _ = p.server.Serve(bounded) }) // it ends with ErrServerClosed
 	return p, nil
 }
 
@@ -134,14 +148,17 @@ func passOf(r *http.Request) *Pass {
 // ServeHTTP serves a request of the proxy's users.
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	pass := p.admit(r)
+	if pass != nil {
+		inbound.Known(r.Context(), pass.id)
+	}
 	switch {
 	case pass == nil:
 		w.Header().Set("Proxy-Authenticate", `Basic realm="slipway"`)
-		w.WriteHeader(http.StatusProxyAuthRequired)
+		refuse(w, http.StatusProxyAuthRequired)
 	case r.Method == http.MethodConnect:
 		p.connect(w, r, pass)
 	case r.URL.Scheme != "http" || r.URL.Host == "":
-		w.WriteHeader(http.StatusBadRequest)
+		refuse(w, http.StatusBadRequest)
 	default:
 		upstream, err := p.upstreamOf(r)
 		if err != nil {
@@ -238,11 +255,18 @@ func (p *Pass) refuse(w http.ResponseWriter, host string, err error) {
 	defer p.mu.Unlock()
 	if errors.Is(err, ErrAddress) {
 		p.refused = host
-		w.WriteHeader(http.StatusForbidden)
+		refuse(w, http.StatusForbidden)
 		return
 	}
 	p.failed = plain(host, err)
-	w.WriteHeader(http.StatusBadGateway)
+	refuse(w, http.StatusBadGateway)
+}
+
+// refuse answers a request and ends its connection, without a wait for a body that may never come.
+func refuse(w http.ResponseWriter, status int) {
+	w.Header().Set("Connection", "close")
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // a connection without one is gone
+	w.WriteHeader(status)
 }
 
 // plain says why a connection failed, without the addresses that errors of package net repeat.

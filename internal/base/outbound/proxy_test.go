@@ -10,8 +10,10 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
+	"time"
 )
 
 // through is a client that goes through the proxy with a pass.
@@ -132,6 +134,61 @@ func TestAttackProxyServesHoldersOfAPassOnly(t *testing.T) {
 	if status, body, err := ask(t, pass.client(t), server.URL); err != nil || status != http.StatusOK || body != "hello" {
 		t.Errorf("with a pass: %d %q %v", status, body, err)
 	}
+}
+
+// TestAttackProxyHoldsNoConnection has programs without a pass that keep their connections: after a
+// refusal, with a body that never arrives, and more of them than the proxy has places for.
+func TestAttackProxyHoldsNoConnection(t *testing.T) {
+	t.Parallel()
+	proxy := openProxy(t, nil)
+	at := proxy.listener.Addr().String()
+	for _, request := range []string{
+		"GET http://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n",
+		"POST http://example.com/ HTTP/1.1\r\nHost: example.com\r\nContent-Length: 1000\r\n\r\n",
+		"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com:443\r\n\r\n",
+	} {
+		conn, err := net.Dial("tcp", at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := errors.Join(conn.SetDeadline(time.Now().Add(5*time.Second)), writeAll(conn, request)); err != nil {
+			t.Fatal(err)
+		}
+		if answer, err := io.ReadAll(conn); err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 407 ") {
+			t.Errorf("%q: the proxy answers %q and does not end the connection: %v", request, answer, err)
+		}
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "there") }))
+	defer server.Close()
+	allowed := openProxy(t, loopback)
+	var first net.Conn
+	for range mostConnections {
+		conn, err := net.Dial("tcp", allowed.listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if first == nil {
+			first = conn
+		}
+	}
+	if err := first.SetReadDeadline(time.Now().Add(dialTimeout / 2)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := first.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("the first of %d connections without a pass stays: %v", mostConnections, err)
+	}
+	pass := allowed.NewPass()
+	defer pass.Close()
+	if status, body, err := ask(t, pass.client(t), server.URL); err != nil || status != http.StatusOK || body != "there" {
+		t.Errorf("beside idle connections, the holder of a pass gets %d %q, %v", status, body, err)
+	}
+}
+
+func writeAll(w io.Writer, text string) error {
+	_, err := io.WriteString(w, text)
+	return err
 }
 
 // TestConnectJoinsBothDirections passes the end of each on.
