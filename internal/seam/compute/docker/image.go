@@ -20,7 +20,9 @@ import (
 )
 
 // Pull policies, by the names that Kubernetes has for them. pullTag is that of a release's own
-// image: a digest that is there is not pulled, a tag is asked for anew.
+// image: a digest that is there is not pulled, a tag is pulled anew. Whatever the policy, the
+// registry is asked whether these credentials may have an image before the engine's copy is used:
+// another workspace may have pulled it.
 const (
 	pullTag          = ""
 	pullAlways       = "Always"
@@ -49,19 +51,18 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 	// An engine would take a bare name for the beginning of an id.
 	image = reference.FamiliarString(named)
 	_, digested := named.(reference.Digested)
+	missing := e.mustBeThere(ctx, image)
 	switch {
-	case policy == pullNever:
-		err = e.mustBeThere(ctx, image)
-	case policy == pullIfNotPresent || (policy == pullTag && digested):
-		if missing := e.mustBeThere(ctx, image); missing != nil {
-			err = e.pull(ctx, named, keys)
-		}
+	case missing != nil && policy == pullNever:
+		return "", missing
+	case missing == nil && (policy == pullNever || policy == pullIfNotPresent || (policy == pullTag && digested)):
+		err = e.ask(ctx, named, keys)
 	default:
 		err = e.pull(ctx, named, keys)
-		if err != nil && policy == pullTag && !refused(err) && e.mustBeThere(ctx, image) == nil {
-			e.cfg.Log.Warn("image cannot be pulled, the one that is on this machine is used", "image", image, "error", err)
-			err = nil
-		}
+	}
+	if err != nil && missing == nil && policy != pullAlways && !refused(err) {
+		e.cfg.Log.Warn("the registry of an image does not answer, the image that is on this machine is used", "image", image, "error", err)
+		err = nil
 	}
 	if err != nil || digested {
 		return image, err
@@ -69,10 +70,16 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 	return e.digestOf(ctx, image, named)
 }
 
-// refused tells that a registry does not let these credentials have an image. One that is on this
-// machine was pulled, or built, by somebody who may. Engines hand on a registry's answer in its
-// words.
+// notAsked is why a registry may not be asked.
+type notAsked struct{ error }
+
+// refused tells that a registry does not let these credentials have an image, or may not be asked.
+// An image of it that is on this machine was pulled, or built, by somebody who may have it. Engines
+// hand on a registry's answer in its words.
 func refused(err error) bool {
+	if _, ok := errors.AsType[notAsked](err); ok {
+		return true
+	}
 	if errdefs.IsUnauthorized(err) || errdefs.IsPermissionDenied(err) {
 		return true
 	}
@@ -105,14 +112,29 @@ func (e *engine) digestOf(ctx context.Context, image string, named reference.Nam
 	return there.ID, nil
 }
 
-// pull has the engine get an image, if its registry is one that may be asked.
-func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain) error {
+// credentials are those for an image's registry, if that is one that may be asked.
+func (e *engine) credentials(ctx context.Context, named reference.Named, keys keychain) (string, error) {
 	if e.cfg.CheckRegistry != nil {
 		if err := e.cfg.CheckRegistry(ctx, reference.Domain(named)); err != nil {
-			return err
+			return "", notAsked{err}
 		}
 	}
-	auth, err := keys.of(reference.Domain(named))
+	return keys.of(reference.Domain(named))
+}
+
+// ask has the engine ask an image's registry for it, without getting it.
+func (e *engine) ask(ctx context.Context, named reference.Named, keys keychain) error {
+	auth, err := e.credentials(ctx, named, keys)
+	if err != nil {
+		return err
+	}
+	_, err = e.client.DistributionInspect(ctx, named.String(), client.DistributionInspectOptions{EncodedRegistryAuth: auth})
+	return err
+}
+
+// pull has the engine get an image.
+func (e *engine) pull(ctx context.Context, named reference.Named, keys keychain) error {
+	auth, err := e.credentials(ctx, named, keys)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,8 @@
 package docker
 
 import (
+	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +13,8 @@ import (
 )
 
 // TestAttackAnImageThatTheRegistryRefuses is on the machine, since somebody else's credentials have
-// pulled it. It is used only where the registry does not answer.
+// pulled it. It is used only where the registry does not answer, whatever it is named by and
+// whatever the release says about pulling.
 func TestAttackAnImageThatTheRegistryRefuses(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -30,7 +33,7 @@ func TestAttackAnImageThatTheRegistryRefuses(t *testing.T) {
 			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
 				text := `{"Id": "sha256:` + strings.Repeat("a", 64) + `"}`
-				if strings.HasSuffix(r.URL.Path, "/images/create") {
+				if strings.HasSuffix(r.URL.Path, "/images/create") || strings.Contains(r.URL.Path, "/distribution/") {
 					w.WriteHeader(c.status)
 					text = `{"message": "` + c.message + `"}`
 				}
@@ -44,9 +47,17 @@ func TestAttackAnImageThatTheRegistryRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			e := &engine{cfg: Config{Log: slog.New(slog.DiscardHandler)}, client: asked}
-			_, err = e.pin(t.Context(), "registry.test/agent:1", pullTag, keychain{})
-			if used := err == nil; used != c.used {
-				t.Errorf("the image is used: %v (%v), want %v", used, err, c.used)
+			barred := &engine{cfg: Config{Log: slog.New(slog.DiscardHandler), CheckRegistry: func(context.Context, string) error { return errors.New("not public") }}, client: asked}
+			if _, err := barred.pin(t.Context(), "registry.test/agent:1", pullTag, keychain{}); err == nil {
+				t.Error("the image is used whose registry may not be asked")
+			}
+			for _, image := range []string{"registry.test/agent:1", "registry.test/agent@sha256:" + strings.Repeat("a", 64)} {
+				for policy, may := range map[string]bool{pullTag: c.used, pullIfNotPresent: c.used, pullNever: c.used, pullAlways: false} {
+					_, err = e.pin(t.Context(), image, policy, keychain{})
+					if used := err == nil; used != may {
+						t.Errorf("%s with the policy %q is used: %v (%v), want %v", image, policy, used, err, may)
+					}
+				}
 			}
 		})
 	}

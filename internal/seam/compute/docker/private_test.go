@@ -112,9 +112,9 @@ func pullSecret(t *testing.T, host, password string) string {
 	return string(mustJSON(t, map[string]any{"auths": map[string]any{host: map[string]string{"auth": plain}}}))
 }
 
-// TestAPrivateImageIsPulledWithItsSecret tries an image without credentials, with wrong ones, with
-// those of another registry and with the right ones.
-func TestAPrivateImageIsPulledWithItsSecret(t *testing.T) {
+// TestAttackAPrivateImageIsPulledWithItsSecret tries an image without credentials, with wrong ones,
+// with those of another registry and with the right ones, and then without credentials again.
+func TestAttackAPrivateImageIsPulledWithItsSecret(t *testing.T) {
 	t.Parallel()
 	host, private, refused := privateRegistry(t)
 	named := json.RawMessage(`{"image_pull_secrets":[{"name":"PULL"}]}`)
@@ -157,5 +157,18 @@ func TestAPrivateImageIsPulledWithItsSecret(t *testing.T) {
 	must(t, json.Unmarshal([]byte(answer), &environment))
 	if slices.ContainsFunc(environment, func(variable string) bool { return strings.HasPrefix(variable, "PULL=") }) {
 		t.Error("the agent has the secret that its image was pulled with")
+	}
+
+	// Now the engine has the image. It is nobody else's to run, by its digest or beside an agent.
+	for _, member := range []string{"", "init_containers", "sidecars"} {
+		other := computetest.NewRelease(computetest.Serve)
+		other.Artifact.Image = image
+		if member == "" {
+			other.Artifact.Image = pinned
+		} else {
+			other.ResourceSpec = mustJSON(t, map[string]any{member: []any{map[string]any{"name": "c", "image": private, "imagePullPolicy": "Never"}}})
+		}
+		m.apply(t, other)
+		m.want(t, other, compute.Failed, compute.ReasonImageUnavailable)
 	}
 }
