@@ -35,7 +35,7 @@ func (s server) caller(r *http.Request) (apikey.Principal, error) {
 			return principal, err
 		}
 	}
-	return s.Authenticator.Key(r)
+	return auth.Tenant(s.Authenticator, r)
 }
 
 // AgentCaller tells whether an agent sent a request to the server of a deployment: with its invoke
