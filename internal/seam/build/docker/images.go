@@ -179,11 +179,12 @@ func (i *Images) haveBase(ctx context.Context, image string) error {
 }
 
 // proxies are the variables that engines hand to the steps of a build without keeping them in the
-// image.
+// image. The steps are a tenant's, so they get no credentials.
 func proxies() map[string]*string {
 	given := map[string]*string{}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"} {
 		if value, ok := os.LookupEnv(name); ok {
+			value = build.WithoutCredentials(value)
 			given[name] = &value
 		}
 	}
