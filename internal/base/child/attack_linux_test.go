@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 const (
@@ -31,10 +32,7 @@ func asEachUser(t *testing.T) (root bool) {
 	}
 	t.Run("stranger", func(t *testing.T) {
 		name, _, _ := strings.Cut(t.Name(), "/")
-		dir := t.TempDir()
-		for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) {
-			must(t, os.Chmod(at, 0o755))
-		}
+		dir := openDir(t)
 		must(t, os.Chown(dir, stranger, stranger))
 		program, err := os.Open("/proc/self/exe")
 		must(t, err)
@@ -51,6 +49,14 @@ func asEachUser(t *testing.T) (root bool) {
 	return true
 }
 
+// openDir is a temporary directory that everybody may enter.
+func openDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	must(t, childtest.Open(dir))
+	return dir
+}
+
 // ground is what attacks happen on: a server's directory, a confined program's own in it, and what
 // others have.
 type ground struct {
@@ -62,7 +68,7 @@ type ground struct {
 
 func newGround(t *testing.T, user int) ground {
 	t.Helper()
-	dir := t.TempDir()
+	dir := openDir(t)
 	g := ground{registry: open(t, t.TempDir()), data: filepath.Join(dir, "data"), user: user}
 	g.own = filepath.Join(g.data, "own")
 	must(t, os.MkdirAll(g.own, 0o700))
@@ -107,7 +113,7 @@ func grounds(t *testing.T) map[string]ground {
 // server runs, to settings and to the kernel.
 func TestAttackByWriting(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	for name, g := range grounds(t) {
-		outside := t.TempDir()
+		outside := openDir(t)
 		must(t, os.Chmod(outside, 0o777))
 		must(t, os.WriteFile(filepath.Join(outside, "npm"), []byte("#!/bin/sh\n"), 0o777))
 		must(t, os.Chmod(filepath.Join(outside, "npm"), 0o777))
@@ -194,13 +200,13 @@ func TestAttackByAbstractSocket(t *testing.T) { //nolint:paralleltest // the att
 // may, where the program has a user of its own.
 func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the attacks are on this process
 	if os.Geteuid() != 0 {
-		if child.CanChangeUser() == nil {
+		if child.CanChangeUser(t.TempDir()) == nil {
 			t.Error("a server that is not root gives programs users of their own")
 		}
 		return
 	}
 	g := newGround(t, tenant)
-	service, err := net.Listen("unix", filepath.Join(t.TempDir(), "socket"))
+	service, err := net.Listen("unix", filepath.Join(openDir(t), "socket"))
 	must(t, err)
 	defer service.Close()
 	for _, script := range []string{
@@ -212,8 +218,57 @@ func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the
 			t.Errorf("%s: %s, %s", script, exit, out)
 		}
 	}
-	if exit, out := g.run(t, "id -u; id -G; cat /proc/self/status | grep CapEff"); exit != (child.Exit{}) || !strings.HasPrefix(out, "54322\n54322\n") || !strings.Contains(out, "0000000000000004") {
+	if exit, out := g.run(t, "id -u; id -G; cat /proc/self/status | grep CapEff"); exit != (child.Exit{}) || !strings.HasPrefix(out, "54322\n54322\n") || !strings.Contains(out, "0000000000000000") {
 		t.Errorf("the program is %s, %s", exit, out)
+	}
+}
+
+// TestAttackOnFilesOfOthers has a program with a user of its own that reads what the modes of files
+// keep from such a user, below directories that everybody may enter.
+func TestAttackOnFilesOfOthers(t *testing.T) { //nolint:paralleltest // it makes files in /tmp
+	if os.Geteuid() != 0 {
+		return // only root gives programs users of their own
+	}
+	g := newGround(t, tenant)
+	open := openDir(t)
+	must(t, os.MkdirAll(filepath.Join(open, "home", ".ssh"), 0o700))
+	must(t, os.Chmod(filepath.Join(open, "home"), 0o755))
+	must(t, os.MkdirAll(filepath.Join(open, "bin"), 0o755))
+	temporary, err := os.CreateTemp("/tmp", "krb5cc_")
+	must(t, err)
+	defer os.Remove(temporary.Name())
+	must(t, temporary.Close())
+	secrets := []string{filepath.Join(open, "app.secret"), filepath.Join(open, "home", ".ssh", "id_ed25519"), filepath.Join(open, "bin", "token"), temporary.Name()}
+	for _, secret := range secrets {
+		must(t, os.WriteFile(secret, []byte("the key\n"), 0o600))
+	}
+	must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644)) // its directory is closed
+	must(t, os.WriteFile(filepath.Join(open, "readme"), []byte("for everybody\n"), 0o644))
+	t.Setenv("PATH", filepath.Join(open, "bin")+":"+os.Getenv("PATH"))
+	attempts := []string{"ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}
+	for _, secret := range secrets {
+		attempts = append(attempts, "cat "+secret)
+	}
+	for _, script := range attempts {
+		if exit, out := g.run(t, script); exit == (child.Exit{}) || strings.Contains(out, "the key") {
+			t.Errorf("%s: %s, %s", script, exit, out)
+		}
+	}
+	if exit, out := g.run(t, "cat "+filepath.Join(open, "readme")); exit != (child.Exit{}) {
+		t.Errorf("a file for everybody is not read: %s, %s", exit, out)
+	}
+}
+
+// TestAttackWhereNoWayIsOpen has a server's directory below one that only root may enter: its
+// programs get no users of their own there, and the reason names the directory.
+func TestAttackWhereNoWayIsOpen(t *testing.T) {
+	t.Parallel()
+	closed := filepath.Join(openDir(t), "closed")
+	must(t, os.Mkdir(closed, 0o700))
+	for _, private := range []string{filepath.Join(closed, "data"), filepath.Join(closed, "deep", "data")} {
+		if err := child.CanChangeUser(private); err == nil || os.Geteuid() == 0 && !strings.Contains(err.Error(), closed) {
+			t.Errorf("%s: %v", private, err)
+		}
 	}
 }
 

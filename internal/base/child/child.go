@@ -170,7 +170,7 @@ func lookPath(command Command) (string, error) {
 		if !filepath.IsAbs(candidate) {
 			continue
 		}
-		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+		if info, err := os.Stat(candidate); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 && (command.Confine.User == 0 || Reaches(candidate)) {
 			return candidate, nil
 		}
 	}

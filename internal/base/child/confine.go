@@ -21,7 +21,9 @@ type Confinement struct {
 	// Write are the paths that the program may read, run and change; Read those that it may read
 	// and run. A path that does not exist is left out.
 	Write, Read []string
-	// User is the user and the group that the program runs as; 0 leaves it the server's.
+	// User is the user and the group that the program runs as, without any power of the server's; 0
+	// leaves it the server's. The modes of files bind it as they bind everybody else, so its way to
+	// what is named here is opened within Private, and must be open outside.
 	User int
 	// Ports are the TCP ports that the program may listen on, 0 for any that the system picks; nil
 	// lets it listen on all.
@@ -48,33 +50,6 @@ func Public(private string) []string {
 		return nil
 	}
 	return []string{sharedMemory}
-}
-
-// programDirs are where the programs of the server's PATH are installed: a user of its own reads
-// them also where they are in a directory that is not open to everybody, as in a home. What the
-// PATH has in the private directory is left out.
-func programDirs(path, private string) ([]string, error) {
-	private, err := resolve(private)
-	if err != nil {
-		return nil, err
-	}
-	home, _ := os.UserHomeDir() // "" is no directory's parent
-	var dirs []string
-	for _, dir := range filepath.SplitList(path) {
-		resolved, err := filepath.EvalSymlinks(dir)
-		if err != nil || !filepath.IsAbs(dir) {
-			continue
-		}
-		if base := filepath.Base(resolved); base == "bin" || base == "sbin" || base == "shims" {
-			if parent := filepath.Dir(resolved); parent != "/" && parent != home {
-				resolved = parent
-			}
-		}
-		if !contains(resolved, private) && !contains(private, resolved) {
-			dirs = append(dirs, resolved)
-		}
-	}
-	return dirs, nil
 }
 
 // contains reports whether a path is a directory or in it.

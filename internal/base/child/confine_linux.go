@@ -79,6 +79,7 @@ func becomeOrdered() error {
 	if err := yield(0); err != nil {
 		return err
 	}
+	unix.Umask(0o022) // users read what platform steps install
 	if err := setMark(o.Mark); err != nil {
 		return fmt.Errorf("mark process: %w", err)
 	}
@@ -118,12 +119,8 @@ func startConfined(cmd *exec.Cmd, c Confinement, mark uint64) (err error) {
 		}
 		return yield(cmd.Process.Pid)
 	}
-	if c.User != 0 {
-		programs, err := programDirs(os.Getenv("PATH"), c.Private)
-		if err != nil {
-			return err
-		}
-		c.Read = append(slices.Clip(c.Read), programs...)
+	if err := c.openWays(); err != nil {
+		return fmt.Errorf("open directories to the user of the workspace: %w", err)
 	}
 	text, err := json.Marshal(order{cmd.Path, cmd.Args, cmd.Env, c, mark, os.Getpid()})
 	if err != nil {
@@ -191,17 +188,9 @@ func (c Confinement) enter() error {
 	return filterSystemCalls(c.User != 0)
 }
 
-// userCapability is the one power that a program with a user of its own keeps of root's: it reads
-// by the rules of Landlock alone, so that directories on the way to its own need not be open to it.
-const userCapability = unix.CAP_DAC_READ_SEARCH
-
-// changeUser makes the calling thread that of a user and the group of the same number.
+// changeUser makes the calling thread that of a user and the group of the same number, without any
+// capability.
 func changeUser(user int) error {
-	// Without this the kernel answers access(2) as if the power were not there.
-	const securebits = 1<<2 | 1<<3 // SECBIT_NO_SETUID_FIXUP and its lock
-	if err := unix.Prctl(unix.PR_SET_SECUREBITS, securebits, 0, 0, 0); err != nil {
-		return err
-	}
 	if err := unix.Setgroups(nil); err != nil {
 		return err
 	}
@@ -211,16 +200,15 @@ func changeUser(user int) error {
 	if err := unix.Setresuid(user, user, user); err != nil {
 		return err
 	}
+	// The kernel takes the capabilities away with the user, but for those that the server inherits
+	// or was started with to keep.
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	kept := [2]unix.CapUserData{{Effective: 1 << userCapability, Permitted: 1 << userCapability, Inheritable: 1 << userCapability}}
-	if err := unix.Capset(&header, &kept[0]); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_RAISE, userCapability, 0, 0)
+	return unix.Capset(&header, &new([2]unix.CapUserData)[0])
 }
 
-// CanChangeUser returns nil where a program can be given a user of its own, and otherwise why not.
-func CanChangeUser() error {
+// CanChangeUser returns nil where a program can be given a user of its own beside a private
+// directory, and otherwise why not.
+func CanChangeUser(private string) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the server is not root")
 	}
@@ -233,14 +221,18 @@ func CanChangeUser() error {
 		return err
 	}
 	for name, capability := range map[string]int{
-		"CAP_DAC_READ_SEARCH": userCapability, "CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETPCAP": unix.CAP_SETPCAP,
+		"CAP_SETUID": unix.CAP_SETUID, "CAP_SETGID": unix.CAP_SETGID, "CAP_SETPCAP": unix.CAP_SETPCAP,
 		"CAP_CHOWN": unix.CAP_CHOWN, "CAP_DAC_OVERRIDE": unix.CAP_DAC_OVERRIDE, "CAP_FOWNER": unix.CAP_FOWNER, "CAP_KILL": unix.CAP_KILL,
 	} {
 		if have[0].Effective&(1<<capability) == 0 {
 			return fmt.Errorf("the server is root without %s", name)
 		}
 	}
-	return nil
+	closed, err := closedAbove(private)
+	if err == nil && closed != "" {
+		err = fmt.Errorf("only root may enter %s, where the data directory is: keep the data elsewhere, as in /var/lib/slipway, or let others enter (chmod o+x %s)", closed, closed)
+	}
+	return err
 }
 
 // keptCapabilities are what a program of root may do that a container's root may do, too: nothing

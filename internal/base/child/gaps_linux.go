@@ -7,9 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Gaps says, a sentence each, what this system cannot keep confined programs from. Users tells that
-// each workspace has a user of its own.
-func Gaps(users bool) []string {
+// Gaps says, a sentence each, what this system cannot keep confined programs from. The argument is
+// why workspaces have no users of their own, nil where they have.
+func Gaps(noUsers error) []string {
+	users := noUsers == nil
 	if !Confines() {
 		return []string{
 			fmt.Sprintf("This kernel has no Landlock of version %d or newer: agents and builds can read and change all files that the server's user can.", neededABI),
@@ -21,8 +22,9 @@ func Gaps(users bool) []string {
 			gaps = append(gaps, sentence)
 		}
 	}
-	add(!users, "Agents and builds run as the server's own user: they can change the modes, owners and times of its files, and connect to its Unix sockets "+
-		"(D-Bus, systemd, ssh-agent, Docker). Start the server as root, and each workspace gets a user of its own.")
+	add(!users, fmt.Sprintf("Agents and builds run as the server's own user (%v): outside the data directory they can read all files that this user can, such as those in ~/.ssh and ~/.aws, "+
+		"change the modes, owners and times of its files, and connect to its Unix sockets (D-Bus, systemd, ssh-agent, Docker). "+
+		"Start the server as root, with its data in /var/lib/slipway, and each workspace gets a user of its own.", noUsers))
 	add(landlock() < portABI, "This kernel has no Landlock of version 4: an agent can take a port that another agent is about to get.")
 	add(landlock() < scopeABI, "This kernel has no Landlock of version 6: agents and builds can connect to abstract Unix sockets.")
 	add(landlock() < scopeABI && !users, "This kernel has no Landlock of version 6: agents and builds can end the server and other agents by signals.")

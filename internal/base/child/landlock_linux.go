@@ -50,10 +50,6 @@ var devices = []string{
 	"nvidia*", "dri", "kfd",
 }
 
-// half are directories that everybody may enter and that have things in them that not everybody may
-// read.
-var half = []string{"/", "/etc", "/home", "/run", "/sys/kernel", "/var", "/var/cache", "/var/lib", "/var/log", "/var/spool"}
-
 // landlock is the version of Landlock that the kernel has, 0 for none.
 var landlock = sync.OnceValue(func() int {
 	version, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -70,9 +66,6 @@ func Confines() bool { return landlock() >= neededABI }
 type ruleset struct {
 	fd      int
 	handled uint64
-	// open tells that files which not everybody may read are left out, as the program reads by
-	// these rules alone.
-	open bool
 }
 
 // restrict puts the rules of the confinement in force for the calling thread and all that it
@@ -93,7 +86,7 @@ func (c Confinement) restrict() (err error) {
 		return fmt.Errorf("create ruleset: %w", errno)
 	}
 	defer func() { err = errors.Join(err, unix.Close(int(fd))) }()
-	rules := ruleset{int(fd), attributes.Handled_access_fs, c.User != 0}
+	rules := ruleset{int(fd), attributes.Handled_access_fs}
 	if err := rules.permitAll(c); err != nil {
 		return err
 	}
@@ -157,10 +150,6 @@ func (r ruleset) permitDevices(private string) error {
 
 // permitIn adds what is in a directory on the way to the private one and does not lead there.
 func (r ruleset) permitIn(dir, private string) error {
-	info, err := os.Stat(dir)
-	if err != nil {
-		return err
-	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrPermission) {
 		return nil // names that the server does not see are nothing that the program needs
@@ -173,33 +162,11 @@ func (r ruleset) permitIn(dir, private string) error {
 		if err != nil || path == deviceDir || contains(path, private) || contains(private, path) {
 			continue // it leads nowhere, to the private directory or around it, or has rules of its own
 		}
-		// In a directory for temporary files users protect their own.
-		if r.open && info.Mode()&fs.ModeSticky == 0 && !open(path) {
-			continue
-		}
-		if r.open && slices.Contains(half, path) {
-			err = r.permitIn(path, private)
-		} else {
-			err = r.permit(path, readAccess)
-		}
-		if err != nil {
+		if err := r.permit(path, readAccess); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// open tells whether everybody may read a file, or enter and list a directory.
-func open(path string) bool {
-	info, err := os.Stat(path)
-	if err != nil {
-		return false
-	}
-	needed := fs.FileMode(0o004)
-	if info.IsDir() {
-		needed = 0o005
-	}
-	return info.Mode()&needed == needed
 }
 
 // permit adds a rule for a path and what is below it. One that is gone, or that the program's user

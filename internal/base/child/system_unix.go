@@ -59,12 +59,15 @@ func endLeftovers(left []record) error {
 func Confines() bool { return false }
 
 // Gaps says what this system cannot keep confined programs from.
-func Gaps(bool) []string {
+func Gaps(error) []string {
 	return []string{"Only Linux confines programs: agents and builds can read and change all files that the server's user can."}
 }
 
 // CanChangeUser returns nil where a program can be given a user of its own, and otherwise why not.
-func CanChangeUser() error { return errors.New("only Linux confines programs") }
+func CanChangeUser(string) error { return errors.New("only Linux confines programs") }
+
+// Reaches tells whether users of their own may read a file.
+func Reaches(string) bool { return true }
 
 // startConfined starts the command, which this system cannot confine.
 func startConfined(cmd *exec.Cmd, _ Confinement, _ uint64) error { return startBound(cmd) }

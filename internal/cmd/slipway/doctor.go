@@ -56,7 +56,7 @@ func newDoctor() *cobra.Command {
 		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := examination{Findings: examine(cmd.Context(), data, listen), Gaps: []string{}}
-			for _, gap := range standalone.Gaps(child.DefaultUsers) {
+			for _, gap := range standalone.Gaps(data, child.DefaultUsers) {
 				found.Gaps = append(found.Gaps, fmt.Sprint(gap))
 			}
 			var rows [][]string

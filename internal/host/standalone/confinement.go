@@ -2,7 +2,9 @@ package standalone
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"os"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -13,21 +15,32 @@ import (
 const usersFile = "users.json"
 
 // openUsers gives workspaces users of their own where the system can.
-func openUsers(path string, users child.UserRange) (*child.Users, error) {
-	if !givesUsers(users) {
-		return nil, nil
+func (s *Server) openUsers() (err error) {
+	if s.noUsers = noUsers(s.config.Data, s.config.Users); s.noUsers == nil {
+		s.users, err = child.OpenUsers(s.path(usersFile), s.config.Users)
 	}
-	return child.OpenUsers(path, users)
+	return err
 }
 
-func givesUsers(users child.UserRange) bool {
-	return users != child.UserRange{} && child.CanChangeUser() == nil
+// errNotWanted is why workspaces have no users of their own where the operator wants it so.
+var errNotWanted = errors.New("as --agent-users says")
+
+// noUsers is why workspaces get none of those users beside a data directory, nil if they do.
+func noUsers(data string, users child.UserRange) error {
+	if users == (child.UserRange{}) {
+		return errNotWanted
+	}
+	return child.CanChangeUser(data)
 }
 
 // Gaps says, a sentence each, what this machine cannot keep agents and builds from when the server
-// may give those users to workspaces.
-func Gaps(users child.UserRange) []string {
-	gaps := child.Gaps(givesUsers(users))
+// has this data directory and may give those users to workspaces.
+func Gaps(data string, users child.UserRange) []string {
+	none := noUsers(data, users)
+	gaps := child.Gaps(none)
+	if files := buildlocal.Closed(); none == nil && len(files) > 0 {
+		gaps = append(gaps, fmt.Sprintf("Builds cannot read %s, which the server's environment names: let everybody read what is there.", strings.Join(files, ", ")))
+	}
 	if err := child.CanLimit(); err != nil {
 		gaps = append(gaps, fmt.Sprintf(
 			"This server cannot bound the processors, memory and processes of agents and builds, because it has no control groups of version 2 that it may divide (%v).", err))
@@ -40,9 +53,10 @@ func Gaps(users child.UserRange) []string {
 	return gaps
 }
 
-// refuseAgents says why no agent may run as a process now, "" when agents may.
-func (s *Server) refuseAgents(ctx context.Context) (string, error) {
-	if child.Confines() || s.config.TrustAgents {
+// refuseCode says why no code of a tenant, an agent's or a build's, may run as a process now, ""
+// when it may.
+func (s *Server) refuseCode(ctx context.Context) (string, error) {
+	if s.config.TrustAgents || !trusts(s.noUsers) {
 		return "", nil
 	}
 	workspaces, err := s.workspaces.List(ctx)
@@ -52,10 +66,19 @@ func (s *Server) refuseAgents(ctx context.Context) (string, error) {
 	return refusal(len(workspaces)), nil
 }
 
-// refusal is what agents are told on a machine that cannot confine them.
+// trusts tells that tenants can only be trusted on this machine: it has no Landlock, or code of
+// tenants runs with the powers of root although the operator wants it to have users of its own.
+func trusts(noUsers error) bool {
+	if !child.Confines() {
+		return true
+	}
+	return os.Geteuid() == 0 && noUsers != nil && !errors.Is(noUsers, errNotWanted)
+}
+
+// refusal is what agents and builds are told on a machine that cannot confine them.
 func refusal(workspaces int) string {
 	if workspaces < 2 {
 		return ""
 	}
-	return "this machine cannot keep the agents of its workspaces apart (slipway doctor says why). The server's operator can run agents as images, or start the server with --trust-agents."
+	return "this machine cannot keep the agents and builds of its workspaces apart (slipway doctor says why). The server's operator can run agents as images, or start the server with --trust-agents."
 }

@@ -1,8 +1,14 @@
 package standalone
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 // TestAttackWhereNothingConfines has agents of a second workspace on a machine without the means to
@@ -15,12 +21,43 @@ func TestAttackWhereNothingConfines(t *testing.T) {
 	if why := refusal(2); !strings.Contains(why, "--trust-agents") {
 		t.Errorf("agents of two workspaces are refused with %q", why)
 	}
+	if trusts(errNotWanted) != !child.Confines() {
+		t.Error("the operator's choice to have no users counts for nothing")
+	}
+	// Only root's code is to be feared more for want of users.
+	if trusts(errors.New("the way is closed")) != (!child.Confines() || os.Geteuid() == 0) {
+		t.Error("code of several workspaces runs with the powers of root")
+	}
+}
+
+// TestAttackWhereTheDataIsOutOfReach has a data directory that users of workspaces cannot enter, or
+// a server that is not root: the gaps name the directory, and what agents can read.
+func TestAttackWhereTheDataIsOutOfReach(t *testing.T) {
+	t.Parallel()
+	if !child.Confines() {
+		return
+	}
+	closed := filepath.Join(t.TempDir(), "closed")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := childtest.Open(filepath.Dir(closed)); err != nil {
+		t.Fatal(err)
+	}
+	why := closed
+	if os.Geteuid() != 0 {
+		why = "the server is not root"
+	}
+	gaps := strings.Join(Gaps(filepath.Join(closed, "data"), child.DefaultUsers), "\n")
+	if !strings.Contains(gaps, why) || !strings.Contains(gaps, "~/.ssh") {
+		t.Errorf("it says:\n%s", gaps)
+	}
 }
 
 // TestTheServerSaysWhichPasswordsItKeeps from the commands of tenants.
 func TestTheServerSaysWhichPasswordsItKeeps(t *testing.T) {
 	t.Setenv("HTTPS_PROXY", "http://company:password@proxy.example:3128")
-	gaps := strings.Join(Gaps(struct{ First, Last int }{}), "\n")
+	gaps := strings.Join(Gaps(t.TempDir(), struct{ First, Last int }{}), "\n")
 	if !strings.Contains(gaps, "The credentials in HTTPS_PROXY are kept") || strings.Contains(gaps, "company:password") {
 		t.Errorf("it says:\n%s", gaps)
 	}

@@ -157,7 +157,8 @@ type Server struct {
 	images    *builddocker.Images
 	builder   *buildlocal.Builder
 	processes *process.Target
-	// users are those of workspaces, nil where agents run as the server's own.
+	// users are those of workspaces, nil where agents run as the server's own; noUsers is why.
+	noUsers    error
 	users      *child.Users
 	containers *docker.Target
 	// uploads are the sources that clients have uploaded.
@@ -238,13 +239,13 @@ func (s *Server) assemble() error {
 	if s.uploads, err = uploadfiles.Open(s.path("uploads"), key, now); err != nil {
 		return err
 	}
-	if s.users, err = openUsers(s.path(usersFile), s.config.Users); err != nil {
+	if err := s.openUsers(); err != nil {
 		return err
 	}
 	if err := s.openBuilder(); err != nil {
 		return err
 	}
-	for _, gap := range Gaps(s.config.Users) {
+	for _, gap := range Gaps(s.config.Data, s.config.Users) {
 		log.Warn(gap)
 	}
 	// What happens to agents is told to the deployments, which are filled in below, before anything
@@ -252,7 +253,7 @@ func (s *Server) assemble() error {
 	var deployments *deployment.Store
 	alarm := func(ctx context.Context, ref compute.Ref, status compute.Status) { deployments.Alarm(ctx, ref, status) }
 	limits := replica.Limits{ReadyLimit: s.config.ReadyLimit, DrainLimit: s.config.DrainLimit}
-	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseAgents, Limits: limits, Alarm: alarm}); err != nil {
+	if s.processes, err = process.New(process.Config{Dir: s.path("agents"), Logs: s.logs, Log: log, Private: s.config.Data, Users: s.users, Refuse: s.refuseCode, Limits: limits, Alarm: alarm}); err != nil {
 		return err
 	}
 	if err := s.openRegistry(key); err != nil {

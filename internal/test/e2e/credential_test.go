@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 // TestARepositoryOfAnyHostIsDeployedWithItsCredential has a git server that is no GitHub, whose
@@ -24,7 +26,10 @@ func TestARepositoryOfAnyHostIsDeployedWithItsCredential(t *testing.T) {
 	host := httptest.NewTLSServer(gitFor(t, root, func(user, password string) bool { return user == "deploy" && password == good.Load() }))
 	t.Cleanup(host.Close)
 	trust := filepath.Join(t.TempDir(), "host.pem")
-	if err := os.WriteFile(trust, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: host.Certificate().Raw}), 0o600); err != nil {
+	if err := os.WriteFile(trust, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: host.Certificate().Raw}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := childtest.Open(filepath.Dir(trust)); err != nil { // git runs as users of workspaces
 		t.Fatal(err)
 	}
 	on := newLocal(t.TempDir(), "--verbose", "--private-addresses") // the host is this machine

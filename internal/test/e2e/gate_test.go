@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 // gate is a file that a command of an agent's repository waits for. Tests hold a rollout at it.
@@ -12,7 +14,11 @@ type gate struct{ file string }
 
 func newGate(t *testing.T) gate {
 	t.Helper()
-	return gate{filepath.Join(t.TempDir(), "open")}
+	dir := t.TempDir()
+	if err := childtest.Open(dir); err != nil { // users of workspaces look for the file
+		t.Fatal(err)
+	}
+	return gate{filepath.Join(dir, "open")}
 }
 
 // wait is the shell command that waits at the gate.

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/test/emulator/dynamodb"
 )
 
@@ -61,7 +62,8 @@ func run(m *testing.M) int {
 		panic(err)
 	}
 	defer os.RemoveAll(dir)
-	if err := buildAll(dir); err != nil {
+	// Where the tests are root, the users of workspaces run the agents that are built here.
+	if err := errors.Join(childtest.Open(dir), buildAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 // framework is a framework.json.
@@ -29,6 +31,9 @@ func newRepository(t *testing.T) *repository {
 	t.Helper()
 	r := &repository{filepath.Join(t.TempDir(), "repository")}
 	if err := os.Mkdir(r.dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := childtest.Open(r.dir); err != nil { // users of workspaces clone it
 		t.Fatal(err)
 	}
 	r.git(t, "init", "--quiet", "--initial-branch", "main")

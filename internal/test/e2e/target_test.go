@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/test/emulator/sam"
 )
 
@@ -64,6 +65,9 @@ type local struct {
 }
 
 func newLocal(dir string, flags ...string) *local {
+	if err := childtest.Open(dir); err != nil { // so that workspaces get users of their own
+		panic(err)
+	}
 	l := &local{dir: dir, command: kinds[*kind](), flags: flags, address: "127.0.0.1:0"}
 	if *kind != "sam" { // whose functions are containers
 		l.env = []string{noEngine}

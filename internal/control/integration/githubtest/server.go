@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -18,6 +19,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 // What the App is registered as.
@@ -116,7 +119,8 @@ func (s *Server) Trust(t testing.TB) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "ca.pem")
 	text := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw})
-	if err := os.WriteFile(path, text, 0o600); err != nil {
+	// Users of workspaces read it, whose git speaks to the server.
+	if err := errors.Join(os.WriteFile(path, text, 0o644), childtest.Open(filepath.Dir(path))); err != nil {
 		t.Fatal(err)
 	}
 	return path

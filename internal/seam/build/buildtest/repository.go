@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 )
 
 // Repo is a git repository of a test.
@@ -25,11 +27,13 @@ var Git = func() string {
 	return path
 }()
 
-// NewRepo makes a repository with one commit on the branch main that has the files.
+// NewRepo makes a repository with one commit on the branch main that has the files, and that users
+// of workspaces may read.
 func NewRepo(t *testing.T, files map[string]string) Repo {
 	t.Helper()
 	r := OpenRepo(t, filepath.Join(t.TempDir(), "repo.git"))
 	must(t, os.MkdirAll(r.Dir, 0o700))
+	must(t, childtest.Open(r.Dir))
 	r.Git("init", "-q", "-b", "main")
 	r.Commit(files)
 	return r

@@ -1,6 +1,7 @@
 package local_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/build/buildtest"
@@ -27,10 +29,24 @@ func withUsers(t *testing.T) func(*local.Config) {
 	users, err := child.OpenUsers(filepath.Join(t.TempDir(), "users.json"), child.DefaultUsers)
 	must(t, err)
 	return func(c *local.Config) {
-		if child.CanChangeUser() == nil {
-			c.Users = users
+		if os.Geteuid() != 0 || !child.Confines() {
+			return
 		}
+		must(t, childtest.Open(c.Private))
+		must(t, child.CanChangeUser(c.Private))
+		c.Users = users
 	}
+}
+
+// TestAttackWhereNothingConfines has a machine that cannot keep builds apart, and says why it runs
+// no command of a repository.
+func TestAttackWhereNothingConfines(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t, func(c *local.Config) {
+		c.Refuse = func(context.Context) (string, error) { return "this machine cannot keep them apart", nil }
+	})
+	mark := filepath.Join(t.TempDir(), "mark")
+	m.wantFailure(t, commandSpec(t, "touch "+mark), build.ReasonBuildCommandFailed, "is not run: this machine cannot keep them apart")
 }
 
 // TestAttackOnToolsOfPlatformSteps has a PATH that leads to where agents can write, and builds that
@@ -92,7 +108,7 @@ func TestAttackByABuildThatOutlives(t *testing.T) {
 // to the server's.
 func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
 	t.Parallel()
-	if child.CanChangeUser() != nil {
+	if os.Geteuid() != 0 || !child.Confines() {
 		return // only root gives workspaces users of their own
 	}
 	m := newMachine(t, withUsers(t))
@@ -105,6 +121,9 @@ func TestAttackOnAnotherWorkspacesBuild(t *testing.T) {
 	} {
 		m.wantFailure(t, commandSpec(t, command), build.ReasonBuildCommandFailed)
 	}
+	closed := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})
+	must(t, os.Chmod(closed.Dir, 0o700))
+	m.wantFailure(t, buildtest.NewSpec(closed.URL()), build.ReasonRepoUnreachable, "Let everybody read it")
 	again := commandSpec(t, `test "$(cat ~/left)" = secret && test "$(stat -c %u ~/left)" = "$(id -u)" && test "$(id -u)" != 0`)
 	first := commandSpec(t, "echo secret >~/left")
 	first.Workspace = id.New(deadline(t))

@@ -24,6 +24,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -61,6 +62,9 @@ type Config struct {
 	Private string
 	// Users gives each workspace's commands a user of their own; nil leaves them the server's.
 	Users *child.Users
+	// Refuse says why no command of a tenant may run on this machine, "" when commands may; nil
+	// refuses none.
+	Refuse func(ctx context.Context) (string, error)
 	// Networks are those that repositories may have addresses of although these are not public.
 	Networks outbound.Networks
 	// LocalRepositories lets repositories be directories of this machine; OperatorSSH gives git
@@ -132,7 +136,7 @@ func New(cfg Config) (*Builder, error) {
 	cfg.ReachLimit = cmp.Or(cfg.ReachLimit, 20*time.Second)
 	cfg.MemoryMB, cfg.DiskMB, cfg.HomeMB = cmp.Or(cfg.MemoryMB, 4096), cmp.Or(cfg.DiskMB, 10240), cmp.Or(cfg.HomeMB, 10240)
 	cfg.Places = cmp.Or(cfg.Places, 2)
-	b := &Builder{cfg: cfg, tools: findTools(os.Getenv("PATH"), cfg.Private), busyOf: map[string]int{}, jobs: map[string]*job{}}
+	b := &Builder{cfg: cfg, tools: findTools(os.Getenv("PATH"), cfg.Private, cfg.Users != nil), busyOf: map[string]int{}, jobs: map[string]*job{}}
 	if b.children, err = child.Open(filepath.Join(dir, "running")); err != nil {
 		return nil, fmt.Errorf("open builder: %w", err)
 	}
@@ -140,7 +144,7 @@ func New(cfg Config) (*Builder, error) {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.children.Close())
 	}
 	b.release = sync.OnceValue(func() error { return errors.Join(b.children.Close(), b.proxy.Close()) })
-	if err := errors.Join(b.prepareGit(), b.openHomes(), b.openEnvironments()); err != nil {
+	if err := errors.Join(b.prepareGit(), b.openShared(), b.openHomes(), b.openEnvironments()); err != nil {
 		return nil, errors.Join(fmt.Errorf("open builder: %w", err), b.release())
 	}
 	return b, nil
@@ -324,6 +328,55 @@ func (b *Builder) recordOf(revision string) string {
 // keptOf is what the server keeps of a workspace's builds for later ones, which no build writes.
 func (b *Builder) keptOf(workspace string) string {
 	return filepath.Join(b.cfg.Dir, "kept", workspace)
+}
+
+// makeReadable creates directories whose names and contents everybody may read who may enter the
+// directory that they are in.
+func makeReadable(dirs ...string) error {
+	for _, dir := range dirs {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+		if err := os.Chmod(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openTree makes all below a directory readable in the same way.
+func openTree(dir string) error {
+	return filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir():
+			return os.Chmod(path, 0o755)
+		case entry.Type().IsRegular():
+			return os.Chmod(path, 0o644)
+		}
+		return nil
+	})
+}
+
+// openShared makes readable what servers before have left closed.
+func (b *Builder) openShared() error {
+	if b.cfg.Users == nil {
+		return nil
+	}
+	var failed error
+	for _, pattern := range []string{"runtimes", "runtimes/*", "tools", "tools/uv-*", "kept/*/environments", "kept/*/locks", "kept/*/locks/*.txt"} {
+		paths, err := filepath.Glob(filepath.Join(b.cfg.Dir, pattern))
+		failed = errors.Join(failed, err)
+		for _, path := range paths {
+			mode := fs.FileMode(0o755)
+			if filepath.Ext(path) == ".txt" {
+				mode = 0o644
+			}
+			failed = errors.Join(failed, os.Chmod(path, mode))
+		}
+	}
+	return failed
 }
 
 // makeDirs creates directories for the server and its children only.

@@ -89,6 +89,15 @@ func (j *job) confinement(s step) child.Confinement {
 
 // runStep runs a command to its end. One that fails is the repository's fault.
 func (j *job) runStep(ctx context.Context, s step) error {
+	if refuse := j.builder.cfg.Refuse; refuse != nil && !s.platform {
+		why, err := refuse(ctx)
+		if err != nil {
+			return err
+		}
+		if why != "" {
+			return build.Fail(s.reason, "%s %s is not run: %s", s.what, s.text, why)
+		}
+	}
 	if err := j.note(revisionlog.Info, "running %s %s", s.what, s.text); err != nil {
 		return err
 	}
@@ -119,7 +128,10 @@ func (j *job) environment(s step) []string {
 		shared := filepath.Join(j.builder.cfg.Dir, "tools")
 		return append(variables, "CI=true", "PATH="+j.builder.tools.path, "HOME="+filepath.Join(shared, "home"), "TMPDIR="+filepath.Join(shared, "tmp"))
 	}
-	return append(withoutCredentials(variables), "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
+	for i, variable := range variables {
+		variables[i] = build.WithoutCredentials(variable)
+	}
+	return append(variables, "CI=true", "PATH="+os.Getenv("PATH"), "HOME="+j.home, "TMPDIR="+j.temp())
 }
 
 // outcome is how a command ended and what it printed last.

@@ -10,14 +10,15 @@ import (
 	"syscall"
 )
 
-// replaceFile writes a file of the server's own whole and durably, or not at all.
+// replaceFile writes a file of the server's own whole and durably, or not at all. Users of
+// workspaces that may enter its directory read it.
 func replaceFile(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".new-")
 	if err != nil {
 		return err
 	}
 	_, err = temp.Write(data)
-	if err = errors.Join(err, temp.Sync(), temp.Close()); err == nil {
+	if err = errors.Join(err, temp.Chmod(0o644), temp.Sync(), temp.Close()); err == nil {
 		err = os.Rename(temp.Name(), path)
 	}
 	if err != nil {

@@ -59,10 +59,10 @@ func (b *Builder) gitHome() string { return filepath.Join(b.cfg.Dir, "git") }
 
 // prepareGit writes git's configuration.
 func (b *Builder) prepareGit() error {
-	if err := makeDirs(b.gitHome()); err != nil {
+	if err := makeReadable(b.gitHome()); err != nil {
 		return err
 	}
-	return os.WriteFile(filepath.Join(b.gitHome(), "config"), []byte(gitConfig), 0o600)
+	return replaceFile(filepath.Join(b.gitHome(), "config"), []byte(gitConfig))
 }
 
 // git is one clone: a repository and the tree that it goes into.
@@ -114,8 +114,13 @@ func (j *job) clone(ctx context.Context, tree string) (commit, error) {
 }
 
 // refusePrivate keeps a repository of this machine from being one of the server's own files: what
-// it is itself, or what git would take for it.
+// it is itself, or what git would take for it. It also says which repositories git cannot read as
+// the workspace's user.
 func (g git) refusePrivate() error {
+	if _, err := os.Stat(g.repo.Path); g.repo.Path != "" && err == nil && g.user() != 0 && !child.Reaches(g.repo.Path) {
+		return build.Fail(build.ReasonRepoUnreachable,
+			"the repository %s is where only its owner may enter. Let everybody read it, or upload the directory with slipway deploy.", g.repo.URL)
+	}
 	private := g.job.builder.cfg.Private
 	if g.repo.Path == "" || private == "" {
 		return nil

@@ -208,7 +208,7 @@ func (j *job) resolve(ctx context.Context, p python, plan *pythonPlan) (string, 
 		return "", err
 	}
 	locks := filepath.Join(j.builder.keptOf(j.spec.Workspace), "locks")
-	if err := makeDirs(locks); err != nil {
+	if err := makeReadable(locks); err != nil {
 		return "", err
 	}
 	lock := filepath.Join(locks, key+".txt")

@@ -27,23 +27,24 @@ func (b *Builder) runtimeDir(language framework.Language) (string, error) {
 		return "", fmt.Errorf("read the %s runtime: %w", language, err)
 	}
 	dir := filepath.Join(b.cfg.Dir, "runtimes", string(language)+"-"+sum[:16])
-	return dir, b.publish(dir, func(temp string) error { return os.CopyFS(temp, files) })
+	return dir, b.publish(dir, func(temp string) error { return errors.Join(os.CopyFS(temp, files), openTree(temp)) })
 }
 
 // publish makes a directory by filling a temporary one, unless it is there: others see it whole or
-// not at all. Two that publish at a time both succeed.
+// not at all. Two that publish at a time both succeed. Users of workspaces read the directory where
+// the way to it is open.
 func (b *Builder) publish(dir string, fill func(temp string) error) error {
 	if _, err := os.Stat(dir); err == nil || !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := makeDirs(filepath.Dir(dir)); err != nil {
+	if err := makeReadable(filepath.Dir(dir)); err != nil {
 		return err
 	}
 	temp, err := os.MkdirTemp(filepath.Dir(dir), ".new-")
 	if err != nil {
 		return err
 	}
-	if err := fill(temp); err != nil {
+	if err := errors.Join(fill(temp), makeReadable(temp)); err != nil {
 		return errors.Join(err, os.RemoveAll(temp))
 	}
 	err = os.Rename(temp, dir)

@@ -1,9 +1,10 @@
 package local
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/base/child"
@@ -17,19 +18,23 @@ var toolNames = []string{"git", "node", "npm", "python3", "uv"}
 // agent may put into PATH later is not run.
 type tools struct {
 	// paths are where the programs are, refused where they would be if agents could not write
-	// there. Both are by name.
-	paths, refused map[string]string
+	// there, closed where they are but only root can run them. All are by name.
+	paths, refused, closed map[string]string
 	// path is the PATH of platform steps, without directories that agents may write to.
 	path string
 }
 
-// findTools looks the tools up in a PATH.
-func findTools(path, private string) tools {
+// usersTools are those tools that the users of workspaces run, too.
+var usersTools = []string{"git", "node", "uv"}
+
+// findTools looks the tools up in a PATH, where workspaces have users of their own those that these
+// can run.
+func findTools(path, private string, users bool) tools {
 	var writable []string
 	if private != "" && child.Confines() {
 		writable = append(child.Public(private), private)
 	}
-	found := tools{paths: map[string]string{}, refused: map[string]string{}}
+	found := tools{paths: map[string]string{}, refused: map[string]string{}, closed: map[string]string{}}
 	var safe []string
 	for _, dir := range filepath.SplitList(path) {
 		if !filepath.IsAbs(dir) {
@@ -44,9 +49,12 @@ func findTools(path, private string) tools {
 			if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || found.paths[name] != "" || found.refused[name] != "" {
 				continue
 			}
-			if reachedThrough(candidate, writable) {
+			switch {
+			case reachedThrough(candidate, writable):
 				found.refused[name] = candidate
-			} else {
+			case users && slices.Contains(usersTools, name) && !child.Reaches(candidate):
+				found.closed[name] = candidate
+			default:
 				found.paths[name] = candidate
 			}
 		}
@@ -90,26 +98,23 @@ func (t tools) find(name string) (string, error) {
 		return "", build.Fail(build.ReasonRuntimeMissing,
 			"%s is not run, because it is at %s, where agents can write. Its operator can install it elsewhere, take the directory out of the server's PATH, and start the server again.", name, at)
 	}
+	if at := t.closed[name]; at != "" && t.paths[name] == "" {
+		return "", build.Fail(build.ReasonRuntimeMissing,
+			"%s is not run, because it is at %s, where only root may enter. Its operator can install it for everybody, and start the server again.", name, at)
+	}
 	return t.paths[name], nil
 }
 
 // makeShared makes the directories that platform steps write to.
 func (b *Builder) makeShared() error {
-	dirs := b.shared()
-	return makeDirs(append(dirs, filepath.Join(b.cfg.Dir, "tools", "home"), filepath.Join(b.cfg.Dir, "tools", "tmp"))...)
+	tools := filepath.Join(b.cfg.Dir, "tools")
+	return errors.Join(makeReadable(b.shared()...), makeDirs(filepath.Join(tools, "home"), filepath.Join(tools, "tmp")))
 }
 
-// credentials are those in the addresses of a variable's value.
-var credentials = regexp.MustCompile(`://[^/\s,|@]+(?::[^/\s,|]*)?@`)
-
-// withoutCredentials takes user names and passwords out of the addresses in variables, as what is
-// handed to a command of a tenant is the tenant's.
-func withoutCredentials(variables []string) []string {
-	stripped := make([]string, len(variables))
-	for i, variable := range variables {
-		stripped[i] = credentials.ReplaceAllString(variable, "://")
-	}
-	return stripped
+// Closed are the files that variables of this server's environment name to commands of tenants,
+// certificates for one, and that users of their own cannot read.
+func Closed() []string {
+	return slices.DeleteFunc(filesOf(network), child.Reaches)
 }
 
 // Withheld names the variables of this server's environment that commands of tenants get without
@@ -117,7 +122,7 @@ func withoutCredentials(variables []string) []string {
 func Withheld() []string {
 	var names []string
 	for _, variable := range passOn(network) {
-		if credentials.MatchString(variable) {
+		if build.WithoutCredentials(variable) != variable {
 			name, _, _ := strings.Cut(variable, "=")
 			names = append(names, name)
 		}

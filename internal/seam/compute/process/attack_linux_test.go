@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/child"
+	"github.com/slipway-run/slipway/internal/base/child/childtest"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/compute/computetest"
 	"github.com/slipway-run/slipway/internal/seam/compute/process"
@@ -24,7 +25,8 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 	data := t.TempDir()
 	users, err := child.OpenUsers(filepath.Join(data, "users.json"), child.DefaultUsers)
 	must(t, err)
-	if child.CanChangeUser() != nil {
+	must(t, childtest.Open(data))
+	if child.CanChangeUser(data) != nil {
 		users = nil
 	}
 	for i, users := range []*child.Users{nil, users} {
@@ -35,7 +37,10 @@ func TestAttackByAnAgentThatOutlives(t *testing.T) {
 		must(t, os.Mkdir(tree, 0o700))
 		r := computetest.NewRelease(computetest.Serve)
 		r.Artifact.Dir, r.Artifact.Own = tree, []string{tree}
-		r.Artifact.Start = []string{"sh", "-c", "env -i setsid sh -c 'echo $$ >left; exec sleep 600' & while ! test -s left; do :; done; id -u >user; exec " + program()}
+		copied, err := os.ReadFile(program()) // users cannot enter the directory of the test's own
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(tree, "agent"), copied, 0o700))
+		r.Artifact.Start = []string{"sh", "-c", "env -i setsid sh -c 'echo $$ >left; exec sleep 600' & while ! test -s left; do :; done; id -u >user; exec ./agent"}
 		m.apply(t, r)
 		m.want(t, r, compute.Healthy, "")
 		text, err := os.ReadFile(filepath.Join(tree, "left"))

@@ -1,0 +1,145 @@
+package child
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+)
+
+// enter is what others need to go through a directory, group and others what they need to read a
+// file or a directory.
+const enter, groupReads, othersRead = 0o001, 0o050, 0o005
+
+// openWays lets the user of a confined program through the directories of the server's that lead to
+// what the program may reach, and gives what it may read to its group unless everybody may read it.
+// Names of what else is in these directories stay hidden.
+func (c Confinement) openWays() (err error) {
+	if c.User == 0 {
+		return nil
+	}
+	private, err := resolve(c.Private)
+	if err != nil {
+		return err
+	}
+	// Whatever a program changes meanwhile, nothing outside is touched.
+	root, err := os.OpenRoot(private)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, root.Close()) }()
+	for _, path := range slices.Concat(c.Write, c.Read) {
+		resolved, err := resolve(path)
+		if errors.Is(err, fs.ErrNotExist) || err == nil && !contains(private, resolved) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		name, err := filepath.Rel(private, resolved)
+		if err != nil {
+			return err
+		}
+		if slices.Contains(c.Read, path) {
+			err = c.lend(root, name)
+		}
+		for err == nil && name != "." {
+			name = filepath.Dir(name)
+			err = c.letThrough(root, name)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// letThrough lets the user enter a directory of the server's: by its group, where that is the
+// user's.
+func (c Confinement) letThrough(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	status, ok := info.Sys().(*syscall.Stat_t)
+	needed := fs.FileMode(enter)
+	if ok && int(status.Gid) == c.User {
+		needed = enter << 3
+	}
+	if !ok || int(status.Uid) != os.Geteuid() || info.Mode()&needed == needed {
+		return nil
+	}
+	return root.Chmod(name, info.Mode().Perm()|needed)
+}
+
+// lend lets the user read a file or a directory of the server's.
+func (c Confinement) lend(root *os.Root, name string) error {
+	info, err := root.Lstat(name)
+	if err != nil {
+		return err
+	}
+	status, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || int(status.Uid) != os.Geteuid() || info.Mode()&othersRead == othersRead || int(status.Gid) == c.User && info.Mode()&groupReads == groupReads {
+		return nil
+	}
+	if err := root.Lchown(name, -1, c.User); err != nil {
+		return err
+	}
+	return root.Chmod(name, info.Mode().Perm()|groupReads)
+}
+
+// closedAbove returns the first directory above a path that others may not enter, "" for none. The
+// path need not be there yet.
+func closedAbove(path string) (string, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	for dir := "/"; ; {
+		info, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", nil
+		}
+		if err != nil {
+			return "", err
+		}
+		if info.Mode()&enter == 0 {
+			return dir, nil
+		}
+		below, err := filepath.Rel(dir, path)
+		if err != nil {
+			return "", err
+		}
+		next, deeper, _ := strings.Cut(below, "/")
+		if deeper == "" {
+			return "", nil
+		}
+		dir = filepath.Join(dir, next)
+	}
+}
+
+// Reaches tells whether users of their own may come to a file or a directory, also through links in
+// its path, and read it, or run it where it is a program.
+func Reaches(name string) bool {
+	resolved, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return false
+	}
+	for _, path := range []string{name, resolved} {
+		if closed, err := closedAbove(path); err != nil || closed != "" {
+			return false
+		}
+	}
+	info, err := os.Stat(resolved)
+	if err != nil {
+		return false
+	}
+	needed := fs.FileMode(othersRead)
+	if info.Mode()&0o111 == 0 {
+		needed &^= enter
+	}
+	return info.Mode()&needed == needed
+}
