@@ -5,6 +5,7 @@ package publicname
 import (
 	_ "embed"
 	"encoding/json"
+	"slices"
 	"strings"
 )
 
@@ -27,3 +28,18 @@ func Neutral(name string) string { return strings.ReplaceAll(name, names.Word, "
 
 // Public is how the public service spells a name.
 func Public(name string) string { return strings.ReplaceAll(name, "framework", names.Word) }
+
+// settings are what the public server also takes from its environment: keys of the configuration
+// file, and the keys that it encrypts with.
+var settings = []string{"AES_JSON_KEYS", "AES_KEY", "AUTH", "CHECKPOINTER", "CONFIG", "ENCRYPTION", "HTTP", "STORE", "UI", "UI_CONFIG", "WEBHOOKS"}
+
+// Settings are the environment variables, without their first word, that the public server obeys as
+// it obeys the configuration file.
+func Settings() []string { return slices.Clone(settings) }
+
+// IsSetting reports whether a variable is one of the Settings. Such a variable is refused here, as
+// nothing reads it.
+func IsSetting(variable string) bool {
+	word, setting, _ := strings.Cut(variable, "_")
+	return (word == strings.ToUpper(names.Word) || word == "FRAMEWORK") && slices.Contains(settings, setting)
+}

@@ -8,6 +8,7 @@ import (
 	"unicode"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/publicname"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/tenant/workspacesecret"
@@ -164,6 +165,8 @@ func (r *rules) variable(source revision.Source, list string, i int, name string
 		r.breaks("%s[%d].name %q is not the name of an environment variable: letters, digits and _, not beginning with a digit.", list, i, name)
 	case reserved(source, name):
 		r.breaks("%s[%d].name %s is set by the platform.", list, i, name)
+	case publicname.IsSetting(name):
+		r.breaks("%s[%d].name %s is not read here. What it asks for belongs into the configuration file of the repository, where each key works or is refused.", list, i, name)
 	case seen[name]:
 		r.breaks("%s[%d].name %s is given twice.", list, i, name)
 	}

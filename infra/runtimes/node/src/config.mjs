@@ -1,9 +1,17 @@
-import { access, readFile } from "node:fs/promises";
+import { lstat, readFile } from "node:fs/promises";
 import path from "node:path";
 import { UserError } from "./errors.mjs";
 
-// What this runtime does not do. The build refuses these keys, too; an image that was built elsewhere is not served without them either.
-const NOT_SERVED = ["auth", "http", "store", "checkpointer", "encryption", "ui"];
+// What this runtime serves, and what is for the builder alone. Every other key that asks for anything is refused, as the build refuses it: an image that was built
+// elsewhere is not served without what its repository asks for either.
+const SERVED = [
+  "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
+  "pip_config_file", "pip_installer", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
+];
+const GRAPH_KEYS = ["path", "description"];
+// The public server takes keys from these variables, too.
+const SETTINGS = ["LANGGRAPH", "FRAMEWORK"].flatMap((word) =>
+  ["AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS"].map((name) => `${word}_${name}`));
 const CONFIG_NAMES = ["framework.json", "langgraph.json"];
 
 /**
@@ -23,20 +31,45 @@ export async function readConfig(options) {
   if (!isObject(fields.graphs) || Object.keys(fields.graphs).length === 0) {
     throw new UserError(`${path.basename(file)}: graphs must name at least one graph, as {"agent": "./path/to/file.ts:variable"}`);
   }
-  const refused = NOT_SERVED.filter((name) => isAsked(fields[name]));
-  if (refused.length > 0) {
-    throw new UserError(refused.map((name) => `${path.basename(file)}: ${name}: is not served yet, and the agent is not served without it`).join("\n"));
-  }
+  refuse(path.basename(file), fields);
   const directory = path.dirname(file);
   const graphs = Object.fromEntries(Object.entries(fields.graphs).map(([id, value]) => [id, readGraph(directory, id, value)]));
   return { directory, graphs, check: options.check === true };
 }
 
 async function findConfig() {
+  const found = [];
   for (const name of CONFIG_NAMES) {
-    if (await access(name).then(() => true, () => false)) return name;
+    if (await lstat(name).then(() => true, () => false)) found.push(name);
   }
-  throw new UserError(`there is no ${CONFIG_NAMES.join(" or ")} in ${process.cwd()}`);
+  if (found.length === 0) throw new UserError(`there is no ${CONFIG_NAMES.join(" or ")} in ${process.cwd()}`);
+  if (found.length === 2 && !(await isSame(...found))) {
+    throw new UserError(`there are both ${found[0]} and ${found[1]}, and they differ: name the one that counts with --config, or keep one`);
+  }
+  return found[0];
+}
+
+async function isSame(one, other) {
+  try {
+    return (await readFile(one)).equals(await readFile(other));
+  } catch {
+    return false;
+  }
+}
+
+/** Refuses by name what would be missing: an agent is never served without what its repository asks for. */
+function refuse(file, fields) {
+  const refused = Object.keys(fields).filter((name) => !SERVED.includes(name) && isAsked(fields[name])).sort()
+    .map((name) => `${file}: ${name}: is not served, and the agent is not served without it`);
+  for (const [id, graph] of Object.entries(fields.graphs)) {
+    for (const name of isObject(graph) ? Object.keys(graph) : []) {
+      if (!GRAPH_KEYS.includes(name) && isAsked(graph[name])) refused.push(`${file}: graphs.${id}.${name}: is not a key of a graph`);
+    }
+  }
+  for (const name of SETTINGS) {
+    if (process.env[name]) refused.push(`the environment variable ${name}: is not read here; what it asks for belongs into the configuration file, where each key works or is refused`);
+  }
+  if (refused.length > 0) throw new UserError(refused.join("\n"));
 }
 
 async function readText(file) {
@@ -68,7 +101,9 @@ function readGraph(directory, id, value) {
 }
 
 function isAsked(value) {
-  return isObject(value) || Array.isArray(value) ? Object.keys(value).length > 0 : Boolean(value);
+  if (value === null || value === false) return false;
+  if (typeof value === "string") return value.trim() !== "";
+  return typeof value !== "object" || Object.keys(value).length > 0;
 }
 
 function isObject(value) {

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { cpSync, mkdtempSync, writeFileSync } from "node:fs";
+import { cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import path from "node:path";
 import { after, before, test } from "node:test";
 import { eventsOf, named, project, run, Runtime, Thread, until } from "./runtime.mjs";
@@ -65,9 +65,29 @@ test("a configuration that cannot be read", async () => {
 });
 
 test("what is not served is refused by name", async () => {
-  const { code, stderr } = await run(["--config", configure({ graphs: { agent: "./other.ts:failing" }, auth: { path: "./auth.ts:auth" }, http: {}, ui: { a: "./ui.tsx" } })]);
+  const fields = { "ui": { a: "./ui.tsx" }, auth: { path: "./auth.ts:auth" }, http: {}, webhooks: { a: 1 }, ui_config: { a: 1 }, unknown: 1, store: " ", api_version: "0.3" };
+  const { code, stderr } = await run(["--config", configure({ graphs: { agent: { path: "./other.ts:failing", description: "An agent.", color: "red" } }, ...fields })]);
   assert.equal(code, 1);
-  assert.deepEqual(stderr.trim().split("\n").map((line) => line.split(":")[1].trim()), ["auth", "ui"]);
+  assert.deepEqual(stderr.trim().split("\n").map((line) => line.split(":")[1].trim()), ["auth", "ui", "ui_config", "unknown", "webhooks", "graphs.agent.color"]);
+});
+
+test("attack: a repository with auth is not served", async () => {
+  const plain = JSON.stringify({ graphs: { agent: "./other.ts:failing" } });
+  const guarded = `${plain.slice(0, -1)}, "\\u0061uth": {"path": "./auth.ts:auth"}}`;
+  for (const [own, other, variables, said] of [
+    [guarded, undefined, {}, "framework.json: auth: is not served"],
+    [undefined, guarded, {}, "langgraph.json: auth: is not served"],
+    [plain, guarded, {}, "there are both framework.json and langgraph.json, and they differ"],
+    [plain, plain, { LANGGRAPH_AUTH: "{}" }, "the environment variable LANGGRAPH_AUTH: is not read here"],
+  ]) {
+    const directory = path.dirname(configure(plain));
+    for (const [name, text] of [["framework.json", own], ["langgraph.json", other]]) {
+      if (text === undefined) rmSync(path.join(directory, name), { force: true });
+      else writeFileSync(path.join(directory, name), text);
+    }
+    const { code, stderr } = await run([], { cwd: directory, env: variables });
+    assert.deepEqual([code, stderr.includes(said)], [1, true], stderr);
+  }
 });
 
 test("a broken graph ends the program when it starts", async () => {

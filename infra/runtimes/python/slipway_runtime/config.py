@@ -1,13 +1,24 @@
 """Reads the framework configuration file."""
 
 import json
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
 # The second is the public framework's own name of the file; repositories deploy as they are.
 DEFAULT_NAMES = ("framework.json", "langgraph.json")
-# What this runtime does not do. The build refuses these keys, too; an image that was built elsewhere is not served without them either.
-_NOT_SERVED = ("auth", "http", "store", "checkpointer", "encryption", "ui")
+# What this runtime serves, and what is for the builder alone. Every other key that asks for anything is refused, as the build refuses it: an image that was built
+# elsewhere is not served without what its repository asks for either.
+_SERVED = (
+    "$schema", "graphs", "env", "build", "start", "dependencies", "python_version", "node_version", "api_version", "source",
+    "pip_config_file", "pip_installer", "keep_pkg_tools", "dockerfile_lines", "base_image", "image_distro",
+)
+_GRAPH_KEYS = ("path", "description")
+# The public server takes keys from these variables, too.
+_SETTINGS = tuple(
+    f"{word}_{name}" for word in ("LANGGRAPH", "FRAMEWORK")
+    for name in ("AUTH", "HTTP", "STORE", "CHECKPOINTER", "ENCRYPTION", "WEBHOOKS", "UI", "UI_CONFIG", "CONFIG", "AES_KEY", "AES_JSON_KEYS")
+)
 
 
 class UserError(Exception):
@@ -25,7 +36,7 @@ class Config:
 
 
 def read_config(path: str | None) -> Config:
-    file = Path(path) if path else next((Path(n) for n in DEFAULT_NAMES if Path(n).is_file()), Path(DEFAULT_NAMES[0]))
+    file = Path(path) if path else _usual_file()
     try:
         fields = json.loads(file.read_bytes())
     except OSError as e:
@@ -37,14 +48,44 @@ def read_config(path: str | None) -> Config:
     graphs = fields.get("graphs")
     if not isinstance(graphs, dict) or not graphs:
         raise UserError(f'{file}: graphs must name at least one graph, as {{"agent": "path/to/file.py:variable"}}')
-    refused = [name for name in _NOT_SERVED if fields.get(name)]
-    if refused:
-        raise UserError("\n".join(f"{file}: {name}: is not served yet, and the agent is not served without it" for name in refused))
+    _refuse(file, fields, graphs)
     directory = file.resolve().parent
     paths = {graph_id: _import_path(file, graph_id, value) for graph_id, value in graphs.items()}
     wanted = fields.get("dependencies")
     dependencies = [directory / d for d in wanted if isinstance(d, str)] if isinstance(wanted, list) else []
     return Config(directory, paths, [d for d in dependencies if d.is_dir()])
+
+
+def _usual_file() -> Path:
+    found = [Path(name) for name in DEFAULT_NAMES if os.path.lexists(name)]
+    if len(found) == 2 and not _same(*found):
+        raise UserError(f"there are both {found[0]} and {found[1]}, and they differ: name the one that counts with --config, or keep one")
+    return found[0] if found else Path(DEFAULT_NAMES[0])
+
+
+def _same(one: Path, other: Path) -> bool:
+    try:
+        return one.read_bytes() == other.read_bytes()
+    except OSError:
+        return False
+
+
+def _refuse(file: Path, fields: dict[str, object], graphs: dict[str, object]) -> None:
+    """Refuses by name what would be missing: an agent is never served without what its repository asks for."""
+    refused = [f"{file}: {name}: is not served, and the agent is not served without it" for name in sorted(fields) if name not in _SERVED and _asks(fields[name])]
+    for graph_id, graph in sorted(graphs.items()):
+        for name in sorted(graph) if isinstance(graph, dict) else ():
+            if name not in _GRAPH_KEYS and _asks(graph[name]):
+                refused.append(f"{file}: graphs.{graph_id}.{name}: is not a key of a graph")
+    for name in _SETTINGS:
+        if os.environ.get(name):
+            refused.append(f"the environment variable {name}: is not read here; what it asks for belongs into the configuration file, where each key works or is refused")
+    if refused:
+        raise UserError("\n".join(refused))
+
+
+def _asks(value: object) -> bool:
+    return value is not None and value is not False and value not in ([], {}) and not (isinstance(value, str) and not value.strip())
 
 
 def _import_path(file: Path, graph_id: str, value: object) -> str:

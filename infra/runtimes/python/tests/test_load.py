@@ -138,11 +138,32 @@ def test_the_public_frameworks_own_file_name(tmp_path: Path) -> None:
 
 def test_what_is_not_served_is_refused_by_name(tmp_path: Path) -> None:
     write(tmp_path, "agent.py", GRAPH)
-    refused = ("auth", "http", "store", "checkpointer", "encryption", "ui")
-    (tmp_path / "framework.json").write_text(json.dumps({"graphs": {"agent": "./agent.py:builder"}} | {name: {"path": "./other.py:it"} for name in refused}))
+    refused = ["auth", "checkpointer", "encryption", "http", "store", "ui", "ui_config", "unknown", "webhooks"]
+    graphs = {"agent": {"path": "./agent.py:builder", "description": "An agent.", "color": "red"}}
+    (tmp_path / "framework.json").write_text(json.dumps({"graphs": graphs, "http ": "", "api_version": "0.3"} | {name: {"path": "./other.py:it"} for name in refused}))
     result = check(tmp_path)
     assert result.returncode == 1
-    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == list(refused)
+    assert [line.split(": ")[1] for line in result.stderr.splitlines()] == [*refused, "graphs.agent.color"]
+
+
+def test_attack_a_repository_with_auth_is_not_served(tmp_path: Path) -> None:
+    write(tmp_path, "agent.py", GRAPH, "./agent.py:builder")
+    plain = (tmp_path / "framework.json").read_text()
+    guarded = plain[:-1] + ', "\\u0061uth": {"path": "./auth.py:auth"}}'
+    for own, public, variables, said in (
+        (guarded, None, {}, "framework.json: auth: is not served"),
+        (None, guarded, {}, "langgraph.json: auth: is not served"),
+        (plain, guarded, {}, "there are both framework.json and langgraph.json, and they differ"),
+        (plain, None, {"LANGGRAPH_AUTH": "{}"}, "the environment variable LANGGRAPH_AUTH: is not read here"),
+    ):
+        for name, text in (("framework.json", own), ("langgraph.json", public)):
+            (tmp_path / name).unlink(missing_ok=True)
+            if text is not None:
+                (tmp_path / name).write_text(text)
+        result = check(tmp_path, **variables)
+        assert result.returncode == 1 and said in result.stderr, result.stderr
+    (tmp_path / "langgraph.json").write_text(plain)
+    assert check(tmp_path, "--check", LANGGRAPH_AUTH="").returncode == 0
 
 
 def test_the_description(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@
 package framework
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,14 +60,41 @@ func Read(tree, path string) (Config, error) {
 	if err != nil {
 		return Config{}, err
 	}
-	if path == "" {
-		path = DefaultPath
-		if name, ok := firstOf(root, ".", configNames...); ok {
-			path = name
+	c, err := readAt(root, path)
+	return c, errors.Join(err, root.Close())
+}
+
+// readAt reads the file at a path, or the one with a usual name in the root.
+func readAt(root *os.Root, path string) (Config, error) {
+	if path != "" {
+		return read(root, path)
+	}
+	name, ok := firstOf(root, ".", configNames...)
+	if !ok {
+		return read(root, DefaultPath)
+	}
+	if err := sameFiles(root, name); err != nil {
+		return Config{}, err
+	}
+	return read(root, name)
+}
+
+// sameFiles refuses a repository in which another file with a usual name says something else: what
+// only that one asks for would be missing.
+func sameFiles(root *os.Root, name string) error {
+	text, err := readFile(root, name)
+	if err != nil {
+		return nil //nolint:nilerr // read says what is wrong with it
+	}
+	for _, other := range configNames {
+		if _, err := root.Lstat(other); other == name || errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if also, err := readFile(root, other); err != nil || !bytes.Equal(text, also) {
+			return build.Fail(build.ReasonConfigInvalid, "the repository has both %q and %q, and they differ: name the one that counts in framework_config_path, or keep one.", name, other)
 		}
 	}
-	c, err := read(root, path)
-	return c, errors.Join(err, root.Close())
+	return nil
 }
 
 func read(root *os.Root, path string) (Config, error) {
@@ -157,6 +185,7 @@ func (p *parser) commands() {
 	if p.has("start") {
 		p.config.Start, _ = p.command("start")
 		p.config.Start = replaceShell(p.config.Start)
+		p.ownDirectory()
 		return
 	}
 	p.wantedLanguage()

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
@@ -72,6 +74,8 @@ func (p *parser) checkEnvironment(env map[string]string) {
 			p.problem("env.%s: is not a name that an environment variable can have", name)
 		case name == "HOST" || strings.HasPrefix(name, "SLIPWAY_"):
 			p.problem("env.%s: is set by the platform", name)
+		case publicname.IsSetting(name):
+			p.problem("env.%s: is not read here; what it asks for belongs into the configuration file, where each key works or is refused", name)
 		case strings.ContainsRune(env[name], 0):
 			p.problem("env.%s: must not contain a NUL character", name)
 		case name == "PORT" && !isPort(env[name]):

@@ -3,6 +3,7 @@ package framework
 import (
 	"encoding/json"
 	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
 )
@@ -12,33 +13,42 @@ import (
 type key struct {
 	// refused says why a file with the key cannot be deployed, "" for a key that works.
 	refused string
-	// except are values, as JSON, that ask for nothing beyond what the platform does anyway. A
-	// value that is null, false or empty asks for nothing under any key.
-	except []string
+	// except are values, as JSON, that are accepted all the same, each with what the build log says
+	// of it, "" for nothing. A value that is null, false or empty asks for nothing under any key.
+	except map[string]string
+	// remark is what the build log says of a key that has nothing to apply to here.
+	remark string
 	// language is the only one whose graphs the key is for, "" for all agents.
 	language Language
+	// built keys are for the builder alone: a runtime in an image that was built elsewhere has
+	// nothing to do with them.
+	built bool
 }
 
+// ownDistribution is what there is to say of a distribution that an image is not made of.
+const ownDistribution = "the distribution is not used: agents run on the server itself, or in images that are made from the platform's own base image, a Debian"
+
 // keys are those of the public format and of ours. A key that begins to work loses its refusal
-// here, and in the runtimes' own lists where they have one.
+// here, and begins to be in the runtimes' own lists.
 var keys = map[string]key{
 	"$schema":        {},
 	"graphs":         {},
 	"env":            {},
 	"build":          {},
 	"start":          {},
-	"dependencies":   {}, // a JavaScript repository names its own directory
+	"dependencies":   {},
 	"python_version": {language: Python},
 	"node_version":   {language: Node},
+	"api_version":    {remark: "the release is not used: agents are served by this platform, which has no releases of that server"},
 
 	"source":           {language: Python},
-	"pip_config_file":  {refused: "settings of pip are not used yet", language: Python},
-	"pip_installer":    {refused: "packages are installed by uv alone", except: []string{`"auto"`, `"uv"`}, language: Python},
-	"keep_pkg_tools":   {refused: "package tools cannot be chosen yet", language: Python},
-	"dockerfile_lines": {refused: "lines of a Dockerfile are not used yet"},
-	"base_image":       {refused: "the base image cannot be chosen yet"},
-	"image_distro":     {refused: "the distribution of the image cannot be chosen yet", except: []string{`"debian"`}},
-	"api_version":      {refused: "agents are served by this platform, which has no releases of that server"},
+	"pip_config_file":  {refused: "settings of pip are not used yet", language: Python, built: true},
+	"pip_installer":    {refused: "packages are installed by uv alone", except: map[string]string{`"auto"`: "", `"uv"`: ""}, language: Python, built: true},
+	"keep_pkg_tools":   {refused: "package tools cannot be chosen yet", language: Python, built: true},
+	"dockerfile_lines": {refused: "lines of a Dockerfile are not used yet", built: true},
+	"base_image":       {refused: "the base image cannot be chosen yet", built: true},
+	"image_distro": {refused: `must be "debian", "bookworm" or "wolfi"`, built: true,
+		except: map[string]string{`"debian"`: "", `"bookworm"`: ownDistribution, `"wolfi"`: ownDistribution}},
 
 	"auth":         {refused: "the repository's own authentication is not run yet, and its agent is not served without it"},
 	"encryption":   {refused: "the repository's own encryption is not run yet, and its agent is not served without it"},
@@ -57,15 +67,39 @@ var graphKeys = map[string]string{"path": "", "description": "descriptions of gr
 func (p *parser) keys() {
 	for _, name := range slices.Sorted(maps.Keys(p.fields)) {
 		known, ok := keys[name]
+		remark, accepted := known.except[string(p.fields[name])]
 		switch {
 		case !ok:
 			p.problem("%s: is not a key of the configuration file", name)
-		case !asks(p.fields[name]) || slices.Contains(known.except, string(p.fields[name])):
+		case !asks(p.fields[name]):
+		case accepted:
+			p.remark(name, remark)
 		case known.refused != "":
 			p.problem("%s: %s", name, known.refused)
 		case known.language != "" && known.language != p.config.Language && len(p.config.files) > 0:
 			p.problem("%s: is only for graphs that the %s runtime hosts", name, known.language)
+		default:
+			p.remark(name, known.remark)
 		}
+	}
+}
+
+// remark has the build log say something of a key.
+func (p *parser) remark(name, text string) {
+	if text != "" {
+		p.config.Remarks = append(p.config.Remarks, name+": "+text)
+	}
+}
+
+// ownDirectory refuses the dependencies of a repository whose packages the configuration file does
+// not name: those of JavaScript are in package.json, and a start command brings its own.
+func (p *parser) ownDirectory() {
+	if !p.has("dependencies") {
+		return
+	}
+	var wanted []string
+	if json.Unmarshal(p.fields["dependencies"], &wanted) != nil || slices.ContainsFunc(wanted, func(d string) bool { return filepath.Clean(d) != "." }) {
+		p.problem(`dependencies: may only be ["."] where the platform installs no Python packages: a JavaScript repository names its packages in package.json, and the build command of one with a start command installs them`)
 	}
 }
 

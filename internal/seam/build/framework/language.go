@@ -50,7 +50,7 @@ func (p *parser) wantedLanguage() {
 	for _, file := range p.config.files {
 		// A Python module may be named by its dotted name, too.
 		kind, known := suffixes[filepath.Ext(file)]
-		if !known && p.has("dependencies") && !strings.Contains(file, "/") {
+		if !known && (p.has("dependencies") || p.has("source")) && !strings.Contains(file, "/") {
 			kind, known = Python, true
 		}
 		if !known {
@@ -73,6 +73,7 @@ func (p *parser) wantedLanguage() {
 	case found[Node]:
 		p.config.Language = Node
 		p.config.Version = p.versionOf("node_version", checkNodeVersion)
+		p.ownDirectory()
 	}
 }
 

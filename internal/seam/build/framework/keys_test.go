@@ -1,0 +1,97 @@
+package framework_test
+
+import (
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/infra/runtimes"
+	"github.com/slipway-run/slipway/internal/base/publicname"
+	"github.com/slipway-run/slipway/internal/seam/build/framework"
+)
+
+// TestWhatHasNothingToApplyToIsRemarked has the keys of the public templates for new projects.
+func TestWhatHasNothingToApplyToIsRemarked(t *testing.T) {
+	t.Parallel()
+	for value, remarks := range map[string]int{`"wolfi"`: 2, `"bookworm"`: 2, `"debian"`: 1} {
+		config, err := framework.Read(tree(t, map[string]string{
+			"framework.json": `{"graphs": {"a": "a.ts:a"}, "image_distro": ` + value + `, "api_version": "0.3"}`,
+		}), "")
+		if err != nil || len(config.Remarks) != remarks || !strings.HasPrefix(config.Remarks[0], "api_version: ") {
+			t.Errorf("%s: got %v, %q", value, err, config.Remarks)
+		}
+	}
+	wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": "a.ts:a"}, "image_distro": "alpine"}`}, `- image_distro: must be "debian", "bookworm" or "wolfi"`)
+}
+
+func TestBothFilesMayBeTheSame(t *testing.T) {
+	t.Parallel()
+	text, auth := `{"graphs": {"a": "a.py:a"}}`, `{"graphs": {"a": "a.py:a"}, "auth": {"path": "a.py:auth"}}`
+	if _, err := framework.Read(tree(t, map[string]string{"framework.json": text, publicname.ConfigurationFile(): text}), ""); err != nil {
+		t.Error(err)
+	}
+	// Whoever names a file has decided.
+	if _, err := framework.Read(tree(t, map[string]string{"framework.json": text, publicname.ConfigurationFile(): auth}), "framework.json"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestDependenciesThatNothingInstalls are refused: of JavaScript, and of an agent with a start
+// command.
+func TestDependenciesThatNothingInstalls(t *testing.T) {
+	t.Parallel()
+	for _, head := range []string{`{"graphs": {"a": "a.ts:a"}`, `{"graphs": {"a": "a.py:a"}, "start": "./agent"`} {
+		for value, accepted := range map[string]bool{`["."]`: true, `["./"]`: true, `[]`: true, `null`: true, `[".", "left-pad"]`: false, `["./lib"]`: false, `"x"`: false} {
+			files := map[string]string{"framework.json": head + `, "dependencies": ` + value + `}`}
+			if !accepted {
+				wantRefused(t, files, `- dependencies: may only be ["."]`)
+			} else if _, err := framework.Read(tree(t, files), ""); err != nil {
+				t.Errorf("%s: %v", value, err)
+			}
+		}
+	}
+}
+
+// TestAModuleOfAProjectIsPython though its file has no suffix.
+func TestAModuleOfAProjectIsPython(t *testing.T) {
+	t.Parallel()
+	config, err := framework.Read(tree(t, map[string]string{
+		"framework.json": `{"graphs": {"a": "pkg.graph:agent"}, "source": {"kind": "uv"}}`, "pyproject.toml": "[project]\nname = 'pkg'\nversion = '1'\n", "uv.lock": "version = 1\n",
+	}), "")
+	if err != nil || config.Language != framework.Python {
+		t.Errorf("got %q, %v", config.Language, err)
+	}
+}
+
+// TestTheRuntimesKnowTheSameKeys reads the runtimes' lists: what a build refuses, an image that was
+// built elsewhere is not served without either.
+func TestTheRuntimesKnowTheSameKeys(t *testing.T) {
+	t.Parallel()
+	for file, names := range map[string][3]string{
+		"python/slipway_runtime/config.py": {`_SERVED = \(([^)]*)\)`, `_GRAPH_KEYS = \(([^)]*)\)`, `for name in \(("AUTH"[^)]*)\)`},
+		"node/src/config.mjs":              {`const SERVED = \[([^\]]*)\]`, `const GRAPH_KEYS = \[([^\]]*)\]`, `\[("AUTH"[^\]]*)\]`},
+	} {
+		text, err := fs.ReadFile(runtimes.Files, file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, want := range [][]string{framework.RuntimeKeys(), framework.GraphKeys(), publicname.Settings()} {
+			found := regexp.MustCompile(names[i]).FindSubmatch(text)
+			if found == nil {
+				t.Fatalf("%s has no %s", file, names[i])
+			}
+			var got []string
+			for _, word := range regexp.MustCompile(`"([^"]*)"`).FindAllSubmatch(found[1], -1) {
+				got = append(got, string(word[1]))
+			}
+			slices.Sort(got)
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("%s: %s (-builder +runtime):\n%s", file, names[i], diff)
+			}
+		}
+	}
+}
