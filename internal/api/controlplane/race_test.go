@@ -33,7 +33,7 @@ import (
 // instant is a builder, a target and a place for logs where everything succeeds at once.
 type instant struct{}
 
-var instantRecord = build.Record{Builder: "v1", Language: "python", LanguageVersion: "3.13.1", Dependencies: "sha256:00"}
+var instantRecord = build.Record{Builder: "v1", Rules: build.Rules, Language: "python", LanguageVersion: "3.13.1", Dependencies: "sha256:00"}
 
 func (instant) Start(context.Context, build.Spec) error { return nil }
 

@@ -194,13 +194,13 @@ const (
 	ReasonSecretsTooLarge = "SECRETS_TOO_LARGE"
 )
 
-// SecretsError says why an agent cannot be given its secrets, for a person to mend.
-type SecretsError struct{ Reason, Message string }
+// StartError says why an agent cannot be started, for a person to mend.
+type StartError struct{ Reason, Message string }
 
-func (e *SecretsError) Error() string { return e.Message }
+func (e *StartError) Error() string { return e.Message }
 
 // AgentSecrets opens all secrets that the agent of a revision is given now. What people have to
-// mend is a *SecretsError.
+// mend is a *StartError.
 func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.presentSecrets(ctx, d, r)
 	if err != nil || len(r.SecretReferences) == 0 {
@@ -211,7 +211,7 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 		environment[secret.Name] = secret.Value
 	}
 	if size := len(record.Encode(environment)); size > maxSecrets {
-		return nil, &SecretsError{ReasonSecretsTooLarge, fmt.Sprintf(
+		return nil, &StartError{ReasonSecretsTooLarge, fmt.Sprintf(
 			"secrets and the values of secret_references may take %d bytes together, names and values as JSON; these take %d.", maxSecrets, size)}
 	}
 	return secrets, nil
@@ -219,7 +219,7 @@ func (s *Store) AgentSecrets(ctx context.Context, d Deployment, r revision.Revis
 
 // presentSecrets opens a revision's own secrets, and the values that those which it refers to have
 // now, unless a listener finds these in its cluster. They may have grown too large for another
-// agent since the present one was given them. One that is gone is a *SecretsError.
+// agent since the present one was given them. One that is gone is a *StartError.
 func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Revision) ([]Secret, error) {
 	secrets, err := s.Secrets(ctx, owner(r.Ref), r.Secrets)
 	if err != nil || d.Remote() || len(r.SecretReferences) == 0 {
@@ -232,7 +232,7 @@ func (s *Store) presentSecrets(ctx context.Context, d Deployment, r revision.Rev
 	for i, reference := range r.SecretReferences {
 		value, there := contents[reference.SecretName].Data[reference.SecretKey]
 		if !there {
-			return nil, &SecretsError{ReasonSecretMissing, fmt.Sprintf(
+			return nil, &StartError{ReasonSecretMissing, fmt.Sprintf(
 				"secret_references[%d]: the workspace has no secret %q with the key %q any more.", i, reference.SecretName, reference.SecretKey)}
 		}
 		secrets = append(secrets, Secret{Name: reference.Name, Value: value})

@@ -297,7 +297,7 @@ func TestSecretsThatAnAgentCannotBeGiven(t *testing.T) {
 	wantUnusable := func(reason string, parts ...string) {
 		t.Helper()
 		_, err := f.given(t, d.Ref)
-		unusable, ok := errors.AsType[*deployment.SecretsError](err)
+		unusable, ok := errors.AsType[*deployment.StartError](err)
 		if !ok || unusable.Reason != reason || slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(unusable.Message, part) }) ||
 			strings.Contains(unusable.Message, "planted") {
 			t.Errorf("got %v, want %s with %q", err, reason, parts)

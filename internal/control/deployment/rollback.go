@@ -22,6 +22,19 @@ func (s *Store) MayRollBack(ctx context.Context, d Deployment) (bool, error) {
 	return previous.Reason != revision.ReasonRolledBack, nil
 }
 
+// Rebuild makes a revision of the active one whose build may not run any more, so that its commit
+// is built again. It does so once: nothing happens where another revision was made since.
+func (s *Store) Rebuild(ctx context.Context, d Deployment, active revision.Revision) error {
+	if d.Latest != active.Revision || d.Active != active.Revision {
+		return nil
+	}
+	_, o, err := s.deployAgain(ctx, d, active, "rebuild of revision "+active.Revision)
+	if err != nil {
+		return fmt.Errorf("build revision %s again: %w", active.Revision, err)
+	}
+	return record.Commit(ctx, s.table, o)
+}
+
 // RollBack deploys the revision that was active before again, as a new one, because the active one,
 // relapsed, did not stay healthy. The active revision serves on, as far as it can, until the new
 // one is healthy. It keeps its status and says why it was given up. RollBack returns record.ErrLost

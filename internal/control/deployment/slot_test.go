@@ -45,7 +45,7 @@ func (f *fixture) carry(t *testing.T, ref deployment.Ref) (deployment.Deployment
 		func() error { return f.Provisioned(t.Context(), d, r.Change(f.clock.Now(), revision.AwaitingBuild)) },
 		func() error { return f.Advance(t.Context(), d, r.Change(f.clock.Now(), revision.Building)) },
 		func() error {
-			return f.Built(t.Context(), d, r, build.Result{CommitSHA: "sha-" + r.Revision, Artifact: build.Artifact{Dir: "/builds/" + r.Revision, Graphs: []string{"agent"}}})
+			return f.Built(t.Context(), d, r, build.Result{CommitSHA: "sha-" + r.Revision, Artifact: build.Artifact{Dir: "/builds/" + r.Revision, Graphs: []string{"agent"}}, Record: build.NewRecord("")})
 		},
 		func() error { return f.Advance(t.Context(), d, r.Releasing(f.clock.Now())) },
 	}

@@ -161,7 +161,7 @@ func put(ref Ref, spec Spec, status Status, now time.Time) table.Put {
 }
 
 // PutBuilt creates a revision from what another one was made from. It includes the build, or the
-// commit if the build is not kept.
+// commit if the build is not kept, or may not run.
 func PutBuilt(ref Ref, from Revision, status Status, now time.Time) Change {
 	put := put(ref, from.Spec, status, now)
 	put.Item.Attrs[attrAgain] = true
@@ -171,7 +171,7 @@ func PutBuilt(ref Ref, from Revision, status Status, now time.Time) Change {
 	if from.Build != nil {
 		put.Item.Attrs[attrBuild] = string(record.Encode(from.Build))
 	}
-	if from.Forgotten {
+	if from.Forgotten || (from.CommitSHA != "" && !from.Checked()) {
 		put.Item.Attrs[attrForgotten] = true
 	} else if from.CommitSHA != "" || from.Artifact.Image != "" {
 		put.Item.Attrs[attrArtifact] = string(record.Encode(from.Artifact))
@@ -193,6 +193,12 @@ func (s Source) Commit(version string) string {
 // IsBuilt tells whether there is something to release.
 func (r Revision) IsBuilt() bool {
 	return r.Source.IsImage() || (r.CommitSHA != "" && !r.Forgotten)
+}
+
+// Checked tells whether what is released was built by the present rules for configuration files. Of
+// an image that nobody built here, its own runtime checks the file.
+func (r Revision) Checked() bool {
+	return r.Source.IsImage() || (r.Build != nil && r.Build.Rules >= build.Rules)
 }
 
 // KeepsBuild tells whether the revision has a build, or one whose removal has only begun.

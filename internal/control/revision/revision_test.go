@@ -206,8 +206,9 @@ func TestACancelledRevisionSaysSoAndIsNotKeptRunning(t *testing.T) {
 func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 	t.Parallel()
 	spec := revision.Spec{Source: revision.GitHub, Config: revision.Config{RepoRef: new("main")}, Secrets: []byte{1}}
+	record := build.NewRecord("")
 	for name, from := range map[string]revision.Revision{
-		"built":     {Spec: spec, CommitSHA: "c0ffee", Artifact: build.Artifact{Dir: "/tree"}},
+		"built":     {Spec: spec, CommitSHA: "c0ffee", Artifact: build.Artifact{Dir: "/tree"}, Build: &record},
 		"not built": {Spec: spec},
 		"an image":  {Spec: revision.Spec{Source: revision.ExternalDocker, Config: revision.Config{ImageURI: new("a")}}},
 	} {
@@ -215,7 +216,7 @@ func TestARevisionFromABuiltOneIsBuilt(t *testing.T) {
 		write(t, tb, revision.PutBuilt(ref, from, revision.Creating, made))
 		got := read(t, tb, "")
 		want := revision.Revision{
-			Ref: ref, Spec: from.Spec, Created: made, Updated: made, Status: revision.Creating, CommitSHA: from.CommitSHA, Artifact: from.Artifact,
+			Ref: ref, Spec: from.Spec, Created: made, Updated: made, Status: revision.Creating, CommitSHA: from.CommitSHA, Artifact: from.Artifact, Build: from.Build,
 			Since: map[revision.Status]time.Time{revision.Creating: made}, Again: true,
 		}
 		if diff := cmp.Diff(want, got); diff != "" || got.IsBuilt() != (name != "not built") {

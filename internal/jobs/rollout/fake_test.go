@@ -106,7 +106,7 @@ func newBuilder(logs *logs) *builder {
 // built is the outcome of a build that succeeds.
 func built(spec build.Spec) build.Result {
 	artifact := build.Artifact{Dir: "/builds/" + spec.Revision, Start: []string{"./agent"}, Graphs: []string{"agent"}}
-	return build.Result{State: build.Succeeded, CommitSHA: "commit-of-" + spec.Ref, Artifact: artifact}
+	return build.Result{State: build.Succeeded, CommitSHA: "commit-of-" + spec.Ref, Artifact: artifact, Record: build.NewRecord("")}
 }
 
 func (b *builder) Start(_ context.Context, spec build.Spec) error {

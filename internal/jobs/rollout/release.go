@@ -38,7 +38,7 @@ func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
 // the revision, as why it is about to fail.
 func (r *Rollout) start(ctx context.Context, target compute.Target, at position) error {
 	err := r.apply(ctx, target, at.deployment, at.revision)
-	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+	if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
 		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), unusable.Reason, unusable.Message))
 	}
 	if full, ok := errors.AsType[*compute.NoCapacity](err); ok {
@@ -58,8 +58,18 @@ func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment
 	return nil
 }
 
+// ReasonBuildOutdated: the build was made by earlier rules for configuration files, so nobody knows
+// whether its agent would be served without something that its repository asks for.
+const ReasonBuildOutdated = "BUILD_OUTDATED"
+
+// buildOutdated explains ReasonBuildOutdated.
+const buildOutdated = "The build was made before every key of the configuration file was checked, so the agent is not started from it. Deploy the revision again: it is built anew."
+
 // release opens what the revision's agent is given: its secrets, and the settings of the platform.
 func (r *Rollout) release(ctx context.Context, d deployment.Deployment, rev revision.Revision) (compute.Release, error) {
+	if !rev.Checked() {
+		return compute.Release{}, &deployment.StartError{Reason: ReasonBuildOutdated, Message: buildOutdated}
+	}
 	secrets, err := r.Deployments.AgentSecrets(ctx, d, rev)
 	if err != nil {
 		return compute.Release{}, err
@@ -279,8 +289,11 @@ func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deplo
 		return nil
 	}
 	status := compute.Status{State: compute.Failed, Reason: ReasonInternal, Message: internalTrouble}
-	if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+	if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
 		status.Reason, status.Message = unusable.Reason, unusable.Message
+	}
+	if status.Reason == ReasonBuildOutdated {
+		err = errors.Join(err, r.Deployments.Rebuild(ctx, d, rev))
 	}
 	r.Deployments.Alarm(ctx, compute.Ref(rev.Ref), status)
 	return err

@@ -21,7 +21,7 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 	releases := make([]compute.Release, len(all))
 	for i, at := range all {
 		releases[i], err = r.release(ctx, at.deployment, at.revision)
-		if unusable, ok := errors.AsType[*deployment.SecretsError](err); ok {
+		if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
 			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, unusable.Reason, unusable.Message)
 		}
 		if err != nil {

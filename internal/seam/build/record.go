@@ -17,9 +17,22 @@ type Record struct {
 	// Dependencies is the Digest of what pins the dependencies: the versions that they were
 	// resolved to, or the lock file.
 	Dependencies string `json:"dependencies,omitempty"`
+	// Rules are those that the configuration file was checked by; 0 of builds from before they had
+	// a number.
+	Rules int `json:"rules,omitempty"`
 	// Base is the image that an image was made from, Image that image.
 	Base  string `json:"base,omitempty"`
 	Image string `json:"image,omitempty"`
+}
+
+// Rules is the number of the rules that a configuration file is checked by. It grows when a file
+// that was accepted is refused from then on, because its agent would be served without something
+// that it asks for. What was built by earlier rules is not run any more: it is built again.
+const Rules = 1
+
+// NewRecord is a record of what this program builds now.
+func NewRecord(language string) Record {
+	return Record{Builder: Version(), Rules: Rules, Language: language}
 }
 
 // Digest is a digest of texts in their order, of which it also depends where each ends.

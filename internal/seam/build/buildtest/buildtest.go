@@ -119,7 +119,7 @@ func builds(f fixture) {
 			Dir: got.Artifact.Dir, Own: got.Artifact.Own, Shared: got.Artifact.Shared, Start: []string{"sh", "-c", "exec ./agent --serve"}, Env: map[string]string{"GREETING": "hello"},
 			Graphs: []string{"a", "b"},
 		},
-		Record: build.Record{Builder: build.Version(), Base: got.Record.Base, Image: got.Artifact.Image},
+		Record: build.Record{Builder: build.Version(), Rules: build.Rules, Base: got.Record.Base, Image: got.Artifact.Image},
 	}
 	if got.Artifact.Image != "" { // which has all the rest in it
 		want.Artifact = build.Artifact{Image: got.Artifact.Image, Graphs: want.Artifact.Graphs}

@@ -32,7 +32,7 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	want := build.Result{
 		State: build.Succeeded, CommitSHA: repo.Git("rev-parse", "HEAD"),
 		Artifact: build.Artifact{Image: repository + "@sha256:2", Graphs: []string{"a", "z"}},
-		Record:   build.Record{Builder: got.Record.Builder, Base: got.Record.Base, Image: repository + "@sha256:2"},
+		Record:   build.Record{Builder: got.Record.Builder, Rules: build.Rules, Base: got.Record.Base, Image: repository + "@sha256:2"},
 	}
 	if !strings.HasPrefix(got.Record.Base, "public.ecr.aws/") {
 		t.Errorf("the record is %+v", got.Record)

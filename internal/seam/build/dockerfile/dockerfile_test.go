@@ -153,15 +153,15 @@ func TestARecipeHasARecord(t *testing.T) {
 			map[string]string{
 				"framework.json": `{"graphs": {"a": "./agent.mjs:graph"}, "node_version": "22"}`, "agent.mjs": "", "package.json": "{}", "package-lock.json": lock,
 			},
-			build.Record{Language: "node", LanguageVersion: "22", Base: "docker.io/library/node:22-slim", Dependencies: "sha256:" + hex.EncodeToString(digest[:])},
+			build.Record{Rules: build.Rules, Language: "node", LanguageVersion: "22", Base: "docker.io/library/node:22-slim", Dependencies: "sha256:" + hex.EncodeToString(digest[:])},
 		},
 		"nothing is pinned": {
 			map[string]string{"framework.json": `{"graphs": {"a": "./agent.py:graph"}, "dependencies": ["six"]}`, "agent.py": ""},
-			build.Record{Language: "python", LanguageVersion: "3.13", Base: "docker.io/library/python:3.13-slim"},
+			build.Record{Rules: build.Rules, Language: "python", LanguageVersion: "3.13", Base: "docker.io/library/python:3.13-slim"},
 		},
 		"another language": {
 			map[string]string{"framework.json": `{"graphs": {"a": "./agent.go:a"}, "start": "./agent"}`},
-			build.Record{Base: "docker.io/library/debian:13-slim"},
+			build.Record{Rules: build.Rules, Base: "docker.io/library/debian:13-slim"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

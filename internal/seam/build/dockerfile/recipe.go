@@ -47,7 +47,8 @@ func (b Bases) of(config framework.Config) string {
 
 // recordOf is what is known of an image before its dependencies are.
 func recordOf(config framework.Config, base string) build.Record {
-	record := build.Record{Builder: build.Version(), Language: string(config.Language), Base: base}
+	record := build.NewRecord(string(config.Language))
+	record.Base = base
 	switch config.Language {
 	case framework.Python:
 		record.LanguageVersion = cmp.Or(config.Version, defaultPython)

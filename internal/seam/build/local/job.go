@@ -189,7 +189,7 @@ func (j *job) prepare(ctx context.Context, tree string, from commit, config fram
 	if j.builder.cfg.Images != nil {
 		return j.makeImage(ctx, tree, from, config)
 	}
-	j.record = build.Record{Builder: build.Version(), Language: string(config.Language)}
+	j.record = build.NewRecord(string(config.Language))
 	artifact := build.Artifact{
 		Dir: dir, Start: config.Start, Env: config.Env, Graphs: config.Graphs,
 		Own: []string{j.builder.dirOf(j.spec.Revision)}, Shared: append(j.builder.shared(), j.home),

@@ -1,0 +1,97 @@
+package rollout_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/jobs/rollout"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/build"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// builtBefore is the outcome of a build by a server that did not check every key.
+func builtBefore(spec build.Spec) build.Result {
+	result := built(spec)
+	result.Record.Rules = 0
+	return result
+}
+
+// forgetRules makes a revision one that such a server has built.
+func (m *machine) forgetRules(t *testing.T, ref revision.Ref) {
+	t.Helper()
+	before := table.Update{Key: ref.Key(), Set: table.Attrs{"build": `{"builder": "v0"}`}}
+	if err := record.Commit(t.Context(), m.table, record.Write(before)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// refused is the outcome of a build of a repository with auth.
+func refused(build.Spec) build.Result {
+	return build.Result{State: build.Failed, Reason: build.ReasonConfigInvalid, Message: "auth: is not run yet"}
+}
+
+// TestAttackARepositoryWithAuthIsNotServedFromAnOldBuild upgrades a server that has served a
+// repository with auth. The new server neither starts that build, nor deploys it again, though
+// somebody asks for it.
+func TestAttackARepositoryWithAuthIsNotServedFromAnOldBuild(t *testing.T) {
+	t.Parallel()
+	for name, outcome := range map[string]func(build.Spec) build.Result{"refused": refused, "harmless": built} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			first := m.start(t, m.table)
+			d := first.settle(t, first.create(t, fromGit("weather")).Ref)
+			old := d.Active
+			m.forgetRules(t, d.Revision(old))
+			first.kill()
+			m.target.lose()
+			m.builder.outcome = outcome
+
+			s := m.start(t, m.table)
+			if err := s.rollout.Restore(t.Context()); err == nil {
+				t.Error("a build that nobody has checked was started")
+			}
+			d = s.settle(t, d.Ref)
+			if slices.Contains(m.target.left(), old) {
+				t.Error("the build of before runs")
+			}
+			if rebuilt := s.revision(t, d.Ref, d.Latest); rebuilt.Revision == old || rebuilt.CommitSHA != "commit-of-main" && name == "harmless" || m.builder.specs[d.Latest].Commit != "commit-of-main" {
+				t.Errorf("the commit was not built again: %+v", rebuilt)
+			}
+			if name == "harmless" {
+				s.wantAtRest(t, d.Ref, revision.Deployed)
+				return
+			}
+			latest := d.Latest
+			s.rescue(t)
+			if d = s.settle(t, d.Ref); d.Latest != latest {
+				t.Error("it is built again and again")
+			}
+			if _, err := s.deployments.Redeploy(t.Context(), d.Revision(old), nil); err != nil {
+				t.Fatal(err)
+			}
+			d = s.settle(t, d.Ref)
+			if len(m.target.left()) != 0 || d.Latest == latest || s.revision(t, d.Ref, d.Latest).Reason != build.ReasonConfigInvalid {
+				t.Error("the old build was deployed again")
+			}
+		})
+	}
+}
+
+// TestAttackABuildThatBeganBeforeAnUpgradeIsNotServed has a build that an earlier server began, as
+// those of the cloud are: its result comes after the upgrade.
+func TestAttackABuildThatBeganBeforeAnUpgradeIsNotServed(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	m.builder.outcome = builtBefore
+	s := m.start(t, m.table)
+	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+	if r := s.revision(t, d.Ref, d.Latest); r.Status != revision.DeployFailed || r.Reason != rollout.ReasonBuildOutdated {
+		t.Errorf("it is %s, %s", r.Status, r.Reason)
+	}
+	if _, runs := m.target.release(d.Latest); runs {
+		t.Error("it runs")
+	}
+}
