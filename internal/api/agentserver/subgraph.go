@@ -55,7 +55,7 @@ type inside struct {
 // state is a subgraph's state.
 func (i inside) state(c thread.Subgraph) ThreadState {
 	shown := ThreadState{
-		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: orEmpty(c.Metadata), CreatedAt: &c.Created,
+		Values: c.Values, Next: append([]string{}, c.Next...), Interrupts: []Interrupt{}, Metadata: inThread(c.Metadata, i.thread), CreatedAt: &c.Created,
 		Checkpoint: i.checkpoint(c.NS, c.ID), Tasks: i.tasks(thread.TasksOf(c.Tasks), c.NS),
 	}
 	if c.ParentID != "" { // which may have come after an earlier one of the graph's own
@@ -65,6 +65,17 @@ func (i inside) state(c thread.Subgraph) ThreadState {
 		shown.Interrupts = append(shown.Interrupts, task.Interrupts...)
 	}
 	return shown
+}
+
+// inThread is the metadata of a subgraph's checkpoint as that of a thread: in a copy it says which
+// thread the agent made it in.
+func inThread(metadata json.RawMessage, threadID string) json.RawMessage {
+	var members map[string]any
+	if json.Unmarshal(orEmpty(metadata), &members) != nil || members["thread_id"] == nil {
+		return orEmpty(metadata)
+	}
+	members["thread_id"] = threadID
+	return record.Encode(members)
 }
 
 func (i inside) tasks(tasks []thread.Task, ns string) []ThreadTask {

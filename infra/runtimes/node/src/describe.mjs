@@ -10,7 +10,7 @@ export async function describeAll(sources, { strict = false } = {}) {
   const graphs = {};
   for (const [id, source] of sources) {
     try {
-      const { graph, framework } = await source.open({ configurable: {}, metadata: {} }, { accessContext: "assistants.read", executionRuntime: null });
+      const { graph, framework } = await source.open({ configurable: {}, metadata: {} }, () => ({ accessContext: "assistants.read", user: null, store: null, executionRuntime: null }));
       graphs[id] = { checkpoints: true, ...schemasOf(graph, framework), graph: await draw(graph), ...(await within(graph, framework)) };
     } catch (error) {
       if (strict && (error instanceof UserError || !source.isFactory)) throw error instanceof UserError ? error : new UserError(`graph "${id}": ${error.message}`);

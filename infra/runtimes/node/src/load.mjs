@@ -12,7 +12,7 @@ import { frameworkOf } from "./framework.mjs";
  * @typedef {object} Source
  * @property {string} id
  * @property {boolean} isFactory
- * @property {(config: object, runtime?: object) => Promise<{graph: any, framework: import("./framework.mjs").Framework}>} open
+ * @property {(config: object, runtimeFor: (framework?: import("./framework.mjs").Framework) => object) => Promise<{graph: any, framework: import("./framework.mjs").Framework}>} open
  */
 
 /**
@@ -52,7 +52,7 @@ async function loadGraph(directory, id, place) {
     return {
       id,
       isFactory: true,
-      open: async (config, runtime) => attach(id, place, await value(config, runtime)),
+      open: async (config, runtimeFor) => attach(id, place, await value(config, runtimeFor(await frameworkOf(place.file).catch(() => undefined)))),
     };
   }
   const graph = await attach(id, place, await value);

@@ -48,13 +48,21 @@ export class Run {
   async #execute() {
     const { invocation } = this;
     try {
-      const { graph, framework } = await this.source.open(invocation.runConfig(), { accessContext: "threads.create_run", executionRuntime: { context: invocation.context } });
+      const { graph, framework } = await this.source.open(invocation.runConfig(), (own) => this.#runtime(own));
       await (invocation.operation === "update_state" ? this.#update(graph, framework) : this.#run(graph, framework));
     } catch (error) {
       if (this.signal.aborted) return;
       console.error(`graph "${invocation.graph}", run ${invocation.runID}:`, error);
       this.outlet.emit("error", encode(describeError(error)));
     }
+  }
+
+  /** What a factory is told of what it makes a graph for. Only a run has a context. */
+  #runtime(framework) {
+    const { operation, context, user } = this.invocation;
+    const shared = { user: user ?? null, store: (framework && this.makeStore(framework)) ?? null };
+    if (operation === "update_state") return { accessContext: "threads.update", ...shared, executionRuntime: null };
+    return { accessContext: "threads.create_run", ...shared, executionRuntime: { ...shared, context } };
   }
 
   /** Gives a copy of the graph the platform's checkpointer and store for this invocation, with the state that the server keeps. */

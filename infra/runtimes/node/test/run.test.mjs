@@ -65,6 +65,16 @@ test("a factory is called with the run's configuration", async () => {
   assert.deepEqual(named(events, "updates"), [{ made: { log: ["made"] } }]);
 });
 
+test("a factory is told what for, for whom, and which store", async () => {
+  const thread = new Thread(shared, "told");
+  const given = { user: { identity: "a user" }, server_url: "http://127.0.0.1:1", context: { language: "fr" } };
+  await thread.invoke({ ...given, operation: "update_state", supersteps: [{ updates: [{ values: { log: [] }, as_node: "tell" }] }] });
+  await thread.invoke({ ...given, input: { log: [] } });
+  await thread.invoke({ input: { log: [] } });
+  const update = "threads.update a user Store  ";
+  assert.deepEqual(thread.state.values.log, [update, "threads.create_run a user Store fr a user", update, "threads.create_run a user Store fr a user", "threads.create_run    "]);
+});
+
 test("a graph sees what it sees elsewhere", async () => {
   const thread = new Thread(shared, "seeing");
   const forged = { langgraph_auth_user: { identity: "evil" }, langgraph_auth_user_id: "evil", langgraph_auth_permissions: ["all"], assistant_id: "evil" };

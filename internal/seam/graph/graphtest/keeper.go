@@ -197,7 +197,7 @@ func (k *keeper) work(ctx context.Context, n Node, task string) (json.RawMessage
 	if n.Sub {
 		ns := n.Name + ":" + task
 		k.emit(graph.EventCheckpoint, graph.Checkpoint{
-			ID: "sub-" + k.id, NS: ns, Values: encode(map[string]any{"inner": n.Say}), Next: []string{"inner"}, Metadata: encode(map[string]any{"source": "loop"}),
+			ID: "sub-" + k.id, NS: ns, Values: encode(map[string]any{"inner": n.Say}), Next: []string{"inner"}, Metadata: encode(map[string]any{"source": "loop", "thread_id": k.ThreadID}),
 			Data: []byte("of " + ns),
 		})
 		k.emit("updates|"+ns, map[string]any{"inner": n.Say})

@@ -28,3 +28,10 @@ export async function factory(config: any) {
   const name = config?.configurable?.node_name ?? "unnamed";
   return new StateGraph(State).addNode(name, step(name)).addEdge(START, name);
 }
+
+const heard: string[] = [];
+/** Keeps what it is told of what it makes a graph for. */
+export async function told(_config: any, { accessContext, user, store, executionRuntime }: any) {
+  heard.push([accessContext, user?.identity, store?.constructor.name, executionRuntime?.context?.language, executionRuntime?.user?.identity].join(" "));
+  return new StateGraph(State).addNode("tell", () => ({ log: heard.filter((line) => line.startsWith("threads.")) })).addEdge(START, "tell");
+}
