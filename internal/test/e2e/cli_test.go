@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
 // command is the public service's own command line client in a project's directory.
@@ -24,11 +26,14 @@ type command struct {
 	project string
 }
 
-// newCommand has an example for its project.
+// newCommand has an example for its project, whose configuration file has its public name alone.
 func (s *server) newCommand(t *testing.T, example string) command {
 	t.Helper()
 	c := command{s, t.TempDir()}
 	if err := os.CopyFS(c.project, os.DirFS(filepath.Join(built.root, "infra", "examples", example))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(c.project, "framework.json"), filepath.Join(c.project, publicname.ConfigurationFile())); err != nil {
 		t.Fatal(err)
 	}
 	c.write(t, ".env", "GREETING=hello\n")
@@ -120,7 +125,7 @@ func TestTheCommandDeploys(t *testing.T) {
 	t.Parallel()
 	s := newAgentServer(t)
 	c := s.newCommand(t, "python-custom")
-	deploy := []string{"--remote", "--no-input", "--config", "framework.json", "--name", "weather"}
+	deploy := []string{"--remote", "--no-input", "--name", "weather"}
 	all := happenings(t, c.want(t, append([]string{"--json", "--verbose", "--deployment-type", "serverless"}, deploy...)))
 	last := all[len(all)-1]
 	if last.Event != "result" || last.Status != "succeeded" || last.URL == "" {
@@ -190,7 +195,7 @@ func TestTheCommandDeploysAnImageByItsAddress(t *testing.T) {
 	c := s.newCommand(t, "python-custom")
 	image := "registry.test/agent@sha256:" + strings.Repeat("a", 64)
 	for _, words := range []string{"Deployment created", "Deployment updated"} {
-		c.want(t, []string{"--image-uri", image, "--no-wait", "--no-input", "--config", "framework.json", "--name", "image"}, words)
+		c.want(t, []string{"--image-uri", image, "--no-wait", "--no-input", "--name", "image"}, words)
 	}
 	var list struct {
 		Resources []struct {
