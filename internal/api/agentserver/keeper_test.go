@@ -439,7 +439,7 @@ func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
 	copied := f.call(t, "POST", thread+"/copy", nil).string("thread_id")
 	for id, state := range map[string]any{
 		strings.TrimPrefix(thread, "/threads/"): state,
-		copied: f.call(t, "GET", "/threads/"+copied+"/state/"+idOf(at, "checkpoint")+"?subgraphs=true", nil).member("tasks").([]any)[0].(map[string]any)["state"],
+		copied:                                  f.call(t, "GET", "/threads/"+copied+"/state/"+idOf(at, "checkpoint")+"?subgraphs=true", nil).member("tasks").([]any)[0].(map[string]any)["state"],
 	} {
 		if got := state.(map[string]any)["metadata"].(map[string]any)["thread_id"]; got != id {
 			t.Errorf("the metadata says thread %v, want %s", got, id)

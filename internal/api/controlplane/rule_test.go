@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/slipway-run/slipway/internal/base/publicname"
 )
 
 // TestCommandsHoldNoShellMetacharacters sends each of them in either command, on create and on
@@ -38,6 +40,25 @@ const ownedNames = `
 
 // machineNames are those that are set where an agent is no image.
 const machineNames = "PATH MOUNT_PREFIX HOME TMPDIR"
+
+// TestAttackARepositoryWithAuthInAVariableIsRefused sends, as secrets and references to secrets, what
+// the public server obeys like its configuration file.
+func TestAttackARepositoryWithAuthInAVariableIsRefused(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	git, _ := f.create(t, fromGit("weather"))
+	image, _ := f.create(t, fromImage("image"))
+	const said = " is not read here. What it asks for belongs into the configuration file of the repository, where each key works or is refused."
+	for _, setting := range publicname.Settings() {
+		for _, name := range []string{"FRAMEWORK_" + setting, strings.ToUpper(publicname.Public("framework_" + strings.ToLower(setting)))} {
+			for _, path := range []string{git, image} {
+				wantDetail(t, f.call(t, "PATCH", path, object{"secrets": []any{object{"name": name, "value": "{}"}}}), http.StatusBadRequest, "secrets[0].name "+name+said)
+				reference := object{"name": name, "secret_name": "a", "secret_key": "b"}
+				wantDetail(t, f.call(t, "PATCH", path, object{"secret_references": []any{reference}}), http.StatusBadRequest, "secret_references[0].name "+name+said)
+			}
+		}
+	}
+}
 
 // TestNamesThatThePlatformOwnsAreRefused sends names of each kind.
 func TestNamesThatThePlatformOwnsAreRefused(t *testing.T) {

@@ -40,6 +40,27 @@ func TestAttackARepositoryThatDoesNotInstallWithEnv(t *testing.T) {
 	}
 }
 
+// TestAttackARepositoryWithAuthBecomesNoAgent builds repositories that ask for their own
+// authentication, for processes and as images. Their commands do not run.
+func TestAttackARepositoryWithAuthBecomesNoAgent(t *testing.T) {
+	t.Parallel()
+	made := images{map[string]string{}}
+	for name, m := range map[string]machine{"process": newMachine(t), "image": newMachine(t, func(c *local.Config) { c.Images = made })} {
+		for graph, more := range map[string]string{"./a.py:a": "", "./a.ts:a": "", "./a.rb:a": `, "start": "true"`} {
+			files := map[string]string{"framework.json": `{"graphs": {"a": "` + graph + `"}, "build": "exit 1", "auth": {"path": "./auth.py:auth"}` + more + `}`}
+			t.Run(name+"/"+graph, func(t *testing.T) {
+				t.Parallel()
+				m.wantFailure(t, buildtest.NewSpec(buildtest.NewRepo(t, files).URL()), build.ReasonConfigInvalid, "- auth: ")
+			})
+		}
+	}
+	t.Cleanup(func() {
+		if len(made.seen) > 0 {
+			t.Errorf("an image was made of %v", made.seen)
+		}
+	})
+}
+
 // TestAttackABuildWithEnvThatIsRemovedWhileItInstalls removes a build, as the deletion of its
 // deployment does, while a command of its installation runs.
 func TestAttackABuildWithEnvThatIsRemovedWhileItInstalls(t *testing.T) {
