@@ -4,8 +4,12 @@
 // The documents are the one place where the interface is written down. Handlers and models are
 // generated from them (`go generate ./internal/api/controlplane ./internal/api/agentserver`),
 // requests are validated against them (package web), and both servers publish them at
-// /openapi.json. Members whose names begin with "x-" speak to the generator; they are not
-// published.
+// /openapi.json.
+//
+// Members whose names begin with "x-" are for the generator and for package web, and are not
+// published. In the control plane's document, each operation that takes credentials declares the
+// permission that it needs (x-permission). A path declares which of its parameters identifies the
+// resource (x-resource): the audit log shows that one when a request is refused.
 //
 // They are written in YAML and become part of every binary as JSON, which a function that starts
 // reads many times faster. `make generate` writes the JSON anew after a change of a document.

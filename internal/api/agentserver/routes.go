@@ -86,7 +86,7 @@ func Register(mux *web.Mux, config Config) error {
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
-	routes := mux.Routes(contract, base, s.authenticate(mux))
+	routes := mux.Routes(contract, base, web.Always(s.authenticate(mux)))
 	if config.Answers != nil {
 		routes.Idempotent(answers{config.Answers})
 	}

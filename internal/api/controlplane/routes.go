@@ -25,9 +25,16 @@ const maxBody = 10 << 20
 
 // loadContract loads the contract once for all servers of this process: its schemas are compiled at
 // their first use, which takes longer than most requests.
-var loadContract = sync.OnceValues(func() (*web.Contract, error) {
-	return web.Load(openapi.ControlPlane, maxBody)
-})
+var loadContract = sync.OnceValues(func() (*web.Contract, error) { return parseContract(openapi.ControlPlane) })
+
+// parseContract loads a contract, and checks that each operation declares a permission.
+func parseContract(document []byte) (*web.Contract, error) {
+	contract, err := web.Load(document, maxBody)
+	if err != nil {
+		return nil, err
+	}
+	return contract, checkPermissions(contract)
+}
 
 // Config is what the control plane works with.
 type Config struct {

@@ -27,10 +27,22 @@ type Contract struct {
 	published  func() ([]byte, error)
 }
 
+// Operation is what a guard needs to know about an operation of a contract.
+type Operation struct {
+	// Pattern is its method and path, as in "GET /v2/deployments/{deployment_id}".
+	Pattern string
+	// Public operations take no credentials: the document gives them an empty security list.
+	Public bool
+	// Permission is the operation's x-permission, "" if it has none.
+	Permission string
+	// Resource is the x-resource of the operation's path: the path parameter that identifies the
+	// resource. It is "" if the path has none.
+	Resource string
+}
+
 // operation is what a request to one method and path must look like.
 type operation struct {
-	// public operations take no credentials: the document gives them an empty security list.
-	public bool
+	Operation
 	// tagged operations answer with an ETag.
 	tagged bool
 	// repeatable operations take an Idempotency-Key.
@@ -63,7 +75,7 @@ func Load(document []byte, bodyLimit int64) (*Contract, error) {
 	for path, item := range routing.Paths {
 		for method, found := range item.byMethod() {
 			if found != nil {
-				c.add(method, path, found)
+				c.add(method, path, item.Resource, found)
 			}
 		}
 	}
@@ -71,10 +83,13 @@ func Load(document []byte, bodyLimit int64) (*Contract, error) {
 }
 
 // add adds an operation, which is compiled when its checks are first asked for.
-func (c *Contract) add(method, path string, found *indexed) {
+func (c *Contract) add(method, path, resource string, found *indexed) {
 	pattern := strings.ToUpper(method) + " " + path
 	c.operations[pattern] = &operation{
-		public:     found.Security != nil && len(*found.Security) == 0,
+		Operation: Operation{
+			Pattern: pattern, Public: found.Security != nil && len(*found.Security) == 0,
+			Permission: found.Permission, Resource: resource,
+		},
 		tagged:     found.tagged(),
 		repeatable: found.repeatable(),
 		stores:     found.stores(),
@@ -90,6 +105,15 @@ func (c *Contract) add(method, path string, found *indexed) {
 			return compiled, nil
 		}),
 	}
+}
+
+// Operations returns the operations in the order of their patterns.
+func (c *Contract) Operations() []Operation {
+	var all []Operation
+	for _, pattern := range slices.Sorted(maps.Keys(c.operations)) {
+		all = append(all, c.operations[pattern].Operation)
+	}
+	return all
 }
 
 // Compile compiles all operations. Tests call it: an invalid document is a mistake in the program,

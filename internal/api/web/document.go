@@ -33,6 +33,9 @@ type index struct {
 
 // pathItem has the operations of one path.
 type pathItem struct {
+	// Resource names the parameter of the path that says which resource its operations are about.
+	Resource string `json:"x-resource"`
+
 	Get, Head, Post, Put, Patch, Delete, Options *indexed
 }
 
@@ -43,6 +46,8 @@ type indexed struct {
 		Ref  string `json:"$ref"`
 		Name string
 	}
+	// Permission is what the operation asks of the caller's role.
+	Permission string `json:"x-permission"`
 	// Security is nil unless the operation has a list of its own.
 	Security *[]json.RawMessage
 	// Responses are asked for two things only: whether they have an ETag, and whether there is one

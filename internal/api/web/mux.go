@@ -16,6 +16,12 @@ import (
 // Middleware wraps a handler.
 type Middleware = func(http.Handler) http.Handler
 
+// Guard returns what stands before an operation.
+type Guard = func(Operation) Middleware
+
+// Always returns the guard that puts the same middleware before all operations.
+func Always(m Middleware) Guard { return func(Operation) Middleware { return m } }
+
 // Mux routes requests to operations and gives each of them the manners of this package.
 type Mux struct {
 	routes  http.ServeMux
@@ -49,19 +55,19 @@ func (m *Mux) Handle(pattern string, handler http.Handler) {
 // Routes returns what a generated package registers its operations on, as the BaseRouter and with
 // the same base as BaseURL.
 //
-// authenticate runs before anything else of the request is looked at, except for operations that
-// the contract declares open to everybody. It may be nil.
-func (m *Mux) Routes(contract *Contract, base string, authenticate Middleware) *Routes {
-	return &Routes{mux: m, contract: contract, base: base, authenticate: authenticate, reads: map[string]http.Handler{}}
+// The guard runs before anything else of the request is looked at, except for operations that the
+// contract declares open to everybody. It may be nil.
+func (m *Mux) Routes(contract *Contract, base string, guard Guard) *Routes {
+	return &Routes{mux: m, contract: contract, base: base, guard: guard, reads: map[string]http.Handler{}}
 }
 
 // Routes registers the operations of one contract.
 type Routes struct {
-	mux          *Mux
-	contract     *Contract
-	base         string
-	authenticate Middleware
-	answers      Answers
+	mux      *Mux
+	contract *Contract
+	base     string
+	guard    Guard
+	answers  Answers
 	// reads are the handlers of GET whose answers have an ETag, by path, without what stands before
 	// them.
 	reads map[string]http.Handler
@@ -96,8 +102,8 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 	if o.stores {
 		checked = r.mux.Storing(checked)
 	}
-	if r.authenticate != nil && !o.public {
-		checked = r.authenticate(checked)
+	if r.guard != nil && !o.Public {
+		checked = r.guard(o.Operation)(checked)
 	}
 	r.mux.Handle(pattern, checked)
 }

@@ -27,12 +27,12 @@ func bounded(t *testing.T, total int64) (url string, room *budget.Budget, entere
 		t.Fatal(err)
 	}
 	entered, goOn = make(chan struct{}, 100), make(chan struct{})
-	routes := mux.Routes(contract, "", func(next http.Handler) http.Handler {
+	routes := mux.Routes(contract, "", web.Always(func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			web.ActsFor(r.Context(), r.Header.Get("X-Tenant"))
 			next.ServeHTTP(w, r)
 		})
-	})
+	}))
 	routes.HandleFunc("POST /things", func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Tenant") == "hostile" {
 			entered <- struct{}{}

@@ -55,18 +55,16 @@ const (
 // Permission is a verb and what it is done to, as deployments:create.
 type Permission string
 
-// The permissions that more than a table of routes asks for.
+// The permissions that Go code names. Those of the control plane's operations are declared in the
+// OpenAPI document.
 const (
 	DeploymentsUpdate Permission = "deployments:update"
 	RunsCreate        Permission = "runs:create"
 	RunsRead          Permission = "runs:read"
 )
 
-// Permit returns the permission of a verb on a kind of resource. One that is not in the table is
-// nobody's.
-func Permit(resource string, verb Verb) Permission { return Permission(resource + ":" + string(verb)) }
-
-// permissions says, for each kind of resource, what each role may do to it.
+// permissions says, for each kind of resource, what each role may do to it. A permission that is not
+// in the table belongs to no role.
 var permissions = map[string]map[Role][]Verb{
 	"deployments":     {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}}, // with their revisions
 	"deployment-logs": {Admin: {Read}, Editor: {Read}, Viewer: {Read}},                                         // which hold no secrets

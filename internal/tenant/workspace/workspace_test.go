@@ -226,7 +226,7 @@ func TestWhatRolesMay(t *testing.T) {
 	may := func(role workspace.Role, resource string) string {
 		all := ""
 		for _, verb := range []workspace.Verb{workspace.Create, workspace.Read, workspace.Update, workspace.Delete} {
-			if role.May(workspace.Permit(resource, verb)) {
+			if role.May(workspace.Permission(resource + ":" + string(verb))) {
 				all += string(verb[0])
 			}
 		}

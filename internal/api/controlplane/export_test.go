@@ -1,0 +1,4 @@
+package controlplane
+
+// ParseContract loads a document as Register does.
+var ParseContract = parseContract
