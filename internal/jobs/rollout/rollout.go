@@ -3,17 +3,14 @@ package rollout
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
-	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/build"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/registry"
@@ -150,12 +147,12 @@ func (r *Rollout) Task(ctx context.Context, input json.RawMessage) (json.RawMess
 	if err := json.Unmarshal(input, &t); err != nil {
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
-	answer, due, err := r.perform(ctx, t)
+	answer, err := r.perform(ctx, t)
 	if err != nil {
 		r.Log.WarnContext(ctx, "rollout step ended with an error", "step", t.Step, "deployment", t.Deployment, "revision", t.Revision, "error", err)
 		return nil, fmt.Errorf("%s: %w", t.Step, err)
 	}
-	return json.Marshal(result{Next: answer, Due: clock.FormatOptional(due)})
+	return json.Marshal(result{Next: answer.next, Due: clock.FormatOptional(answer.due)})
 }
 
 // result is the output of a Task state.
@@ -163,80 +160,6 @@ type result struct {
 	Next next `json:"next"`
 	// Due is when to go on, for await.
 	Due string `json:"due"`
-}
-
-// perform performs a step of one of the machines.
-func (r *Rollout) perform(ctx context.Context, t task) (answer next, due time.Time, err error) {
-	switch t.Step {
-	case "StopReleases":
-		return r.stopReleases(ctx, t, insist)
-	case "BeginPurge":
-		return r.beginPurge(ctx, t)
-	case "EraseThreads":
-		answer, err = r.eraseThreads(ctx, t)
-	case "EraseDeployment":
-		answer, err = r.eraseDeployment(ctx, t, insist)
-	default:
-		answer, err = r.step(ctx, t)
-	}
-	return answer, time.Time{}, err
-}
-
-// step performs a step of a rollout or restart.
-func (r *Rollout) step(ctx context.Context, t task) (next, error) {
-	switch t.Step {
-	case "Restart":
-		return r.restart(ctx, t)
-	case "AwaitRestart":
-		return r.awaitRestart(ctx, t)
-	case "FailRestart":
-		return r.failRestart(ctx, t)
-	}
-	step, ok := map[string]func(context.Context, position) (next, error){
-		"Prepare": r.prepare, "Provision": r.provision, "Build": r.build, "AwaitBuild": r.awaitBuild,
-		"Deploy": r.deploy, "AwaitHealthy": r.awaitHealthy, "Canary": r.canary, "Promote": r.promote, "Observe": r.observe, "Fail": r.fail,
-	}[t.Step]
-	if !ok {
-		return "", errors.New("there is no such step")
-	}
-	answer := again
-	var err error
-	for answer == again && err == nil {
-		answer, err = decide(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
-	}
-	return answer, err
-}
-
-// decide performs a step, which commits its own writes, again each time that it loses a race.
-func decide[T any](ctx context.Context, step func(context.Context) (T, error)) (T, error) {
-	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
-		answer, err := step(ctx)
-		return answer, record.Outbox{}, err
-	})
-}
-
-func (r *Rollout) attempt(ctx context.Context, t task, step func(context.Context, position) (next, error)) (next, error) {
-	at, err := r.read(ctx, t)
-	if fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete) {
-		return done, nil // the teardown takes care of the rest
-	}
-	if err != nil {
-		return "", err
-	}
-	if at.deployment.Slot == at.revision.Revision && !at.revision.HadSlot() {
-		if err := r.Deployments.Skip(ctx, at.deployment.Ref, at.revision.Revision); err != nil {
-			return "", err
-		}
-	}
-	if at.revision.Status == revision.Interrupted {
-		return r.interrupted(ctx, at)
-	}
-	promoted := at.revision.Status == revision.Deployed && t.Step == "Canary" // by request
-	if at.revision.Status.Terminal() && !promoted && t.Step != "Promote" && t.Step != "Observe" {
-		return done, r.startNext(ctx, at.deployment)
-	}
-	answer, err := step(ctx, at)
-	return answer, errors.Join(err, r.takeBack(ctx, at))
 }
 
 // position is a rollout as it was read.

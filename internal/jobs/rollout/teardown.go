@@ -68,15 +68,8 @@ func (r *Rollout) torn(ctx context.Context, t task) (d deployment.Deployment, ov
 
 // stopReleases ends the rollout in flight and stops what serves. Builds and older releases follow
 // when their revisions are erased, which is after the recovery window.
-func (r *Rollout) stopReleases(ctx context.Context, t task, bear bearing) (answer next, due time.Time, err error) {
-	a, err := decide(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
-	return a.next, a.due, err
-}
-
-// answered is the answer of a step of the teardown, with the time to go on for await.
-type answered struct {
-	next
-	due time.Time
+func (r *Rollout) stopReleases(ctx context.Context, t task, bear bearing) (answered, error) {
+	return decide(ctx, func(ctx context.Context) (answered, error) { return r.stop(ctx, t, bear) })
 }
 
 func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, error) {
@@ -108,8 +101,8 @@ func (r *Rollout) stop(ctx context.Context, t task, bear bearing) (answered, err
 }
 
 // beginPurge begins to erase what is left of a deployment when its recovery window is over.
-func (r *Rollout) beginPurge(ctx context.Context, t task) (next, time.Time, error) {
-	a, err := decide(ctx, func(ctx context.Context) (answered, error) {
+func (r *Rollout) beginPurge(ctx context.Context, t task) (answered, error) {
+	return decide(ctx, func(ctx context.Context) (answered, error) {
 		d, over, err := r.torn(ctx, t)
 		switch {
 		case fault.Is(err, fault.NotFound) || (err == nil && d.Doomed() && !over):
@@ -121,7 +114,6 @@ func (r *Rollout) beginPurge(ctx context.Context, t task) (next, time.Time, erro
 		}
 		return answered{next: eraseThreads}, r.Deployments.BeginPurge(ctx, d)
 	})
-	return a.next, a.due, err
 }
 
 // target is what runs a deployment's releases; not ok when nothing does here.
@@ -144,44 +136,44 @@ func (r *Rollout) remove(ctx context.Context, d deployment.Deployment, ref revis
 	return nil
 }
 
-func (r *Rollout) eraseThreads(ctx context.Context, t task) (next, error) {
+func (r *Rollout) eraseThreads(ctx context.Context, t task) (answered, error) {
 	d, over, err := r.torn(ctx, t)
 	switch {
 	case fault.Is(err, fault.NotFound): // which leaves nothing, or what came late
 	case err != nil:
-		return "", err
+		return answered{}, err
 	case over || !d.Doomed():
-		return done, nil
+		return answered{next: done}, nil
 	}
 	// What creates threads goes first.
 	for _, kept := range r.Kept {
 		if err := kept.Erase(ctx, t.Workspace, t.Deployment); err != nil {
-			return "", err
+			return answered{}, err
 		}
 	}
 	more, err := r.Threads.Erase(ctx, t.Workspace, t.Deployment)
 	if more {
-		return eraseThreads, err
+		return answered{next: eraseThreads}, err
 	}
-	return eraseDeployment, err
+	return answered{next: eraseDeployment}, err
 }
 
-func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (next, error) {
+func (r *Rollout) eraseDeployment(ctx context.Context, t task, bear bearing) (answered, error) {
 	d, over, err := r.torn(ctx, t)
 	if fault.Is(err, fault.NotFound) {
-		return done, nil
+		return answered{next: done}, nil
 	}
 	if err != nil {
-		return "", err
+		return answered{}, err
 	}
 	if over || !d.Doomed() {
-		return done, nil
+		return answered{next: done}, nil
 	}
 	more, err := r.Deployments.EraseRevisions(ctx, d.Ref, func(rev revision.Ref) error { return bear(ctx, d, r.forget(ctx, d, rev)) })
 	if more {
-		return eraseDeployment, err
+		return answered{next: eraseDeployment}, err
 	}
-	return done, err
+	return answered{next: done}, err
 }
 
 // forget removes all that a revision has outside of the table.
@@ -232,7 +224,7 @@ func (r *Rollout) rescue(ctx context.Context, d deployment.Deployment) error {
 
 // repeat performs a step of a rollout whose workflow did not.
 func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, revisionID string) error {
-	_, err := r.step(ctx, task{Step: step, Task: deployment.Task{Workspace: ref.Workspace, Deployment: ref.Deployment, Revision: revisionID}})
+	_, err := r.perform(ctx, task{Step: step, Task: deployment.Task{Workspace: ref.Workspace, Deployment: ref.Deployment, Revision: revisionID}})
 	return err
 }
 
@@ -240,12 +232,12 @@ func (r *Rollout) repeat(ctx context.Context, step string, ref deployment.Ref, r
 // come.
 func (r *Rollout) teardown(ctx context.Context, d deployment.Deployment) error {
 	t := task{Task: deployment.Task{Workspace: d.Workspace, Deployment: d.Deployment, Teardown: d.Teardown}}
-	answer, _, err := r.stopReleases(ctx, t, r.bear)
-	if err == nil && answer == await {
-		answer, _, err = r.beginPurge(ctx, t)
+	answer, err := r.stopReleases(ctx, t, r.bear)
+	if err == nil && answer.next == await {
+		answer, err = r.beginPurge(ctx, t)
 	}
-	for err == nil && answer != done && answer != await {
-		if answer == eraseThreads {
+	for err == nil && answer.next != done && answer.next != await {
+		if answer.next == eraseThreads {
 			answer, err = r.eraseThreads(ctx, t)
 		} else {
 			answer, err = r.eraseDeployment(ctx, t, r.bear)

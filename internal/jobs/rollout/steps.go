@@ -1,0 +1,112 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/control/revision"
+	"github.com/slipway-run/slipway/internal/record/record"
+)
+
+// handler performs a step.
+type handler func(*Rollout, context.Context, task) (answered, error)
+
+// answered is the answer of a step. due is when to go on, and is set for await only.
+type answered struct {
+	next
+	due time.Time
+}
+
+// steps has the handler of each Task state of the three machines: rollout.asl.json,
+// restart.asl.json and teardown.asl.json.
+var steps = map[string]handler{
+	"Prepare":      ofRevision((*Rollout).prepare),
+	"Provision":    ofRevision((*Rollout).provision),
+	"Build":        ofRevision((*Rollout).build),
+	"AwaitBuild":   ofRevision((*Rollout).awaitBuild),
+	"Deploy":       ofRevision((*Rollout).deploy),
+	"AwaitHealthy": ofRevision((*Rollout).awaitHealthy),
+	"Canary":       ofRevision((*Rollout).canary),
+	"Promote":      ofRevision((*Rollout).promote),
+	"Observe":      ofRevision((*Rollout).observe),
+	"Fail":         ofRevision((*Rollout).fail),
+
+	"Restart":      undelayed((*Rollout).restart),
+	"AwaitRestart": undelayed((*Rollout).awaitRestart),
+	"FailRestart":  undelayed((*Rollout).failRestart),
+
+	"StopReleases":    insisting((*Rollout).stopReleases),
+	"BeginPurge":      (*Rollout).beginPurge,
+	"EraseThreads":    (*Rollout).eraseThreads,
+	"EraseDeployment": insisting((*Rollout).eraseDeployment),
+}
+
+// perform performs a step of one of the machines.
+func (r *Rollout) perform(ctx context.Context, t task) (answered, error) {
+	perform, ok := steps[t.Step]
+	if !ok {
+		return answered{}, errors.New("there is no such step")
+	}
+	return perform(r, ctx, t)
+}
+
+// undelayed is the handler of a step that names the next step and no time for it.
+func undelayed(step func(*Rollout, context.Context, task) (next, error)) handler {
+	return func(r *Rollout, ctx context.Context, t task) (answered, error) {
+		name, err := step(r, ctx, t)
+		return answered{next: name}, err
+	}
+}
+
+// insisting is the handler of a step of the teardown. It fails if anything would be left behind.
+func insisting(step func(*Rollout, context.Context, task, bearing) (answered, error)) handler {
+	return func(r *Rollout, ctx context.Context, t task) (answered, error) { return step(r, ctx, t, insist) }
+}
+
+// ofRevision is the handler of a step of a rollout. It reads the revision and performs the step. It
+// does both again after a lost race, and each time that the step answers again.
+func ofRevision(step func(*Rollout, context.Context, position) (next, error)) handler {
+	return undelayed(func(r *Rollout, ctx context.Context, t task) (name next, err error) {
+		for name == again && err == nil {
+			name, err = decide(ctx, func(ctx context.Context) (next, error) { return r.attempt(ctx, t, step) })
+		}
+		return name, err
+	})
+}
+
+// decide performs a step, which commits its own writes, again each time that it loses a race.
+func decide[T any](ctx context.Context, step func(context.Context) (T, error)) (T, error) {
+	return record.DecideValue(ctx, nil, func(ctx context.Context) (T, record.Outbox, error) {
+		answer, err := step(ctx)
+		return answer, record.Outbox{}, err
+	})
+}
+
+// attempt reads the revision and performs a step of its rollout, unless the deployment was deleted
+// or the revision has ended.
+func (r *Rollout) attempt(ctx context.Context, t task, step func(*Rollout, context.Context, position) (next, error)) (next, error) {
+	at, err := r.read(ctx, t)
+	if fault.Is(err, fault.NotFound) || (err == nil && at.deployment.Status == deployment.AwaitingDelete) {
+		return done, nil // the teardown takes care of the rest
+	}
+	if err != nil {
+		return "", err
+	}
+	if at.deployment.Slot == at.revision.Revision && !at.revision.HadSlot() {
+		if err := r.Deployments.Skip(ctx, at.deployment.Ref, at.revision.Revision); err != nil {
+			return "", err
+		}
+	}
+	if at.revision.Status == revision.Interrupted {
+		return r.interrupted(ctx, at)
+	}
+	promoted := at.revision.Status == revision.Deployed && t.Step == "Canary" // by request
+	if at.revision.Status.Terminal() && !promoted && t.Step != "Promote" && t.Step != "Observe" {
+		return done, r.startNext(ctx, at.deployment)
+	}
+	answer, err := step(r, ctx, at)
+	return answer, errors.Join(err, r.takeBack(ctx, at))
+}
