@@ -116,13 +116,13 @@ func (n newThread) outbox(ctx context.Context, refuse func(*table.Item) error) (
 	return o, nil
 }
 
-// putNew writes a new thread, or returns the one that stands in its place. It waits while an
+// putNew writes a new thread, or returns the thread that has its id already. It waits while an
 // earlier thread of that id is being deleted.
 func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *table.Item, err error) {
-	errStands := errors.New("a thread stands there")
+	errStands, errGrave := errors.New("the id is taken"), errors.New("the id is being deleted")
 	refuse := func(item *table.Item) error {
 		if standing = item; isGrave(item) {
-			return nil
+			return errGrave
 		}
 		return errStands
 	}
@@ -130,20 +130,15 @@ func (s *Store) putNew(ctx context.Context, ref Ref, n newThread) (standing *tab
 	up := time.NewTimer(graveWait)
 	defer up.Stop()
 	for {
-		standing = nil
-		o, err := n.outbox(ctx, refuse)
-		if err == nil {
-			err = record.Commit(ctx, s.table, o)
-		}
+		// A lost race is one for the place: the next decision takes another place.
+		err := record.Decide(ctx, s.table, func(ctx context.Context) (record.Outbox, error) { return n.outbox(ctx, refuse) })
 		switch {
 		case err == nil:
 			return nil, nil
 		case errors.Is(err, errStands):
 			return standing, nil
-		case !errors.Is(err, record.ErrLost):
+		case !errors.Is(err, errGrave):
 			return nil, err
-		case standing == nil: // the place was lost, and the next try takes another one
-			continue
 		}
 		if gone == nil { // it may be gone by now
 			gone = s.table.Watch(ref.Key())

@@ -2,6 +2,7 @@ package archtest_test
 
 import (
 	"go/ast"
+	"path"
 	"strings"
 	"testing"
 )
@@ -13,7 +14,7 @@ var handlesLostRaces = map[string]string{
 	"internal/seam/table":           "defines it",
 	"internal/seam/build/codebuild": "a seam cannot import record: notes of builds, one try each",
 	"internal/seam/secret/kms":      "a seam cannot import record: the first of several processes makes a data key",
-	"internal/seam/workflow/local":  "a seam cannot import record: one try each, a lost race ends the work",
+	"internal/seam/workflow/local":  "a seam cannot import record: a lost race ends the work, or is tried again with pauses",
 }
 
 // TestOnlyRecordHandlesLostRaces keeps a second loop from being written.
@@ -42,31 +43,70 @@ func TestOnlyRecordHandlesLostRaces(t *testing.T) {
 
 // mayRepeat are the functions that ask in a loop whether a race was lost, each with its reason.
 var mayRepeat = map[string]string{
-	"DecideValue":  "the loop",
-	"putNew":       "waits for the end of a deletion of a thread, by a watch and with a time limit",
-	"ForgetBuilds": "goes over builds, and stops at the first lost race",
+	"internal/record/record.DecideValue":       "the loop",
+	"internal/control/deployment.ForgetBuilds": "goes over builds, and stops at the first lost race",
+	"internal/seam/workflow/local.stop":        "a seam cannot import record: a bounded number of tries with pauses",
+	"internal/seam/workflow/local.write":       "tries again while the table fails, and stops at the first lost race",
 }
 
-// TestThereIsOneLoopOverLostRaces looks for loops that ask for record.ErrLost.
+// TestThereIsOneLoopOverLostRaces looks for loops that ask for record.ErrLost or for a failed
+// condition.
 func TestThereIsOneLoopOverLostRaces(t *testing.T) {
 	t.Parallel()
+	repeats := map[string]bool{}
 	eachNode(t, func(f file, node ast.Node) {
 		function, ok := node.(*ast.FuncDecl)
-		if !ok || f.isTest() || function.Body == nil || mayRepeat[function.Name.Name] != "" {
+		if !ok || f.isTest() || function.Body == nil || layerOf(path.Dir(f.name)) == fortests {
 			return
 		}
-		ast.Inspect(function.Body, func(node ast.Node) bool {
-			switch node.(type) {
-			case *ast.ForStmt, *ast.RangeStmt:
-				ast.Inspect(node, func(inner ast.Node) bool {
-					call, ok := inner.(*ast.CallExpr)
-					if ok && isSelector(call.Fun, "errors", "Is") && isSelector(call.Args[1], "record", "ErrLost") {
-						t.Errorf("%s: a second loop over lost races: use record.Decide", f.at(inner))
-					}
+		name := path.Dir(f.name) + "." + function.Name.Name
+		eachLoop(function.Body, func(loop ast.Node) {
+			ast.Inspect(loop, func(inner ast.Node) bool {
+				if !asksForLostRace(inner) {
 					return true
-				})
-			}
-			return true
+				}
+				repeats[name] = true
+				if mayRepeat[name] == "" {
+					t.Errorf("%s: a second loop over lost races: use record.Decide", f.at(inner))
+				}
+				return true
+			})
 		})
 	})
+	for name := range mayRepeat {
+		if !repeats[name] {
+			t.Errorf("%s asks for no lost race in a loop any more: take it off the list", name)
+		}
+	}
+}
+
+// eachLoop calls visit with each loop in a body.
+func eachLoop(body ast.Node, visit func(ast.Node)) {
+	ast.Inspect(body, func(node ast.Node) bool {
+		switch node.(type) {
+		case *ast.ForStmt, *ast.RangeStmt:
+			visit(node)
+		}
+		return true
+	})
+}
+
+// asksForLostRace tells whether a node is errors.Is(err, record.ErrLost) or looks for a
+// table.ConditionFailed.
+func asksForLostRace(node ast.Node) bool {
+	switch node := node.(type) {
+	case *ast.CallExpr:
+		if !isSelector(node.Fun, "errors", "Is") {
+			return false
+		}
+		own, isOwn := node.Args[1].(*ast.Ident) // within package record
+		return isSelector(node.Args[1], "record", "ErrLost") || (isOwn && own.Name == "ErrLost")
+	case *ast.IndexExpr:
+		star, ok := node.Index.(*ast.StarExpr)
+		return ok && isSelector(node.X, "errors", "AsType") && isSelector(star.X, "table", "ConditionFailed")
+	case *ast.ValueSpec: // for errors.As
+		star, ok := node.Type.(*ast.StarExpr)
+		return ok && isSelector(star.X, "table", "ConditionFailed")
+	}
+	return false
 }

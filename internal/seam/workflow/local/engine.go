@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -141,24 +143,38 @@ func (e *Engine) Stop(ctx context.Context, machine workflow.Machine, name string
 	return nil
 }
 
-// stop writes the end that it wants on the version it has read, until it or somebody else has ended
-// the execution.
+const (
+	// maxStops is how often stop tries to store the end. Each lost race means that the execution
+	// has stored a step since it was read.
+	maxStops = 50
+	// longestStopPause bounds the random pause before stop tries again.
+	longestStopPause = 20 * time.Millisecond
+)
+
+// stop stores the end of an execution on the version that it has read. When the execution stored a
+// step meanwhile, stop pauses and tries again. An execution that has ended stays as it is.
 func (e *Engine) stop(ctx context.Context, key table.Key, cause string) error {
-	for {
+	for range maxStops {
 		item, r, err := e.read(ctx, key)
 		if err != nil || statusOf(item) != workflow.Running {
 			return err
 		}
 		r.end(e.now(), "", cause)
 		err = e.replace(ctx, r, workflow.Aborted, item.Int(attrVersion))
-		if _, ok := errors.AsType[*table.ConditionFailed](err); ok {
-			continue
-		}
 		if err == nil {
 			e.abort(key, Event{Machine: r.Machine, Name: r.Name, Type: ExecutionAborted, Time: r.Stopped, Cause: cause})
+			return nil
 		}
-		return err
+		if _, lost := errors.AsType[*table.ConditionFailed](err); !lost {
+			return err
+		}
+		select {
+		case <-time.After(rand.N(longestStopPause)):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
+	return fmt.Errorf("the execution stored a step at each of %d tries", maxStops)
 }
 
 // Describe returns an execution; see workflow.Engine.

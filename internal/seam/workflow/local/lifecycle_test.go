@@ -313,3 +313,36 @@ func TestList(t *testing.T) {
 		t.Errorf("another machine: got %v and %v", none, err)
 	}
 }
+
+// overtakingTable changes an execution right after it was read, as a step that is stored meanwhile
+// does, the given number of times.
+type overtakingTable struct {
+	table.Table
+	left atomic.Int64
+}
+
+func (tb *overtakingTable) Get(ctx context.Context, key table.Key) (*table.Item, error) {
+	item, err := tb.Table.Get(ctx, key)
+	if err != nil || tb.left.Add(-1) < 0 {
+		return item, err
+	}
+	version := item.Int("version")
+	return item, tb.Transact(ctx, table.Update{Key: key, Set: table.Attrs{"version": version + 1}, If: table.Equals("version", version)})
+}
+
+// TestStopOvertaken stops an execution that stores steps all the time: a few lost races are made up
+// for, and many end in an error.
+func TestStopOvertaken(t *testing.T) {
+	t.Parallel()
+	for overtaken, want := range map[int64]bool{3: true, 1 << 40: false} {
+		tb := &overtakingTable{Table: fileTable(t)}
+		e, _ := setup{table: tb, definition: waits}.engine(t)
+		start(t, e, "e1", `{}`)
+		tb.left.Store(overtaken)
+		err := e.Stop(t.Context(), "m", "e1", "no longer wanted")
+		tb.left.Store(0)
+		if stopped := describe(t, e, "e1").Status == workflow.Aborted; (err == nil) != want || stopped != want {
+			t.Errorf("overtaken %d times: got error %v and stopped %v, want %v", overtaken, err, stopped, want)
+		}
+	}
+}
