@@ -63,8 +63,8 @@ const (
 	RunsRead          Permission = "runs:read"
 )
 
-// permissions says, for each kind of resource, what each role may do to it. A permission that is not
-// in the table belongs to no role.
+// permissions says, for each kind of resource, what each role may do to it. No role has a
+// permission that is not in the table.
 var permissions = map[string]map[Role][]Verb{
 	"deployments":     {Admin: {Create, Read, Update, Delete}, Editor: {Create, Read, Update}, Viewer: {Read}}, // with their revisions
 	"deployment-logs": {Admin: {Read}, Editor: {Read}, Viewer: {Read}},                                         // which hold no secrets

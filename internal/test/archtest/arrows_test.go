@@ -2,136 +2,32 @@ package archtest_test
 
 import (
 	"fmt"
-	"maps"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 )
 
-// layer is what a package is for, which decides what it may import.
-type layer string
-
-const (
-	base     layer = "base"     // words that everything uses
-	contract layer = "contract" // documents that become part of a binary
-	seam     layer = "seam"     // an interface between logic and technology
-	storage  layer = "storage"  // how the domain keeps its records, over table.Table
-	domain   layer = "domain"   // the rules, written once
-	adapter  layer = "adapter"  // one technology behind a seam
-	manners  layer = "manners"  // what all HTTP handlers share
-	handlers layer = "handlers" // the interfaces
-	assembly layer = "assembly" // what puts all of them together, and programs that use the result
-	fortests layer = "fortests" // imported by tests only, which may import anything
-)
-
-// layers says which layer a package is in by the folder that it lies in: the longest folder counts.
-// A folder that ends in "/*" means the packages directly in it, not what is below them.
-var layers = map[string]layer{
-	"infra/openapi":           contract,
-	"infra/runtimes":          contract,
-	"infra/statemachines":     contract,
-	"functions":               assembly,
-	"internal/base":           base,
-	"internal/base/child":     adapter,
-	"internal/seam":           adapter,
-	"internal/seam/*":         seam,
-	"internal/seam/wire":      adapter,
-	"internal/record":         storage,
-	"internal/tenant":         domain,
-	"internal/control":        domain,
-	"internal/agent":          domain,
-	"internal/jobs":           domain,
-	"internal/api":            handlers,
-	"internal/api/auth":       manners,
-	"internal/api/metrics":    manners,
-	"internal/api/web":        manners,
-	"internal/host":           assembly,
-	"internal/host/agenthost": handlers,
-	"internal/cmd":            assembly,
-	"internal/test":           fortests,
-	"internal/test/e2e":       assembly,
-	"internal/test/emulator":  assembly,
-	"internal/test/template":  base, // it also makes the functions' packages
-}
-
-// mayImport are the layers that a layer may import.
-var mayImport = map[layer][]layer{
-	base:     {base},
-	contract: {},
-	seam:     {base},
-	storage:  {base, seam},
-	domain:   {base, seam, storage, domain},
-	adapter:  {base},
-	manners:  {base},
-	handlers: {base, contract, seam, domain, manners},
-	assembly: {base, contract, seam, storage, domain, adapter, manners, handlers, assembly},
-	fortests: {base, seam},
-}
-
-// exceptions are further arrows, each with its reason. An adapter may import the seam that it is
-// below, because it implements it.
+// exceptions are the arrows that run against the order of the folders, or to an adapter, each with
+// its reason. A folder after the arrow stands for all packages in it.
 var exceptions = map[string]string{
-	"internal/host/agenthost -> internal/seam/wire":                            "what host and clients agree on",
-	"internal/seam/wire -> internal/seam/compute":                              "ends of agents are sent as they are",
-	"internal/seam/wire -> internal/seam/revisionlog":                          "parts of logs are sent as they are",
-	"internal/seam/wire -> internal/seam/upload":                               "uploads are named as they are",
-	"internal/seam/graph/graphtest -> internal/agent/state":                    "an agent that holds values applies patches of them",
-	"internal/seam/upload/remote -> internal/seam/wire":                        "what host and clients agree on",
-	"internal/seam/upload/files -> internal/seam/secret":                       "addresses are signed",
-	"internal/seam/build/codebuild -> internal/seam/upload":                    "what is uploaded takes the place of a repository",
-	"internal/seam/build/local -> internal/seam/upload":                        "what is uploaded takes the place of a repository",
-	"internal/seam/build/local -> internal/seam/build/archive":                 "one way to unpack, two builders",
-	"internal/seam/revisionlog/remote -> internal/seam/wire":                   "what host and clients agree on",
-	"internal/seam/build/codebuild -> internal/record/keys":                    "only keys builds the text of keys",
-	"internal/seam/build/codebuild -> internal/seam/table":                     "the id of a revision's build is noted",
-	"internal/seam/build/remote -> internal/seam/wire":                         "what host and clients agree on",
-	"internal/seam/compute/ecs -> internal/seam/secret":                        "invoke tokens are derived",
-	"internal/seam/compute/ecs -> internal/seam/compute/ecs/pod":               "what a task can be, apart from the SDKs",
-	"internal/seam/compute/remote -> internal/seam/wire":                       "what host and clients agree on",
-	"internal/seam/compute/remote -> internal/seam/secret":                     "invoke tokens are derived",
-	"internal/seam/registry/files -> internal/seam/secret":                     "tokens are signed",
-	"internal/seam/secret/keyfile -> internal/seam/secret/envelope":            "one format, two places for keys",
-	"internal/seam/secret/kms -> internal/seam/secret/envelope":                "one format, two places for keys",
-	"internal/seam/secret/kms -> internal/seam/table":                          "wrapped keys lie in the table",
-	"internal/seam/secret/kms -> internal/record/keys":                         "only keys builds the text of keys",
-	"internal/seam/compute -> internal/seam/build":                             "a release is what a build made",
-	"internal/seam/graph -> internal/seam/compute":                             "an agent is invoked where its release answers",
-	"internal/api/auth -> internal/tenant/apikey":                              "credentials are checked against the keys of a workspace",
-	"internal/api/agentserver -> internal/record/record":                       "answers are encoded as records are",
-	"internal/seam/build/dockerfile -> infra/runtimes":                         "the runtimes travel in the binary",
-	"internal/seam/build/dockerfile -> internal/seam/build/framework":          "a repository is read in one way",
-	"internal/seam/build/docker -> internal/seam/build/dockerfile":             "one Dockerfile, two builders",
-	"internal/seam/build/local -> internal/seam/build/dockerfile":              "one Dockerfile, two builders",
-	"internal/seam/build/local -> internal/seam/build/framework":               "a repository is read in one way",
-	"internal/seam/build/local -> internal/seam/build/repository":              "one set of rules about repositories, two builders",
-	"internal/seam/build/codebuild -> internal/seam/build/repository":          "one set of rules about repositories, two builders",
-	"internal/seam/build/local -> infra/runtimes":                              "the runtimes travel in the binary",
-	"internal/seam/build/local -> internal/base/child":                         "builds are processes",
-	"internal/seam/build/local -> internal/seam/revisionlog":                   "a build's output belongs to its revision",
-	"internal/seam/build/local -> internal/seam/revisionlog/files":             "a build's output belongs to its revision",
-	"internal/seam/compute/docker -> internal/seam/compute/replica":            "replicas are kept in one way",
-	"internal/seam/compute/process -> internal/seam/compute/replica":           "replicas are kept in one way",
-	"internal/seam/compute/docker -> internal/seam/revisionlog":                "an agent's output belongs to its revision",
-	"internal/seam/compute/docker -> internal/seam/revisionlog/files":          "an agent's output belongs to its revision",
-	"internal/seam/compute/process -> internal/base/child":                     "agents are processes",
-	"internal/seam/compute/process -> internal/seam/revisionlog":               "an agent's output belongs to its revision",
-	"internal/seam/compute/process -> internal/seam/revisionlog/files":         "an agent's output belongs to its revision",
-	"internal/seam/table/testtable -> internal/test/fixtures":                  "the table of a test is one that exists",
-	"internal/seam/table/testtable -> internal/seam/table/sqlite":              "a table takes options",
-	"internal/test/fixtures -> internal/seam/table/sqlite":                     "the table of a test is one that exists",
-	"internal/seam/build/buildtest -> internal/base/child/childtest":           "users of workspaces clone the repository of a test",
-	"internal/control/integration/githubtest -> internal/base/child/childtest": "users of workspaces read the certificate of a test",
-	"internal/seam/workflow/local -> internal/seam/workflow/local/asl":         "the language, apart from the engine",
-	"internal/seam/workflow/local -> internal/seam/table":                      "executions outlive the process",
-	"internal/seam/workflow/local -> internal/record/keys":                     "only keys builds the text of keys",
+	"internal/seam/build/codebuild -> internal/record/keys":            "only keys builds the text of keys",
+	"internal/seam/secret/kms -> internal/record/keys":                 "only keys builds the text of keys",
+	"internal/seam/workflow/local -> internal/record/keys":             "only keys builds the text of keys",
+	"internal/seam/build/local -> internal/seam/revisionlog/files":     "the output of a build goes to its revision's file",
+	"internal/seam/compute/docker -> internal/seam/revisionlog/files":  "the output of an agent goes to its revision's file",
+	"internal/seam/compute/process -> internal/seam/revisionlog/files": "the output of an agent goes to its revision's file",
+	"internal/cmd/slipway-local -> internal/test/emulator":             "it is the emulators as a program",
+	"internal/cmd/slipway-local -> internal/test/template":             "it serves template.yaml",
+	"internal/cmd/bench -> internal/test/template":                     "it builds the functions of template.yaml",
 }
 
-// speakHTTP are the packages below the manners that may import net/http.
+// speakHTTP are the packages in the folders above api that may import net/http.
 var speakHTTP = map[string]string{
 	"internal/seam/graph":              "the one seam that speaks HTTP: the container contract",
-	"internal/seam/graph/graphtest":    "an agent of that contract",
-	"internal/seam/compute/process":    "asks agents whether they are healthy",
 	"internal/seam/compute/replica":    "asks agents whether they are healthy",
 	"internal/seam/registry/files":     "serves images to container engines, by a library that speaks their protocol",
 	"internal/seam/revisionlog/remote": "speaks to an agent host",
@@ -147,11 +43,14 @@ var speakHTTP = map[string]string{
 	"internal/tenant/authservice":      "asks OAuth providers for tokens, and MCP servers for their providers",
 }
 
-// modules says which packages, or which layers, may import a module, so that a new dependency shows
-// in a review.
+// adapters stands for all packages below a seam, in modules.
+const adapters = "adapters"
+
+// modules says which packages may import a module, so that a new dependency shows in a review. A
+// folder stands for all packages in it.
 var modules = map[string][]string{
 	"cuelabs.dev/go/oci":                             {"internal/seam/registry/files"},
-	"github.com/aws":                                 {string(adapter), string(assembly)},
+	"github.com/aws":                                 {adapters, "internal/host/lambdahost", "internal/host/stack", "internal/cmd/slipway", "internal/cmd/slipway-local", "internal/test/emulator"},
 	"github.com/awslabs":                             {"internal/host/lambdahost"},
 	"github.com/BurntSushi/toml":                     {"internal/seam/build/framework"},
 	"github.com/coreos/go-oidc":                      {"internal/api/oidc"},
@@ -186,63 +85,185 @@ var modules = map[string][]string{
 	"zombiezen.com/go/sqlite":                        {"internal/seam/table/sqlite"},
 }
 
-func TestEveryPackageHasALayerAndAComment(t *testing.T) {
-	t.Parallel()
-	known := map[string]bool{}
-	for _, p := range packages(t) {
-		known[p.path] = true
-		if layerOf(p.path) == "" {
-			t.Errorf("%s is in no layer: name it in layers", p.path)
+// forTests are the packages for tests whose names do not end in "test", each with what it is.
+var forTests = map[string]string{
+	"internal/seam/table/testtable":   "a table that a test opens",
+	"internal/seam/table/dynamo/cost": "what the requests of a test cost",
+}
+
+// row is a row of the table of folders in ARCHITECTURE.md.
+type row struct {
+	folder   string
+	packages []string
+}
+
+var rows = sync.OnceValues(func() ([]row, error) {
+	text, err := os.ReadFile(filepath.Join(top, "internal", "ARCHITECTURE.md"))
+	if err != nil {
+		return nil, err
+	}
+	_, section, ok := strings.Cut(string(text), "\n## The folders, in reading order\n")
+	_, table, head := strings.Cut(section, "\n|---|---|---|\n")
+	table, _, end := strings.Cut(table, "\n\n")
+	if !ok || !head || !end {
+		return nil, fmt.Errorf("ARCHITECTURE.md has no table of the folders")
+	}
+	var all []row
+	for line := range strings.Lines(table) {
+		cells := strings.Split(line, "|")
+		if len(cells) != 5 {
+			return nil, fmt.Errorf("a row of the table of folders has not three cells: %s", line)
 		}
+		all = append(all, row{strings.Trim(cells[1], " `"), strings.Fields(strings.ReplaceAll(cells[3], "`", ""))})
+	}
+	return all, nil
+})
+
+// folderTable is the table of the folders of internal, in its order.
+func folderTable(t *testing.T) []row {
+	t.Helper()
+	all, err := rows()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// folderOf is the folder of internal that a package counts to. A package for tests counts to test,
+// wherever it lies. The documents in infra become part of binaries and count to no folder.
+func folderOf(name string) string {
+	parts := strings.Split(name, "/")
+	switch {
+	case strings.HasSuffix(name, "test") || forTests[name] != "":
+		return "test"
+	case parts[0] == "functions":
+		return "cmd"
+	case parts[0] == "internal":
+		return parts[1]
+	}
+	return ""
+}
+
+// isAdapter tells whether a package lies below a seam.
+func isAdapter(name string) bool { return folderOf(name) == "seam" && seamOf(name) != name }
+
+// seamOf is the seam that a package of the folder seam belongs to.
+func seamOf(name string) string { return path.Join(strings.Split(name, "/")[:3]...) }
+
+func TestTheTableOfFoldersIsComplete(t *testing.T) {
+	t.Parallel()
+	found := map[string]map[string]bool{}
+	for _, p := range packages(t) {
 		if p.Doc == "" {
 			t.Errorf("%s has no package comment", p.path)
 		}
-	}
-	for folder := range layers {
-		if !slices.ContainsFunc(slices.Collect(maps.Keys(known)), func(name string) bool { return inFolder(name, folder) }) {
-			t.Errorf("%s is in layers, but there is no package in it", folder)
+		parts := strings.Split(p.path, "/")
+		if parts[0] != "internal" {
+			continue
 		}
+		if found[parts[1]] == nil {
+			found[parts[1]] = map[string]bool{}
+		}
+		found[parts[1]][parts[2]] = true
+	}
+	for _, row := range folderTable(t) {
+		for _, name := range row.packages {
+			if !found[row.folder][name] {
+				t.Errorf("ARCHITECTURE.md names the package %s in %s, which is not there", name, row.folder)
+			}
+			delete(found[row.folder], name)
+		}
+		for name := range found[row.folder] {
+			t.Errorf("ARCHITECTURE.md does not name the package %s in %s", name, row.folder)
+		}
+		delete(found, row.folder)
+	}
+	for folder := range found {
+		t.Errorf("ARCHITECTURE.md does not name the folder %s", folder)
 	}
 }
 
+// TestArrows holds two rules. A package imports packages of its own folder and of the folders above
+// it in the table. The adapters of a seam are imported by their seam's other packages, and where
+// programs are put together.
 func TestArrows(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
 	for _, p := range packages(t) {
 		for _, imported := range p.own {
-			arrow := p.path + " -> " + imported
-			from, to := layerOf(p.path), layerOf(imported)
-			switch {
-			case exceptions[arrow] != "":
-				used[arrow] = true
-			case from == adapter && path.Dir(p.path) == imported:
-			case !slices.Contains(mayImport[from], to):
-				t.Errorf("%s: %s may not import %s", arrow, from, to)
+			broken := brokenRule(folderTable(t), p.path, imported)
+			if broken == "" {
+				continue
 			}
+			if exception := exceptionFor(p.path, imported); exception != "" {
+				used[exception] = true
+				continue
+			}
+			t.Errorf("%s -> %s: %s", p.path, imported, broken)
 		}
 	}
 	for arrow := range exceptions {
 		if !used[arrow] {
-			t.Errorf("%s is an exception that nobody needs", arrow)
+			t.Errorf("%s is an exception that nothing needs: take it off the list", arrow)
 		}
 	}
+}
+
+// brokenRule is the rule that an import breaks, "" if it breaks none.
+func brokenRule(order []row, importer, imported string) string {
+	rank := func(name string) int {
+		return slices.IndexFunc(order, func(r row) bool { return r.folder == folderOf(name) }) // infra is above all folders
+	}
+	switch {
+	case rank(imported) > rank(importer):
+		return fmt.Sprintf("%s is below %s in the table of folders", folderOf(imported), folderOf(importer))
+	case isAdapter(imported) && !assembles(importer) && (folderOf(importer) != "seam" || seamOf(importer) != seamOf(imported)):
+		return "an adapter is for its own seam, host, cmd and test"
+	}
+	return ""
+}
+
+// assembles tells whether a package puts programs together.
+func assembles(name string) bool {
+	return slices.Contains([]string{"host", "cmd", "test"}, folderOf(name))
+}
+
+// exceptionFor is the exception that allows an import, "" if there is none.
+func exceptionFor(importer, imported string) string {
+	for arrow := range exceptions {
+		from, to, _ := strings.Cut(arrow, " -> ")
+		if from == importer && inFolder(imported, to) {
+			return arrow
+		}
+	}
+	return ""
 }
 
 func TestForeignImports(t *testing.T) {
 	t.Parallel()
-	quiet := []layer{base, contract, seam, storage, domain, adapter}
+	used := map[string]bool{}
 	for _, p := range packages(t) {
 		for _, imported := range p.foreign {
-			if err := checkForeign(p.path, imported, quiet); err != nil {
+			if err := checkForeign(p.path, imported); err != nil {
 				t.Error(err)
 			}
+			used[p.path] = used[p.path] || isHTTP(imported)
+		}
+	}
+	for name := range speakHTTP {
+		if !used[name] {
+			t.Errorf("%s does not import net/http any more: take it off the list", name)
 		}
 	}
 }
 
-func checkForeign(importer, imported string, quiet []layer) error {
-	if imported == "net/http" || strings.HasPrefix(imported, "net/http/") {
-		if slices.Contains(quiet, layerOf(importer)) && speakHTTP[importer] == "" {
+func isHTTP(imported string) bool {
+	return imported == "net/http" || strings.HasPrefix(imported, "net/http/")
+}
+
+func checkForeign(importer, imported string) error {
+	if isHTTP(imported) {
+		if folderOf(importer) != "api" && !assembles(importer) && speakHTTP[importer] == "" {
 			return fmt.Errorf("%s imports %s: HTTP is for handlers", importer, imported)
 		}
 		return nil
@@ -251,8 +272,10 @@ func checkForeign(importer, imported string, quiet []layer) error {
 		return nil // the standard library
 	}
 	for module, importers := range modules {
-		if imported == module || strings.HasPrefix(imported, module+"/") {
-			if slices.Contains(importers, importer) || slices.Contains(importers, string(layerOf(importer))) {
+		if inFolder(imported, module) {
+			if slices.ContainsFunc(importers, func(allowed string) bool {
+				return inFolder(importer, allowed) || (allowed == adapters && isAdapter(importer))
+			}) {
 				return nil
 			}
 			return fmt.Errorf("%s imports %s, which only %v may", importer, imported, importers)
@@ -261,31 +284,5 @@ func checkForeign(importer, imported string, quiet []layer) error {
 	return fmt.Errorf("%s imports %s: name the module in modules", importer, imported)
 }
 
-// layerOf is the layer of a package. A package whose name ends in "test" is for tests, wherever it
-// lies.
-func layerOf(name string) layer {
-	if strings.HasSuffix(name, "test") || forTests[name] != "" {
-		return fortests
-	}
-	longest := ""
-	for folder := range layers {
-		if inFolder(name, folder) && len(folder) > len(longest) {
-			longest = folder
-		}
-	}
-	return layers[longest]
-}
-
-// forTests are the packages for tests whose names do not end in "test", each with what it is.
-var forTests = map[string]string{
-	"internal/seam/table/testtable":   "a table that a test opens",
-	"internal/seam/table/dynamo/cost": "what the requests of a test cost",
-}
-
-// inFolder reports whether a package lies in a folder of layers.
-func inFolder(name, folder string) bool {
-	if parent, only := strings.CutSuffix(folder, "/*"); only {
-		return path.Dir(name) == parent
-	}
-	return name == folder || strings.HasPrefix(name, folder+"/")
-}
+// inFolder tells whether a package is the given one, or lies below it.
+func inFolder(name, folder string) bool { return name == folder || strings.HasPrefix(name, folder+"/") }

@@ -56,7 +56,7 @@ func TestThereIsOneLoopOverLostRaces(t *testing.T) {
 	repeats := map[string]bool{}
 	eachNode(t, func(f file, node ast.Node) {
 		function, ok := node.(*ast.FuncDecl)
-		if !ok || f.isTest() || function.Body == nil || layerOf(path.Dir(f.name)) == fortests {
+		if !ok || f.isTest() || function.Body == nil || folderOf(path.Dir(f.name)) == "test" {
 			return
 		}
 		name := path.Dir(f.name) + "." + function.Name.Name
