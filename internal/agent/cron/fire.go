@@ -55,7 +55,7 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 			return err
 		}
 	}
-	// The note is renewed by who looks after a run that another was to create.
+	// A timer that retries another timer's run renews the note.
 	moved, err := record.Try(ctx, s.Table, c.change(now, nil))
 	if err != nil || !moved {
 		return err // another timer serves it, or it was changed: the next look finds it if it is still due

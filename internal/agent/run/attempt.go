@@ -421,9 +421,9 @@ func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []
 	return nil
 }
 
-// reveal shows the values with the run's input unless the agent does: one that keeps checkpoints
-// says first what its graph makes of the input, be it only other ids of the messages. Of one that
-// has said nothing on this thread its first event tells which it is.
+// reveal emits a values event with the run's input. It does nothing for agents that keep
+// checkpoints: their first checkpoint contains the input. The first event of an agent that is new to
+// the thread shows whether it keeps checkpoints.
 func (a *Attempt) reveal() {
 	if a.unshown && !a.keeps() {
 		a.showValues()
@@ -452,9 +452,9 @@ func (a *Attempt) showValues() {
 	a.shown, a.unshown = a.State.Values.Clone(), false
 }
 
-// WatchAttempt wakes a worker when its run may have been taken from it. Who does that changes the
-// thread's lock too, which the worker's own flushes do not; another worker at the same run is
-// noticed with the next write.
+// WatchAttempt wakes a worker when its run may have been taken from it. Taking a run changes the
+// thread's lock; the worker's own flushes do not. If another worker has taken up the same run, the
+// next write of this worker fails.
 func (s *Store) WatchAttempt(a *Attempt) table.Watcher { return s.table.Watch(a.Run.Ref.Ref.Key()) }
 
 // Owned returns ErrFenced when the attempt no longer is its worker's.

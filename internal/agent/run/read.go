@@ -202,8 +202,8 @@ func (s *Store) StateOf(ctx context.Context, t thread.Thread) (thread.Thread, *t
 	return t, st, err
 }
 
-// Settled returns a run that has ended as it is for good: an interrupted one with what became of
-// what it had left behind.
+// Settled returns a run in its final form. An interrupted run is returned after its leftovers were
+// sealed.
 func (s *Store) Settled(ctx context.Context, run Run) (Run, error) {
 	if run.Status != Interrupted {
 		return run, nil

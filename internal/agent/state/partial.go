@@ -115,10 +115,10 @@ type NodeUpdate struct {
 	Update json.RawMessage
 }
 
-// Updates returns the unfinished messages as updates of the state, one for each node in a row that
-// wrote some, in the order in which they began, each marked incomplete in its response metadata;
-// none when there is no text to keep. Of two attempts at one message, of which the one is the
-// beginning of the other, the longer stands for both.
+// Updates returns the unfinished messages as updates of the state, in the order in which the
+// messages began. Messages of one node that follow each other are one update. Each message is marked
+// incomplete in its response metadata. There are no updates when there is no text. If one attempt's
+// text is a prefix of another attempt's text, only the longer text is kept.
 func (p *Partials) Updates() []NodeUpdate {
 	type kept struct {
 		node    string

@@ -79,8 +79,8 @@ func Read(stored json.RawMessage) (*Values, error) {
 	return new(Values).next(stored, asStored)
 }
 
-// next reads the state that follows v. What is as it was is recognized by its bytes, and neither
-// checked nor kept again: only of the rest form makes a value.
+// next reads the state that follows v. Channels whose bytes did not change are reused. form
+// validates only the changed channels.
 func (v *Values) next(raw json.RawMessage, form func(json.RawMessage) (json.RawMessage, error)) (*Values, error) {
 	s := scanner{text: raw}
 	next := &Values{channels: make(map[string]channel, len(v.channels)+1)}

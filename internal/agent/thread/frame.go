@@ -374,7 +374,7 @@ func (s *Store) Frame(ctx context.Context, ref Ref, mark *Mark) (*Frame, error) 
 	return f, nil
 }
 
-// Written returns the tasks of which results are kept since the agent's checkpoint with a number.
+// Written returns the tasks whose results were stored after the agent's checkpoint number.
 func (s *Store) Written(ctx context.Context, ref Ref, number int64) (map[string]bool, error) {
 	items, err := table.AllItems(ctx, s.table, keys.FramesSince(ref.Workspace, ref.Deployment, ref.Thread, number))
 	if err != nil {

@@ -26,8 +26,8 @@ type remembered struct {
 	state *State
 }
 
-// sums makes sums of stored items, that no two items share but by a chance that nobody can help
-// along.
+// sums seeds the hash of stored items. The seed is random per process, so collisions cannot be
+// provoked.
 var sums = maphash.MakeSeed()
 
 // keep remembers a state of a thread, unless a newer one is.

@@ -43,7 +43,7 @@ func settled(ctx context.Context, send func(run.Run, http.ResponseWriter) error)
 		if err != nil || len(answer.Body) > web.MostSettled {
 			return nil, err
 		}
-		return claimed.Settle(ctx, idempotency.Answer(answer))
+		return claimed.AnswerWrite(ctx, idempotency.Answer(answer))
 	}}
 }
 

@@ -22,8 +22,8 @@ type page struct {
 	total int
 }
 
-// write says in the headers where the next page begins. Who has not counted says how many there are
-// at least, which an empty page behind others does not know.
+// write says in the headers where the next page begins, and how many items there are. An endpoint
+// that did not count reports a lower bound; after an empty later page it reports nothing.
 func (p page) write(w http.ResponseWriter) error {
 	next, total := p.offset+len(p.items), p.total
 	if len(p.items) > 0 {

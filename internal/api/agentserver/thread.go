@@ -140,8 +140,8 @@ func showThread(t thread.Thread) Thread {
 	}
 }
 
-// interrupts are questions by task. What was stored before questions were checked, and is none, is
-// left out.
+// interrupts returns the interrupts of a thread by task. Values stored before interrupts were
+// validated are omitted if they are not valid interrupts.
 func interrupts(raw json.RawMessage) map[string][]Interrupt {
 	byTask := map[string][]Interrupt{}
 	var stored map[string][]json.RawMessage

@@ -21,8 +21,7 @@ func (s server) Authenticate(ctx context.Context, request AuthenticateRequestObj
 	if named == nil {
 		named = body.LsUserID
 	}
-	// An agent alone uses what is connected to it, whosever it is. Who has signed in does not get
-	// that.
+	// An agent without a user may use any account connected to it. A signed-in user may not.
 	if signedIn := !mayName(auth.Of(ctx), ""); named != nil || body.AgentID == nil || signedIn {
 		var err error
 		if of, err = owner(ctx, inBody, named); err != nil {

@@ -51,7 +51,7 @@ func shownOnce(ctx context.Context) []apikey.Note {
 	return []apikey.Note{func(ctx context.Context, made apikey.Key) (table.Write, error) {
 		refusal := web.Refusal(fault.New(fault.Conflict, "This request has made API key ID %s, whose text is in the first answer only. "+
 			"If that was lost, revoke the key, and make another with a new Idempotency-Key.", made.ID))
-		return claimed.Settle(ctx, idempotency.Answer(refusal))
+		return claimed.AnswerWrite(ctx, idempotency.Answer(refusal))
 	}}
 }
 
@@ -71,7 +71,7 @@ func (s server) settledCreation(ctx context.Context) []deployment.Note {
 		if err != nil || len(answer.Body) > web.MostSettled {
 			return nil, err
 		}
-		return claimed.Settle(ctx, idempotency.Answer(answer))
+		return claimed.AnswerWrite(ctx, idempotency.Answer(answer))
 	}}
 }
 

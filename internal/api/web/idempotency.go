@@ -62,7 +62,7 @@ type Attempt interface {
 // idempotent lets clients repeat a request that changes something, as often as it takes to see an
 // answer: under one Idempotency-Key the request is executed once, and later ones get the first
 // answer again. Answers of 500 and above are not kept, nor are those that say no-store: their
-// requests are executed again, unless what has been done says otherwise through Attempted.
+// requests are executed again, unless the handler stored its own answer through Attempted.
 //
 // It stands behind the contract's checks: a request that is not executed claims nothing. A claimed
 // request is executed to its end even when its client has gone, since that client will ask what

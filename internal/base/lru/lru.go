@@ -1,5 +1,5 @@
-// Package lru remembers values within a bound of what they take, in bytes or in number: those used
-// last stay.
+// Package lru is a cache with a bound on its total size, in bytes or in number of values. It drops
+// the least recently used values first.
 package lru
 
 import (
@@ -7,14 +7,14 @@ import (
 	"sync"
 )
 
-// Cache is safe for concurrent use. What it holds is shared by all who get it.
+// Cache is safe for concurrent use. All callers of Get share the values.
 type Cache[K comparable, V any] struct {
-	most int
+	maxSize int
 
-	mu   sync.Mutex
-	of   map[K]*list.Element
-	used list.List // of entry[K, V], that used last first
-	size int
+	mu      sync.Mutex
+	entries map[K]*list.Element
+	used    list.List // of entry[K, V], the most recently used first
+	size    int
 }
 
 type entry[K comparable, V any] struct {
@@ -23,31 +23,31 @@ type entry[K comparable, V any] struct {
 	size  int
 }
 
-// New returns a cache whose values are no larger than so much together.
-func New[K comparable, V any](most int) *Cache[K, V] {
-	return &Cache[K, V]{most: most, of: map[K]*list.Element{}}
+// New returns a cache that holds at most maxSize in total, counted by the sizes given to Put.
+func New[K comparable, V any](maxSize int) *Cache[K, V] {
+	return &Cache[K, V]{maxSize: maxSize, entries: map[K]*list.Element{}}
 }
 
-// Put remembers a value of about that size in place of what was remembered by the key. One that is
-// larger than all may be is not kept.
+// Put stores a value of about the given size under the key. It does not store a value that is
+// larger than the cache's bound; the key's previous value is dropped all the same.
 func (c *Cache[K, V]) Put(key K, value V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(c.of[key])
-	if size > c.most {
+	c.drop(c.entries[key])
+	if size > c.maxSize {
 		return
 	}
-	c.of[key] = c.used.PushFront(entry[K, V]{key, value, size})
-	for c.size += size; c.size > c.most; {
+	c.entries[key] = c.used.PushFront(entry[K, V]{key, value, size})
+	for c.size += size; c.size > c.maxSize; {
 		c.drop(c.used.Back())
 	}
 }
 
-// Get returns what is remembered, if anything is.
+// Get returns the value of a key; ok is false if the cache has no value.
 func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := c.of[key]
+	e := c.entries[key]
 	if e == nil {
 		return value, false
 	}
@@ -55,18 +55,18 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return e.Value.(entry[K, V]).value, true
 }
 
-// Drop forgets what is remembered.
+// Drop removes the value of a key.
 func (c *Cache[K, V]) Drop(key K) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.drop(c.of[key])
+	c.drop(c.entries[key])
 }
 
-// Clear forgets everything.
+// Clear removes all values.
 func (c *Cache[K, V]) Clear() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	clear(c.of)
+	clear(c.entries)
 	c.used.Init()
 	c.size = 0
 }
@@ -76,6 +76,6 @@ func (c *Cache[K, V]) drop(e *list.Element) {
 		return
 	}
 	old := c.used.Remove(e).(entry[K, V])
-	delete(c.of, old.key)
+	delete(c.entries, old.key)
 	c.size -= old.size
 }

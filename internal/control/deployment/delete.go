@@ -18,12 +18,12 @@ import (
 type Deletion struct {
 	// TracingProject deletes the tracing project too.
 	TracingProject bool
-	// Force takes a deployment that was deleted before out of sight at once, without waiting until
-	// what it runs on is gone. The teardown goes on; what it cannot remove it leaves behind, to who
-	// asked for it.
+	// Force hides a deployment that is already deleted at once, before the resources that it runs
+	// on are gone. The teardown goes on. It leaves behind the resources that it cannot remove; the
+	// caller that asked for Force has to remove them.
 	Force bool
-	// Window is for how long the deployment can be undeleted. Of one that was deleted before it can
-	// end the window earlier, and never later.
+	// Window is for how long the deployment can be undeleted. If the deployment is already deleted,
+	// Window can only shorten the time.
 	Window time.Duration
 	// Expect are the versions that the deletion was asked for.
 	Expect Versions

@@ -101,7 +101,7 @@ func (s *Store) tellRestart(ctx context.Context, ref Ref, restartID string, kind
 			return o, nil
 		}
 		told = append(told, restartID)
-		told = told[max(0, len(told)-toldRestarts):]
+		told = told[max(0, len(told)-maxReportedRestarts):]
 		note := table.Update{Key: d.Key(), Set: table.Attrs{attrRestart: strings.Join(told, " ")}, If: d.unchanged()}
 		end := d.ofAgent(kind, reason, message(d))
 		end.Revision = cmp.Or(d.Active, d.Slot)
@@ -114,6 +114,6 @@ func (d Deployment) newestRestart() string {
 	return d.restarts[strings.LastIndexByte(d.restarts, ' ')+1:]
 }
 
-// toldRestarts is of how many restarts a deployment remembers that their ends were told: a step
-// that is repeated tells nothing anew, unless as many others have ended meanwhile.
-const toldRestarts = 20
+// maxReportedRestarts is how many ended restarts a deployment remembers, so that a repeated step
+// publishes no second event.
+const maxReportedRestarts = 20

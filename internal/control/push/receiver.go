@@ -256,5 +256,6 @@ func signed(body []byte, signature string, secrets []string) bool {
 	return good
 }
 
-// unauthorized is the fault of every delivery that nobody has signed who may, whatever it lacks.
+// unauthorized is the one fault for all deliveries without a valid signature. It does not say what
+// is missing.
 func unauthorized() error { return fault.New(fault.Unauthorized, "The signature is not valid.") }

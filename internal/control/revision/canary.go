@@ -34,9 +34,9 @@ func (r Revision) Trial() (begun time.Time, ok bool) {
 	return begun, ok
 }
 
-// Doomed tells of a revision in flight whether it was noted why it is about to fail: its release is
-// not to run any more. Of one that has ended it tells nothing; the Reason of one that is DEPLOYED
-// may be that it was rolled back.
+// Doomed reports whether a failure reason is stored on a revision in flight. The release of such a
+// revision must not run any more. Do not call Doomed for a revision that has ended: the Reason of a
+// DEPLOYED revision may say that it was rolled back.
 func (r Revision) Doomed() bool { return r.Reason != "" && r.Reason != ReasonCanary }
 
 // Promoted makes a revision the active one. A canary is promoted only while it is not Doomed: its

@@ -10,14 +10,14 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/wire"
 )
 
-// ends are those of agents that nobody who asked has told yet: of each release the first.
+// ends holds the first agent exit of each release that has not been reported to a caller yet.
 type ends struct {
 	mu    sync.Mutex
 	last  int64
 	noted []wire.End
 }
 
-// Alarm is the compute.Alarm of the host's target: it keeps the end for whoever asks next.
+// Alarm is the compute.Alarm of the host's target. It keeps the end for the next caller that asks.
 func (h *Host) Alarm(_ context.Context, ref compute.Ref, status compute.Status) {
 	h.ends.mu.Lock()
 	defer h.ends.mu.Unlock()

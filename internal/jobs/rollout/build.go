@@ -106,12 +106,11 @@ func (r *Rollout) awaitBuild(ctx context.Context, at position) (next, error) {
 	}
 }
 
-// renewal is the time between two hand-outs of an integration's credentials to a build: much less
-// than what they last at least when they are handed out.
+// renewal is the interval at which a queued build gets fresh credentials. It is much shorter than
+// the time for which credentials are valid.
 const renewal = 5 * time.Minute
 
-// renewCredentials hands a build that may still wait for its place the credentials of its
-// integration anew when another renewal has passed in this step.
+// renewCredentials gives a queued build fresh credentials each time a renewal interval has passed.
 func (r *Rollout) renewCredentials(ctx context.Context, at position, begun time.Time) error {
 	since := at.revision.Since[revision.Building]
 	if at.revision.IntegrationID == nil || len(at.revision.Credentials) > 0 || begun.Sub(since)/renewal == r.Now().Sub(since)/renewal {

@@ -30,10 +30,10 @@ const (
 
 // Deployments tells which release of a deployment serves.
 type Deployments interface {
-	// Serving returns the revision that serves a thread, which is the active one unless another one
-	// is a canary, or what belongs to none (""): always the active one. A deployment that has none
-	// is a fault.Unavailable, one that was deleted a fault.Conflict, an unknown one a
-	// fault.NotFound.
+	// Serving returns the revision that serves the thread. During a canary that may be the canary.
+	// For an empty thread id it is always the active revision. The error is a fault.Unavailable for
+	// a deployment without an active revision, a fault.Conflict for a deleted deployment, and a
+	// fault.NotFound for an unknown deployment.
 	Serving(ctx context.Context, workspace, deployment, thread string) (compute.Ref, error)
 	// ServingSince is Serving that names the newest restart of the agents, too, "" before the
 	// first: what a release's environment says may change with each.
@@ -88,8 +88,8 @@ type Config struct {
 type Runner struct {
 	Config
 
-	gates gates
-	held  held
+	gates  gates
+	values agentValueCache
 	// known holds the limits of releases, which change with a restart only.
 	known *lru.Cache[started, limits]
 }
@@ -113,7 +113,7 @@ func New(c Config) *Runner {
 	if c.Margin == 0 {
 		c.Margin = 3 * time.Second
 	}
-	return &Runner{Config: c, held: newHeld(), known: lru.New[started, limits](mostKnown)}
+	return &Runner{Config: c, values: newAgentValueCache(), known: lru.New[started, limits](mostKnown)}
 }
 
 // task is the input of a Task state: the step, and the run that it is about.

@@ -192,11 +192,10 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 // Limit is how long the execution may take.
 func (*Attempt) Limit() time.Duration { return Lease }
 
-// Settle returns the write by which a transaction that executes the request says at once what its
-// repetitions are told. It fails, and the transaction with it, when another attempt has taken the
-// key over: so the request is executed once, whatever becomes of this process. Keep and Release
-// have nothing more to say then.
-func (a *Attempt) Settle(ctx context.Context, answer Answer) (table.Write, error) {
+// AnswerWrite returns the write that stores the request's answer in the transaction that executes
+// it. It fails if another attempt took the key, and the transaction fails with it. So the request is
+// executed once, even if this process dies. Keep and Release do nothing after the commit.
+func (a *Attempt) AnswerWrite(ctx context.Context, answer Answer) (table.Write, error) {
 	s := a.store
 	body, err := s.seal(ctx, a.request, &answer)
 	if err != nil {
@@ -214,7 +213,7 @@ func (a *Attempt) held() table.Cond {
 
 // Keep stores the answer, unless another attempt has taken over a key whose lease was over.
 func (a *Attempt) Keep(ctx context.Context, answer Answer) error {
-	change, err := a.Settle(ctx, answer)
+	change, err := a.AnswerWrite(ctx, answer)
 	if err != nil {
 		return err
 	}

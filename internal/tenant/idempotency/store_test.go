@@ -208,7 +208,7 @@ func TestATransactionSettlesItsKey(t *testing.T) {
 	f := setUp(t)
 	work := func(name string, attempt *idempotency.Attempt) error {
 		t.Helper()
-		settled, err := attempt.Settle(t.Context(), answer)
+		settled, err := attempt.AnswerWrite(t.Context(), answer)
 		if err != nil {
 			t.Fatal(err)
 		}

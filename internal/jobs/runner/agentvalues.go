@@ -14,19 +14,21 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/graph"
 )
 
-// leastHeld is the size in bytes from which values are worth the care. mostHeld bounds all that a
-// runner remembers.
 const (
-	leastHeld = 32 << 10
-	mostHeld  = 32 << 20
+	// minAgentValues is the size in bytes from which values are sent as patches.
+	minAgentValues = 32 << 10
+	// maxAgentValues bounds the size of all remembered values, in bytes.
+	maxAgentValues = 32 << 20
 )
 
-// held remembers which values agents hold, so that an agent is sent of a long thread only what is
-// new. It is only ever a guess, for another process may have called the agent since, or it was
-// started again: an agent that holds others says so, and is sent everything.
-type held struct{ *lru.Cache[holder, sent] }
+// agentValueCache remembers the values that each agent holds, so that long threads are sent as
+// patches. An entry may be wrong: another process may have called the agent since, or the agent was
+// restarted. An agent that holds other values answers so, and is sent all values.
+type agentValueCache struct{ *lru.Cache[holder, sent] }
 
-func newHeld() held { return held{lru.New[holder, sent](mostHeld)} }
+func newAgentValueCache() agentValueCache {
+	return agentValueCache{lru.New[holder, sent](maxAgentValues)}
+}
 
 // holder is an agent of a revision, which holds values of a thread. Another revision may have the
 // address later, and not know what a patch is.
@@ -48,9 +50,9 @@ func (r *Runner) ask(ctx context.Context, attempt *run.Attempt, release compute.
 		asked.ServerURL = r.ServerURL(attempt.Run.Deployment)
 	}
 	by := holder{release.Revision, endpoint.URL, attempt.Run.Ref.Ref}
-	before, known := r.held.Get(by)
-	r.held.Drop(by)
-	if attempt.State.Values.Size() < leastHeld {
+	before, known := r.values.Get(by)
+	r.values.Drop(by)
+	if attempt.State.Values.Size() < minAgentValues {
 		asked.State.Values = attempt.State.Values.JSON()
 		return r.Graph.Invoke(ctx, endpoint, asked)
 	}
@@ -65,7 +67,7 @@ func (r *Runner) ask(ctx context.Context, attempt *run.Attempt, release compute.
 		stream, err = r.Graph.Invoke(ctx, endpoint, asked)
 	}
 	if err == nil && stream.HoldsValues {
-		r.held.Put(by, now, now.carried.Memory())
+		r.values.Put(by, now, now.carried.Memory())
 	}
 	return stream, err
 }
