@@ -5,8 +5,10 @@ import (
 	"io/fs"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/infra/statemachines"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 const (
@@ -15,53 +17,136 @@ const (
 	// writes four.
 	historyLimit   = 25_000
 	eventsPerRetry = 4
-	// hoursOfWaiting is how long throttled work waits before it counts as failed. Full jitter waits
-	// half of MaxDelaySeconds on average.
-	hoursOfWaiting = 12
+	// hoursOfWaiting is how long refused work waits before it counts as failed. Full jitter waits
+	// half of MaxDelaySeconds on average. hoursForRoom is the same for builds and releases that there
+	// is no room for: an hour more than package rollout waits before it tells of it.
+	hoursOfWaiting, hoursForRoom = 12, 7
+	// longest is how long a Standard execution may run.
+	longest = 365 * 24 * time.Hour
+	// mostTime is how long one attempt of a task takes at most: the longest that a function may run.
+	mostTime = 15 * time.Minute
 )
 
-// TestThrottledWorkWaits checks that each task waits for hours while Lambda has no room, and that
-// these waits do not use up the retries for other faults, nor the execution's history.
-func TestThrottledWorkWaits(t *testing.T) {
-	t.Parallel()
+type retrier struct {
+	ErrorEquals     []string
+	MaxAttempts     int
+	MaxDelaySeconds int
+	JitterStrategy  string
+}
+
+// wait is how long the retrier waits at most, without the attempts between.
+func (r retrier) wait() time.Duration {
+	return time.Duration(r.MaxAttempts*r.MaxDelaySeconds) * time.Second
+}
+
+type state struct {
+	Type  string
+	Retry []retrier
+}
+
+// named returns the retrier of an error by its name, not by a pattern.
+func (s state) named(name string) (retrier, bool) {
+	i := slices.IndexFunc(s.Retry, func(r retrier) bool { return slices.Contains(r.ErrorEquals, name) })
+	if i < 0 {
+		return retrier{}, false
+	}
+	return s.Retry[i], true
+}
+
+type machine struct {
+	TimeoutSeconds int
+	States         map[string]state
+}
+
+func machines(t *testing.T) map[string]machine {
+	t.Helper()
 	names, err := fs.Glob(statemachines.Files, "*.asl.json")
 	if err != nil || len(names) == 0 {
 		t.Fatalf("state machines: %v, %v", names, err)
 	}
+	found := map[string]machine{}
 	for _, name := range names {
 		text, err := statemachines.Files.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var machine struct {
-			States map[string]struct {
-				Type  string
-				Retry []struct {
-					ErrorEquals     []string
-					MaxAttempts     int
-					MaxDelaySeconds int
-					JitterStrategy  string
-				}
-			}
-		}
-		if err := json.Unmarshal(text, &machine); err != nil {
+		var m machine
+		if err := json.Unmarshal(text, &m); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		for state, s := range machine.States {
+		found[name] = m
+	}
+	return found
+}
+
+// TestRefusedWorkWaits checks that each task waits for hours while Lambda has no room or a service
+// under the platform is busy, and that these waits do not use up the retries for other faults.
+func TestRefusedWorkWaits(t *testing.T) {
+	t.Parallel()
+	for name, m := range machines(t) {
+		for at, s := range m.States {
 			if s.Type != "Task" {
 				continue
 			}
-			if len(s.Retry) == 0 || !slices.Equal(s.Retry[0].ErrorEquals, []string{throttled}) {
-				t.Errorf("%s: %s has no retrier of its own for %s before the others", name, state, throttled)
+			if len(s.Retry) == 0 || !slices.Equal(s.Retry[0].ErrorEquals, []string{throttled, workflow.ErrorBusy}) {
+				t.Errorf("%s: %s has no retrier of its own for %s and %s before the others", name, at, throttled, workflow.ErrorBusy)
 				continue
 			}
-			first := s.Retry[0]
-			if hours := first.MaxAttempts * first.MaxDelaySeconds / 2 / 3600; hours < hoursOfWaiting || first.JitterStrategy != "FULL" {
-				t.Errorf("%s: %s waits %d hours, want %d with full jitter", name, state, hours, hoursOfWaiting)
+			if first := s.Retry[0]; first.wait()/2 < hoursOfWaiting*time.Hour || first.JitterStrategy != "FULL" {
+				t.Errorf("%s: %s waits %v, want %d hours with full jitter", name, at, first.wait()/2, hoursOfWaiting)
 			}
-			if events := first.MaxAttempts * eventsPerRetry; events > historyLimit/2 {
-				t.Errorf("%s: %s may write %d events of %d", name, state, events, historyLimit)
+		}
+	}
+}
+
+// TestWorkWaitsForRoom checks it of the tasks that begin builds and releases, also again.
+func TestWorkWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	all := machines(t)
+	for name, states := range map[string][]string{
+		"rollout.asl.json": {"Build", "AwaitBuild", "Deploy", "AwaitHealthy"}, "restart.asl.json": {"Restart", "AwaitRestart"},
+	} {
+		for _, at := range states {
+			r, ok := all[name].States[at].named(workflow.ErrorNoCapacity)
+			if !ok || r.wait()/2 < hoursForRoom*time.Hour || r.JitterStrategy != "FULL" {
+				t.Errorf("%s: %s waits %v for room, want %d hours with full jitter", name, at, r.wait()/2, hoursForRoom)
 			}
+		}
+	}
+}
+
+// TestRetriesFitTheHistory checks that the waits of a state leave half of an execution's history to
+// the others.
+func TestRetriesFitTheHistory(t *testing.T) {
+	t.Parallel()
+	for name, m := range machines(t) {
+		for at, s := range m.States {
+			for _, r := range s.Retry {
+				if events := r.MaxAttempts * eventsPerRetry; events > historyLimit/2 {
+					t.Errorf("%s: %s may write %d events of %d for %v", name, at, events, historyLimit, r.ErrorEquals)
+				}
+			}
+		}
+	}
+}
+
+// TestRetriesFitTheTime checks that no machine ends an execution whose tasks wait as long as their
+// retriers let them, attempts of the longest kind between.
+func TestRetriesFitTheTime(t *testing.T) {
+	t.Parallel()
+	for name, m := range machines(t) {
+		limit := longest
+		if m.TimeoutSeconds > 0 {
+			limit = min(limit, time.Duration(m.TimeoutSeconds)*time.Second)
+		}
+		var sum time.Duration
+		for _, s := range m.States {
+			for _, r := range s.Retry {
+				sum += r.wait() + time.Duration(r.MaxAttempts)*mostTime
+			}
+		}
+		if sum > limit {
+			t.Errorf("%s: its retriers may wait %v, and it ends after %v", name, sum, limit)
 		}
 	}
 }

@@ -10,8 +10,11 @@ import (
 	"os"
 	"time"
 
+	"github.com/aws/smithy-go"
+
 	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -91,6 +94,10 @@ func task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
 	switch in.Do {
 	case "name":
 		return nil, fmt.Errorf("wrapped: %w", &workflow.TaskError{Name: "AgentUnavailable", Cause: "it is away"})
+	case "busy":
+		return nil, fmt.Errorf("wrapped: %w", errors.Join(table.ErrBusy, errors.New("secret-table")))
+	case "throttled":
+		return nil, fmt.Errorf("wrapped: %w", &smithy.GenericAPIError{Code: "ThrottlingException", Message: "secret-service"})
 	case "fail":
 		return nil, errors.New("secret-cause")
 	case "panic":

@@ -9,7 +9,10 @@ import (
 	"runtime/debug"
 
 	"github.com/aws/aws-lambda-go/lambda/messages"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -17,8 +20,9 @@ import (
 const errorFailed = "TaskFailed"
 
 // Task returns the function that Task states call. The error's name is that of a
-// *workflow.TaskError, as on one machine. Any other error is logged here and named by its
-// invocation: executions are read by more people than the log is.
+// *workflow.TaskError, as on one machine, or workflow.ErrorBusy when the table or another service
+// takes no more calls at the moment. Any other error is logged here and named by its invocation:
+// executions are read by more people than the log is.
 //
 // The task sees the deadline of its invocation and has to end before it.
 func Task(task workflow.TaskFunc, log *slog.Logger) func(context.Context, json.RawMessage) (json.RawMessage, error) {
@@ -60,8 +64,19 @@ func report(ctx context.Context, log *slog.Logger, panicked any, err error) erro
 	if known, ok := errors.AsType[*workflow.TaskError](err); ok {
 		return messages.InvokeResponse_Error{Type: known.Name, Message: known.Cause}
 	}
+	if isBusy(err) {
+		log.WarnContext(ctx, "task met a busy service", "error", err)
+		return messages.InvokeResponse_Error{Type: workflow.ErrorBusy, Message: "A service of the platform takes no more calls at the moment."}
+	}
 	log.ErrorContext(ctx, "task failed", "error", err)
 	return failed(ctx, false)
+}
+
+// throttles knows the errors by which services of AWS refuse calls that come too fast.
+var throttles = retry.ThrottleErrorCode{Codes: retry.DefaultThrottleErrorCodes}
+
+func isBusy(err error) bool {
+	return errors.Is(err, table.ErrBusy) || throttles.IsErrorThrottle(err) == aws.TrueTernary
 }
 
 func failed(ctx context.Context, exit bool) error {

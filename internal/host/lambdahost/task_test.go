@@ -12,6 +12,7 @@ func TestTasks(t *testing.T) {
 	t.Parallel()
 	api := self(t, "task")
 	const failed = `{"errorMessage":"The function failed; its log says why (request ` + invocationID + `).","errorType":"TaskFailed"}`
+	const busy = `{"errorMessage":"A service of the platform takes no more calls at the moment.","errorType":"Busy"}`
 	for _, c := range []struct {
 		input, want string
 		isError     bool
@@ -19,6 +20,8 @@ func TestTasks(t *testing.T) {
 		{`{"do": ""}`, `{"next":"Done"}`, false},
 		{`{"do": "deadline"}`, `{"left":true}`, false},
 		{`{"do": "name"}`, `{"errorMessage":"it is away","errorType":"AgentUnavailable"}`, true},
+		{`{"do": "busy"}`, busy, true},
+		{`{"do": "throttled"}`, busy, true},
 		{`{"do": "fail"}`, failed, true},
 		{`[]`, failed, true},
 		{`{"do": "panic"}`, failed, true},

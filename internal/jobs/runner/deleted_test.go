@@ -2,6 +2,9 @@ package runner_test
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -9,26 +12,41 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/jobs/runner"
 	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// deleted is a deployment in its recovery window.
-type deleted struct{}
+// unserved is a deployment whose release cannot be named.
+type unserved struct{ err error }
 
-func (d deleted) ServingSince(ctx context.Context, workspace, deployment, thread string) (compute.Ref, string, error) {
-	release, err := d.Serving(ctx, workspace, deployment, thread)
-	return release, "", err
+func (u unserved) ServingSince(context.Context, string, string, string) (compute.Ref, string, error) {
+	return compute.Ref{}, "", u.err
 }
 
-func (deleted) Serving(context.Context, string, string, string) (compute.Ref, error) {
-	return compute.Ref{}, fault.New(fault.Conflict, "It is being deleted.")
+func (u unserved) Serving(context.Context, string, string, string) (compute.Ref, error) {
+	return compute.Ref{}, u.err
 }
 
 // TestARunOfADeletedDeploymentFailsInWords has a run come due whose deployment nobody serves.
 func TestARunOfADeletedDeploymentFailsInWords(t *testing.T) {
 	t.Parallel()
-	f := newFixture(t, compute.Endpoint{}, func(c *runner.Config) { c.Deployments = deleted{} })
+	f := newFixture(t, compute.Endpoint{}, func(c *runner.Config) { c.Deployments = unserved{fault.New(fault.Conflict, "It is being deleted.")} })
 	got := f.join(f.create(f.newThread(), "hi", run.Enqueue))
 	if got.Status != run.Error || got.Failure.Name != "AgentUnavailable" || !strings.Contains(got.Failure.Message, "It is being deleted.") {
 		t.Errorf("it is %s: %+v", got.Status, got.Failure)
+	}
+}
+
+// TestABusyStoreIsNoFailureOfTheAgent: a task that finds no release because the table is busy says
+// so, which its machine waits for.
+func TestABusyStoreIsNoFailureOfTheAgent(t *testing.T) {
+	t.Parallel()
+	f, r := talk(t, nothing, nil)
+	<-f.engine.ended
+	f.config.Deployments = unserved{fmt.Errorf("get item: %w", table.ErrBusy)}
+	input := fmt.Sprintf(`{"step":"Work","workspace_id":"w","deployment_id":"d","thread_id":%q,"run_id":%q}`, r.Thread, r.Run)
+	_, err := runner.New(f.config).Task(t.Context(), json.RawMessage(input))
+	if named, ok := errors.AsType[*workflow.TaskError](err); ok || !errors.Is(err, table.ErrBusy) {
+		t.Errorf("got %v (%v), want that the store is busy", err, named)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/lru"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/graph"
+	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
@@ -307,7 +308,7 @@ func (r *Runner) turn(ctx, slice context.Context, ref run.Ref, thread string) (r
 
 // unserved is the failure of a run that no release serves.
 func unserved(err error) error {
-	if refused, ok := errors.AsType[*fault.Error](err); ok {
+	if refused, ok := errors.AsType[*fault.Error](err); ok && !errors.Is(err, table.ErrBusy) {
 		return &workflow.TaskError{Name: errorAgentUnavailable, Cause: refused.Message}
 	}
 	return err
@@ -362,13 +363,19 @@ func (r *Runner) invoke(ctx, slice context.Context, attempt *run.Attempt, releas
 const lastPatience = 5 * time.Second
 
 // lastWrite is the context of an attempt's last write, which must also succeed when it is this
-// process that is ending.
+// process that is ending. It keeps the deadline of the task, so that a write to a busy store ends
+// before a function does.
 func lastWrite(ctx context.Context) (context.Context, context.CancelFunc) {
-	last, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	kept, end := context.WithoutCancel(ctx), func() {}
+	if deadline, ok := ctx.Deadline(); ok {
+		kept, end = context.WithDeadline(kept, deadline)
+	}
+	last, cancel := context.WithCancel(kept)
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(lastPatience, cancel) })
 	return last, func() {
 		stop()
 		cancel()
+		end()
 	}
 }
 

@@ -21,6 +21,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
 // Limits that hold for every adapter.
@@ -42,6 +44,10 @@ const (
 
 // ErrNotFound is returned by Get when there is no item under the key.
 var ErrNotFound = errors.New("item not found")
+
+// ErrBusy is returned by every method when the table takes no more calls at the moment. It passes:
+// the API answers it as 503 with Retry-After, and work that nobody waits for is repeated until then.
+var ErrBusy = fault.New(fault.Unavailable, "The store is busy. Try again later.")
 
 // Key names one item: a partition and the place in it. Both parts are non-empty UTF-8.
 type Key struct{ PK, SK string }

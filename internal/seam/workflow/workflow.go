@@ -82,4 +82,13 @@ type TaskError struct {
 	Cause string
 }
 
+// ErrorBusy is the name of a failure that passes when a service under the platform takes calls
+// again: each Task is repeated for hours because of it, and nothing counts it as a failed attempt
+// of its work.
+const ErrorBusy = "Busy"
+
+// ErrorNoCapacity is the name of a failure that passes when there is room for a build or a release:
+// the Tasks that begin such work are repeated for hours because of it.
+const ErrorNoCapacity = "NoCapacity"
+
 func (e *TaskError) Error() string { return e.Name + ": " + e.Cause }

@@ -104,7 +104,8 @@ func (t *Table) writeAll(ctx context.Context, requests []types.WriteRequest) err
 }
 
 func (t *Table) writeSome(ctx context.Context, requests []types.WriteRequest) error {
-	for idle := 0; ; {
+	refused := t.newRefusals()
+	for {
 		out, err := t.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
 			RequestItems: map[string][]types.WriteRequest{t.name: requests},
 		})
@@ -115,7 +116,7 @@ func (t *Table) writeSome(ctx context.Context, requests []types.WriteRequest) er
 		if len(left) == 0 {
 			return nil
 		}
-		if idle, err = rest(ctx, idle, len(left) < len(requests)); err != nil {
+		if err := refused.wait(ctx, len(left) < len(requests)); err != nil {
 			return err
 		}
 		requests = left

@@ -85,15 +85,18 @@ func TestChunksThatWereLeftOutAreWrittenAgain(t *testing.T) {
 	})
 }
 
-// TestWaitingEndsWithTheContext: also between the parts of a batch.
-func TestWaitingEndsWithTheContext(t *testing.T) {
+// TestWaitingEndsBeforeTheDeadline: also between the parts of a batch.
+func TestWaitingEndsBeforeTheDeadline(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWire(t, batch([]table.Key{key("p", "a")}))
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		_, err := w.open().GetBatch(ctx, key("p", "a"))
-		wantError(t, err, context.DeadlineExceeded)
+		wantBusy(t, err)
+		if ctx.Err() != nil {
+			t.Error("got the answer after the deadline")
+		}
 	})
 }
 

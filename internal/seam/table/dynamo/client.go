@@ -18,8 +18,6 @@ const (
 	// attemptTimeout is when an unanswered request is given up and sent again; DynamoDB answers in
 	// milliseconds, or not at all.
 	attemptTimeout = 10 * time.Second
-	// maxAttempts ends the retries of a caller without a deadline, after half a minute on average.
-	maxAttempts = 30
 	// firstDelay and maxDelay bound the time before a retry: a random part of a limit that doubles
 	// from the one to the other.
 	firstDelay, maxDelay = 25 * time.Millisecond, 2 * time.Second
@@ -27,7 +25,7 @@ const (
 
 // newClient makes a client with this package's retries, whatever the configuration says of them. An
 // HTTP client other than the SDK's own is used as it is. Without a patience, a caller's context
-// says how long it wants to wait.
+// says how long it waits, and retries have no quota.
 func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 	if cfg.HTTPClient == nil {
 		cfg.HTTPClient = awshttp.NewBuildableClient()
@@ -35,13 +33,14 @@ func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 	if own, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok {
 		cfg.HTTPClient = own.WithTimeout(attemptTimeout)
 	}
+	var quota retry.RateLimiter = ratelimit.None
+	if patience > 0 {
+		quota = ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens)
+	}
 	return dynamodb.NewFromConfig(cfg, func(o *dynamodb.Options) {
-		o.Retryer = newRetryer(ratelimit.None)
+		o.Retryer = patient{newRetryer(quota), patience}
 		o.RetryMaxAttempts = 0
-		if patience > 0 {
-			o.Retryer = impatient{newRetryer(ratelimit.NewTokenRateLimit(retry.DefaultRetryRateTokens)), patience}
-			o.APIOptions = append(o.APIOptions, addStart)
-		}
+		o.APIOptions = append(o.APIOptions, addStart)
 	})
 }
 
@@ -49,7 +48,6 @@ func newClient(cfg aws.Config, patience time.Duration) *dynamodb.Client {
 // several calls.
 func newRetryer(limiter retry.RateLimiter) *retry.Standard {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
-		o.MaxAttempts = maxAttempts
 		o.RateLimiter = limiter
 		o.Retryables = append(o.Retryables, retry.IsErrorRetryableFunc(mayPass))
 		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return delay(attempt), nil })

@@ -8,38 +8,58 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go/middleware"
 
-	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// errBusy is the fault of a call whose patience is over. The API answers it as 503 with
-// Retry-After.
-var errBusy = fault.New(fault.Unavailable, "The store is busy. Try again later.")
+const (
+	// withoutDeadline is how long a call is retried that has no patience and no deadline.
+	withoutDeadline = 30 * time.Second
+	// lastMoment is how long before its context's deadline a call ends its retries: the caller still
+	// has the time to tell that the store is busy.
+	lastMoment = 2 * time.Second
+)
 
 // WithPatience ends the retries of a call after a time, or earlier when retries of this process use
-// up their quota, with a fault.Unavailable. A caller that somebody waits for gives way to others
-// so: a throttled partition costs it a few seconds, not all the time that its function may run, and
-// does not stay hot by its retries. The default is to retry for as long as the caller's context
-// lasts.
+// up their quota. A caller that somebody waits for gives way to others so: a throttled partition
+// costs it a few seconds, not all the time that its function may run, and does not stay hot by its
+// retries. The default is to retry until shortly before the deadline of the caller's context. In
+// both cases the error is table.ErrBusy.
 func WithPatience(patience time.Duration) Option { return func(t *Table) { t.patience = patience } }
 
-// impatient ends the retries of a call. An attempt that is under way is not cut off, as it may yet
-// be answered.
-type impatient struct {
+// patient ends the retries of a call. An attempt that is under way is not cut off, as it may yet be
+// answered.
+type patient struct {
 	*retry.Standard
 
+	// patience is 0 for a caller that waits as long as its context lasts.
 	patience time.Duration
 }
 
-func (r impatient) GetRetryToken(ctx context.Context, attempt error) (func(error) error, error) {
+// MaxAttempts says that time alone bounds the retries.
+func (r patient) MaxAttempts() int { return 0 }
+
+func (r patient) GetRetryToken(ctx context.Context, attempt error) (func(error) error, error) {
 	start, _ := middleware.GetStackValue(ctx, startKeyOfCall{}).(time.Time)
-	if time.Since(start) >= r.patience {
-		return nil, errBusy
+	if !mayWait(ctx, r.patience, start) {
+		return nil, errors.Join(table.ErrBusy, attempt)
 	}
 	release, err := r.Standard.GetRetryToken(ctx, attempt)
 	if err != nil {
-		return nil, errors.Join(errBusy, err)
+		return nil, errors.Join(table.ErrBusy, err)
 	}
 	return release, nil
+}
+
+// mayWait tells whether a call that has had no answer since start waits longer.
+func mayWait(ctx context.Context, patience time.Duration, start time.Time) bool {
+	deadline, ok := ctx.Deadline()
+	if ok && time.Until(deadline) < lastMoment {
+		return false
+	}
+	if patience == 0 && !ok {
+		patience = withoutDeadline
+	}
+	return patience == 0 || time.Since(start) < patience
 }
 
 // startKeyOfCall is the name of the time at which a call began.

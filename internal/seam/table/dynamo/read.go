@@ -2,9 +2,9 @@ package dynamo
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -16,9 +16,6 @@ import (
 
 // maxBatchGet is how many items DynamoDB's BatchGetItem reads.
 const maxBatchGet = 100
-
-// errNoProgress ends a batch whose items DynamoDB has put off maxAttempts times in a row.
-var errNoProgress = errors.New("none of a batch was processed, many times in a row")
 
 // Get returns the item under the key, or table.ErrNotFound.
 func (t *Table) Get(ctx context.Context, key table.Key) (*table.Item, error) {
@@ -126,7 +123,8 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.K
 		wanted.Keys = append(wanted.Keys, storedKey(key))
 	}
 	left := map[string]types.KeysAndAttributes{t.name: wanted}
-	for idle := 0; ; {
+	refused := t.newRefusals()
+	for {
 		out, err := t.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: left})
 		if err != nil {
 			return err
@@ -137,25 +135,35 @@ func (t *Table) getSome(ctx context.Context, keys []table.Key, found map[table.K
 		if left = out.UnprocessedKeys; len(left) == 0 {
 			return nil
 		}
-		if idle, err = rest(ctx, idle, len(out.Responses[t.name]) > 0); err != nil {
+		if err := refused.wait(ctx, len(out.Responses[t.name]) > 0); err != nil {
 			return err
 		}
 	}
 }
 
-// rest waits before the left-over part of a batch is asked for again, longer each time that the
-// answer held nothing, and returns how many answers in a row that was.
-func rest(ctx context.Context, idle int, progress bool) (int, error) {
+// refusals counts the answers in a row that did nothing of a batch, which is how a busy table
+// refuses it.
+type refusals struct {
+	patience time.Duration
+	since    time.Time
+	count    int
+}
+
+func (t *Table) newRefusals() *refusals { return &refusals{patience: t.patience, since: time.Now()} }
+
+// wait waits before the left-over part of a batch is asked for again, longer after each refusal.
+func (r *refusals) wait(ctx context.Context, progress bool) error {
 	if progress {
-		return 0, nil
+		r.since, r.count = time.Now(), 0
+		return nil
 	}
-	if idle++; idle == maxAttempts {
-		return idle, errNoProgress
+	if !mayWait(ctx, r.patience, r.since) {
+		return table.ErrBusy
 	}
-	if !clock.Sleep(ctx, delay(idle)) {
-		return idle, ctx.Err()
+	if r.count++; !clock.Sleep(ctx, delay(r.count)) {
+		return ctx.Err()
 	}
-	return idle, nil
+	return nil
 }
 
 // complete reads the bodies that heads refer to. A body that is gone was replaced or deleted after

@@ -123,7 +123,7 @@ func (tx *transaction) run(ctx context.Context) error {
 			return nil
 		}
 		canceled, ok := errors.AsType[*types.TransactionCanceledException](err)
-		if !ok || errors.Is(err, errBusy) {
+		if !ok || errors.Is(err, table.ErrBusy) {
 			return err
 		}
 		if err := tx.judge(ctx, canceled); err != nil {

@@ -52,38 +52,38 @@ var drives = map[string]drive{
 	"webhook: at the third attempt": {workflow.Webhook, answers{"Attempt": "Wait Wait Done"}, "Attempt Attempted Wait Attempt Attempted Wait Attempt Attempted Done", 3, workflow.Succeeded, ""},
 	"webhook: the platform fails":   {workflow.Webhook, answers{"Attempt": "!"}, "Attempt", 6, workflow.Failed, "States.TaskFailed"},
 
-	"rollout: from an image":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "AwaitHealthy", "AwaitHealthy": "Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 5, workflow.Succeeded, ""},
-	"rollout: from a repository":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "AwaitBuild AwaitBuild Deploy", "AwaitHealthy": "AwaitHealthy Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited PauseHealth AwaitHealthy HealthAwaited Promote Promoted Done", 10, workflow.Succeeded, ""},
-	"rollout: over at Prepare":       {workflow.Rollout, nil, "Prepare Prepared Done", 1, workflow.Succeeded, ""},
-	"rollout: over at Provision":     {workflow.Rollout, answers{"Prepare": "Provision"}, "Prepare Prepared Provision Provisioned Done", 2, workflow.Succeeded, ""},
-	"rollout: over at AwaitBuild":    {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Done", 4, workflow.Succeeded, ""},
-	"rollout: over at AwaitHealthy":  {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Done", 4, workflow.Succeeded, ""},
-	"rollout: build fails":           {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "Fail"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Fail Failed", 5, workflow.Failed, "RevisionFailed"},
-	"rollout: never healthy":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Fail"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Fail Failed", 5, workflow.Failed, "RevisionFailed"},
-	"rollout: Prepare breaks":        {workflow.Rollout, answers{"Prepare": "!"}, "Prepare Fail Failed", 7, workflow.Failed, "RevisionFailed"},
-	"rollout: Provision breaks":      {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "!"}, "Prepare Prepared Provision Fail Failed", 8, workflow.Failed, "RevisionFailed"},
-	"rollout: Build breaks":          {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "Build": "!"}, "Prepare Prepared Provision Provisioned Build Fail Failed", 9, workflow.Failed, "RevisionFailed"},
-	"rollout: AwaitBuild breaks":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "!"}, "Prepare Prepared Provision Provisioned Build AwaitBuild Fail Failed", 10, workflow.Failed, "RevisionFailed"},
-	"rollout: Deploy breaks":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "!"}, "Prepare Prepared Provision Provisioned Deploy Fail Failed", 9, workflow.Failed, "RevisionFailed"},
-	"rollout: AwaitHealthy breaks":   {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy Fail Failed", 10, workflow.Failed, "RevisionFailed"},
-	"rollout: a canary":              {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "Canary Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded PauseCanary Canary CanaryEnded Promote Promoted Done", 7, workflow.Succeeded, ""},
-	"rollout: over at Canary":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded Done", 5, workflow.Succeeded, ""},
-	"rollout: a canary relapses":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "Canary Fail"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded PauseCanary Canary CanaryEnded Fail Failed", 7, workflow.Failed, "RevisionFailed"},
-	"rollout: Canary breaks":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary Fail Failed", 11, workflow.Failed, "RevisionFailed"},
-	"rollout: Promote breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Fail Failed", 11, workflow.Failed, "RevisionFailed"},
-	"rollout: stays healthy":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "Observe Done"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Observed PauseObserving Observe Observed Done", 7, workflow.Succeeded, ""},
-	"rollout: Observe breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Done", 11, workflow.Succeeded, ""},
-	"rollout: Fail breaks":           {workflow.Rollout, answers{"Prepare": "!", "Fail": "!"}, "Prepare Fail", 12, workflow.Failed, "States.TaskFailed"},
-	"rollout: a step mends itself":   {workflow.Rollout, answers{"Prepare": "! ! ! ! ! Done"}, "Prepare Prepared Done", 6, workflow.Succeeded, ""},
-	"rollout: more than three hours": {workflow.Rollout, answers{"Prepare": "..."}, "Prepare", 1, workflow.TimedOut, "States.Timeout"},
+	"rollout: from an image":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "AwaitHealthy", "AwaitHealthy": "Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 5, workflow.Succeeded, ""},
+	"rollout: from a repository":    {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "AwaitBuild AwaitBuild Deploy", "AwaitHealthy": "AwaitHealthy Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited PauseHealth AwaitHealthy HealthAwaited Promote Promoted Done", 10, workflow.Succeeded, ""},
+	"rollout: over at Prepare":      {workflow.Rollout, nil, "Prepare Prepared Done", 1, workflow.Succeeded, ""},
+	"rollout: over at Provision":    {workflow.Rollout, answers{"Prepare": "Provision"}, "Prepare Prepared Provision Provisioned Done", 2, workflow.Succeeded, ""},
+	"rollout: over at AwaitBuild":   {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Done", 4, workflow.Succeeded, ""},
+	"rollout: over at AwaitHealthy": {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Done", 4, workflow.Succeeded, ""},
+	"rollout: build fails":          {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "Fail"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Fail Failed", 5, workflow.Failed, "RevisionFailed"},
+	"rollout: never healthy":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Fail"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Fail Failed", 5, workflow.Failed, "RevisionFailed"},
+	"rollout: Prepare breaks":       {workflow.Rollout, answers{"Prepare": "!"}, "Prepare Fail Failed", 7, workflow.Failed, "RevisionFailed"},
+	"rollout: Provision breaks":     {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "!"}, "Prepare Prepared Provision Fail Failed", 8, workflow.Failed, "RevisionFailed"},
+	"rollout: Build breaks":         {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "Build": "!"}, "Prepare Prepared Provision Provisioned Build Fail Failed", 9, workflow.Failed, "RevisionFailed"},
+	"rollout: AwaitBuild breaks":    {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "!"}, "Prepare Prepared Provision Provisioned Build AwaitBuild Fail Failed", 10, workflow.Failed, "RevisionFailed"},
+	"rollout: Deploy breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "!"}, "Prepare Prepared Provision Provisioned Deploy Fail Failed", 9, workflow.Failed, "RevisionFailed"},
+	"rollout: AwaitHealthy breaks":  {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy Fail Failed", 10, workflow.Failed, "RevisionFailed"},
+	"rollout: a canary":             {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "Canary Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded PauseCanary Canary CanaryEnded Promote Promoted Done", 7, workflow.Succeeded, ""},
+	"rollout: over at Canary":       {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded Done", 5, workflow.Succeeded, ""},
+	"rollout: a canary relapses":    {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "Canary Fail"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary CanaryEnded PauseCanary Canary CanaryEnded Fail Failed", 7, workflow.Failed, "RevisionFailed"},
+	"rollout: Canary breaks":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Canary", "Canary": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Canary Fail Failed", 11, workflow.Failed, "RevisionFailed"},
+	"rollout: Promote breaks":       {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Fail Failed", 11, workflow.Failed, "RevisionFailed"},
+	"rollout: stays healthy":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "Observe Done"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Observed PauseObserving Observe Observed Done", 7, workflow.Succeeded, ""},
+	"rollout: Observe breaks":       {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "AwaitHealthy": "Promote", "Promote": "Observe", "Observe": "!"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Observe Done", 11, workflow.Succeeded, ""},
+	"rollout: Fail breaks":          {workflow.Rollout, answers{"Prepare": "!", "Fail": "!"}, "Prepare Fail", 12, workflow.Failed, "States.TaskFailed"},
+	"rollout: a step mends itself":  {workflow.Rollout, answers{"Prepare": "! ! ! ! ! Done"}, "Prepare Prepared Done", 6, workflow.Succeeded, ""},
+	"rollout: a step hangs":         {workflow.Rollout, answers{"Prepare": "..."}, "Prepare Fail Failed", 7, workflow.Failed, "RevisionFailed"},
 
-	"restart: at once":                 {workflow.Restart, answers{"Restart": "AwaitRestart"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2, workflow.Succeeded, ""},
-	"restart: after a while":           {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "AwaitRestart Restart AwaitRestart Done"}, "Restart Restarted AwaitRestart RestartAwaited PauseRestart AwaitRestart RestartAwaited Restart Restarted AwaitRestart RestartAwaited PauseRestart AwaitRestart RestartAwaited Done", 6, workflow.Succeeded, ""},
-	"restart: without its secrets":     {workflow.Restart, answers{"Restart": "Failed"}, "Restart Restarted Failed", 1, workflow.Failed, "RestartFailed"},
-	"restart: never healthy":           {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "Failed"}, "Restart Restarted AwaitRestart RestartAwaited Failed", 2, workflow.Failed, "RestartFailed"},
-	"restart: Restart breaks":          {workflow.Restart, answers{"Restart": "!", "FailRestart": "Failed"}, "Restart FailRestart Failed", 7, workflow.Failed, "RestartFailed"},
-	"restart: AwaitRestart breaks":     {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "!"}, "Restart Restarted AwaitRestart FailRestart Failed", 8, workflow.Failed, "RestartFailed"},
-	"restart: longer than three hours": {workflow.Restart, answers{"Restart": "..."}, "Restart", 1, workflow.TimedOut, "States.Timeout"},
+	"restart: at once":             {workflow.Restart, answers{"Restart": "AwaitRestart"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2, workflow.Succeeded, ""},
+	"restart: after a while":       {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "AwaitRestart Restart AwaitRestart Done"}, "Restart Restarted AwaitRestart RestartAwaited PauseRestart AwaitRestart RestartAwaited Restart Restarted AwaitRestart RestartAwaited PauseRestart AwaitRestart RestartAwaited Done", 6, workflow.Succeeded, ""},
+	"restart: without its secrets": {workflow.Restart, answers{"Restart": "Failed"}, "Restart Restarted Failed", 1, workflow.Failed, "RestartFailed"},
+	"restart: never healthy":       {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "Failed"}, "Restart Restarted AwaitRestart RestartAwaited Failed", 2, workflow.Failed, "RestartFailed"},
+	"restart: Restart breaks":      {workflow.Restart, answers{"Restart": "!", "FailRestart": "Failed"}, "Restart FailRestart Failed", 7, workflow.Failed, "RestartFailed"},
+	"restart: AwaitRestart breaks": {workflow.Restart, answers{"Restart": "AwaitRestart", "AwaitRestart": "!"}, "Restart Restarted AwaitRestart FailRestart Failed", 8, workflow.Failed, "RestartFailed"},
+	"restart: a step hangs":        {workflow.Restart, answers{"Restart": "..."}, "Restart FailRestart Failed", 7, workflow.Failed, "RestartFailed"},
 
 	"teardown: in one page each":      {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseDeployment"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment DeploymentErased Done", 3, workflow.Succeeded, ""},
 	"teardown: in many pages":         {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseThreads EraseDeployment", "EraseDeployment": "EraseDeployment Done"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseThreads ThreadsErased EraseDeployment DeploymentErased EraseDeployment DeploymentErased Done", 5, workflow.Succeeded, ""},
@@ -95,10 +95,25 @@ var drives = map[string]drive{
 	"teardown: BeginPurge breaks":     {workflow.Teardown, answers{"StopReleases": "Wait", "BeginPurge": "!"}, "StopReleases ReleasesStopped Wait BeginPurge Failed", 7, workflow.Failed, "TeardownFailed"},
 	"teardown: EraseThreads breaks":   {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "!"}, "StopReleases ReleasesStopped EraseThreads Failed", 7, workflow.Failed, "TeardownFailed"},
 	"teardown: EraseDeployment stuck": {workflow.Teardown, answers{"StopReleases": "EraseThreads", "EraseThreads": "EraseDeployment", "EraseDeployment": "!"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment Failed", 8, workflow.Failed, "TeardownFailed"},
-	"teardown: longer than a window":  {workflow.Teardown, answers{"StopReleases": "..."}, "StopReleases", 1, workflow.TimedOut, "States.Timeout"},
+	"teardown: a step hangs":          {workflow.Teardown, answers{"StopReleases": "..."}, "StopReleases Failed", 6, workflow.Failed, "TeardownFailed"},
+
+	"run: the store is busy for hours":      {workflow.Run, answers{"Work": hours(busy) + "! !AgentUnavailable Done"}, "Work Worked Done", many + 3, workflow.Succeeded, ""},
+	"webhook: the store is busy for hours":  {workflow.Webhook, answers{"Attempt": hours(busy) + "Wait Done"}, "Attempt Attempted Wait Attempt Attempted Done", many + 2, workflow.Succeeded, ""},
+	"teardown: the store is busy for hours": {workflow.Teardown, answers{"StopReleases": hours(busy) + "EraseThreads", "EraseThreads": hours(busy) + "EraseDeployment", "EraseDeployment": hours(busy) + "Done"}, "StopReleases ReleasesStopped EraseThreads ThreadsErased EraseDeployment DeploymentErased Done", 3*many + 3, workflow.Succeeded, ""},
+	"restart: the store is busy for hours":  {workflow.Restart, answers{"Restart": hours(busy) + "AwaitRestart", "AwaitRestart": hours(busy) + "Done"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2*many + 2, workflow.Succeeded, ""},
+	"rollout: the store is busy for hours":  {workflow.Rollout, answers{"Prepare": hours(busy) + "Provision", "Provision": hours(busy) + "Build", "Build": hours(busy) + "x", "AwaitBuild": hours(busy) + "Deploy", "Deploy": hours(busy) + "x", "AwaitHealthy": hours(busy) + "Promote", "Promote": hours(busy) + "Done"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 7*many + 7, workflow.Succeeded, ""},
+	"rollout: no room for hours":            {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "Build": hours(full) + "x", "AwaitBuild": hours(full) + "Deploy", "Deploy": hours(full) + "x", "AwaitHealthy": hours(full) + "Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 4*many + 7, workflow.Succeeded, ""},
+	"restart: no room for hours":            {workflow.Restart, answers{"Restart": hours(full) + "AwaitRestart", "AwaitRestart": hours(full) + "Done"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2*many + 2, workflow.Succeeded, ""},
 }
 
 type answers = map[string]string
+
+// many is how often a task is refused before it is let in, with full jitter for about seven hours.
+const many = 900
+
+const busy, full = "!" + workflow.ErrorBusy, "!" + workflow.ErrorNoCapacity
+
+func hours(refusal string) string { return strings.Repeat(refusal+" ", many) }
 
 // TestRealMachines drives the three machines through every one of their transitions.
 func TestRealMachines(t *testing.T) { //nolint:tparallel // its part returns when the parallel ones have
