@@ -104,7 +104,7 @@ func TestWorkWaitsForRoom(t *testing.T) {
 	t.Parallel()
 	all := machines(t)
 	for name, states := range map[string][]string{
-		"rollout.asl.json": {"Build", "AwaitBuild", "Deploy", "AwaitHealthy"}, "restart.asl.json": {"Restart", "AwaitRestart"},
+		"rollout.asl.json": {"Build", "AwaitBuild", "Deploy", "AwaitHealthy"}, "restart.asl.json": {"Restart"},
 	} {
 		for _, at := range states {
 			r, ok := all[name].States[at].named(workflow.ErrorNoCapacity)

@@ -37,7 +37,7 @@ func (r Revision) Trial() (begun time.Time, ok bool) {
 // Doomed reports whether a failure reason is stored on a revision in flight. The release of such a
 // revision must not run any more. Do not call Doomed for a revision that has ended: the Reason of a
 // DEPLOYED revision may say that it was rolled back.
-func (r Revision) Doomed() bool { return r.Reason != "" && r.Reason != ReasonCanary }
+func (r Revision) Doomed() bool { return r.Reason != "" && r.Reason != ReasonCanary && !r.Waits }
 
 // Promoted makes a revision the active one. A canary is promoted only while it is not Doomed: its
 // release may be on its way out.

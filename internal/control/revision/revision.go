@@ -84,6 +84,9 @@ type Revision struct {
 	Status           Status
 	// Reason and Message say why the status is what it is; "" when there is nothing to say.
 	Reason, Message string
+	// Waits tells that Reason and Message say what the revision in flight waits for, and not why it
+	// is about to fail.
+	Waits bool
 	// Since tells when the revision came to each status that it had, and when its Trial began.
 	Since map[Status]time.Time
 	// CommitSHA is the commit that was built, or the digest of the tarball; "" before.
@@ -105,6 +108,7 @@ const (
 	attrStatus   = "status"
 	attrReason   = "reason"
 	attrMessage  = "message"
+	attrWaits    = "waits"
 	attrCommit   = "commit"
 	attrArtifact = "artifact"
 	attrBuild    = "build"
@@ -241,6 +245,7 @@ func Decode(ref Ref, item *table.Item, slot string) (Revision, error) {
 		Status:    Status(item.Text(attrStatus)),
 		Reason:    item.Text(attrReason),
 		Message:   item.Text(attrMessage),
+		Waits:     item.Bool(attrWaits),
 		CommitSHA: item.Text(attrCommit),
 		Forgotten: item.Bool(attrForgotten),
 		Again:     item.Bool(attrAgain),
@@ -297,6 +302,9 @@ func (r Revision) move(now time.Time, next Status) table.Update {
 		panic(fmt.Sprintf("revision: %s may not become %s", r.Status, next))
 	}
 	set := table.Attrs{attrStatus: string(next), attrSince + string(next): clock.Format(now)}
+	if r.Waits {
+		set[attrReason], set[attrMessage], set[attrWaits] = "", "", false
+	}
 	return record.Change(r.Key(), now, set, table.Equals(attrStatus, string(r.Status)))
 }
 
@@ -312,9 +320,21 @@ func (r Revision) Note(now time.Time, reason, message string) Change {
 	return Change{Write: r.note(now, reason, message), Revision: r.Revision}
 }
 
+// Waiting records what the revision waits for; its status stays.
+func (r Revision) Waiting(now time.Time, reason, message string) Change {
+	write := r.note(now, reason, message)
+	write.Set[attrWaits] = true
+	return Change{Write: write, Revision: r.Revision}
+}
+
+// Waited takes back what Waiting has recorded.
+func (r Revision) Waited(now time.Time) Change {
+	return Change{Write: r.note(now, "", ""), Revision: r.Revision}
+}
+
 func (r Revision) note(now time.Time, reason, message string) table.Update {
 	message = strings.ToValidUTF8(message, "\uFFFD")
-	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message}, table.Equals(attrStatus, string(r.Status)))
+	return record.Change(r.Key(), now, table.Attrs{attrReason: reason, attrMessage: message, attrWaits: false}, table.Equals(attrStatus, string(r.Status)))
 }
 
 // Built ends a build that succeeded.

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
-	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/build"
-	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 // build starts the build of the revision's commit.
@@ -25,30 +23,15 @@ func (r *Rollout) build(ctx context.Context, at position) (next, error) {
 	}
 	err = r.Builder.Start(ctx, spec)
 	if full, ok := errors.AsType[*build.NoCapacity](err); ok {
-		return r.queueBuild(ctx, at, full)
+		return awaitBuild, r.awaitRoom(ctx, at, build.ReasonNoCapacity, full.Error())
 	}
 	if err != nil {
 		return "", fmt.Errorf("start build: %w", err)
 	}
 	if at.revision.Status != revision.AwaitingBuild {
-		return awaitBuild, nil
+		return awaitBuild, r.hasRoom(ctx, at)
 	}
 	return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Change(r.Now(), revision.Building))
-}
-
-// queueLimit is how long a revision waits for room for its build. It is shorter than the machine's
-// time, so that a revision that waited in vain says so.
-const queueLimit = 2 * time.Hour
-
-// errorNoCapacity is what the machine repeats a step for, each 20 s.
-const errorNoCapacity = "NoCapacity"
-
-// queueBuild has a build begun later that there is no room for now.
-func (r *Rollout) queueBuild(ctx context.Context, at position, full *build.NoCapacity) (next, error) {
-	if r.Now().Sub(id.Time(at.revision.Revision)) > queueLimit {
-		return awaitBuild, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), build.ReasonNoCapacity, full.Error()))
-	}
-	return "", &workflow.TaskError{Name: errorNoCapacity, Cause: full.Error()}
 }
 
 func (r *Rollout) buildSpec(ctx context.Context, rev revision.Revision) (build.Spec, error) {

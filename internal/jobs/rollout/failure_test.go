@@ -1,7 +1,11 @@
 package rollout_test
 
 import (
+	"context"
+	"encoding/json"
+	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -161,18 +165,64 @@ func TestANotedFailureStands(t *testing.T) {
 	}
 }
 
-// TestABuildWaitsForItsPlace refuses a build more often than other trouble is repeated.
-func TestABuildWaitsForItsPlace(t *testing.T) {
+// TestWorkWaitsForItsPlace refuses work more often than other trouble is repeated, and reads what
+// the revision says meanwhile. A revision that waited has nothing to say in the end.
+func TestWorkWaitsForItsPlace(t *testing.T) {
 	t.Parallel()
-	m := newMachine(t)
-	m.builder.injected = &build.NoCapacity{Quota: "builds"}
-	m.builder.fail("Start", 20)
-	s := m.start(t, m.table)
-	d := s.settle(t, s.create(t, fromGit("weather")).Ref)
-	s.wantAtRest(t, d.Ref, revision.Deployed)
+	full := compute.Status{State: compute.Failed, Reason: "NO_CAPACITY", Message: "the quota tasks of the account"}
+	for name, arrange := range map[string]func(m *machine){
+		"of a build": func(m *machine) {
+			m.builder.injected = &build.NoCapacity{Quota: "builds"}
+			m.builder.fail("Start", 20)
+		},
+		"of a release": func(m *machine) {
+			m.target.injected = &compute.NoCapacity{Quota: "releases"}
+			m.target.fail("Apply", 20)
+		},
+		"of a release that was begun": func(m *machine) {
+			var starts atomic.Int64
+			m.target.health = func(compute.Release) compute.Status {
+				if starts.Add(1) <= 20 {
+					return full
+				}
+				return compute.Status{State: compute.Healthy}
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			arrange(m)
+			s := m.start(t, m.table)
+			var refusals atomic.Int64
+			s.around = func(ctx context.Context, step string, perform func(context.Context) (json.RawMessage, error)) (json.RawMessage, error) {
+				output, err := perform(ctx)
+				if named, ok := errors.AsType[*workflow.TaskError](err); ok && named.Name == workflow.ErrorNoCapacity {
+					refusals.Add(1)
+					page, listErr := s.deployments.Search(t.Context(), workspace, deployment.Filter{}, deployment.Window{Limit: 1})
+					if listErr != nil {
+						return nil, listErr
+					}
+					if r := s.revisions(t, page.Items[0].Ref)[0]; r.Reason != "NO_CAPACITY" || !strings.Contains(r.Message, "the quota") || r.Doomed() {
+						t.Errorf("at %s it says %s: %s", step, r.Reason, r.Message)
+					}
+				}
+				return output, err
+			}
+			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
+			s.wantAtRest(t, d.Ref, revision.Deployed)
+			if r := s.revision(t, d.Ref, d.Latest); r.Reason != "" || r.Message != "" || r.Waits {
+				t.Errorf("in the end it says %s: %s", r.Reason, r.Message)
+			}
+			if got := refusals.Load(); got != 20 {
+				t.Errorf("%d steps were repeated, want 20", got)
+			}
+		})
+	}
 }
 
-// TestQuotasAreNamed lets a revision fail for which there never is room.
+// TestQuotasAreNamed lets a revision fail for which there is no room for hours. It is counted from
+// when it began to wait for that: another revision had the slot for half a day.
 func TestQuotasAreNamed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -182,18 +232,23 @@ func TestQuotasAreNamed(t *testing.T) {
 		"of builds": {func(m *machine) {
 			m.builder.injected = &build.NoCapacity{Quota: "builds at once"}
 			m.builder.fail("Start", -1)
-			var looks atomic.Int64 // each look at the clock finds it five minutes on
-			m.now = func() time.Time { return clock.System().Add(time.Duration(looks.Add(1)) * 5 * time.Minute) }
 		}, revision.BuildFailed},
 		"of releases": {func(m *machine) {
 			m.target.injected = &compute.NoCapacity{Quota: "builds at once"}
 			m.target.fail("Apply", -1)
+		}, revision.DeployFailed},
+		"of releases that were begun": {func(m *machine) {
+			m.target.health = func(compute.Release) compute.Status {
+				return compute.Status{State: compute.Failed, Reason: "NO_CAPACITY", Message: "the quota builds at once of the account"}
+			}
 		}, revision.DeployFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			m := newMachine(t)
 			c.arrange(m)
+			var looks atomic.Int64 // each look at the clock finds it five minutes on
+			m.now = func() time.Time { return clock.System().Add(time.Duration(looks.Add(1)) * 5 * time.Minute) }
 			s := m.start(t, m.table)
 			d := s.settle(t, s.create(t, fromGit("weather")).Ref)
 			s.wantAtRest(t, d.Ref, c.status)
@@ -201,5 +256,34 @@ func TestQuotasAreNamed(t *testing.T) {
 				t.Errorf("got %s: %s", r.Reason, r.Message)
 			}
 		})
+	}
+}
+
+// TestTheWaitForRoomBeginsWithTheStep: the time in which a revision was queued behind another is no
+// wait for room.
+func TestTheWaitForRoomBeginsWithTheStep(t *testing.T) {
+	t.Parallel()
+	m := newMachine(t)
+	var late atomic.Int64
+	m.now = func() time.Time { return clock.System().Add(time.Duration(late.Load())) }
+	m.builder.hold(true)
+	building := make(chan struct{})
+	var once sync.Once
+	m.builder.entered = func(method, _ string) {
+		if method == "Await" {
+			once.Do(func() { close(building) })
+		}
+	}
+	s := m.start(t, m.table)
+	d := s.create(t, fromGit("weather"))
+	<-building
+	queued := s.patch(t, d.Ref, again("next")).Latest
+	late.Store(int64(12 * time.Hour))
+	m.builder.injected = &build.NoCapacity{Quota: "builds"}
+	m.builder.fail("Start", 3)
+	m.builder.finish()
+	d = s.settle(t, d.Ref)
+	if r := s.revision(t, d.Ref, queued); r.Status != revision.Deployed {
+		t.Errorf("it is %s: %s: %s", r.Status, r.Reason, r.Message)
 	}
 }

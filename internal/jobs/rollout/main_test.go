@@ -76,7 +76,7 @@ func newMachine(t *testing.T) *machine {
 func hurried() clock.Clock {
 	var ticks atomic.Int64
 	begin := clock.System()
-	return func() time.Time { return begin.Add(time.Duration(ticks.Add(1)) * 21 * time.Second) }
+	return func() time.Time { return begin.Add(time.Duration(ticks.Add(1)) * 61 * time.Second) }
 }
 
 // lockedBuffer collects a log.

@@ -26,10 +26,7 @@ func (r *Rollout) deploy(ctx context.Context, at position) (next, error) {
 		return awaitHealthy, nil // which says so
 	}
 	if at.revision.Status == revision.AwaitingDeploy {
-		if err := r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now())); err != nil {
-			return "", err
-		}
-		at.revision.Status = revision.Deploying
+		return again, r.Deployments.Advance(ctx, at.deployment, at.revision.Releasing(r.Now()))
 	}
 	return awaitHealthy, r.start(ctx, target, at)
 }
@@ -42,9 +39,12 @@ func (r *Rollout) start(ctx context.Context, target compute.Target, at position)
 		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), unusable.Reason, unusable.Message))
 	}
 	if full, ok := errors.AsType[*compute.NoCapacity](err); ok {
-		return r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), compute.ReasonNoCapacity, full.Error()))
+		return r.awaitRoom(ctx, at, compute.ReasonNoCapacity, full.Error())
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return r.hasRoom(ctx, at)
 }
 
 func (r *Rollout) apply(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
@@ -169,6 +169,9 @@ func (r *Rollout) awaitHealthy(ctx context.Context, at position) (next, error) {
 		}
 		return r.afterHealth(wait, at, target)
 	case compute.Failed:
+		if status.Reason == compute.ReasonNoCapacity {
+			return r.startLater(ctx, target, at, status.Message)
+		}
 		return fail, r.Deployments.Advance(ctx, at.deployment, at.revision.Note(r.Now(), status.Reason, status.Message))
 	case compute.Absent: // lost with the process that ran it
 		return r.deploy(ctx, at)

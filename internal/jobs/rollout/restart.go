@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/seam/compute"
@@ -33,7 +34,11 @@ func (r *Rollout) restart(ctx context.Context, t task) (next, error) {
 		if err != nil {
 			return "", err
 		}
-		if err := errors.Join(target.Restart(ctx, releases[i], t.Restart), r.takeBackRestart(ctx, at)); err != nil {
+		err = errors.Join(target.Restart(ctx, releases[i], t.Restart), r.takeBackRestart(ctx, at))
+		if full, ok := errors.AsType[*compute.NoCapacity](err); ok {
+			return r.restartLater(ctx, at.deployment.Ref, t.Restart, full.Error())
+		}
+		if err != nil {
 			return "", fmt.Errorf("restart release: %w", err)
 		}
 	}
@@ -72,6 +77,8 @@ func (r *Rollout) awaitRestart(ctx context.Context, t task) (next, error) {
 			return awaitRestart, nil
 		case status.State == compute.Absent: // lost with the process that ran it, or replaced by now
 			return restart, nil
+		case status.State == compute.Failed && status.Reason == compute.ReasonNoCapacity && r.Now().Sub(id.Time(t.Restart)) <= roomLimit:
+			return restart, nil // the target tries it anew, which takes it minutes
 		case status.State == compute.Failed && at.serves():
 			return failed, r.Deployments.RestartFailed(ctx, at.deployment.Ref, t.Restart, status.Reason, status.Message)
 		}

@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/control/revision"
 	"github.com/slipway-run/slipway/internal/jobs/rollout"
@@ -417,4 +419,41 @@ func TestNoRestartKeepsTheProcess(t *testing.T) {
 	next.resume(t)
 	next.awaitEnd(t, workflow.Restart, restart.ID)
 	next.wantTold(t, d, restart, event.DeploymentRestarted, "")
+}
+
+// TestARestartWaitsForRoom: a quota that is used up for a while costs a restart time only, whether
+// it shows at its beginning or after it. One that stays used up is told by its name.
+func TestARestartWaitsForRoom(t *testing.T) {
+	t.Parallel()
+	full := compute.Status{State: compute.Failed, Reason: "NO_CAPACITY", Message: "the quota tasks of the account"}
+	for name, c := range map[string]struct {
+		arrange func(m *machine)
+		told    event.Type
+		reason  string
+	}{
+		"at its beginning": {func(m *machine) { m.target.fail("Restart", 20) }, event.DeploymentRestarted, ""},
+		"for hours": {func(m *machine) {
+			m.target.fail("Restart", -1)
+			var looks atomic.Int64
+			m.now = func() time.Time { return clock.System().Add(time.Duration(looks.Add(1)) * 5 * time.Minute) }
+		}, event.DeploymentRestartFailed, "NO_CAPACITY"},
+		"for hours after it": {func(m *machine) {
+			m.target.health = func(compute.Release) compute.Status { return full }
+			var looks atomic.Int64
+			m.now = func() time.Time { return clock.System().Add(time.Duration(looks.Add(1)) * 5 * time.Minute) }
+		}, event.DeploymentRestartFailed, "NO_CAPACITY"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m := newMachine(t)
+			first := m.start(t, m.table)
+			d := first.settle(t, first.create(t, fromGit("weather")).Ref)
+			first.kill()
+			m.target.injected = &compute.NoCapacity{Quota: "tasks"}
+			c.arrange(m)
+			s := m.start(t, m.table)
+			restart := s.restart(t, d.Ref)
+			s.wantTold(t, d, restart, c.told, c.reason)
+		})
+	}
 }

@@ -26,7 +26,7 @@ const labelRestart = pod.LabelPrefix + "restart"
 // one that has to be started later finds the present values of its variables, too.
 func (t *Target) Restart(ctx context.Context, release compute.Release, restartID string) error {
 	if err := t.restart(ctx, release, restartID); err != nil {
-		return fmt.Errorf("restart release %s: %w", release.Revision, err)
+		return fmt.Errorf("restart release %s: %w", release.Revision, noCapacity(err))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package ecs_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -28,6 +29,18 @@ func replacing(definition, state string) []answer {
 	return []answer{{0, fmt.Sprintf(`{"services":[{"serviceName":"slipway-x","serviceArn":"arn:service","status":"ACTIVE","desiredCount":2,"runningCount":2,"taskDefinition":%[1]q,"deployments":[`+
 		`{"id":"ecs-svc/2","status":"PRIMARY","taskDefinition":%[1]q,"desiredCount":2,"createdAt":1767268800,"rolloutState":%[2]q,"rolloutStateReason":"ECS deployment circuit breaker: tasks failed to start."},`+
 		`{"id":"ecs-svc/1","status":"ACTIVE","taskDefinition":"arn:task:1","createdAt":1767168800,"rolloutState":"COMPLETED"}]}]}`, definition, state)}}
+}
+
+func TestARestartNamesTheQuotaThatIsUsedUp(t *testing.T) {
+	t.Parallel()
+	r := newRecorded(t, map[string][]answer{
+		"DescribeServices": replacing("arn:task:1", "COMPLETED"), "DescribeTaskDefinition": task("arn:task:1", ""),
+		"RegisterTaskDefinition": {refusal(400, "LimitExceededException", "no")},
+	})
+	full, ok := errors.AsType[*compute.NoCapacity](r.target().Restart(t.Context(), newRelease(), restartID))
+	if !ok || !strings.Contains(full.Quota, "LimitExceededException") {
+		t.Errorf("got %v", full)
+	}
 }
 
 func TestRestart(t *testing.T) {

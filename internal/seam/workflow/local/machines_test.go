@@ -103,7 +103,7 @@ var drives = map[string]drive{
 	"restart: the store is busy for hours":  {workflow.Restart, answers{"Restart": hours(busy) + "AwaitRestart", "AwaitRestart": hours(busy) + "Done"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2*many + 2, workflow.Succeeded, ""},
 	"rollout: the store is busy for hours":  {workflow.Rollout, answers{"Prepare": hours(busy) + "Provision", "Provision": hours(busy) + "Build", "Build": hours(busy) + "x", "AwaitBuild": hours(busy) + "Deploy", "Deploy": hours(busy) + "x", "AwaitHealthy": hours(busy) + "Promote", "Promote": hours(busy) + "Done"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 7*many + 7, workflow.Succeeded, ""},
 	"rollout: no room for hours":            {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "Build": hours(full) + "x", "AwaitBuild": hours(full) + "Deploy", "Deploy": hours(full) + "x", "AwaitHealthy": hours(full) + "Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 4*many + 7, workflow.Succeeded, ""},
-	"restart: no room for hours":            {workflow.Restart, answers{"Restart": hours(full) + "AwaitRestart", "AwaitRestart": hours(full) + "Done"}, "Restart Restarted AwaitRestart RestartAwaited Done", 2*many + 2, workflow.Succeeded, ""},
+	"restart: no room for hours":            {workflow.Restart, answers{"Restart": hours(full) + "AwaitRestart", "AwaitRestart": "Done"}, "Restart Restarted AwaitRestart RestartAwaited Done", many + 2, workflow.Succeeded, ""},
 }
 
 type answers = map[string]string

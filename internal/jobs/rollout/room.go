@@ -1,0 +1,59 @@
+package rollout
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/base/id"
+	"github.com/slipway-run/slipway/internal/control/deployment"
+	"github.com/slipway-run/slipway/internal/seam/compute"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// roomLimit is how long a revision waits in one status, or a restart, for a quota of the platform's
+// account. It is shorter than the time for which the machines repeat the step, so that work that
+// has waited in vain says so.
+const roomLimit = 6 * time.Hour
+
+// awaitRoom has a step repeated later that there is no room for now, and says on the revision what
+// it waits for. A revision that has waited too long is noted to fail because of it.
+func (r *Rollout) awaitRoom(ctx context.Context, at position, reason, message string) error {
+	rev := at.revision
+	if r.Now().Sub(rev.Since[rev.Status]) > roomLimit {
+		return r.Deployments.Advance(ctx, at.deployment, rev.Note(r.Now(), reason, message))
+	}
+	if !rev.Waits || rev.Message != message {
+		if err := r.Deployments.Advance(ctx, at.deployment, rev.Waiting(r.Now(), reason, message)); err != nil {
+			return err
+		}
+	}
+	return &workflow.TaskError{Name: workflow.ErrorNoCapacity, Cause: message}
+}
+
+// hasRoom takes back what awaitRoom has said on the revision.
+func (r *Rollout) hasRoom(ctx context.Context, at position) error {
+	if !at.revision.Waits {
+		return nil
+	}
+	return r.Deployments.Advance(ctx, at.deployment, at.revision.Waited(r.Now()))
+}
+
+// startLater starts a release anew that the compute target has given up because there was no room
+// for it, and looks at it later.
+func (r *Rollout) startLater(ctx context.Context, target compute.Target, at position, message string) (next, error) {
+	err := r.awaitRoom(ctx, at, compute.ReasonNoCapacity, message)
+	if err == nil {
+		return fail, nil // it was noted why
+	}
+	return "", errors.Join(err, r.apply(ctx, target, at.deployment, at.revision))
+}
+
+// restartLater has a restart repeated later that there is no room for now. A restart that has
+// waited too long has failed.
+func (r *Rollout) restartLater(ctx context.Context, d deployment.Ref, restartID, message string) (next, error) {
+	if r.Now().Sub(id.Time(restartID)) > roomLimit {
+		return failed, r.Deployments.RestartFailed(ctx, d, restartID, compute.ReasonNoCapacity, message)
+	}
+	return "", &workflow.TaskError{Name: workflow.ErrorNoCapacity, Cause: message}
+}
