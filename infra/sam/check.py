@@ -17,6 +17,7 @@ from samtranslator.parser.parser import Parser
 from samtranslator.translator.translator import Translator
 
 import quotas
+import roles
 
 PARAMETERS = {"AWS::Region": "us-east-1", "AWS::Partition": "aws", "AWS::StackName": "slipway", "AWS::AccountId": "000000000000"}
 METHODS = {"get", "put", "post", "delete", "options", "head", "patch", "x-amazon-apigateway-any-method"}
@@ -110,6 +111,7 @@ def main(path):
         if (source, ttl) != wanted:
             problems.append(f"authorizer {name}: {source!r} for {ttl} s, wanted {wanted}")
 
+    problems += roles.check(resources)
     for environment, settings in environments().items():
         parameters = settings["global"]["parameters"]
         if environment != "default":

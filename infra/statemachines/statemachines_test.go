@@ -18,12 +18,12 @@ const (
 	historyLimit   = 25_000
 	eventsPerRetry = 4
 	// hoursOfWaiting is how long refused work waits before it counts as failed. Full jitter waits
-	// half of MaxDelaySeconds on average. hoursForRoom is the same for builds and releases that there
-	// is no room for: an hour more than package rollout waits before it tells of it.
+	// half of MaxDelaySeconds on average. hoursForRoom is the same for builds and releases that
+	// there is no room for: an hour more than package rollout waits before it tells of it.
 	hoursOfWaiting, hoursForRoom = 12, 7
 	// longest is how long a Standard execution may run.
 	longest = 365 * 24 * time.Hour
-	// mostTime is how long one attempt of a task takes at most: the longest that a function may run.
+	// mostTime is how long one attempt of a task takes at most: the longest time of a function.
 	mostTime = 15 * time.Minute
 )
 

@@ -46,7 +46,7 @@ const (
 var ErrNotFound = errors.New("item not found")
 
 // ErrBusy is returned by every method when the table takes no more calls at the moment. It passes:
-// the API answers it as 503 with Retry-After, and work that nobody waits for is repeated until then.
+// the API answers it as 503 with Retry-After, and work that nobody waits for is repeated.
 var ErrBusy = fault.New(fault.Unavailable, "The store is busy. Try again later.")
 
 // Key names one item: a partition and the place in it. Both parts are non-empty UTF-8.

@@ -14,8 +14,8 @@ import (
 const (
 	// withoutDeadline is how long a call is retried that has no patience and no deadline.
 	withoutDeadline = 30 * time.Second
-	// lastMoment is how long before its context's deadline a call ends its retries: the caller still
-	// has the time to tell that the store is busy.
+	// lastMoment is how long before its context's deadline a call ends its retries: the caller
+	// still has the time to tell that the store is busy.
 	lastMoment = 2 * time.Second
 )
 

@@ -1,0 +1,33 @@
+"""Plants a role without a bound in a small translated template, and looks whether roles.py tells of it.
+
+Usage: python -m unittest discover -s infra/sam -p '*_test.py'
+"""
+
+import unittest
+
+import roles
+
+
+def stack(boundary, not_resource="arn:${AWS::Partition}:logs:*:*:log-group:/aws/lambda/${NamePrefix}-*"):
+    role = {"ManagedPolicyArns": [{"Fn::Sub": "arn:${AWS::Partition}:iam::aws:policy/service-role/AWSLambdaBasicExecutionRole"}], **boundary}
+    deny = {"Effect": "Deny", "Action": sorted(roles.WRITES), "NotResource": [{"Fn::Sub": not_resource}]}
+    return {
+        "Work": {"Type": "AWS::Lambda::Function", "Properties": {"Role": {"Fn::GetAtt": ["WorkRole", "Arn"]}}},
+        "WorkRole": {"Type": "AWS::IAM::Role", "Properties": role},
+        "Bound": {"Type": "AWS::IAM::ManagedPolicy", "Properties": {"PolicyDocument": {"Statement": [{"Effect": "Allow", "Action": "*", "Resource": "*"}, deny]}}},
+    }
+
+
+class Roles(unittest.TestCase):
+    def test_a_bounded_role_is_right(self):
+        self.assertEqual(roles.check(stack({"PermissionsBoundary": {"Ref": "Bound"}})), [])
+
+    def test_a_role_without_a_bound_is_told(self):
+        self.assertEqual(len(roles.check(stack({}))), 1)
+
+    def test_a_bound_that_spares_all_groups_is_told(self):
+        self.assertEqual(len(roles.check(stack({"PermissionsBoundary": {"Ref": "Bound"}}, "arn:${AWS::Partition}:logs:*:*:log-group:*"))), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()

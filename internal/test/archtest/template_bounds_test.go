@@ -1,0 +1,122 @@
+package archtest_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/test/template"
+)
+
+// functionBoundary bounds what the roles of functions allow; infra/sam/roles.py checks that each
+// role has it.
+const functionBoundary = "FunctionBoundary"
+
+func resourceNamed(t *testing.T, s *template.Stack, name string) template.Resource {
+	t.Helper()
+	for _, r := range s.Resources {
+		if r.Name == name {
+			return r
+		}
+	}
+	t.Fatalf("there is no resource %s", name)
+	return template.Resource{}
+}
+
+// TestAttackAFunctionWritesToLogsOfOthers checks that the boundary denies it for every log group
+// but those whose names begin with the stack's prefix, and those of agents.
+func TestAttackAFunctionWritesToLogsOfOthers(t *testing.T) {
+	t.Parallel()
+	denied := false
+	eachMap(resourceNamed(t, stack(t, nil), functionBoundary).Properties, func(m map[string]any) {
+		if m["Effect"] != "Deny" {
+			return
+		}
+		text, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var deny struct{ Action, NotResource texts }
+		if err := json.Unmarshal(text, &deny); err != nil {
+			t.Fatal(err)
+		}
+		denied = true
+		for _, action := range []string{"logs:CreateLogGroup", "logs:CreateLogStream", "logs:PutLogEvents"} {
+			if !slices.Contains(deny.Action, action) {
+				t.Errorf("%s is not denied", action)
+			}
+		}
+		for _, spared := range deny.NotResource {
+			_, group, _ := strings.Cut(spared, ":log-group:")
+			if strings.HasPrefix(group, "*") || strings.HasPrefix(group, "/aws/lambda/*") {
+				t.Errorf("%s is spared", spared)
+			}
+		}
+	})
+	if !denied {
+		t.Error("the boundary denies nothing")
+	}
+}
+
+// TestTheApiAccountStays: the account-wide setting cannot be taken back by CloudFormation, so the
+// role that it names stays too, also when the first deployment fails.
+func TestTheApiAccountStays(t *testing.T) {
+	t.Parallel()
+	s := stack(t, nil)
+	for _, name := range []string{"ApiAccount", "ApiAccountRole"} {
+		if r := resourceNamed(t, s, name); r.DeletionPolicy != "Retain" || r.UpdateReplacePolicy != "Retain" {
+			t.Errorf("%s: deletion policy %s, update policy %s", name, r.DeletionPolicy, r.UpdateReplacePolicy)
+		}
+	}
+}
+
+// TestTheFirewallAnswersPages checks that scripts of other origins can read its answers, that it
+// knows the usual attacks, and that it counts only what conversations and searches hold too.
+func TestTheFirewallAnswersPages(t *testing.T) {
+	t.Parallel()
+	properties := resourceNamed(t, stack(t, nil), "WebAcl").Properties
+	answers, groups, counted := 0, []string{}, []string{}
+	eachMap(properties, func(m map[string]any) {
+		if m["ResponseCode"] != nil {
+			answers++
+			text, err := json.Marshal(m["ResponseHeaders"])
+			if err != nil || !strings.Contains(string(text), `"Access-Control-Allow-Origin"`) || !strings.Contains(string(text), `"Retry-After"`) {
+				t.Errorf("an answer has the headers %s (%v)", text, err)
+			}
+		}
+		if m["VendorName"] == "AWS" {
+			groups = append(groups, m["Name"].(string))
+		}
+		if m["ActionToUse"] != nil {
+			counted = append(counted, m["Name"].(string))
+		}
+	})
+	slices.Sort(groups)
+	if answers != 2 || !slices.Equal(groups, []string{"AWSManagedRulesCommonRuleSet", "AWSManagedRulesKnownBadInputsRuleSet"}) {
+		t.Errorf("%d answers, rule groups %v", answers, groups)
+	}
+	for _, rule := range []string{"SizeRestrictions_QUERYSTRING", "GenericRFI_QUERYARGUMENTS", "RestrictedExtensions_QUERYARGUMENTS", "Log4JRCE_BODY"} {
+		if !slices.Contains(counted, rule) {
+			t.Errorf("%s blocks", rule)
+		}
+	}
+}
+
+// serviceHost is a service in a region, whose domain differs between partitions. Principals of
+// services are the same in all partitions.
+var serviceHost = regexp.MustCompile(`\$\{AWS::Region\}\.amazonaws\.com`)
+
+func TestNoHostIsOfOnePartition(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile(filepath.Join(top, "template.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := serviceHost.FindAll(text, -1); len(found) > 0 {
+		t.Errorf("write AWS::URLSuffix: %q", found)
+	}
+}
