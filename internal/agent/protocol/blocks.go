@@ -89,6 +89,9 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 		Text      string          `json:"text"`
 		Thinking  string          `json:"thinking"`
 		Reasoning string          `json:"reasoning"`
+		Summary   []struct {
+			Text string `json:"text"`
+		} `json:"summary"`
 	}
 	if json.Unmarshal(part, &p) != nil || callOfTool[p.Type] {
 		return
@@ -104,7 +107,11 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 	case "text":
 		t.addText(m, blockText+key, blockText, p.Text)
 	case "thinking", "reasoning":
-		t.addText(m, blockReasoning+key, blockReasoning, p.Thinking+p.Reasoning)
+		text := p.Thinking + p.Reasoning
+		for _, piece := range p.Summary {
+			text += piece.Text
+		}
+		t.addText(m, blockReasoning+key, blockReasoning, text)
 	default:
 		t.addOther(m, p.Type+key, part)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
@@ -21,27 +22,32 @@ const (
 	MethodAnswered    = "input.answered"
 )
 
-// Indexes of events at one position.
+// Indexes of events at one position. Numbers stay below 2^53, which clients count to exactly, for
+// positions below 2^33.
 const (
-	seqBits = 16
-	closing = 0xF000
-	ended   = 0xFF00
-	last    = 0xFFFF
+	seqBits = 20
+	closing = 0xE0000
+	ended   = 0xF0000
+	last    = 0xFFFFF
 )
 
 // Seq is the number of an event at a position of the thread.
 func Seq(position int64, index int) int64 { return position<<seqBits | int64(min(index, last)) }
 
-// Began is the number before the first event behind a position.
-func Began(position int64) int64 { return Seq(position, closing-1) }
+// SeqOf is the number of the last event at a place, or a number between it and the next event.
+func SeqOf(place run.Place) int64 {
+	switch {
+	case place.Ended, place.Early > 0:
+		return Seq(place.Position, ended+2*place.Early)
+	case place.Position > 0:
+		return Seq(place.Position, closing-1)
+	}
+	return 0
+}
 
-// Done is a number behind all events of the runs that ended at a position.
-func Done(position int64) int64 { return Seq(position, last) }
-
-// Position is the position of the log to which a number belongs, and whether the run that ended
-// there has ended for a reader who has this number.
-func Position(seq int64) (position int64, isDone bool) {
-	return seq >> seqBits, seq&last >= ended
+// PlaceOf is the place in the log to which a number belongs. Runs that never began are read again.
+func PlaceOf(seq int64) run.Place {
+	return run.Place{Position: seq >> seqBits, Ended: seq&last >= ended}
 }
 
 // Event is an event of the protocol.

@@ -13,8 +13,8 @@ type Filter struct {
 	Namespaces [][]string
 	// Depth is how far below a prefix a namespace may be, nil for no bound.
 	Depth *int
-	// Since is the number of the last event that the reader has.
-	Since int64
+	// since is the number of the last event that the reader has.
+	since int64
 }
 
 // Channels are the names that a filter may hold, beside "custom:NAME".
@@ -31,7 +31,7 @@ func IsChannel(name string) bool {
 }
 
 // Wants tells whether the reader wants an event.
-func (f Filter) Wants(e Event) bool { return e.Seq > f.Since && f.hears(e) && f.within(e.Namespace) }
+func (f Filter) Wants(e Event) bool { return e.Seq > f.since && f.hears(e) && f.within(e.Namespace) }
 
 func (f Filter) hears(e Event) bool {
 	channel := e.Method

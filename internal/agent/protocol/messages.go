@@ -27,7 +27,9 @@ type message struct {
 	// task is the id of the task that makes it, "" when the agent does not say.
 	task   string
 	blocks []*block
-	usage  json.RawMessage
+	usage  map[string]any
+	// reason is why it ended, "" when the agent does not say.
+	reason string
 	// tail ends the data of each event of a text.
 	tail []byte
 	// nameless says that the agent gave it no id.
@@ -43,6 +45,7 @@ type chunkHead struct {
 	Pieces   []json.RawMessage `json:"tool_call_chunks"`
 	Calls    []toolCall        `json:"tool_calls"`
 	Usage    json.RawMessage   `json:"usage_metadata"`
+	Response json.RawMessage   `json:"response_metadata"`
 	Position string            `json:"chunk_position"`
 	CallID   string            `json:"tool_call_id"`
 	Name     string            `json:"name"`
@@ -186,10 +189,57 @@ func (t *Translator) addTo(m *message, head chunkHead, whole bool) {
 			t.addCall(m, record.Encode(map[string]any{"id": call.ID, "name": call.Name, "args": string(call.Args)}))
 		}
 	}
-	if state.IsObject(head.Usage) {
-		m.usage = head.Usage
+	var usage map[string]any
+	if json.Unmarshal(orNull(head.Usage), &usage) == nil {
+		m.usage = addUsage(m.usage, usage)
 	}
+	m.reason = first(head.reason(), m.reason)
 }
+
+// addUsage adds the usage of a chunk to that of the chunks before it, number by number.
+func addUsage(usage, more map[string]any) map[string]any {
+	if usage == nil {
+		return more
+	}
+	for name, value := range more {
+		switch value := value.(type) {
+		case float64:
+			before, _ := usage[name].(float64)
+			usage[name] = before + value
+		case map[string]any:
+			before, _ := usage[name].(map[string]any)
+			usage[name] = addUsage(before, value)
+		default:
+			usage[name] = value
+		}
+	}
+	return usage
+}
+
+// reasons are the protocol's names for why a message ended, by those of the makers of models.
+var reasons = map[string]string{
+	"length": "length", "max_tokens": "length", "MAX_TOKENS": "length",
+	"tool_calls": "tool_use", "tool_use": "tool_use", "function_call": "tool_use",
+	"content_filter": "content_filter", "refusal": "content_filter", "SAFETY": "content_filter",
+}
+
+// reason is why the message ended, "" when the chunk does not say.
+func (h chunkHead) reason() string {
+	var response struct {
+		FinishReason string `json:"finish_reason"`
+		StopReason   string `json:"stop_reason"`
+	}
+	if json.Unmarshal(orNull(h.Response), &response) != nil {
+		return ""
+	}
+	if said := first(response.FinishReason, response.StopReason); said != "" {
+		return first(reasons[said], stop)
+	}
+	return ""
+}
+
+// stop is the reason of a message that has come to its end.
+const stop = "stop"
 
 // finishMessage finishes a message. One that was cut off gives no reason.
 func (t *Translator) finishMessage(m *message, cut bool) {
@@ -199,12 +249,21 @@ func (t *Translator) finishMessage(m *message, cut bool) {
 	}
 	finish := map[string]any{"event": "message-finish"}
 	if !cut {
-		finish["reason"] = "stop"
+		finish["reason"] = first(m.reason, stop)
 	}
 	if m.usage != nil {
 		finish["usage"] = m.usage
 	}
 	t.emitMessage(m, finish)
+}
+
+// cutMessages finishes the messages that an attempt has left open. The next attempt may begin them
+// again.
+func (t *Translator) cutMessages() {
+	for _, m := range t.messages.open {
+		delete(t.messages.shown, m.id)
+	}
+	t.closeMessages(func(*message) bool { return true }, true)
 }
 
 // closeMessages finishes open messages.
@@ -217,7 +276,7 @@ func (t *Translator) closeMessages(which func(*message) bool, cut bool) {
 }
 
 // replay takes the messages that a node has returned: those that were streamed are finished, others
-// are shown at once, and so are the results of tools.
+// are shown at once, and so are the results of tools. A node may return those of earlier runs, too.
 func (t *Translator) replay(ctx context.Context, node state.Member, namespace []string) error {
 	var added struct {
 		Messages json.RawMessage `json:"messages"`
@@ -230,15 +289,21 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 		if json.Unmarshal(raw, &head) != nil {
 			continue
 		}
-		switch head.role() {
-		case "tool":
-			t.toolReturned(head, raw, namespace)
-		case "ai":
-			if err := t.replayOne(ctx, head, node.Name, namespace); err != nil {
-				return err
-			}
-			t.toolsCalled(head.Calls, node.Name, namespace)
+		if role := head.role(); role != "ai" && role != "tool" {
+			continue
 		}
+		if isEarlier, err := t.isEarlier(ctx, head); err != nil {
+			return err
+		} else if isEarlier {
+			t.noteCalls(head.Calls)
+			continue
+		}
+		if head.role() == "tool" {
+			t.toolReturned(head, raw, namespace)
+			continue
+		}
+		t.replayOne(head, node.Name, namespace)
+		t.toolsCalled(head.Calls, node.Name, namespace)
 	}
 	// An agent that does not say which task makes a message has finished those of the node.
 	t.closeMessages(func(m *message) bool {
@@ -247,25 +312,32 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 	return nil
 }
 
-func (t *Translator) replayOne(ctx context.Context, head chunkHead, node string, namespace []string) error {
-	if head.ID == "" {
-		return nil // the state gives it an id, by which it may be known already
-	}
-	if m := t.messages.find(head.ID); m != nil {
-		t.finishMessage(m, false)
-		return nil
-	}
-	if t.messages.shown[head.ID] {
-		return nil
+// isEarlier tells whether a message that a node has returned was in the state before the run, and
+// not shown in it.
+func (t *Translator) isEarlier(ctx context.Context, head chunkHead) (bool, error) {
+	if head.ID == "" || t.messages.shown[head.ID] || t.tools.known[head.CallID] {
+		return false, nil
 	}
 	earlier, err := t.before(ctx)
-	if err != nil || earlier.Has(head.ID) {
-		return err
+	return err == nil && earlier.Has(head.ID), err
+}
+
+// replayOne finishes a message that was streamed, and shows another as a whole.
+func (t *Translator) replayOne(head chunkHead, node string, namespace []string) {
+	if head.ID == "" {
+		return // the state gives it an id, by which it may be known already
+	}
+	if m := t.messages.find(head.ID); m != nil {
+		m.reason = first(m.reason, head.reason())
+		t.finishMessage(m, false)
+		return
+	}
+	if t.messages.shown[head.ID] {
+		return
 	}
 	m := t.startMessage(head, about{node: node}, namespace)
 	t.addTo(m, head, true)
 	t.finishMessage(m, false)
-	return nil
 }
 
 // before is the state from which the run began: what is in it was shown by earlier runs.
@@ -277,7 +349,7 @@ func (t *Translator) before(ctx context.Context) (*state.Values, error) {
 	if t.first == nil {
 		return t.earlier, nil
 	}
-	found, err := t.runs.Values(ctx, t.run.Ref.Ref, *t.first)
+	found, err := t.states.Values(ctx, t.run.Ref.Ref, *t.first)
 	switch {
 	case fault.Is(err, fault.NotFound):
 		return t.earlier, nil // the thread was pruned

@@ -125,11 +125,18 @@ func (t *Translator) endTool(id, node string, namespace []string, data map[strin
 	t.emitTool(id, node, namespace, data)
 }
 
+// noteCalls notes calls for the time when their results come.
+func (t *Translator) noteCalls(calls []toolCall) {
+	for _, call := range calls {
+		t.tools.called[call.ID] = call
+	}
+}
+
 // toolsCalled takes the calls that a model asks for. They begin now for an agent that tells nothing
 // of its tools.
 func (t *Translator) toolsCalled(calls []toolCall, node string, namespace []string) {
+	t.noteCalls(calls)
 	for _, call := range calls {
-		t.tools.called[call.ID] = call
 		if !t.tools.steps {
 			t.startTool(call.ID, call.Name, call.Args, node, namespace)
 		}

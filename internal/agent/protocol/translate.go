@@ -1,6 +1,7 @@
 package protocol
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"strings"
@@ -9,21 +10,18 @@ import (
 	"github.com/slipway-run/slipway/internal/agent/state"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/clock"
-	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/record/record"
 )
 
-// Runs is where a Translator reads what the log only names.
-type Runs interface {
+// States is where a Translator reads what the log only names.
+type States interface {
 	// Values returns the state that a "values" event means.
 	Values(ctx context.Context, ref thread.Ref, event run.Event) (*thread.State, error)
-	// Get returns a run with all of its request.
-	Get(ctx context.Context, ref run.Ref) (run.Run, error)
 }
 
 // Translator makes the events of one run. It is for one goroutine.
 type Translator struct {
-	runs   Runs
+	states States
 	run    run.Run
 	filter Filter
 
@@ -50,9 +48,9 @@ type Translator struct {
 
 // NewTranslator returns the translator for one reader and one run, which Translate gets from its
 // first event on.
-func NewTranslator(runs Runs, r run.Run, filter Filter) *Translator {
+func NewTranslator(states States, r run.Run, filter Filter) *Translator {
 	return &Translator{
-		runs: runs, run: r, filter: filter, position: r.Start, asked: map[string]bool{},
+		states: states, run: r, filter: filter, position: r.Start, asked: map[string]bool{},
 		messages: newMessages(), tools: newTools(), children: newChildren(),
 	}
 }
@@ -60,7 +58,8 @@ func NewTranslator(runs Runs, r run.Run, filter Filter) *Translator {
 // sendBytes is about how much is kept for a reader at a time: a part may name many large states.
 const sendBytes = 64 << 10
 
-// Translate hands the events of a part that the reader wants to send, several at a time.
+// Translate hands the events of a part that the reader wants to send, several at a time. It calls
+// send at least once, also with no events.
 func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]Event) error) error {
 	for _, event := range part.Events {
 		t.position, t.index = event.Position, 0
@@ -86,9 +85,6 @@ func (t *Translator) Translate(ctx context.Context, part run.Part, send func([]E
 func (t *Translator) flush(send func([]Event) error) error {
 	out := t.out
 	t.out, t.size = nil, 0
-	if len(out) == 0 {
-		return nil
-	}
 	return send(out)
 }
 
@@ -146,7 +142,8 @@ func (t *Translator) take(ctx context.Context, event run.Event) error {
 		namespace = strings.Split(path, "|")
 	}
 	if kind == run.EventMetadata {
-		return t.begin(ctx)
+		t.begin()
+		return nil
 	}
 	t.descend(namespace)
 	switch kind {
@@ -167,49 +164,19 @@ func (t *Translator) take(ctx context.Context, event run.Event) error {
 }
 
 // begin takes the beginning of an attempt. Another attempt says again what the one before had not
-// finished.
-func (t *Translator) begin(ctx context.Context) error {
+// finished, under the same ids or others.
+func (t *Translator) begin() {
 	if t.begun {
-		t.closeMessages(func(*message) bool { return true }, true)
-		return nil
+		t.cutMessages()
+		return
 	}
 	t.begun = true
 	t.root(running, "")
-	if !t.wants(MethodAnswered, nil) {
+	if len(t.run.Answers) == 0 {
 		t.skip()
-		return nil
+		return
 	}
-	whole := t.run
-	if whole.Detached {
-		found, err := t.runs.Get(ctx, whole.Ref)
-		if err != nil && !fault.Is(err, fault.NotFound) {
-			return err
-		}
-		whole = found
-	}
-	if ids := answers(whole.Command); len(ids) > 0 {
-		t.emit(Event{Method: MethodAnswered, Data: record.Encode(map[string]any{"interrupt_ids": ids})})
-	} else {
-		t.skip()
-	}
-	return nil
-}
-
-// answers are the ids of the questions that a command answers by their ids.
-func answers(command json.RawMessage) []string {
-	var c struct{ Resume json.RawMessage }
-	if len(command) == 0 || json.Unmarshal(command, &c) != nil || !state.IsObject(c.Resume) {
-		return nil
-	}
-	members, err := state.Members(c.Resume)
-	if err != nil {
-		return nil
-	}
-	ids := make([]string, len(members))
-	for i, member := range members {
-		ids[i] = member.Name
-	}
-	return ids
+	t.emit(Event{Method: MethodAnswered, Data: record.Encode(map[string]any{"interrupt_ids": t.run.Answers})})
 }
 
 // checkpointData is the data of an event of the channel checkpoints.
@@ -224,7 +191,7 @@ type checkpointData struct {
 // read only for a reader who wants it.
 func (t *Translator) values(ctx context.Context, event run.Event, namespace []string) error {
 	if namespace != nil {
-		t.emit(Event{Method: MethodValues, Namespace: namespace, Data: event.Data})
+		t.emit(Event{Method: MethodValues, Namespace: namespace, Data: withoutQuestions(event.Data)})
 		return nil
 	}
 	if len(event.Data) > 0 {
@@ -241,7 +208,7 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 		t.index += 2
 		return nil
 	}
-	found, err := t.runs.Values(ctx, t.run.Ref.Ref, event)
+	found, err := t.states.Values(ctx, t.run.Ref.Ref, event)
 	if err != nil {
 		return err
 	}
@@ -251,8 +218,18 @@ func (t *Translator) values(ctx context.Context, event run.Event, namespace []st
 	return nil
 }
 
-// questions are the member of updates that holds what a graph asks.
+// questions are the member of updates, and of values, that holds what a graph asks.
 const questions = "__interrupt__"
+
+// withoutQuestions is the state of a subgraph without what it asks, which has events of its own.
+func withoutQuestions(values json.RawMessage) json.RawMessage {
+	var members map[string]json.RawMessage
+	if !bytes.Contains(values, []byte(questions)) || json.Unmarshal(values, &members) != nil {
+		return values
+	}
+	delete(members, questions)
+	return record.Encode(members)
+}
 
 func (t *Translator) updates(ctx context.Context, data json.RawMessage, namespace []string) error {
 	nodes, err := state.Members(data)
@@ -282,6 +259,9 @@ func (t *Translator) ask(list json.RawMessage, namespace []string) {
 		return
 	}
 	for _, question := range asked {
+		if question.ID == "" { // it cannot be told from others by it, and is answered by the input of a run
+			question.ID = eventID(t.run.Run, Seq(t.position, t.index))
+		}
 		if t.asked[question.ID] {
 			continue
 		}

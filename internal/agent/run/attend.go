@@ -10,40 +10,22 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
 
-// Attend is Follow for a reader who stays whatever becomes of the thread: it waits for a thread
-// that is yet to come, also after its end, and hands over the ends of runs that never began, too.
-// A nil place is the beginning of the active run, or of the newest if the thread is idle.
+// Attend is Follow for a reader who may come before the thread does, and who gets the ends of runs
+// that never began, too. A nil place is the beginning of the active run, or of the newest if the
+// thread is idle. Attend returns nil when the thread is gone: a thread that is made anew has
+// another log.
 func (s *Store) Attend(ctx context.Context, ref thread.Ref, from *Place, emit func(Part) error) error {
 	w := s.table.Watch(ref.Key())
 	defer w.Stop()
-	for {
-		err := s.attend(ctx, ref, from, w, emit)
-		if err != nil {
-			return err
-		}
-		from = nil // a thread that is made anew has another log
-		select {
-		case <-w.C():
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// attend returns when there is no thread.
-func (s *Store) attend(ctx context.Context, ref thread.Ref, from *Place, w table.Watcher, emit func(Part) error) error {
-	t, err := s.threads.Get(ctx, ref)
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
+	t, err := s.await(ctx, ref, w)
 	if err != nil {
 		return err
 	}
-	f := follower{Store: s, ref: ref, emit: emit, shows: true}
+	f := follower{Store: s, ref: ref, emit: emit, shows: true, made: t.Created}
 	if from != nil {
 		err = f.find(ctx, *from)
 	} else {
-		err = f.beginAt(ctx, t.Lock.Run)
+		err = f.beginAt(ctx, t.Lock)
 	}
 	if err != nil {
 		return err
@@ -51,9 +33,24 @@ func (s *Store) attend(ctx context.Context, ref thread.Ref, from *Place, w table
 	return f.all(ctx, w)
 }
 
-// beginAt begins with a run, which need not be there.
-func (f *follower) beginAt(ctx context.Context, run string) error {
-	return f.back(ctx, run, func(before Run) bool {
+// await returns a thread as soon as it is there.
+func (s *Store) await(ctx context.Context, ref thread.Ref, w table.Watcher) (thread.Thread, error) {
+	for {
+		t, err := s.threads.Get(ctx, ref)
+		if !fault.Is(err, fault.NotFound) {
+			return t, err
+		}
+		select {
+		case <-w.C():
+		case <-ctx.Done():
+			return t, ctx.Err()
+		}
+	}
+}
+
+// beginAt begins with the run that the lock names, which need not be there.
+func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
+	return f.back(ctx, lock, lock.Run, func(before Run) bool {
 		if f.done == "" {
 			f.done = before.Run
 		}
@@ -66,9 +63,9 @@ func (f *follower) beginAt(ctx context.Context, run string) error {
 	})
 }
 
-// back visits the runs before one that are not removed, from the newest on, until visit wants no
-// more.
-func (f *follower) back(ctx context.Context, run string, visit func(Run) bool) error {
+// back visits the runs before a run that are not removed, from the newest on, until visit wants no
+// more. Before "" are all runs.
+func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit func(Run) bool) error {
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
 	for {
@@ -77,11 +74,11 @@ func (f *follower) back(ctx context.Context, run string, visit func(Run) bool) e
 			return fmt.Errorf("query runs: %w", err)
 		}
 		for _, item := range page.Items {
-			before, err := decode(Ref{Ref: f.ref, Run: keys.RunID(item.Key)}, item, thread.Lock{})
+			before, err := decode(Ref{Ref: f.ref, Run: keys.RunID(item.Key)}, item, lock)
 			if err != nil {
 				return err
 			}
-			if before.Run < run && before.Status != Removed && !visit(before) {
+			if (run == "" || before.Run < run) && before.Status != Removed && !visit(before) {
 				return nil
 			}
 		}
@@ -93,12 +90,22 @@ func (f *follower) back(ctx context.Context, run string, visit func(Run) bool) e
 }
 
 // Behind is the place before a run's first event, as far as it is known: behind the newest event of
-// the runs before it that a worker took up.
-func (s *Store) Behind(ctx context.Context, run Run) (Place, error) {
-	f, place := follower{Store: s, ref: run.Ref.Ref}, Place{}
-	err := f.back(ctx, run.Run, func(before Run) bool {
-		if before.Attempt > 0 {
-			place = Place{Position: before.Position, Ended: before.Status.Final()}
+// the runs before it that a worker took up, and behind the ends of those since then that never
+// began. With "" for the run it is the place behind all that the thread has shown.
+func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (Place, error) {
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil {
+		return Place{}, err
+	}
+	f, place := follower{Store: s, ref: ref}, Place{}
+	err = f.back(ctx, t.Lock, run, func(before Run) bool {
+		switch {
+		case before.Attempt > 0 && before.Status.Final():
+			place.Position, place.Ended = before.Position, true
+		case before.Attempt > 0:
+			place = Place{Position: before.Position} // what waits behind it ends after it
+		case before.Status.Final():
+			place.Early++
 		}
 		return before.Attempt == 0
 	})

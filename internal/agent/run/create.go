@@ -150,6 +150,7 @@ func (s *Store) plan(ctx context.Context, t thread.Thread, request Request, plac
 	if run, err = s.draft(t, request, waiting != nil, takes); err != nil {
 		return run, o, err
 	}
+	run.Answers = answers(t, request)
 	set := table.Attrs{thread.AttrLast: max(t.Lock.Last, run.Run), thread.AttrTail: t.Lock.Tail}
 	if run.Due.IsZero() {
 		set[thread.AttrTail], set[thread.AttrTailAt] = run.Run, clock.Format(run.Created)
@@ -225,10 +226,7 @@ func (s *Store) waiting(ctx context.Context, t thread.Thread) (*Run, error) {
 // draft makes a run whose id is behind those of the runs that it follows: a delayed one waits
 // behind what is created before its time has come, and one that takes over is behind all others.
 func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (made Run, err error) {
-	last := max(t.Lock.Tail, t.Lock.Sealed, t.Lock.Overtaken, t.Lock.CutTo)
-	if !waiting {
-		last = max(last, t.Lock.Run)
-	}
+	last := predecessor(t.Lock, waiting)
 	if takes {
 		last = max(last, t.Lock.Last)
 	}
@@ -245,6 +243,16 @@ func (s *Store) draft(t thread.Thread, request Request, waiting, takes bool) (ma
 		Ref: Ref{Ref: t.Ref, Run: cmp.Or(request.ID, id.New(order))}, Request: request, Due: due,
 		Created: created, Updated: created, Status: Pending, Checkpoint: -1, Before: -1, Mark: -1, Dispatches: 1,
 	}, nil
+}
+
+// predecessor returns the newest run that all runs which are yet to be created follow. An active
+// run that waits for its time is not such a run.
+func predecessor(lock thread.Lock, waiting bool) string {
+	last := max(lock.Tail, lock.Sealed, lock.Overtaken, lock.CutTo)
+	if !waiting {
+		last = max(last, lock.Run)
+	}
+	return last
 }
 
 // after returns the present time, moved behind the thread's newest run if need be: a run's id and
@@ -275,6 +283,9 @@ func (s *Store) put(run Run, active bool) []table.Write {
 	}
 	if !run.Due.IsZero() {
 		item.Attrs[attrDue] = clock.Format(run.Due)
+	}
+	if len(run.Answers) > 0 {
+		item.Attrs[attrAnswers] = string(record.Encode(run.Answers))
 	}
 	put := table.Put{Item: item, If: table.Absent()}
 	if rest == nil {

@@ -3,9 +3,11 @@ package run
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 )
@@ -16,6 +18,8 @@ type Place struct {
 	Position int64
 	// Ended says that it knows that the run of that event has ended.
 	Ended bool
+	// Early is how many of the runs that never began it knows to have ended since then.
+	Early int
 }
 
 // Now is the place of a reader who wants what comes next: behind the newest event, and not behind
@@ -75,15 +79,21 @@ func (f *follower) all(ctx context.Context, w table.Watcher) error {
 		if err != nil {
 			return err
 		}
-		found, err := f.pass(ctx, t)
+		if f.made.IsZero() {
+			f.made = t.Created
+		}
+		if !t.Created.Equal(f.made) {
+			return nil // it was made anew
+		}
+		found, due, err := f.pass(ctx, t)
 		switch {
 		case err != nil:
 		case found == nil:
-			err = next.wait(ctx, w)
+			err = next.wait(ctx, w, due)
 		case found.Status != Pending:
 			err = f.follow(ctx, *found)
 		case next.run == found.Run:
-			err = next.wait(ctx, w)
+			err = next.wait(ctx, w, nil)
 		default: // it may have begun before it was watched
 			next.stop()
 			next = pendingRun{run: found.Run, watcher: f.table.Watch(found.Key())}
@@ -106,8 +116,8 @@ func (p *pendingRun) stop() {
 	}
 }
 
-// wait returns when the run or the thread, which w watches, may have changed.
-func (p *pendingRun) wait(ctx context.Context, w table.Watcher) error {
+// wait returns when the run or the thread, which w watches, may have changed, or when due fires.
+func (p *pendingRun) wait(ctx context.Context, w table.Watcher, due <-chan time.Time) error {
 	var begins <-chan struct{}
 	if p.watcher != nil {
 		begins = p.watcher.C()
@@ -116,6 +126,8 @@ func (p *pendingRun) wait(ctx context.Context, w table.Watcher) error {
 	case <-w.C():
 		return nil
 	case <-begins:
+		return nil
+	case <-due:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -127,6 +139,8 @@ type follower struct {
 	*Store
 	ref  thread.Ref
 	emit func(Part) error
+	// made is when the thread was made, zero before that is known.
+	made time.Time
 	// done is the last run of which the reader has everything.
 	done string
 	// position is where the last run ended that began, early counts the runs since then that never
@@ -141,7 +155,7 @@ const followPage = 32
 
 // find looks for the last run before a place, from the newest on.
 func (f *follower) find(ctx context.Context, from Place) error {
-	if from.Position == 0 && !from.Ended {
+	if from.Position == 0 {
 		return nil
 	}
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
@@ -169,30 +183,35 @@ func (f *follower) find(ctx context.Context, from Place) error {
 }
 
 // pass returns the next run that a worker has taken up, or that waits for that; nil when there is
-// none.
-func (f *follower) pass(ctx context.Context, t thread.Thread) (*Run, error) {
+// none. A delayed run that was cancelled may have an id that lies in the future: runs that are yet
+// to come may go before it, so pass stops there, and due fires when its time has come.
+func (f *follower) pass(ctx context.Context, t thread.Thread) (next *Run, due <-chan time.Time, err error) {
 	query := keys.RunsAfter(f.ref.Workspace, f.ref.Deployment, f.ref.Thread, f.done)
 	query.Limit = followPage
 	for {
 		page, err := f.table.Query(ctx, query)
 		if err != nil {
-			return nil, fmt.Errorf("query runs: %w", err)
+			return nil, nil, fmt.Errorf("query runs: %w", err)
 		}
 		for _, item := range page.Items {
 			run, err := decode(Ref{Ref: f.ref, Run: keys.RunID(item.Key)}, item, t.Lock)
 			switch {
 			case err != nil:
-				return nil, err
+				return nil, nil, err
 			case !run.Status.Final(), run.Attempt > 0 && run.Status != Removed:
-				return &run, nil
+				return &run, nil, nil
 			}
 			// It never began, or is being removed.
+			now := f.now()
+			if wait := id.Time(run.Run).Sub(now); wait > 0 && run.Run > predecessor(t.Lock, t.Lock.Due.After(now)) {
+				return nil, time.After(wait), nil
+			}
 			if err := f.skip(run); err != nil {
-				return nil, err
+				return nil, nil, err
 			}
 		}
 		if page.Cursor == "" {
-			return nil, nil
+			return nil, nil, nil
 		}
 		query.Cursor = page.Cursor
 	}

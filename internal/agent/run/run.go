@@ -86,6 +86,8 @@ type Run struct {
 	// Interrupts are the questions of a graph that paused for a person: a JSON object by task id,
 	// nil when it did not.
 	Interrupts json.RawMessage
+	// Answers are the ids of the questions of its thread that the run was created to answer.
+	Answers []string
 	// Due is when a delayed run may start, Started when a worker took the run up first; zero when
 	// neither is so.
 	Due, Started time.Time
@@ -140,6 +142,7 @@ const (
 	attrStatus     = "status"
 	attrFailure    = "failure"
 	attrInterrupts = "interrupts"
+	attrAnswers    = "answers"
 	attrAttempt    = "attempt"
 	attrHanded     = "handed"
 	attrFailures   = "failures"
@@ -216,6 +219,11 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) { //nolint
 	if text := item.Text(attrUnfinished); text != "" {
 		if err := json.Unmarshal([]byte(text), &r.Unfinished); err != nil {
 			return Run{}, fmt.Errorf("decode unfinished messages: %w", err)
+		}
+	}
+	if text := item.Text(attrAnswers); text != "" {
+		if err := json.Unmarshal([]byte(text), &r.Answers); err != nil {
+			return Run{}, fmt.Errorf("decode ids of answers: %w", err)
 		}
 	}
 	if text := item.Text(attrInterrupts); text != "" {

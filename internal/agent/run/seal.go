@@ -182,6 +182,7 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 	// Write the effective status: once the lock moves past this run, it can no longer be derived.
 	settle := b.end(run.Ref, Interrupted, run.CancelReason, b.now)
 	settle.Set[attrCheckpoint], settle.Set[attrBefore] = b.state.At.Number, before
+	delete(settle.Set, record.Updated) // readers have seen when it ended
 	if full != nil {
 		run.Failure = full.Failure()
 		settle.Set[attrFailure] = string(record.Encode(run.Failure))

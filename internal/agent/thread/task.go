@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-run/slipway/internal/record/record"
 )
@@ -81,6 +82,25 @@ func QuestionID(question json.RawMessage) (string, error) {
 		return "", fmt.Errorf("a question is no object whose id is a text: %.40s", question)
 	}
 	return head.ID, nil
+}
+
+// QuestionIDs are the ids of the questions in an object of lists by task, in order. A question
+// without an id is left out.
+func QuestionIDs(interrupts json.RawMessage) []string {
+	var byTask map[string][]json.RawMessage
+	if len(interrupts) == 0 || json.Unmarshal(interrupts, &byTask) != nil {
+		return nil
+	}
+	var ids []string
+	for _, asked := range byTask {
+		for _, question := range asked {
+			if id, err := QuestionID(question); err == nil && id != "" {
+				ids = append(ids, id)
+			}
+		}
+	}
+	slices.Sort(ids)
+	return ids
 }
 
 // Add adds a question, unless it is none or there are too many.

@@ -71,7 +71,7 @@ func (s server) command(ctx context.Context, ref thread.Ref, asked Command) (Com
 		return answer, c.fail(&answer, err)
 	}
 	if before == nil {
-		if before, err = c.now(); err != nil {
+		if before, err = c.behind(""); err != nil {
 			return answer, err
 		}
 	}
@@ -109,22 +109,13 @@ func (c command) fail(answer *CommandAnswer, err error) error {
 	return nil
 }
 
-// now is the number of the last event that there is, 0 for a thread without any.
-func (c command) now() (*int64, error) {
-	place, err := c.Runs.Now(c.ctx, c.ref)
+// behind is the number of the last event before those of a run, or of all that there are for "".
+func (c command) behind(run string) (*int64, error) {
+	place, err := c.Runs.Behind(c.ctx, c.ref, run)
 	if fault.Is(err, fault.NotFound) {
-		return new(int64), nil
+		err = nil // the thread is yet to come
 	}
-	seq := seqOf(place)
-	return &seq, err
-}
-
-// seqOf is the number of the last event at a place.
-func seqOf(place run.Place) int64 {
-	if place.Ended {
-		return protocol.Done(place.Position)
-	}
-	return protocol.Began(place.Position)
+	return new(protocol.SeqOf(place)), err
 }
 
 // read decodes the parameters.
@@ -173,7 +164,7 @@ func (c command) runStart() (any, *int64, error) {
 	if p.AssistantID == "" {
 		return nil, nil, refused(InvalidArgument, "run.start requires an assistant_id.")
 	}
-	if present(p.Input) != nil {
+	if present(p.Input) != nil && !namesCheckpoint(p.Config) {
 		asks, err := c.pending()
 		if err != nil {
 			return nil, nil, err
@@ -212,9 +203,8 @@ func (c command) start(p startParams) (run.Run, *int64, error) {
 		}
 		return made, nil, err
 	}
-	place, err := c.Runs.Behind(c.ctx, made)
-	seq := seqOf(place)
-	return made, &seq, err
+	before, err := c.behind(made.Run)
+	return made, before, err
 }
 
 // pending are the questions that the thread waits on; of a busy thread, and of one that is yet to

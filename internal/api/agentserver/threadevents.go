@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/slipway-run/slipway/internal/agent/protocol"
-	"github.com/slipway-run/slipway/internal/agent/run"
 	"github.com/slipway-run/slipway/internal/agent/thread"
 	"github.com/slipway-run/slipway/internal/api/web"
 )
@@ -14,7 +13,7 @@ import (
 func (s server) StreamThreadEvents(ctx context.Context, request StreamThreadEventsRequestObject) (StreamThreadEventsResponseObject, error) {
 	asked := request.Body
 	return threadEvents{server: s, ctx: ctx, ref: threadRef(ctx, request.ThreadID), since: asked.Since, filter: protocol.Filter{
-		Channels: asked.Channels, Namespaces: asked.Namespaces, Depth: asked.Depth, Since: orElse(asked.Since, 0),
+		Channels: asked.Channels, Namespaces: asked.Namespaces, Depth: asked.Depth,
 	}}, nil
 }
 
@@ -31,29 +30,12 @@ type threadEvents struct {
 // VisitStreamThreadEventsResponse implements StreamThreadEventsResponseObject.
 func (s threadEvents) VisitStreamThreadEventsResponse(w http.ResponseWriter) error {
 	return web.NewStream(w).Follow(s.ctx, s.Heartbeat, func(ctx context.Context, send func(...web.Event) error) error {
-		return s.read(ctx, func(events []protocol.Event) error {
+		return protocol.Read(ctx, s.Runs, s.ref, s.filter, s.since, func(events []protocol.Event) error {
 			out := make([]web.Event, len(events))
 			for i, event := range events {
 				out[i] = web.Event{Name: event.Method, ID: event.ID, Data: event.JSON()}
 			}
 			return send(out...)
 		})
-	})
-}
-
-// read hands the events to send that the client wants, until ctx ends.
-func (s threadEvents) read(ctx context.Context, send func([]protocol.Event) error) error {
-	var from *run.Place
-	if s.since != nil {
-		position, isDone := protocol.Position(*s.since)
-		from = &run.Place{Position: position, Ended: isDone}
-	}
-	var of *protocol.Translator
-	current := ""
-	return s.Runs.Attend(ctx, s.ref, from, func(part run.Part) error {
-		if current != part.Run.Run {
-			current, of = part.Run.Run, protocol.NewTranslator(s.Runs, part.Run, s.filter)
-		}
-		return of.Translate(ctx, part, send)
 	})
 }

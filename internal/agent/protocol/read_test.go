@@ -1,0 +1,252 @@
+package protocol_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-run/slipway/internal/agent/protocol"
+	"github.com/slipway-run/slipway/internal/agent/run"
+	"github.com/slipway-run/slipway/internal/base/budget"
+	"github.com/slipway-run/slipway/internal/base/clock"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/table/testtable"
+)
+
+// TestAttackAReaderThatWantsLittle of a long run holds no more of it than one page.
+func TestAttackAReaderThatWantsLittle(t *testing.T) {
+	t.Parallel()
+	f := newFixtureOn(t, table.Held(testtable.Open(t, clock.System)))
+	a := f.claim(f.create(run.Request{}))
+	for range 40 {
+		f.shows(a, step{"custom", `"` + strings.Repeat("x", 30<<10) + `"`})
+	}
+	f.finish(a, run.Outcome{})
+	bound := budget.New(16 << 20)
+	hold := budget.NewHold(bound, 0, time.Second, nil)
+	ctx, cancel := context.WithCancel(budget.Holding(t.Context(), hold))
+	defer cancel()
+	most, ended := int64(0), false
+	err := protocol.Read(ctx, f.runs, f.ref, protocol.Filter{Channels: []string{"lifecycle", "input"}}, nil, func(events []protocol.Event) error {
+		most = max(most, bound.Held())
+		hold.Return(hold.Detach())
+		if len(events) > 0 && root(events[len(events)-1]) == "completed" {
+			ended = true
+			cancel()
+		}
+		return nil
+	})
+	if !errors.Is(err, context.Canceled) || !ended {
+		t.Fatalf("the reader ended with %v", err)
+	}
+	if most > 1<<20 {
+		t.Errorf("the reader held %d bytes", most)
+	}
+}
+
+// TestRunsThatNeverBegan are shown to a reader that comes with the number with which the command
+// was answered that made one of them.
+func TestRunsThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.does(run.Request{})
+	first := f.create(run.Request{})
+	afterFirst := f.before(first)
+	second := f.create(run.Request{Strategy: run.Interrupt})
+	afterSecond := f.before(second)
+	f.must(f.runs.Fail(t.Context(), second.Ref, run.Failure{Name: "E", Message: "no agent"}))
+	third := f.create(run.Request{})
+	afterThird := f.before(third)
+	f.must(f.runs.Cancel(t.Context(), third.Ref, run.Keep))
+	all := f.read(everything(), afterFirst, 3)
+	f.wantRoots(all, first.Run+" running", first.Run+" interrupted", second.Run+" running", second.Run+" failed", third.Run+" running", third.Run+" interrupted")
+	f.wantOrder(all)
+	f.wantRoots(f.read(everything(), afterSecond, 2), second.Run+" running", second.Run+" failed", third.Run+" running", third.Run+" interrupted")
+	f.wantRoots(f.read(everything(), afterThird, 1), third.Run+" running", third.Run+" interrupted")
+	last := f.does(run.Request{})
+	f.wantRoots(f.read(everything(), &all[len(all)-1].Seq, 1), last.Run+" running", last.Run+" completed")
+	f.wantRoots(f.read(everything(), f.before(last), 1), last.Run+" running", last.Run+" completed")
+}
+
+// TestManyRunsThatNeverBegan have a number each.
+func TestManyRunsThatNeverBegan(t *testing.T) {
+	t.Parallel()
+	const many = 150
+	f := newFixture(t)
+	f.create(run.Request{})
+	for range many {
+		f.create(run.Request{})
+	}
+	f.create(run.Request{Strategy: run.Interrupt})
+	all := f.read(everything(), new(int64), many+1)
+	f.wantOrder(all)
+	if len(all) != 2*(many+1) {
+		t.Errorf("there are %d events", len(all))
+	}
+	if got := f.read(everything(), &all[len(all)-3].Seq, 1); got[0].ID != all[len(all)-2].ID {
+		t.Errorf("behind %s comes %s", all[len(all)-3].ID, got[0].ID)
+	}
+}
+
+// watched tells when somebody begins to watch an item.
+type watched struct {
+	table.Table
+	begun chan table.Key
+}
+
+func (w watched) Watch(key table.Key) table.Watcher {
+	watcher := w.Table.Watch(key)
+	w.begun <- key
+	return watcher
+}
+
+// TestANumberBehindTheEnd is the end: a reader that has it sees what comes next.
+func TestANumberBehindTheEnd(t *testing.T) {
+	t.Parallel()
+	tb := watched{testtable.Open(t, clock.System), make(chan table.Key, 100)}
+	f := newFixtureOn(t, tb)
+	f.does(run.Request{})
+	beyond := protocol.Seq(1000, 0)
+	present := f.reads(everything(), &beyond)
+	<-tb.begun // the reader knows where it begins
+	next := f.does(run.Request{})
+	f.wantRoots(present.next(1), next.Run+" running", next.Run+" completed")
+}
+
+// TestAThreadThatIsMadeAnew counts from the beginning, for a reader of the one before it, too.
+func TestAThreadThatIsMadeAnew(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	for range 3 {
+		f.does(run.Request{})
+	}
+	all := f.read(everything(), new(int64), 3)
+	old := f.reads(everything(), &all[len(all)-3].Seq)
+	last := old.next(1)
+	f.must(f.threads.Delete(t.Context(), f.ref))
+	f.makeThread()
+	next := f.does(run.Request{})
+	seen := old.next(1)
+	f.wantRoots(seen, next.Run+" running", next.Run+" completed")
+	if seen[0].Seq >= last[0].Seq {
+		t.Errorf("the new thread begins with the number %d, behind %d", seen[0].Seq, last[0].Seq)
+	}
+}
+
+// TestADelayedRunThatWasCancelled while it waited in the queue does not hide the runs that come
+// before its time. Its end is shown in its place.
+func TestADelayedRunThatWasCancelled(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	present := f.reads(everything(), new(int64))
+	a := f.claim(f.create(run.Request{}))
+	delayed := f.create(run.Request{After: time.Hour})
+	f.must(f.runs.Cancel(t.Context(), delayed.Ref, run.Keep))
+	f.finish(a, run.Outcome{})
+	all := present.next(1)
+	followed := make(chan string, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- f.runs.Follow(ctx, f.ref, run.Place{}, func(part run.Part) error {
+			if part.Ended {
+				followed <- part.Run.Run
+			}
+			return nil
+		})
+	}()
+	if got := <-followed; got != a.Run.Run {
+		t.Errorf("the first end is that of %s", got)
+	}
+	next := f.does(run.Request{})
+	all = append(all, present.next(1)...)
+	if got := <-followed; got != next.Run {
+		t.Errorf("the second end is that of %s", got)
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	f.ahead.Store(int64(2 * time.Hour))
+	last := f.does(run.Request{})
+	all = append(all, present.next(2)...)
+	f.wantRoots(all, a.Run.Run+" running", a.Run.Run+" completed", next.Run+" running", next.Run+" completed",
+		delayed.Run+" running", delayed.Run+" interrupted", last.Run+" running", last.Run+" completed")
+	f.wantOrder(all)
+	if diff := cmp.Diff(all, f.read(everything(), new(int64), 4)); diff != "" {
+		t.Errorf("events (-present +late):\n%s", diff)
+	}
+}
+
+// TestTheEndOfADelayedRunThatWasCancelled is shown when its time has come, also if no other run
+// comes.
+func TestTheEndOfADelayedRunThatWasCancelled(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.claim(f.create(run.Request{}))
+	delayed := f.create(run.Request{After: time.Second})
+	f.must(f.runs.Cancel(t.Context(), delayed.Ref, run.Keep))
+	f.finish(a, run.Outcome{})
+	f.wantRoots(f.read(everything(), new(int64), 2), a.Run.Run+" running", a.Run.Run+" completed", delayed.Run+" running", delayed.Run+" interrupted")
+}
+
+// TestSealingChangesNoEvent of the runs that are sealed: a reader that was there sees the same as
+// one that comes later.
+func TestSealingChangesNoEvent(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	a := f.claim(f.create(run.Request{}))
+	f.shows(a, token("m1", "Hel"))
+	waiting := f.create(run.Request{})
+	last := f.create(run.Request{Strategy: run.Interrupt})
+	present := f.read(everything(), new(int64), 2)
+	f.wantRoots(present, a.Run.Run+" running", a.Run.Run+" interrupted", waiting.Run+" running", waiting.Run+" interrupted")
+	f.ahead.Store(int64(time.Hour))
+	f.finish(f.claim(last), run.Outcome{}) // the claim seals
+	if diff := cmp.Diff(present, f.read(everything(), new(int64), 2)); diff != "" {
+		t.Errorf("events (-present +late):\n%s", diff)
+	}
+}
+
+// TestAnswersAreShown by the ids of the questions, however the client gives them.
+func TestAnswersAreShown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		command string
+		fork    bool
+		want    []string
+	}{
+		"by their ids":                   {command: `{"resume":{"q2":1}}`, want: []string{"q2"}},
+		"an object that is the answer":   {command: `{"resume":{"ok":true}}`, want: []string{"q1", "q2"}},
+		"a text":                         {command: `{"resume":"yes"}`, want: []string{"q1", "q2"}},
+		"null":                           {command: `{"resume":null}`},
+		"another command":                {command: `{"goto":"model"}`},
+		"no command":                     {},
+		"at an earlier checkpoint":       {command: `{"resume":"yes"}`, fork: true},
+		"in a command that is detached":  {command: fmt.Sprintf(`{"resume":%q}`, strings.Repeat("y", 10_000)), want: []string{"q1", "q2"}},
+		"an object without any members":  {command: `{"resume":{}}`, want: []string{"q1", "q2"}},
+		"by an id and one that is wrong": {command: `{"resume":{"q1":1,"q3":2}}`, want: []string{"q1", "q2"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := newFixture(t)
+			f.does(run.Request{Input: []byte(`{"n":1}`)})
+			f.asks("q1", "q2")
+			request := run.Request{Command: []byte(c.command)}
+			if c.fork {
+				request.Fork = &run.Fork{ID: f.ref.Root()}
+			}
+			answered := f.does(request)
+			var want []string
+			if c.want != nil {
+				want = []string{`input.answered {"interrupt_ids":["` + strings.Join(c.want, `","`) + `"]}`}
+			}
+			f.wantLines(f.read(everything(), f.before(answered), 1), []string{"input.answered"}, want...)
+		})
+	}
+}
