@@ -12,7 +12,9 @@
 // Positions increase along the thread (package run). Some events of the log become many of the
 // protocol, so a number (`seq`) is the position, shifted by seqBits, and an index. The events that
 // close a run follow its last event, with indexes from closing on; the run's last lifecycle event
-// has the index ended. Runs that ended before a worker took them up have the indexes behind that.
+// has the index ended. Runs that ended before a worker took them up have the indexes behind that,
+// in the order of their ids: a delayed run that was cancelled is shown when its time would have
+// come.
 // Where an event becomes more than there are indexes, the last ones share a number.
 //
 // An event's id holds the run's id and the number, and is never used again. The lifecycle of the

@@ -146,11 +146,40 @@ func TestQuestionsAreAnswered(t *testing.T) {
 	f.does(t, thread, "run.start", ask)
 	present.runs(t, 1)
 	f.does(t, thread, "run.start", with(script(add("model", "m2", "Fine")), "input", "yes"))
-	wantLines(t, "the lifecycle", lifecycles(present.runs(t, 1)), "running", "completed")
+	fine := present.runs(t, 1)
+	wantLines(t, "the lifecycle", lifecycles(fine), "running", "completed")
+	wantLines(t, "the answers", eventLines(of(fine, "input.answered")), `input.answered {"interrupt_ids":["q1","q2"]}`)
 	runs, _ = f.call(t, "GET", thread+"/runs", nil).body.([]any)
 	kwargs, _ = runs[0].(object)["kwargs"].(object)
 	if diff := cmp.Diff(any(object{"resume": "yes"}), kwargs["command"]); diff != "" {
 		t.Errorf("the command (-want +got):\n%s", diff)
+	}
+}
+
+// TestAForkOfAWaitingThread takes its input as an input: the run goes on from the checkpoint that
+// it names, where nothing is asked.
+func TestAForkOfAWaitingThread(t *testing.T) {
+	t.Parallel()
+	f := setUp(t, nil)
+	thread := f.newThread(t)
+	present := f.watch(t, thread, object{"channels": []string{"lifecycle", "input"}})
+	f.does(t, thread, "run.start", script(add("model", "m1", "One")))
+	present.runs(t, 1)
+	listed, _ := f.does(t, thread, "state.listCheckpoints", object{}).member("result", "checkpoints").([]any)
+	f.does(t, thread, "run.start", script(pausing("q1")))
+	present.runs(t, 1)
+	fork := script(add("model", "m2", "Two"))
+	config, _ := fork["config"].(object)
+	configurable, _ := config["configurable"].(object)
+	configurable["checkpoint_id"] = listed[0].(object)["id"]
+	f.does(t, thread, "run.start", fork)
+	if told := of(present.runs(t, 1), "input.answered"); len(told) > 0 {
+		t.Errorf("the fork answers %v", told)
+	}
+	runs, _ := f.call(t, "GET", thread+"/runs", nil).body.([]any)
+	kwargs, _ := runs[0].(object)["kwargs"].(object)
+	if kwargs["command"] != nil || kwargs["input"] == nil {
+		t.Errorf("the run has the command %v and the input %v", kwargs["command"], kwargs["input"])
 	}
 }
 
