@@ -40,14 +40,19 @@ func place(ctx context.Context, runs *run.Store, ref thread.Ref, filter *Filter,
 	if since == nil {
 		return nil, nil
 	}
-	now, err := runs.Behind(ctx, ref, "")
+	reached, err := runs.Reached(ctx, ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	filter.since = min(*since, SeqOf(now))
-	from := PlaceOf(filter.since)
+	from := PlaceOf(*since)
+	if filter.since = *since; from.Position > reached {
+		if from, err = runs.Behind(ctx, ref, ""); err != nil {
+			return nil, err
+		}
+		filter.since = SeqOf(from)
+	}
 	return &from, nil
 }

@@ -120,6 +120,27 @@ func TestANumberBehindTheEnd(t *testing.T) {
 	f.wantRoots(present.next(1), next.Run+" running", next.Run+" completed")
 }
 
+// TestANumberOfARunThatWasRolledBack is not behind the end: a reader that has it sees nothing again.
+func TestANumberOfARunThatWasRolledBack(t *testing.T) {
+	t.Parallel()
+	f := newFixture(t)
+	f.does(run.Request{})
+	a := f.claim(f.create(run.Request{}))
+	f.shows(a, step{"custom", "1"}, step{"custom", "2"})
+	present := f.reads(everything(), new(int64))
+	all := present.next(1)
+	for len(all) == 0 || all[len(all)-1].Method != "custom" {
+		all = append(all, <-present.events)
+	}
+	f.must(f.runs.Cancel(t.Context(), a.Run.Ref, run.Undo))
+	all = append(all, present.next(1)...)
+	late := f.reads(everything(), &all[len(all)-1].Seq)
+	next := f.does(run.Request{})
+	rest := late.next(1)
+	f.wantRoots(rest, next.Run+" running", next.Run+" completed")
+	f.wantOrder(append(all, rest...))
+}
+
 // TestAThreadThatIsMadeAnew counts from the beginning, for a reader of the one before it, too.
 func TestAThreadThatIsMadeAnew(t *testing.T) {
 	t.Parallel()

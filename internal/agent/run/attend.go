@@ -51,6 +51,9 @@ func (s *Store) await(ctx context.Context, ref thread.Ref, w table.Watcher) (thr
 // beginAt begins with the run that the lock names, which need not be there.
 func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 	return f.back(ctx, lock, lock.Run, func(before Run) bool {
+		if before.Status == Removed {
+			return true
+		}
 		if f.done == "" {
 			f.done = before.Run
 		}
@@ -63,8 +66,8 @@ func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
 	})
 }
 
-// back visits the runs before a run that are not removed, from the newest on, until visit wants no
-// more. Before "" are all runs.
+// back visits the runs before a run, from the newest on, until visit wants no more. Before "" are
+// all runs.
 func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit func(Run) bool) error {
 	query := keys.Runs(f.ref.Workspace, f.ref.Deployment, f.ref.Thread)
 	query.Reverse, query.Limit = true, followPage
@@ -78,7 +81,7 @@ func (f *follower) back(ctx context.Context, lock thread.Lock, run string, visit
 			if err != nil {
 				return err
 			}
-			if (run == "" || before.Run < run) && before.Status != Removed && !visit(before) {
+			if (run == "" || before.Run < run) && !visit(before) {
 				return nil
 			}
 		}
@@ -100,6 +103,8 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (Place, 
 	f, place := follower{Store: s, ref: ref}, Place{}
 	err = f.back(ctx, t.Lock, run, func(before Run) bool {
 		switch {
+		case before.Status == Removed:
+			return true
 		case before.Attempt > 0 && before.Status.Final():
 			place.Position, place.Ended = before.Position, true
 		case before.Attempt > 0:
@@ -110,4 +115,19 @@ func (s *Store) Behind(ctx context.Context, ref thread.Ref, run string) (Place, 
 		return before.Attempt == 0
 	})
 	return place, err
+}
+
+// Reached is the position of the newest event that the thread has shown, also if its run was rolled
+// back.
+func (s *Store) Reached(ctx context.Context, ref thread.Ref) (int64, error) {
+	t, err := s.threads.Get(ctx, ref)
+	if err != nil {
+		return 0, err
+	}
+	f, reached := follower{Store: s, ref: ref}, t.Lock.Position
+	err = f.back(ctx, t.Lock, "", func(run Run) bool {
+		reached = max(reached, run.Position)
+		return run.Attempt == 0
+	})
+	return reached, err
 }
