@@ -8,7 +8,8 @@
 // it out, a token may not.
 //
 // A browser has a third credential: the cookie of a session (session.go). It counts only where both
-// headers are missing, and only with a header that no page of another origin can send.
+// headers are missing, whatever they hold, and only with the session's proof in a header that no
+// page of another origin can send.
 package auth
 
 import (
@@ -45,6 +46,7 @@ type Keys struct {
 	store    *apikey.Store
 	tokens   Tokens
 	sessions Sessions
+	cookies  SessionCookies
 }
 
 // New returns an Authenticator that knows the keys of a store.
@@ -57,7 +59,9 @@ func NewWithTokens(store *apikey.Store, tokens Tokens) *Keys {
 }
 
 // AcceptSessions lets browsers act with the cookie of a session.
-func (k *Keys) AcceptSessions(sessions Sessions) { k.sessions = sessions }
+func (k *Keys) AcceptSessions(sessions Sessions, cookies SessionCookies) {
+	k.sessions, k.cookies = sessions, cookies
+}
 
 // Key implements Authenticator. The connection of a request with good credentials counts as the
 // workspace's from then on.
@@ -73,15 +77,15 @@ func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 	if key := r.Header.Get(HeaderKey); key != "" {
 		return k.store.Authenticate(r.Context(), key)
 	}
-	token, ok := Bearer(r.Header)
-	if !ok && k.sessions != nil {
-		if session, sent := SessionOf(r); sent {
+	if r.Header.Get(HeaderBearer) == "" && k.sessions != nil {
+		if found, sent := k.cookies.Session(r); sent {
 			if err := checkOrigin(r); err != nil {
 				return apikey.Principal{}, err
 			}
-			return k.sessions.Authenticate(r.Context(), session)
+			return k.sessions.Authenticate(r.Context(), found)
 		}
 	}
+	token, ok := Bearer(r.Header)
 	switch {
 	case !ok:
 		return apikey.Principal{}, fault.New(fault.Unauthorized, "The header %s is missing.", HeaderKey)

@@ -7,39 +7,58 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
+	"github.com/slipway-run/slipway/internal/tenant/session"
 )
 
 const (
-	// HeaderConsole marks the requests of the console. A page of another origin cannot send it: a
-	// header of its own makes the browser ask first, and the server's answer names no origin.
+	// HeaderConsole holds the proof of a session; any other text marks a request of the console that
+	// needs no session yet. A page of another origin cannot send the header: a header of its own
+	// makes the browser ask first, and the server's answer names no origin.
 	HeaderConsole = "X-Slipway-Console"
 	// cookieSession holds the token of a session.
 	cookieSession = "slipway_session"
+	// hostOnly begins the name of a cookie that browsers take from its own host alone, and over
+	// encrypted connections only.
+	hostOnly = "__Host-"
 )
 
 // Sessions tells whom the session of a browser acts for.
 type Sessions interface {
-	Authenticate(ctx context.Context, token string) (apikey.Principal, error)
+	Authenticate(ctx context.Context, c session.Credentials) (apikey.Principal, error)
 }
 
-// SessionOf returns the token of the session whose cookie a request carries.
-func SessionOf(r *http.Request) (token string, ok bool) {
-	cookie, err := r.Cookie(cookieSession)
-	if err != nil || cookie.Value == "" {
-		return "", false
+// SessionCookies reads and writes the cookies of sessions.
+type SessionCookies struct {
+	// Secure tells that the server is reached over encrypted connections only.
+	Secure bool
+}
+
+func (c SessionCookies) name() string {
+	if c.Secure {
+		return hostOnly + cookieSession
 	}
-	return cookie.Value, true
+	return cookieSession
 }
 
-// SessionCookie is the cookie that holds a token for some time; a life of 0 removes it. Scripts
-// cannot read the cookie, and browsers send it to this origin's own pages only.
-func SessionCookie(token string, life time.Duration, secure bool) *http.Cookie {
+// Session returns the two halves of the session that a request carries: the token of its cookie,
+// and the proof of its header, which may be missing.
+func (c SessionCookies) Session(r *http.Request) (found session.Credentials, ok bool) {
+	cookie, err := r.Cookie(c.name())
+	if err != nil || cookie.Value == "" {
+		return found, false
+	}
+	return session.Credentials{Token: cookie.Value, Proof: r.Header.Get(HeaderConsole)}, true
+}
+
+// Cookie holds a token for some time; a life of 0 removes it. Scripts cannot read the cookie, and
+// browsers send it to pages of this site only.
+func (c SessionCookies) Cookie(token string, life time.Duration) *http.Cookie {
 	age := int(life.Seconds())
 	if age == 0 {
 		age = -1
 	}
 	return &http.Cookie{
-		Name: cookieSession, Value: token, Path: "/", MaxAge: age, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,
+		Name: c.name(), Value: token, Path: "/", MaxAge: age, HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode,
 	}
 }
 

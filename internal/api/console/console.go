@@ -4,9 +4,10 @@
 // The page is static: ES modules with Lit, embedded from the folder static, without a build step.
 // It calls the same interface as every other client, so it can do nothing that the interface does
 // not allow. No API key is in the page. `slipway open` asks for a code with the key of a person
-// (POST /console/codes); the page exchanges the code for a cookie that scripts cannot read (POST
-// /console/session), and each of its requests carries a header of its own, which no page of another
-// origin can send.
+// (POST /console/codes); the page exchanges the code for a session (POST /console/session). The
+// session's token is a cookie that scripts cannot read. Its proof is in the answer: the page keeps
+// it for its own origin, and sends it as a header of its own, which no page of another origin can
+// send. Browsers send a cookie to all ports of a host, so the cookie alone is worth nothing.
 package console
 
 import (
@@ -17,7 +18,6 @@ import (
 	"net/http"
 	"path"
 	"strings"
-	"time"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -45,9 +45,9 @@ var types = map[string]string{
 type Config struct {
 	Authenticator auth.Authenticator
 	Sessions      *session.Store
-	// BaseURL is the address of the server. Cookies are for encrypted connections only where the
-	// address is https.
+	// BaseURL is the address of the server.
 	BaseURL string
+	Cookies auth.SessionCookies
 }
 
 // Register serves the console at /console/, and sends browsers there from the root.
@@ -128,7 +128,13 @@ func (c console) makeCode(w http.ResponseWriter, r *http.Request) error {
 	return json.NewEncoder(w).Encode(code{text, clock.Format(expires), c.BaseURL + "/console/#/sign-in/" + text})
 }
 
-// open exchanges a code for the cookie of a session.
+// opened is the answer of POST /console/session.
+type opened struct {
+	// Proof is the half of the session that the page keeps.
+	Proof string `json:"proof"`
+}
+
+// open exchanges a code for a session.
 func (c console) open(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get(auth.HeaderConsole) == "" {
 		return fault.New(fault.Forbidden, "The header %s is missing.", auth.HeaderConsole)
@@ -142,29 +148,27 @@ func (c console) open(w http.ResponseWriter, r *http.Request) error {
 	if err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&sent); err != nil || sent.Code == "" {
 		return fault.New(fault.Invalid, `The body must be a JSON object with the field "code".`)
 	}
-	token, err := c.Sessions.Open(r.Context(), sent.Code)
+	made, err := c.Sessions.Open(r.Context(), sent.Code)
 	if err != nil {
 		return err
 	}
-	c.setCookie(w, token, session.Life)
-	return nil
+	http.SetCookie(w, c.Cookies.Cookie(made.Token, session.Life))
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(http.StatusCreated)
+	return json.NewEncoder(w).Encode(opened{made.Proof})
 }
 
-// close ends the session and removes the cookie.
+// close ends the session whose two halves the request carries, and removes the cookie.
 func (c console) close(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get(auth.HeaderConsole) == "" {
 		return fault.New(fault.Forbidden, "The header %s is missing.", auth.HeaderConsole)
 	}
-	if token, ok := auth.SessionOf(r); ok {
-		if err := c.Sessions.Close(context.WithoutCancel(r.Context()), token); err != nil {
+	if found, ok := c.Cookies.Session(r); ok {
+		if err := c.Sessions.Close(context.WithoutCancel(r.Context()), found); err != nil {
 			return err
 		}
 	}
-	c.setCookie(w, "", 0)
-	return nil
-}
-
-func (c console) setCookie(w http.ResponseWriter, token string, life time.Duration) {
-	http.SetCookie(w, auth.SessionCookie(token, life, strings.HasPrefix(c.BaseURL, "https://")))
+	http.SetCookie(w, c.Cookies.Cookie("", 0))
 	w.WriteHeader(http.StatusNoContent)
+	return nil
 }

@@ -35,6 +35,12 @@ func (f *fixture) now() time.Time { return time.Now().Add(time.Duration(f.ahead.
 
 func setUp(t *testing.T) *fixture {
 	t.Helper()
+	return setUpAs(t, false)
+}
+
+// setUpAs sets a server up whose cookies are for encrypted connections, or for any.
+func setUpAs(t *testing.T, secure bool) *fixture {
+	t.Helper()
 	f, dir := &fixture{}, t.TempDir()
 	key, err := keyfile.Load(filepath.Join(dir, "secret.key"))
 	fixtures.Must(t, err)
@@ -45,7 +51,8 @@ func setUp(t *testing.T) *fixture {
 	f.keys = apikey.NewStore(table, key, f.now)
 	sessions := session.NewStore(table, f.keys, f.now)
 	authenticator := auth.New(f.keys)
-	authenticator.AcceptSessions(sessions)
+	cookies := auth.SessionCookies{Secure: secure}
+	authenticator.AcceptSessions(sessions, cookies)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	mux.Handle("/whoami", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := auth.Tenant(authenticator, r)
@@ -57,7 +64,7 @@ func setUp(t *testing.T) *fixture {
 	}))
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
-	console.Register(mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: f.URL})
+	console.Register(mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: f.URL, Cookies: cookies})
 	return f
 }
 
@@ -106,47 +113,53 @@ func (f *fixture) code(t *testing.T, key string) string {
 	return `{"code":"` + made.Code + `"}`
 }
 
-// signIn opens a session, and returns its cookie as a browser sends it.
-func (f *fixture) signIn(t *testing.T, key string) string {
+// signIn opens a session, and returns its cookie as a browser sends it, and its proof.
+func (f *fixture) signIn(t *testing.T, key string) (cookieText, proof string) {
 	t.Helper()
 	answer, text := f.send(t, "POST", "/console/session", f.code(t, key), auth.HeaderConsole, "1")
-	if answer.StatusCode != http.StatusNoContent || len(answer.Cookies()) != 1 {
+	if answer.StatusCode != http.StatusCreated || len(answer.Cookies()) != 1 {
 		t.Fatalf("got %d %s, cookies %v", answer.StatusCode, text, answer.Cookies())
 	}
+	var made struct{ Proof string }
+	fixtures.Must(t, json.Unmarshal([]byte(text), &made))
 	cookie := answer.Cookies()[0]
+	if made.Proof == "" || made.Proof == cookie.Value {
+		t.Errorf("the proof is %q, the token %q", made.Proof, cookie.Value)
+	}
 	if !cookie.HttpOnly || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/" || cookie.MaxAge <= 0 {
 		t.Errorf("the cookie is %s", cookie)
 	}
-	return cookie.Name + "=" + cookie.Value
+	return cookie.Name + "=" + cookie.Value, made.Proof
 }
 
 func TestASessionActsAsItsKey(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	made, key := f.issue(t, apikey.NewKey{Role: workspace.Viewer})
-	cookie := f.signIn(t, key)
-	if got := f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1"); got != f.tenant+" viewer" {
+	cookie, proof := f.signIn(t, key)
+	if got := f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof); got != f.tenant+" viewer" {
 		t.Errorf("got %s", got)
 	}
 	fixtures.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
-	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
 }
 
 func TestASessionEnds(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
-	closed, old := f.signIn(t, key), f.signIn(t, key)
-	f.want(t, http.StatusNoContent, "DELETE", "/console/session", "", "Cookie", closed, auth.HeaderConsole, "1")
-	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", closed, auth.HeaderConsole, "1")
-	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, "1")
+	closed, closedProof := f.signIn(t, key)
+	old, oldProof := f.signIn(t, key)
+	f.want(t, http.StatusNoContent, "DELETE", "/console/session", "", "Cookie", closed, auth.HeaderConsole, closedProof)
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", closed, auth.HeaderConsole, closedProof)
+	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, oldProof)
 	f.ahead.Add(int64(session.Life))
-	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", old, auth.HeaderConsole, oldProof)
 
 	expiring, key := f.issue(t, apikey.NewKey{Role: workspace.Admin, Expires: f.now().Add(time.Hour)})
-	last := f.signIn(t, key)
+	last, lastProof := f.signIn(t, key)
 	f.ahead.Add(int64(expiring.Expires.Sub(f.now())) + int64(time.Second))
-	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", last, auth.HeaderConsole, "1")
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", last, auth.HeaderConsole, lastProof)
 }
 
 func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
@@ -154,7 +167,7 @@ func TestAttackACodeIsUsedTwiceLateOrWithoutItsKey(t *testing.T) {
 	f := setUp(t)
 	made, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
 	used, late, orphaned := f.code(t, key), f.code(t, key), f.code(t, key)
-	f.want(t, http.StatusNoContent, "POST", "/console/session", used, auth.HeaderConsole, "1")
+	f.want(t, http.StatusCreated, "POST", "/console/session", used, auth.HeaderConsole, "1")
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", used, auth.HeaderConsole, "1")
 	fixtures.Must(t, f.keys.Revoke(t.Context(), f.tenant, made.ID))
 	f.want(t, http.StatusUnauthorized, "POST", "/console/session", orphaned, auth.HeaderConsole, "1")
@@ -171,21 +184,64 @@ func TestAttackAnotherOriginUsesASession(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)
 	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
-	cookie := f.signIn(t, key)
+	cookie, proof := f.signIn(t, key)
 	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie)
 	f.want(t, http.StatusUnauthorized, "POST", "/whoami", "", "Cookie", cookie, "Content-Type", "text/plain")
-	f.want(t, http.StatusForbidden, "POST", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1", "Sec-Fetch-Site", "cross-site")
-	f.want(t, http.StatusForbidden, "POST", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, "1", "Origin", "https://elsewhere.example")
+	f.want(t, http.StatusForbidden, "POST", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof, "Sec-Fetch-Site", "cross-site")
+	f.want(t, http.StatusForbidden, "POST", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof, "Origin", "https://elsewhere.example")
 	f.want(t, http.StatusForbidden, "POST", "/console/session", f.code(t, key))
 	f.want(t, http.StatusForbidden, "POST", "/console/session", f.code(t, key), auth.HeaderConsole, "1", "Sec-Fetch-Site", "cross-site")
 	f.want(t, http.StatusForbidden, "DELETE", "/console/session", "", "Cookie", cookie)
-	// A session makes no further session, so that a stolen one ends.
-	f.want(t, http.StatusForbidden, "POST", "/console/codes", "", "Cookie", cookie, auth.HeaderConsole, "1")
-	f.want(t, http.StatusUnauthorized, "POST", "/console/codes", "")
 	answer, _ := f.send(t, "OPTIONS", "/whoami", "", "Origin", "https://elsewhere.example", "Access-Control-Request-Headers", auth.HeaderConsole)
 	if allowed := answer.Header.Get("Access-Control-Allow-Origin"); allowed != "" {
 		t.Errorf("the server lets in %s", allowed)
 	}
+}
+
+// TestAttackASessionRenewsItself: a session makes no further session, so that a stolen one ends.
+func TestAttackASessionRenewsItself(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
+	cookie, proof := f.signIn(t, key)
+	f.want(t, http.StatusForbidden, "POST", "/console/codes", "", "Cookie", cookie, auth.HeaderConsole, proof)
+	f.want(t, http.StatusUnauthorized, "POST", "/console/codes", "")
+	for _, other := range []string{"Basic x", "Bearer", "Bearer ", "x"} {
+		f.want(t, http.StatusUnauthorized, "POST", "/console/codes", "", "Cookie", cookie, auth.HeaderConsole, proof, auth.HeaderBearer, other)
+		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof, auth.HeaderBearer, other)
+	}
+}
+
+// TestAttackAnAgentUsesTheCookieItWasSent has what a browser sends to a page that an agent serves at
+// another port of the host: the cookie, without the proof.
+func TestAttackAnAgentUsesTheCookieItWasSent(t *testing.T) {
+	t.Parallel()
+	f := setUp(t)
+	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
+	cookie, proof := f.signIn(t, key)
+	_, anothers := f.signIn(t, key)
+	_, token, _ := strings.Cut(cookie, "=")
+	for _, guess := range []string{"1", token, anothers, proof[:len(proof)-1], proof + "A", strings.ToLower(proof)} {
+		f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, guess)
+		// It ends the session of nobody either.
+		f.want(t, http.StatusNoContent, "DELETE", "/console/session", "", "Cookie", cookie, auth.HeaderConsole, guess)
+	}
+	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
+}
+
+// TestAttackAnotherServerOfTheHostSetsTheCookie: over encrypted connections the cookie has a name
+// that only the host itself may set, and no other name counts.
+func TestAttackAnotherServerOfTheHostSetsTheCookie(t *testing.T) {
+	t.Parallel()
+	f := setUpAs(t, true)
+	_, key := f.issue(t, apikey.NewKey{Role: workspace.Admin})
+	cookie, proof := f.signIn(t, key)
+	planted, ok := strings.CutPrefix(cookie, "__Host-")
+	if !ok {
+		t.Fatalf("the cookie is %s", cookie)
+	}
+	f.want(t, http.StatusOK, "GET", "/whoami", "", "Cookie", cookie, auth.HeaderConsole, proof)
+	f.want(t, http.StatusUnauthorized, "GET", "/whoami", "", "Cookie", planted, auth.HeaderConsole, proof)
 }
 
 func TestThePageLoadsFromItsOwnOrigin(t *testing.T) {

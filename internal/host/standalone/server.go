@@ -352,8 +352,9 @@ func (s *Server) routes(
 			Verifier: oidc.NewVerifier(s.config.Issuers, nil, clock.System), Workspaces: s.workspaces, Rules: rules,
 		})
 	}
-	authenticator.AcceptSessions(sessions)
-	console.Register(s.mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: s.baseURL})
+	cookies := auth.SessionCookies{Secure: strings.HasPrefix(s.baseURL, "https://")}
+	authenticator.AcceptSessions(sessions, cookies)
+	console.Register(s.mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: s.baseURL, Cookies: cookies})
 	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{

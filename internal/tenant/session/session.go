@@ -1,16 +1,17 @@
 // Package session lets people act in a browser without an API key in the page.
 //
 // A person who has an API key asks for a code ([Store.Code]), which is good once and for a minute.
-// A browser gives the code back and gets a session ([Store.Open]), whose token it keeps in a cookie
-// that scripts cannot read. A request with the token acts as the key does ([Store.Authenticate]):
-// with the same workspace, the same role, and no longer than the key is good. Codes and tokens have
-// 130 random bits and are stored as SHA-256 hashes only.
+// A browser gives the code back and gets a session ([Store.Open]), which has two halves
+// ([Credentials]). A request with both acts as the key does ([Store.Authenticate]): with the same
+// workspace, the same role, and no longer than the key is good. Codes and both halves have 130
+// random bits each and are stored as SHA-256 hashes only.
 package session
 
 import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -37,7 +38,17 @@ const (
 	attrWorkspace = "workspace"
 	attrKey       = "key_id"
 	attrExpires   = "expires_at"
+	attrProof     = "proof"
 )
+
+// Credentials are the two halves of a session. Neither is good without the other.
+type Credentials struct {
+	// Token is kept in a cookie, which scripts cannot read. Browsers send a cookie to all ports of
+	// a host, so an agent that serves a page at a port of its own may see it.
+	Token string
+	// Proof is kept by the page, in a storage that belongs to its origin and so to its port.
+	Proof string
+}
 
 // Store keeps codes and sessions.
 type Store struct {
@@ -63,12 +74,12 @@ func (s *Store) Code(ctx context.Context, caller apikey.Principal) (code string,
 	return code, item.Expires, nil
 }
 
-// Open exchanges a code for the token of a new session. A code that is unknown, used or expired is
+// Open exchanges a code for a new session. A code that is unknown, used or expired is
 // a fault.Unauthorized, and so is a code whose API key is good no longer.
-func (s *Store) Open(ctx context.Context, code string) (token string, err error) {
+func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error) {
 	refused := fault.New(fault.Unauthorized, "The code is not valid. A code is good once and for %s: run `slipway open` again.", CodeLife)
 	at := keys.SignInCode(hash(code))
-	token = rand.Text()
+	c = Credentials{Token: rand.Text(), Proof: rand.Text()}
 	err = record.Decide(ctx, s.table, func(ctx context.Context) (o record.Outbox, err error) {
 		item, err := s.read(ctx, at, kindCode)
 		if err != nil {
@@ -81,19 +92,18 @@ func (s *Store) Open(ctx context.Context, code string) (token string, err error)
 		if _, err := s.keys.Principal(ctx, workspace, key); err != nil {
 			return o, err
 		}
-		o.Add(
-			table.Delete{Key: at, If: table.Present()},
-			table.Put{Item: s.item(keys.Session(hash(token)), kind, workspace, key, Life), If: table.Absent()},
-		)
+		made := s.item(keys.Session(hash(c.Token)), kind, workspace, key, Life)
+		made.Attrs[attrProof] = hash(c.Proof)
+		o.Add(table.Delete{Key: at, If: table.Present()}, table.Put{Item: made, If: table.Absent()})
 		return o, nil
 	})
-	return token, err
+	return c, err
 }
 
-// Authenticate returns whom the token of a session acts for. A token that is unknown or expired is
-// a fault.Unauthorized, and so is a token whose API key is revoked or expired.
-func (s *Store) Authenticate(ctx context.Context, token string) (apikey.Principal, error) {
-	item, err := s.read(ctx, keys.Session(hash(token)), kind)
+// Authenticate returns whom a session acts for. A session that is unknown or expired is a
+// fault.Unauthorized, and so is a session whose API key is revoked or expired.
+func (s *Store) Authenticate(ctx context.Context, c Credentials) (apikey.Principal, error) {
+	item, err := s.find(ctx, c)
 	if err != nil {
 		return apikey.Principal{}, err
 	}
@@ -103,12 +113,25 @@ func (s *Store) Authenticate(ctx context.Context, token string) (apikey.Principa
 	return s.keys.Principal(ctx, item.Text(attrWorkspace), item.Text(attrKey))
 }
 
-// Close ends a session. A session that is over is no error.
-func (s *Store) Close(ctx context.Context, token string) error {
-	if err := s.table.Transact(ctx, table.Delete{Key: keys.Session(hash(token))}); err != nil {
+// Close ends a session. A session that is unknown or over is no error.
+func (s *Store) Close(ctx context.Context, c Credentials) error {
+	item, err := s.find(ctx, c)
+	if item == nil {
+		return err
+	}
+	if err := s.table.Transact(ctx, table.Delete{Key: item.Key}); err != nil {
 		return fmt.Errorf("close session: %w", err)
 	}
 	return nil
+}
+
+// find reads a session; it is nil where there is none of these two halves or where it has expired.
+func (s *Store) find(ctx context.Context, c Credentials) (*table.Item, error) {
+	item, err := s.read(ctx, keys.Session(hash(c.Token)), kind)
+	if item == nil || subtle.ConstantTimeCompare([]byte(item.Text(attrProof)), []byte(hash(c.Proof))) != 1 {
+		return nil, err
+	}
+	return item, nil
 }
 
 // item is a code or a session. The table forgets an expired item some time after its end, so the
@@ -141,7 +164,7 @@ func (s *Store) read(ctx context.Context, at table.Key, kind string) (*table.Ite
 	return item, nil
 }
 
-// hash is how a code or a token is stored.
+// hash is how a code or a half of a session is stored.
 func hash(text string) string {
 	sum := sha256.Sum256([]byte(text))
 	return hex.EncodeToString(sum[:])

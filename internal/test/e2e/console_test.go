@@ -19,9 +19,9 @@ func TestBrowserConsole(t *testing.T) {
 	d := s.deploy(t, agentRepository(t), "main", secret{"GREETING", "a-secret-value"})
 	var saw struct {
 		Findings, Complaints, Elsewhere, Cookies []string
-		KeyInPage, Enabled, Ran                  bool
+		KeyInPage, Enabled, Ran, Proven          bool
 		First, Overflow                          int
-		Failure, Copied, Thread                  string
+		Failure, Copied, Thread, ProofAfter      string
 		Shown, AfterReload, AtCut                []shownMessage
 	}
 	browse(t, &saw, "console.cjs", s.BaseURL, s.APIKey, d.ID, pictures())
@@ -34,6 +34,9 @@ func TestBrowserConsole(t *testing.T) {
 	}
 	if saw.KeyInPage || saw.Ran || saw.Overflow > 0 || !saw.Enabled {
 		t.Errorf("key in the page: %t, a planted script ran: %t, %d pixels too wide, composer enabled: %t", saw.KeyInPage, saw.Ran, saw.Overflow, saw.Enabled)
+	}
+	if !saw.Proven || saw.ProofAfter != "" {
+		t.Errorf("only the cookie with the proof acts: %t, and after the sign-out the page keeps the proof %q", saw.Proven, saw.ProofAfter)
 	}
 	if saw.First == 0 || saw.First > 150_000 {
 		t.Errorf("the first load is %d bytes", saw.First)

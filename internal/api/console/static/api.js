@@ -1,7 +1,14 @@
-// Calls of the server's interface. The cookie of the session goes along by itself; the header marks
-// the request as the console's own.
+// Calls of the server's interface. The cookie of the session goes along by itself. The header holds
+// the session's proof, which this origin keeps: a page at another port of the host has the cookie,
+// but not the proof. Before the sign-in there is none, and the header only marks the request.
 
-const own = {'X-Slipway-Console': '1'};
+const own = () => ({'X-Slipway-Console': localStorage.getItem('proof') ?? 'none'});
+
+// keepProof keeps the proof of a session, or forgets it when there is none.
+export function keepProof(proof) {
+  if (proof) localStorage.setItem('proof', proof);
+  else localStorage.removeItem('proof');
+}
 
 // Refused is an answer that is not a success. Its message is the server's own sentence.
 export class Refused extends Error {
@@ -27,7 +34,7 @@ async function check(response) {
 
 // call sends a request and returns the JSON of its answer, null where the answer is empty.
 export async function call(method, path, body, signal) {
-  const headers = {...own};
+  const headers = own();
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   const response = await check(await fetch(path, {method, headers, signal, body: body === undefined ? undefined : JSON.stringify(body)}));
   const text = await response.text();
@@ -70,7 +77,7 @@ export async function follow(path, {signal, from, take, state = () => {}}) {
   let last = from, failures = 0;
   while (!signal.aborted) {
     try {
-      const headers = {...own, Accept: 'text/event-stream'};
+      const headers = {...own(), Accept: 'text/event-stream'};
       if (last) headers['Last-Event-ID'] = last;
       const response = await check(await fetch(path, {headers, signal}));
       state('open');

@@ -2,7 +2,7 @@
 // for all views.
 
 import {LitElement, html, keyed, nothing} from './vendor/lit.js';
-import {call, follow, get} from './api.js';
+import {call, follow, get, keepProof} from './api.js';
 import './deployments.js';
 import './logs.js';
 import './threads.js';
@@ -59,7 +59,7 @@ class Console extends LitElement {
 
   async signIn(code) {
     try {
-      await call('POST', '/console/session', {code});
+      keepProof((await call('POST', '/console/session', {code})).proof);
       await this.look();
     } catch (error) {
       this.who = null;
@@ -69,6 +69,7 @@ class Console extends LitElement {
 
   async signOut() {
     await call('DELETE', '/console/session').catch(() => {});
+    keepProof();
     this.events?.abort();
     this.who = null;
   }

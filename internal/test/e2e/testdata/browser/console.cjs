@@ -59,6 +59,12 @@ async function main() {
     const row = page.getByRole("row").filter({ has: page.locator(`a[href="#/deployments/${deployment}"]`) });
     await row.getByText("deployed").waitFor();
     seen.address = page.url();
+    const sent = await page.evaluate(async () => {
+      const status = async (headers) => (await fetch("/v2/workspaces/current", { headers })).status;
+      return [await status({ "X-Slipway-Console": localStorage.getItem("proof") }), await status({ "X-Slipway-Console": "1" })];
+    });
+    seen.proven = sent.join(" ") === "200 401"; // what another port of the host has, the cookie, does not suffice
+    complaints.length = 0;
     seen.keyInPage = await page.evaluate((k) => document.cookie.includes("slipway") || JSON.stringify({ ...localStorage }).includes(k), key);
     seen.first = loaded;
     seen.findings.push(...await audit(page, "deployments"));
@@ -150,6 +156,7 @@ async function main() {
 
     await page.getByRole("button", { name: "Sign out" }).click();
     await page.getByText("slipway open").waitFor();
+    seen.proofAfter = await page.evaluate(() => localStorage.getItem("proof") ?? "");
     seen.cookies = (await browser.cookies()).map((c) => c.name);
     console.log(JSON.stringify({ ...seen, elsewhere }));
   } catch (error) {
