@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,8 +21,9 @@ import (
 // maxTarball is the most that a server takes of one upload.
 const maxTarball = 200 << 20
 
-// left are directories that are never uploaded: what tools make again, and the data of a server.
-var left = []string{".git", ".slipway", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
+// left are files and directories that are never uploaded: the secrets of a machine, the history,
+// what tools make again, and the data of a server.
+var left = []string{".env", ".git", ".slipway", "node_modules", ".venv", "venv", "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache"}
 
 // tarball is a directory, packed into a temporary file. The same files make the same tarball.
 type tarball struct {
@@ -107,8 +109,8 @@ func add(entries *tar.Writer, dir, name string) error {
 	return err
 }
 
-// list names the files of a directory, in order: those that git does not ignore, where git knows
-// the directory.
+// list names the files of a directory, in order: those that git does not ignore, whether or not the
+// directory is a repository.
 func list(dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
@@ -119,7 +121,10 @@ func list(dir string) ([]string, error) {
 	}
 	names, ok := listGit(dir)
 	if !ok {
-		if names, err = walk(dir); err != nil {
+		if names, err = walk(dir); err == nil {
+			names, err = unignored(dir, names)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -138,6 +143,39 @@ func listGit(dir string) ([]string, bool) {
 	names := strings.Split(string(bytes.TrimSuffix(listed, []byte{0})), "\x00")
 	return names, names[0] != ""
 }
+
+// unignored leaves out what files named .gitignore ignore, in a directory that is no repository. Git
+// reads them, in an empty repository elsewhere.
+func unignored(dir string, names []string) (kept []string, err error) {
+	if !slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == ".gitignore" }) {
+		return names, nil
+	}
+	repository, err := os.MkdirTemp("", "slipway-git-")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(repository)) }()
+	if err := exec.Command("git", "init", "--quiet", "--bare", repository).Run(); err != nil {
+		return nil, fmt.Errorf("git is needed to read .gitignore: %w", err)
+	}
+	cmd := exec.Command("git", "--git-dir", repository, "--work-tree", ".", "check-ignore", "--no-index", "-z", "--stdin")
+	cmd.Dir, cmd.Stdin = dir, strings.NewReader(strings.Join(names, "\x00"))
+	listed, err := cmd.Output()
+	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == noneIgnored {
+		return names, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read .gitignore: %w", err)
+	}
+	ignored := map[string]bool{}
+	for name := range strings.SplitSeq(string(listed), "\x00") {
+		ignored[name] = true
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return ignored[name] }), nil
+}
+
+// noneIgnored is the exit code of git check-ignore that says so.
+const noneIgnored = 1
 
 func walk(dir string) (names []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
@@ -159,7 +197,7 @@ func walk(dir string) (names []string, err error) {
 	return names, err
 }
 
-// isLeft tells whether a file is below a directory that is never uploaded.
+// isLeft tells whether a file is never uploaded, or is below a directory that is not.
 func isLeft(name string) bool {
 	for part := range strings.SplitSeq(filepath.ToSlash(name), "/") {
 		if slices.Contains(left, part) {
