@@ -96,9 +96,6 @@ func (o deployOptions) plan(args []string) (plan, error) {
 			return plan{}, err
 		}
 	}
-	if o.config == "" {
-		o.config = defaultConfig
-	}
 	if o.name == "" {
 		if o.name, err = o.defaultName(); err != nil {
 			return plan{}, err

@@ -155,7 +155,11 @@ func (d *deploying) revise(ctx context.Context, exists bool) (string, error) {
 
 func (d *deploying) reviseRepository(ctx context.Context, exists bool) (string, error) {
 	d.show(output.Event{Kind: output.KindRepository, URL: d.repo, Ref: d.ref})
-	config := map[string]any{"repo_ref": d.ref, "framework_config_path": d.config}
+	config := map[string]any{"repo_ref": d.ref}
+	// Without a path, the server keeps the one that it has, or looks for the file by itself.
+	if d.config != "" {
+		config["framework_config_path"] = d.config
+	}
 	if d.dry {
 		d.say(exists, "of the repository")
 		return "", nil
