@@ -8,21 +8,21 @@ import (
 	"io"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/sse"
-	"github.com/slipway-run/slipway/internal/cmd/client"
 	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 // agent is the agent of a deployment.
 type agent struct {
 	*api
-	url string
+	// path is where the server has the agent. It is not the custom_url of the deployment, which
+	// may be an address of somebody else, who must not get the key.
+	path string
 }
 
 // agent finds the agent of a deployment, by the deployment's name or id.
@@ -34,7 +34,7 @@ func (a *api) agent(ctx context.Context, deployment string) (*agent, error) {
 	if d.Active == "" {
 		return nil, fmt.Errorf("no revision of %s serves; slipway deployments show %s says what became of them", d.Name, d.Name)
 	}
-	return &agent{api: a, url: d.SourceConfig.URL}, nil
+	return &agent{api: a, path: "/d/" + d.ID}, nil
 }
 
 // assistant is the assistant to talk to: the one that is named, the one named agent, or the first.
@@ -46,7 +46,7 @@ func (g *agent) assistant(ctx context.Context, named string) (string, error) {
 		ID    string `json:"assistant_id"`
 		Graph string `json:"graph_id"`
 	}
-	if err := g.do(ctx, http.MethodPost, g.url+"/assistants/search", map[string]any{"limit": 100}, &found); err != nil {
+	if err := g.do(ctx, http.MethodPost, g.path+"/assistants/search", map[string]any{"limit": 100}, &found); err != nil {
 		return "", err
 	}
 	for _, one := range found {
@@ -65,7 +65,7 @@ func (g *agent) messages(ctx context.Context, thread string) ([]output.Message, 
 	var state struct {
 		Values json.RawMessage `json:"values"`
 	}
-	if err := g.do(ctx, http.MethodGet, g.url+"/threads/"+thread+"/state", nil, &state); err != nil {
+	if err := g.do(ctx, http.MethodGet, g.path+"/threads/"+thread+"/state", nil, &state); err != nil {
 		return nil, err
 	}
 	var values struct {
@@ -94,27 +94,32 @@ type answer struct {
 	ID     string
 	// question is what was asked.
 	question string
-	stream   *client.Stream
-	last     string
+	// last is the id of the event that was heard last; allEvents before the first.
+	last string
 	// begun are the ids of messages of which pieces were heard.
 	begun map[string]bool
 }
 
+// allEvents asks for a run's events from the first one on.
+const allEvents = "-1"
+
 // ask starts a run that interrupts one that goes on.
 func (g *agent) ask(ctx context.Context, thread, assistant, question string) (*answer, error) {
-	address := g.url + "/threads/" + thread
-	stream, err := g.Stream(ctx, http.MethodPost, address+"/runs/stream", map[string]any{
+	address := g.path + "/threads/" + thread
+	var run struct {
+		ID string `json:"run_id"`
+	}
+	err := g.do(ctx, http.MethodPost, address+"/runs", map[string]any{
 		"assistant_id":       assistant,
 		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": question}}},
 		"multitask_strategy": "interrupt",
 		"stream_mode":        []string{"updates", "messages-tuple"},
 		"stream_resumable":   true,
-	})
+	}, &run)
 	if err != nil {
 		return nil, err
 	}
-	g.answered = time.Now()
-	return &answer{agent: g, thread: address, ID: path.Base(stream.Header.Get("Content-Location")), stream: stream, begun: map[string]bool{}}, nil
+	return &answer{agent: g, thread: address, ID: run.ID, last: allEvents, begun: map[string]bool{}}, nil
 }
 
 // listen calls hear with what the answer says until the run has ended. A connection that is lost is
@@ -123,27 +128,20 @@ func (a *answer) listen(ctx context.Context, hear func(heard)) error {
 	answered := time.Now()
 	for {
 		err := a.drain(ctx, hear, &answered)
-		if err == nil || ctx.Err() != nil {
+		if err == nil || ctx.Err() != nil || !isPassing(err) || time.Since(answered) > reconnectLimit || !clock.Sleep(ctx, reconnectPause) {
 			return err
-		}
-		for {
-			if !isPassing(err) || time.Since(answered) > reconnectLimit || !clock.Sleep(ctx, reconnectPause) {
-				return err
-			}
-			stream, again := a.agent.Stream(ctx, http.MethodGet, a.thread+"/runs/"+a.ID+"/stream", nil, "Last-Event-ID", a.last) //nolint:bodyclose // drain closes it
-			if again == nil {
-				a.stream = stream
-				break
-			}
-			err = again
 		}
 	}
 }
 
 func (a *answer) drain(ctx context.Context, hear func(heard), answered *time.Time) (err error) {
-	defer func() { err = errors.Join(err, a.stream.Close()) }()
+	stream, err := a.agent.Stream(ctx, http.MethodGet, a.thread+"/runs/"+a.ID+"/stream", nil, "Last-Event-ID", a.last)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stream.Close()) }()
 	for {
-		event, err := a.stream.Next(ctx)
+		event, err := stream.Next(ctx)
 		if err == io.EOF {
 			return nil
 		}
@@ -173,7 +171,7 @@ func (a *answer) handle(event sse.Event, hear func(heard)) error {
 		if err := json.Unmarshal(event.Data, &failed); err != nil {
 			return err
 		}
-		hear(heard{failed: fmt.Errorf("run %s failed: %s: %s", a.ID, failed.Error, failed.Message)})
+		hear(heard{failed: fmt.Errorf("run %s failed: %s", a.ID, quoted(failed.Error+": "+failed.Message))})
 	}
 	return nil
 }

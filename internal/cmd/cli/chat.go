@@ -80,12 +80,12 @@ func newConversation(ctx context.Context, server *api, deployment, thread, assis
 		return nil, err
 	}
 	if thread != "" {
-		return c, found.do(ctx, http.MethodGet, found.url+"/threads/"+thread, nil, nil)
+		return c, found.do(ctx, http.MethodGet, found.path+"/threads/"+thread, nil, nil)
 	}
 	var made struct {
 		ID string `json:"thread_id"`
 	}
-	err = found.do(ctx, http.MethodPost, found.url+"/threads", map[string]any{}, &made)
+	err = found.do(ctx, http.MethodPost, found.path+"/threads", map[string]any{}, &made)
 	c.thread = made.ID
 	return c, err
 }

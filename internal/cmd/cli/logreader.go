@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/cmd/client"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 const (
@@ -30,6 +31,8 @@ type logReader struct {
 	filter         url.Values
 	stdout, stderr io.Writer
 	json           bool
+	// plain takes from lines what would move the cursor of a terminal, as an agent may print anything.
+	plain bool
 
 	// revision is the address of the revision, last the id of the line that was printed last.
 	revision, last string
@@ -173,7 +176,11 @@ func (l *logReader) line(line logLine) error {
 	if l.json {
 		return l.event("log", line.Timestamp, map[string]any{"id": line.ID, "level": line.Level, "message": line.Message})
 	}
-	return l.write([]byte(line.Message + "\n"))
+	message := line.Message
+	if l.plain {
+		message = output.Plain(message)
+	}
+	return l.write([]byte(message + "\n"))
 }
 
 // event prints an event as one line of JSON.

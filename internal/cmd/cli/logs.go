@@ -13,11 +13,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/id"
 	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 const logsLong = `Print what the agent of a deployment prints, or with --kind build what its build has printed: on stdout, each
-line as it was. DEPLOYMENT is a name or an id. The revision is the one that serves, or the newest while none
-does; of builds it is the newest.
+line as it was; a terminal gets no control characters. DEPLOYMENT is a name or an id. The revision is the one that
+serves, or the newest while none does; of builds it is the newest.
 
 With --follow, go on with what comes, also when the connection is lost meanwhile, until no more can come.`
 
@@ -71,6 +72,7 @@ func newLogs() *cobra.Command {
 				return err
 			}
 			log := &logReader{api: &api{Client: client}, kind: kinds[kind], filter: filter, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: asJSON}
+			log.plain = output.IsTerminal(cmd.OutOrStdout())
 			err = log.find(cmd.Context(), args[0], revision)
 			if err == nil {
 				err = log.print(cmd.Context(), follow)

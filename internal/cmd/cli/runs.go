@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"time"
@@ -23,7 +25,7 @@ type runShown struct {
 
 func newRuns() *cobra.Command {
 	return group("runs", "List, show, wait for and end the runs of a thread", "",
-		newRunsList(), newRun("show", "Print a run as JSON", ""), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", "/join"), newRunsCancel())
+		newRunsList(), newRun("show", "Print a run as JSON", showRun), newRun("wait", "Wait until a run has ended, and print the thread's values as JSON", waitForRun), newRunsCancel())
 }
 
 func newRunsList() *cobra.Command {
@@ -36,7 +38,7 @@ func newRunsList() *cobra.Command {
 				return err
 			}
 			runs := []runShown{}
-			if err := found.do(cmd.Context(), http.MethodGet, found.url+"/threads/"+args[1]+"/runs?limit=100", nil, &runs); err != nil {
+			if err := found.do(cmd.Context(), http.MethodGet, found.path+"/threads/"+args[1]+"/runs?limit=100", nil, &runs); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -49,8 +51,8 @@ func newRunsList() *cobra.Command {
 	return cmd
 }
 
-// newRun makes a command that prints what the interface says of a run.
-func newRun(use, short, below string) *cobra.Command {
+// newRun makes a command that prints a document of a run. The error of document is printed after it.
+func newRun(use, short string, document func(ctx context.Context, found *agent, run string) (json.RawMessage, error)) *cobra.Command {
 	var where Where
 	cmd := where.asks(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, cobra.ExactArgs(3),
 		func(cmd *cobra.Command, server *api, args []string) error {
@@ -58,15 +60,36 @@ func newRun(use, short, below string) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			var document json.RawMessage
-			if err := found.do(cmd.Context(), http.MethodGet, found.url+"/threads/"+args[1]+"/runs/"+args[2]+below, nil, &document); err != nil {
-				return err
+			text, err := document(cmd.Context(), found, found.path+"/threads/"+args[1]+"/runs/"+args[2])
+			if text != nil {
+				_, printed := fmt.Fprintln(cmd.OutOrStdout(), string(text))
+				err = errors.Join(err, printed)
 			}
-			_, err = fmt.Fprintln(cmd.OutOrStdout(), string(document))
 			return err
 		})
 	cmd.Flags().Bool("json", true, "print one JSON document, as always")
 	return cmd
+}
+
+func showRun(ctx context.Context, found *agent, run string) (document json.RawMessage, err error) {
+	err = found.do(ctx, http.MethodGet, run, nil, &document)
+	return document, err
+}
+
+// waitForRun returns the values of the thread when the run has ended, also when it ended with an
+// error, which is then an error of the command.
+func waitForRun(ctx context.Context, found *agent, run string) (values json.RawMessage, err error) {
+	if err := found.do(ctx, http.MethodGet, run+"/join", nil, &values); err != nil {
+		return nil, err
+	}
+	var ended runShown
+	if err := found.do(ctx, http.MethodGet, run, nil, &ended); err != nil {
+		return values, err
+	}
+	if ended.Status == "error" || ended.Status == "timeout" {
+		err = fmt.Errorf("run %s ended with the status %s", ended.ID, ended.Status)
+	}
+	return values, err
 }
 
 func newRunsCancel() *cobra.Command {
@@ -78,7 +101,7 @@ func newRunsCancel() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := found.do(cmd.Context(), http.MethodPost, found.url+"/threads/"+args[1]+"/runs/"+args[2]+"/cancel?wait=true", nil, nil); err != nil {
+			if err := found.do(cmd.Context(), http.MethodPost, found.path+"/threads/"+args[1]+"/runs/"+args[2]+"/cancel?wait=true", nil, nil); err != nil {
 				return err
 			}
 			return done.print(cmd, "the run "+args[2]+" is ended", map[string]any{"thread_id": args[1], "run_id": args[2]})

@@ -36,7 +36,7 @@ func newThreadsList() *cobra.Command {
 			}
 			threads := []thread{}
 			body := map[string]any{"limit": limit, "select": []string{"thread_id", "status", "created_at", "updated_at"}}
-			if err := found.do(cmd.Context(), http.MethodPost, found.url+"/threads/search", body, &threads); err != nil {
+			if err := found.do(cmd.Context(), http.MethodPost, found.path+"/threads/search", body, &threads); err != nil {
 				return err
 			}
 			var rows [][]string
@@ -61,7 +61,7 @@ func newThreadsShow() *cobra.Command {
 			}
 			if asJSON {
 				var state json.RawMessage
-				if err := found.do(cmd.Context(), http.MethodGet, found.url+"/threads/"+args[1]+"/state", nil, &state); err != nil {
+				if err := found.do(cmd.Context(), http.MethodGet, found.path+"/threads/"+args[1]+"/state", nil, &state); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintln(cmd.OutOrStdout(), string(state))

@@ -44,7 +44,7 @@ func (e *failedError) Error() string {
 	why := strings.Join(slices.DeleteFunc([]string{e.revision.Status, e.revision.Reason, quoted(e.revision.Message)}, func(s string) bool { return s == "" }), ": ")
 	text := fmt.Sprintf("revision %s: %s\n", e.revision.ID, why)
 	if e.Remedy != "" {
-		text += fmt.Sprintf("  cause: %s\n  to do: %s\n", e.Cause, e.Remedy)
+		text += fmt.Sprintf("  cause: %s\n  to do: %s\n", quoted(e.Cause), quoted(e.Remedy))
 	}
 	return text + fmt.Sprintf("  %s\n  next: %s", e.serves, e.next)
 }

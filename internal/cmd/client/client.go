@@ -51,6 +51,9 @@ func New(server Server) *Client {
 	return &Client{server: server, http: &http.Client{Transport: transport}}
 }
 
+// Address is where a path of the server is.
+func (c *Client) Address(path string) string { return c.server.URL + path }
+
 // UnreachableError says that no server answered.
 type UnreachableError struct {
 	URL string
@@ -92,38 +95,38 @@ func IsNotFound(err error) bool {
 }
 
 // Call sends a request with a JSON body, unless that is nil, and decodes the answer, unless out is
-// nil. The address is a path of the control plane or a whole URL.
-func (c *Client) Call(ctx context.Context, method, address string, body, out any) error {
-	return c.CallWith(ctx, method, address, body, out)
+// nil. The path is one of the server: the key goes to no other address, whoever names one.
+func (c *Client) Call(ctx context.Context, method, path string, body, out any) error {
+	return c.CallWith(ctx, method, path, body, out)
 }
 
 // CallWith is Call with further headers, names and values in turns.
-func (c *Client) CallWith(ctx context.Context, method, address string, body, out any, headers ...string) error {
-	response, err := c.Send(ctx, method, address, body, append(headers, "Accept", "application/json")...)
+func (c *Client) CallWith(ctx context.Context, method, path string, body, out any, headers ...string) error {
+	response, err := c.Send(ctx, method, path, body, append(headers, "Accept", "application/json")...)
 	if err != nil {
 		return err
 	}
 	defer response.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 	if err != nil {
-		return fmt.Errorf("read answer of %s %s: %w", method, address, err)
+		return fmt.Errorf("read answer of %s %s: %w", method, path, err)
 	}
 	if out == nil {
 		return nil
 	}
 	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("decode answer of %s %s: %w", method, address, err)
+		return fmt.Errorf("decode answer of %s %s: %w", method, path, err)
 	}
 	return nil
 }
 
 // Send sends a request with further headers, names and values in turns, and returns an answer below
 // 300, whose body the caller closes.
-func (c *Client) Send(ctx context.Context, method, address string, body any, headers ...string) (*http.Response, error) {
-	if !strings.Contains(address, "://") {
-		address = c.server.URL + address
+func (c *Client) Send(ctx context.Context, method, path string, body any, headers ...string) (*http.Response, error) {
+	if !strings.HasPrefix(path, "/") {
+		return nil, fmt.Errorf("%s is no path of the server %s", path, c.server.URL)
 	}
-	request, err := c.request(ctx, method, address, body)
+	request, err := c.request(ctx, method, c.Address(path), body)
 	if err != nil {
 		return nil, err
 	}
@@ -225,8 +228,8 @@ type Stream struct {
 
 // Stream sends a request with further headers, and returns the events that answer it. The caller
 // closes it.
-func (c *Client) Stream(ctx context.Context, method, address string, body any, headers ...string) (*Stream, error) {
-	response, err := c.Send(ctx, method, address, body, append(headers, "Accept", "text/event-stream")...) //nolint:bodyclose // Stream.Close does
+func (c *Client) Stream(ctx context.Context, method, path string, body any, headers ...string) (*Stream, error) {
+	response, err := c.Send(ctx, method, path, body, append(headers, "Accept", "text/event-stream")...) //nolint:bodyclose // Stream.Close does
 	if err != nil {
 		return nil, err
 	}

@@ -42,28 +42,28 @@ type turn struct {
 
 // converse asks, interrupts the answer, follows both runs to their ends, and checks and shows the
 // thread.
-func (d *demo) converse(ctx context.Context, agentURL string) error {
+func (d *demo) converse(ctx context.Context, agent string) error {
 	d.waiting = "the agent's runs are still going on"
 	var created struct {
 		ID string `json:"thread_id"`
 	}
-	if err := d.client.Call(ctx, http.MethodPost, agentURL+"/threads", map[string]any{}, &created); err != nil {
+	if err := d.client.Call(ctx, http.MethodPost, agent+"/threads", map[string]any{}, &created); err != nil {
 		return err
 	}
-	url := agentURL + "/threads/" + created.ID
-	d.show(output.Event{Kind: output.KindThread, Thread: created.ID, URL: url})
+	thread := agent + "/threads/" + created.ID
+	d.show(output.Event{Kind: output.KindThread, Thread: created.ID, URL: d.client.Address(thread)})
 	first := &turn{number: 1, question: firstQuestion, pieces: map[string]string{}}
 	second := &turn{number: 2, question: secondQuestion, pieces: map[string]string{}}
-	if err := d.interrupt(ctx, url, first, second); err != nil {
+	if err := d.interrupt(ctx, thread, first, second); err != nil {
 		return err
 	}
 	if err := d.follow(ctx, second, nil); err != nil {
 		return err
 	}
-	if err := d.settle(ctx, url, second, ""); err != nil {
+	if err := d.settle(ctx, thread, second, ""); err != nil {
 		return err
 	}
-	messages, err := d.join(ctx, url, first, second)
+	messages, err := d.join(ctx, thread, first, second)
 	if err != nil {
 		return err
 	}
@@ -73,8 +73,8 @@ func (d *demo) converse(ctx context.Context, agentURL string) error {
 }
 
 // interrupt runs the first question, and the second one in the middle of the answer to the first.
-func (d *demo) interrupt(ctx context.Context, url string, first, second *turn) error {
-	if err := d.ask(ctx, url, first); err != nil {
+func (d *demo) interrupt(ctx context.Context, thread string, first, second *turn) error {
+	if err := d.ask(ctx, thread, first); err != nil {
 		return err
 	}
 	enough := make(chan struct{})
@@ -90,7 +90,7 @@ func (d *demo) interrupt(ctx context.Context, url string, first, second *turn) e
 	group.Go(func() (err error) {
 		select {
 		case <-enough:
-			second.run, err = d.start(ctx, url, second)
+			second.run, err = d.start(ctx, thread, second)
 			return err
 		case <-both.Done():
 			return context.Cause(both)
@@ -99,18 +99,18 @@ func (d *demo) interrupt(ctx context.Context, url string, first, second *turn) e
 	if err := group.Wait(); err != nil {
 		return err
 	}
-	return d.settle(ctx, url, first, fmt.Sprintf("%d ms after run 2 was asked for", first.ended.Sub(asked).Milliseconds()))
+	return d.settle(ctx, thread, first, fmt.Sprintf("%d ms after run 2 was asked for", first.ended.Sub(asked).Milliseconds()))
 }
 
 // ask starts a run and shows its question.
-func (d *demo) ask(ctx context.Context, url string, t *turn) (err error) {
+func (d *demo) ask(ctx context.Context, thread string, t *turn) (err error) {
 	d.show(output.Event{Kind: output.KindRun, Run: t.number, Text: t.question})
-	t.run, err = d.start(ctx, url, t)
+	t.run, err = d.start(ctx, thread, t)
 	return err
 }
 
-func (d *demo) start(ctx context.Context, url string, t *turn) (*runStream, error) {
-	return startRun(ctx, d.client, url, map[string]any{
+func (d *demo) start(ctx context.Context, thread string, t *turn) (*runStream, error) {
+	return startRun(ctx, d.client, thread, map[string]any{
 		"assistant_id":       graph,
 		"input":              map[string]any{"messages": []any{map[string]any{"role": "user", "content": t.question}}},
 		"multitask_strategy": "interrupt",
@@ -214,11 +214,11 @@ func (d *demo) added(t *turn, message output.Message) {
 }
 
 // settle reads the final status of a run and shows it.
-func (d *demo) settle(ctx context.Context, url string, t *turn, note string) error {
+func (d *demo) settle(ctx context.Context, thread string, t *turn, note string) error {
 	var read struct {
 		Status string `json:"status"`
 	}
-	if err := d.client.Call(ctx, http.MethodGet, url+"/runs/"+t.run.ID, nil, &read); err != nil {
+	if err := d.client.Call(ctx, http.MethodGet, thread+"/runs/"+t.run.ID, nil, &read); err != nil {
 		return err
 	}
 	t.status = read.Status
@@ -230,13 +230,13 @@ func (d *demo) settle(ctx context.Context, url string, t *turn, note string) err
 }
 
 // join joins the runs and returns the messages of the thread.
-func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]output.Message, error) {
+func (d *demo) join(ctx context.Context, thread string, turns ...*turn) ([]output.Message, error) {
 	type values struct {
 		Messages []output.Message `json:"messages"`
 	}
 	for _, t := range turns {
 		var joined values
-		if err := d.client.Call(ctx, http.MethodGet, url+"/runs/"+t.run.ID+"/join", nil, &joined); err != nil {
+		if err := d.client.Call(ctx, http.MethodGet, thread+"/runs/"+t.run.ID+"/join", nil, &joined); err != nil {
 			return nil, err
 		}
 		t.joined = joined.Messages
@@ -244,7 +244,7 @@ func (d *demo) join(ctx context.Context, url string, turns ...*turn) ([]output.M
 	var state struct {
 		Values values `json:"values"`
 	}
-	if err := d.client.Call(ctx, http.MethodGet, url+"/state", nil, &state); err != nil {
+	if err := d.client.Call(ctx, http.MethodGet, thread+"/state", nil, &state); err != nil {
 		return nil, err
 	}
 	return state.Values.Messages, nil

@@ -112,11 +112,11 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.findRepository(ctx); err != nil {
 		return err
 	}
-	url, err := d.deploy(ctx)
+	agent, err := d.deploy(ctx)
 	if err != nil {
 		return err
 	}
-	if err := d.converse(ctx, url); err != nil {
+	if err := d.converse(ctx, agent); err != nil {
 		return err
 	}
 	if d.Keep {
@@ -175,9 +175,6 @@ type deployment struct {
 	ID             string `json:"id"`
 	Name           string `json:"name"`
 	LatestRevision string `json:"latest_revision_id"`
-	SourceConfig   struct {
-		CustomURL string `json:"custom_url"`
-	} `json:"source_config"`
 }
 
 type revision struct {
@@ -192,7 +189,7 @@ func (r revision) failed() bool {
 	return strings.Contains(r.Status, "FAILED") || r.Status == "SKIPPED" || r.Status == "INTERRUPTED"
 }
 
-// deploy creates a deployment and waits until it is served. It returns the URL of its agent server.
+// deploy creates a deployment and waits until it is served. It returns the path of its agent server.
 func (d *demo) deploy(ctx context.Context) (string, error) {
 	var created deployment
 	err := d.client.Call(ctx, http.MethodPost, "/v2/deployments", map[string]any{
@@ -210,11 +207,7 @@ func (d *demo) deploy(ctx context.Context) (string, error) {
 	if err := d.awaitDeployed(ctx, created); err != nil {
 		return "", err
 	}
-	var served deployment
-	if err := d.client.Call(ctx, http.MethodGet, "/v2/deployments/"+created.ID, nil, &served); err != nil {
-		return "", err
-	}
-	return served.SourceConfig.CustomURL, nil
+	return "/d/" + created.ID, nil
 }
 
 // awaitDeployed shows each status of the deployment's revision until it is served.

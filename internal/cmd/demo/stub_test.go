@@ -34,7 +34,6 @@ type stub struct {
 	asked    []string
 	deleted  bool
 	second   chan struct{}
-	url      string
 	revision int
 }
 
@@ -77,21 +76,20 @@ func (s *stub) serve(t *testing.T) demo.Config {
 	mux.HandleFunc("GET /v2/deployments/d", s.readDeployment)
 	mux.HandleFunc("DELETE /v2/deployments/d", s.delete)
 	mux.HandleFunc("GET /v2/deployments/d/revisions/r", s.answer(s.readRevision))
-	mux.HandleFunc("POST /d/threads", s.answer(func() any { return map[string]any{"thread_id": "t"} }))
-	mux.HandleFunc("POST /d/threads/t/runs/stream", s.stream)
-	mux.HandleFunc("GET /d/threads/t/runs/1", s.answer(func() any { return map[string]any{"status": s.first} }))
-	mux.HandleFunc("GET /d/threads/t/runs/2", s.answer(func() any { return map[string]any{"status": "success"} }))
-	mux.HandleFunc("GET /d/threads/t/runs/1/join", s.answer(func() any { return map[string]any{"messages": s.messages} }))
-	mux.HandleFunc("GET /d/threads/t/runs/2/join", s.answer(func() any {
+	mux.HandleFunc("POST /d/d/threads", s.answer(func() any { return map[string]any{"thread_id": "t"} }))
+	mux.HandleFunc("POST /d/d/threads/t/runs/stream", s.stream)
+	mux.HandleFunc("GET /d/d/threads/t/runs/1", s.answer(func() any { return map[string]any{"status": s.first} }))
+	mux.HandleFunc("GET /d/d/threads/t/runs/2", s.answer(func() any { return map[string]any{"status": "success"} }))
+	mux.HandleFunc("GET /d/d/threads/t/runs/1/join", s.answer(func() any { return map[string]any{"messages": s.messages} }))
+	mux.HandleFunc("GET /d/d/threads/t/runs/2/join", s.answer(func() any {
 		if s.joined != nil {
 			return map[string]any{"messages": s.joined}
 		}
 		return map[string]any{"messages": s.messages}
 	}))
-	mux.HandleFunc("GET /d/threads/t/state", s.answer(func() any { return map[string]any{"values": map[string]any{"messages": s.messages}} }))
+	mux.HandleFunc("GET /d/d/threads/t/state", s.answer(func() any { return map[string]any{"values": map[string]any{"messages": s.messages}} }))
 	server := httptest.NewServer(mux)
 	t.Cleanup(server.Close)
-	s.url = server.URL
 	agent := t.TempDir()
 	if err := os.WriteFile(filepath.Join(agent, "framework.json"), []byte("{}"), 0o600); err != nil {
 		t.Fatal(err)
@@ -125,7 +123,7 @@ func (s *stub) readDeployment(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusNotFound)
 		return
 	}
-	json.NewEncoder(w).Encode(map[string]any{"source_config": map[string]any{"custom_url": s.url + "/d"}})
+	json.NewEncoder(w).Encode(map[string]any{})
 }
 
 func (s *stub) delete(w http.ResponseWriter, _ *http.Request) {

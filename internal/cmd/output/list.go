@@ -39,7 +39,7 @@ func (l *List) Print(w io.Writer, live bool, document any, header []string, rows
 	}
 	for _, row := range rows {
 		for i, cell := range row {
-			row[i] = cmp.Or(strings.ReplaceAll(cell, "\t", " "), "-")
+			row[i] = cmp.Or(strings.ReplaceAll(Plain(cell), "\t", " "), "-")
 		}
 		if _, err := fmt.Fprintln(out, strings.Join(row, "\t")); err != nil {
 			return err

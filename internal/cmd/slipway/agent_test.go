@@ -10,7 +10,8 @@ import (
 )
 
 // sayAgent is an agent whose answer is the file words beside it, which must be there when it is
-// started. Asked to wait, it writes the answer and goes on with it until it is interrupted.
+// started. Asked to wait, it writes the answer and goes on with it until it is interrupted; asked to
+// fail, it fails. What it prints and how it fails would move the cursor.
 func sayAgent() {
 	words, err := os.ReadFile("words")
 	if err != nil {
@@ -25,6 +26,7 @@ func sayAgent() {
 		}
 	})
 	fmt.Println("says", said)
+	fmt.Println("\x1b[2Jplanted-escape")
 	fmt.Fprintln(os.Stderr, http.ListenAndServe(net.JoinHostPort(os.Getenv("HOST"), os.Getenv("PORT")), nil))
 	os.Exit(1)
 }
@@ -51,6 +53,10 @@ func say(w http.ResponseWriter, r *http.Request, said string) error {
 		if err := http.NewResponseController(w).Flush(); err != nil {
 			return err
 		}
+	}
+	if len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "fail") {
+		fmt.Fprint(w, "event: error\ndata: {\"error\": \"Planted\", \"message\": \"first\\n::add-mask::\\u001b[2Jsecond\"}\n\n")
+		return nil
 	}
 	if len(asked) > 0 && strings.Contains(asked[len(asked)-1].Content, "wait") {
 		<-r.Context().Done()

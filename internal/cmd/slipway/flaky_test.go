@@ -14,18 +14,22 @@ import (
 )
 
 // flaky puts a proxy before the server of the data directory and sets $FLAKY to its address, and
-// $KEY. It drops every stream, and of the other requests every fifth: in turns before the server
-// gets it, and when the server has answered.
+// $KEY. It drops every other stream, and of the other requests every fifth: in turns before the
+// server gets it, and when the server has answered.
 func flaky(ts *testscript.TestScript, _ bool, _ []string) {
 	credentials, err := standalone.ReadCredentials(dataDirectory(ts))
 	ts.Check(err)
 	to, err := url.Parse(credentials.BaseURL)
 	ts.Check(err)
 	forward := httputil.NewSingleHostReverseProxy(to)
-	var requests atomic.Int64
+	var requests, streams atomic.Int64
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
-			panic(http.ErrAbortHandler)
+			if streams.Add(1)%2 == 1 {
+				panic(http.ErrAbortHandler)
+			}
+			forward.ServeHTTP(w, r)
+			return
 		}
 		switch requests.Add(1) % 10 {
 		case 3:

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"github.com/slipway-run/slipway/internal/cmd/exit"
+	"github.com/slipway-run/slipway/internal/cmd/output"
 )
 
 func main() { os.Exit(run()) }
@@ -25,6 +26,7 @@ func run() int {
 	if err == nil {
 		return 0
 	}
-	fmt.Fprintln(os.Stderr, "slipway: "+err.Error())
+	// An error may quote what an agent said, which must not move the cursor.
+	fmt.Fprintln(os.Stderr, "slipway: "+output.Plain(err.Error()))
 	return exit.Code(err)
 }

@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits, "terminate": terminate, "await": await, "requests": requests, "plain": plain, "ndjson": ndjson,
 			"keep": keep, "keyid": keyid, "answers": answers, "credentials": credentials, "deployed": deployed, "holds": holds,
-			"typed": typed, "threadid": threadID, "flaky": flaky, "slipwaypath": slipwayPath, "threadof": threadOf, "describe-agent": describeAgent, "kept": kept,
+			"typed": typed, "threadid": threadID, "flaky": flaky, "slipwaypath": slipwayPath, "threadof": threadOf, "runof": runOf, "describe-agent": describeAgent, "kept": kept,
 		},
 		Condition: func(condition string) (bool, error) {
 			if condition == "root" {
@@ -327,6 +327,15 @@ func threadOf(ts *testscript.TestScript, _ bool, _ []string) {
 		ts.Fatalf("there is no thread")
 	}
 	ts.Setenv("THREAD", found[1])
+}
+
+// runOf takes the id of the first run that the last command lists as the value of $RUN.
+func runOf(ts *testscript.TestScript, _ bool, _ []string) {
+	found := regexp.MustCompile(`"run_id": "([^"]+)"`).FindStringSubmatch(ts.ReadFile("stdout"))
+	if found == nil {
+		ts.Fatalf("there is no run")
+	}
+	ts.Setenv("RUN", found[1])
 }
 
 // describeAgent makes a directory that of the agent that says what the file words has.
