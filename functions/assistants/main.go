@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/agents"
@@ -22,7 +21,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Assistants: s.Assistants(), Store: s.Memory(), Crons: s.Crons(), Deployments: s.Deployments(), Threads: s.Threads(), Runs: s.Runs(),
 		Authenticator: lambdahost.Gateway{}, Version: s.Version, Webhooks: s.Webhooks(),

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 )
@@ -25,7 +24,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
 		AuthService: s.AuthService(), WaitLimit: waitLimit, Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/images"
@@ -27,7 +26,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	}
 	s.Uploads = uploads.Of(s)
 	var gateway lambdahost.Gateway
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
 		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), Answers: s.Answers(),
 		Tenancy:  controlplane.Tenancy{Audit: s.Audit()},

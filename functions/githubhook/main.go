@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/repositories"
@@ -26,7 +25,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
 		Push: pushes, Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 	})

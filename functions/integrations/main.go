@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
@@ -32,7 +31,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
 		Integrations: integrations, Push: pushes, Deployments: s.Deployments(), Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Workspaces: workspace.NewStore(s.Table(), clock.System), Audit: s.Audit()},

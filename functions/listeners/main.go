@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/logs"
@@ -27,7 +26,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		s.Deployments().Alarm(ctx, ref, status)
 	}
 	var gateway lambdahost.Gateway
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = controlplane.Register(mux, controlplane.Config{
 		Listeners: s.Listeners(), Logs: logs.Of(s), Answers: s.Answers(),
 		Tenancy:       controlplane.Tenancy{Audit: s.Audit()},

@@ -7,7 +7,6 @@ import (
 	"os"
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 )
@@ -19,7 +18,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = agentserver.Register(mux, agentserver.Config{
 		Deployments: s.Deployments(), Assistants: s.Assistants(), Threads: s.Threads(), Runs: s.Runs(), Authenticator: lambdahost.Gateway{}, Version: s.Version,
 		Webhooks: s.Webhooks(), Answers: s.Answers(),

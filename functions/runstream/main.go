@@ -10,7 +10,6 @@ import (
 
 	"github.com/slipway-run/slipway/internal/api/agentserver"
 	"github.com/slipway-run/slipway/internal/api/controlplane"
-	"github.com/slipway-run/slipway/internal/api/web"
 	"github.com/slipway-run/slipway/internal/host/lambdahost"
 	"github.com/slipway-run/slipway/internal/host/stack"
 	"github.com/slipway-run/slipway/internal/host/stack/logs"
@@ -24,7 +23,7 @@ func open(log *slog.Logger) (lambdahost.Function, error) {
 		return nil, err
 	}
 	var gateway lambdahost.Gateway
-	mux := web.NewMux(log)
+	mux := s.Mux()
 	err = errors.Join(controlplane.Register(mux, controlplane.Config{
 		Deployments: s.Deployments(), Authenticator: gateway, AgentURL: gateway.AgentURL(s.BaseURL), BaseURL: gateway.BaseURL(s.BaseURL),
 		Logs: logs.Of(s), Tenancy: controlplane.Tenancy{Audit: s.Audit()},

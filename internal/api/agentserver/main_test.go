@@ -142,6 +142,7 @@ func setUpLimited(t *testing.T, agent compute.Endpoint, heartbeat time.Duration,
 	f.threads, f.runs, f.table = threads, runs, tb
 	f.hasher = key
 	mux := web.NewMux(log)
+	mux.Limit(web.NewLimiter(limits, web.Limits{}, f.now))
 	must(t, agentserver.Register(mux, agentserver.Config{
 		Assistants: assistants, Store: store.New(tb, clock.System), Crons: f.crons, Metrics: counted{},
 		Tokens:      deployment.Agents{Store: f.deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }},

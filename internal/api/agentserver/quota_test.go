@@ -8,6 +8,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/seam/graph/graphtest"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
@@ -116,4 +117,62 @@ func TestAttackAKeyThatStartsRunsWithoutEnd(t *testing.T) {
 	f.finish(t, idle, script(failing("kaboom")))
 	wantStatus(t, f.call(t, "POST", "/runs/wait", hi()), http.StatusOK)
 	f.wantUse(t, map[quota.Name]int64{quota.Threads: asked - 1, quota.Runs: 0})
+}
+
+// TestAttackAKeyThatCallsAnAgentServerWithoutEnd is refused beyond the rate of its workspace.
+// Another workspace notices nothing.
+func TestAttackAKeyThatCallsAnAgentServerWithoutEnd(t *testing.T) {
+	t.Parallel()
+	f := setUpBounded(t, quota.Limits{}.With(quota.Requests, 3))
+	refused := 0
+	for range 500 {
+		answer := f.call(t, "POST", "/threads/count", object{})
+		if answer.StatusCode == http.StatusOK {
+			continue
+		}
+		wantStatus(t, answer, http.StatusTooManyRequests)
+		if refused++; !strings.Contains(answer.string("detail"), "quota requests_per_second") || answer.Header.Get("Retry-After") != "1" {
+			t.Fatalf("got %s", answer.text)
+		}
+		break
+	}
+	if refused == 0 {
+		t.Error("500 requests were taken at once, where 3 per second are allowed")
+	}
+}
+
+// TestAttackAKeyThatOpensStreamsWithoutEnd holds as many connections as the quota allows. A request
+// that is refused starts no run, and a client that goes gives its place back.
+func TestAttackAKeyThatOpensStreamsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	f := setUpBounded(t, quota.Limits{}.With(quota.Streams, 1))
+	thread := f.newThread(t)
+	held := f.call(t, "POST", thread+"/runs", script(graphtest.Step{Hold: true}))
+	wantStatus(t, held, http.StatusOK)
+	run := thread + "/runs/" + held.string("run_id")
+	open := f.open(t.Context(), t, "GET", f.path(run+"/stream"), nil, map[string]string{auth.HeaderKey: f.key})
+	if open.StatusCode != http.StatusOK {
+		t.Fatalf("got %d", open.StatusCode)
+	}
+	other := f.newThread(t)
+	for _, way := range []struct {
+		method, path string
+		body         any
+	}{
+		{"GET", run + "/stream", nil}, {"GET", run + "/join", nil}, {"GET", thread + "/stream", nil},
+		{"POST", thread + "/stream/events", object{"channels": []string{"values"}}}, {"POST", other + "/runs/stream", hi()}, {"POST", other + "/runs/wait", hi()},
+		{"POST", "/runs/stream", hi()}, {"POST", "/runs/wait", hi()}, {"GET", "/runs/" + held.string("run_id") + "/stream", nil},
+	} {
+		answer := f.call(t, way.method, way.path, way.body)
+		if answer.StatusCode != http.StatusTooManyRequests || !strings.Contains(answer.string("detail"), "quota streams_at_once") {
+			t.Errorf("%s %s: got %d %s", way.method, way.path, answer.StatusCode, answer.text)
+		}
+	}
+	f.wantUse(t, map[quota.Name]int64{quota.Threads: 2, quota.Runs: 1})
+	open.Body.Close()
+	for f.call(t, "POST", "/runs/wait", hi()).StatusCode != http.StatusOK { // until the place is given back
+		if t.Context().Err() != nil {
+			t.Fatal("the place of a client that went is not given back")
+		}
+	}
 }

@@ -86,7 +86,8 @@ func Register(mux *web.Mux, config Config) error {
 	strict := NewStrictHandlerWithOptions(s, []StrictMiddlewareFunc{s.open}, StrictHTTPServerOptions{
 		RequestErrorHandlerFunc: mux.RequestError, ResponseErrorHandlerFunc: mux.Error,
 	})
-	routes := mux.Routes(contract, base, web.Always(s.authenticate(mux)))
+	authenticate, count := s.authenticate(mux), mux.Counted(nil)
+	routes := mux.Routes(contract, base, web.Always(func(next http.Handler) http.Handler { return authenticate(count(next)) }))
 	if config.Answers != nil {
 		routes.Idempotent(answers{config.Answers})
 	}

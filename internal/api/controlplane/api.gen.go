@@ -1485,7 +1485,7 @@ type PushTokenRequest struct {
 	SupportsRegistryUsername *bool `json:"supports_registry_username,omitempty"`
 }
 
-// Quota A bound of what a workspace may have. A request that finds it used up is refused with the quota's name: 403 for what is stored, 429 with `Retry-After` for what passes. The operator of the server sets the limits.
+// Quota A bound of what a workspace may have. A request that finds it used up is refused with the quota's name: 403 for what is stored, 429 with `Retry-After` for what passes. The operator of the server sets the limits. Each process of the server counts `requests_per_second` and `streams_at_once` for itself: on one machine there is one, on AWS there are many.
 type Quota struct {
 	Limit int64 `json:"limit"`
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"strings"
 
 	"github.com/slipway-run/slipway/internal/api/auth"
 	"github.com/slipway-run/slipway/internal/api/web"
@@ -129,7 +128,7 @@ func wantsStream(ctx context.Context) bool {
 // accept lets handlers see what kind of answer a request prefers.
 func accept(next StrictHandlerFunc, _ string) StrictHandlerFunc {
 	return func(ctx context.Context, w http.ResponseWriter, r *http.Request, request any) (any, error) {
-		if strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream") {
+		if web.WantsStream(r) {
 			ctx = context.WithValue(ctx, streamKey{}, true)
 		}
 		return next(ctx, w, r, request)

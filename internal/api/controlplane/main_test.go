@@ -47,6 +47,7 @@ const webhookSecret = "the-secret-of-the-webhook"
 // fixture is the control plane behind a real HTTP server, with two workspaces.
 type fixture struct {
 	*httptest.Server
+	mux         *web.Mux
 	deployments *deployment.Store
 	listeners   *listener.Store
 	logs        *files.Logs
@@ -114,6 +115,7 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 	}
 	apiKeys, workspaces := apikey.NewStore(tb, key, clock.System), workspace.NewStore(tb, clock.System)
 	mux := web.NewMux(store.Log)
+	mux.Limit(web.NewLimiter(store.Quotas, web.Limits{}, clock.System))
 	config.Deployments, config.Authenticator = f.deployments, auth.New(apiKeys)
 	config.Tenancy = controlplane.Tenancy{
 		Workspaces: workspaces, Rules: trust.NewStore(tb, clock.System), Audit: audit.NewStore(tb, clock.System),
@@ -127,7 +129,7 @@ func setUpWith(t testing.TB, change func(*deployment.Config, *controlplane.Confi
 		t.Fatal(err)
 	}
 	docs.Register(mux)
-	f.keys, f.config = apiKeys, config
+	f.keys, f.config, f.mux = apiKeys, config, mux
 	f.Server = httptest.NewServer(mux)
 	t.Cleanup(f.Close)
 	f.own, f.other = newTenant(t, workspaces, apiKeys), newTenant(t, workspaces, apiKeys)

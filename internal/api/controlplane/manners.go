@@ -78,20 +78,13 @@ func (s server) settledCreation(ctx context.Context) []deployment.Note {
 // guard is what stands before everything: it authenticates a request, counts it, and asks whether
 // the caller may.
 func (s server) guard(mux *web.Mux) web.Guard {
-	authenticate, limit := s.authenticate(mux), s.limit(mux)
-	return func(o web.Operation) web.Middleware {
-		authorize := s.authorize(mux, o)
-		return func(next http.Handler) http.Handler { return authenticate(limit(authorize(next))) }
-	}
-}
-
-// limit counts the requests of each key, where the server does.
-func (s server) limit(mux *web.Mux) web.Middleware {
-	if s.Limiter == nil {
-		return func(next http.Handler) http.Handler { return next }
-	}
-	return mux.Limit(s.Limiter, func(r *http.Request) string {
+	authenticate := s.authenticate(mux)
+	count := mux.Counted(func(r *http.Request) string {
 		principal := auth.Of(r.Context())
 		return principal.Workspace + "\x00" + principal.Key + "\x00" + principal.Subject
 	})
+	return func(o web.Operation) web.Middleware {
+		authorize := s.authorize(mux, o)
+		return func(next http.Handler) http.Handler { return authenticate(count(authorize(next))) }
+	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/tenant/idempotency"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 	"github.com/slipway-run/slipway/internal/tenant/workspace"
 	"github.com/slipway-run/slipway/internal/test/fixtures"
 )
@@ -222,10 +223,9 @@ func TestEachKeyIsLimited(t *testing.T) {
 	t.Parallel()
 	rule(t, limited)
 	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	f := setUpWith(t, func(_ *deployment.Config, config *controlplane.Config) {
-		limits := web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 2}, Writes: web.Rate{PerSecond: 1, Burst: 1}}
-		config.Limiter = web.NewLimiter(limits, func() time.Time { return at })
-	})
+	f := setUp(t)
+	limits := web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 2}, Writes: web.Rate{PerSecond: 1, Burst: 1}}
+	f.mux.Limit(web.NewLimiter(quota.Limits{}, limits, func() time.Time { return at }))
 	second := f.issue(t, workspace.Admin)
 	for _, step := range []struct {
 		method string

@@ -1,18 +1,23 @@
 package controlplane_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/slipway-run/slipway/internal/api/controlplane"
+	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/base/sse"
 	"github.com/slipway-run/slipway/internal/control/deployment"
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/seam/table"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
+	"github.com/slipway-run/slipway/internal/tenant/workspace"
 )
 
 // bounded is a control plane where each workspace may have some deployments.
@@ -72,6 +77,73 @@ func TestAttackAKeyThatTakesAllDeployments(t *testing.T) {
 	wantStatus(t, f.call(t, "DELETE", made[0], nil), http.StatusNoContent)
 	f.create(t, fromImage("again"))
 	wantStatus(t, f.call(t, "POST", "/v2/deployments", fromImage("more")), http.StatusForbidden)
+}
+
+// TestAttackKeysThatAskWithoutEnd share the rate of their workspace, whatever they may do. Another
+// workspace notices nothing.
+func TestAttackKeysThatAskWithoutEnd(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	f := setUp(t)
+	viewer := f.issue(t, workspace.Viewer)
+	f.mux.Limit(web.NewLimiter(quota.Limits{}.With(quota.Requests, 2), web.Limits{}, func() time.Time { return at }))
+	for i, step := range []struct {
+		method string
+		by     tenant
+		want   int
+	}{
+		{"GET", f.own, 200}, {"POST", f.own, 422}, {"GET", viewer, 200}, {"POST", viewer, 403},
+		{"GET", f.own, 429}, {"POST", viewer, 429}, {"GET", f.other, 200},
+	} {
+		answer := f.send(t, step.method, "/v2/deployments", object{}, step.by.headers())
+		if step.want != http.StatusTooManyRequests {
+			wantStatus(t, answer, step.want)
+			continue
+		}
+		wantDetail(t, answer, step.want, "The quota requests_per_second of this workspace is used up: its limit is 2. Send fewer requests, "+
+			"or have the operator of the server raise it (--quota requests_per_second=N, on AWS the parameter Quotas).")
+		if answer.Header.Get("Retry-After") != "1" {
+			t.Errorf("step %d: got %v", i, answer.Header)
+		}
+	}
+}
+
+// TestAttackAKeyThatFollowsWithoutEnd holds as many connections as the quota allows, whichever
+// operation they wait in.
+func TestAttackAKeyThatFollowsWithoutEnd(t *testing.T) {
+	t.Parallel()
+	f := setUpWith(t, func(store *deployment.Config, _ *controlplane.Config) {
+		store.Quotas = quota.Limits{}.With(quota.Streams, 1)
+	})
+	path, created := f.create(t, fromGit("weather"))
+	revision := path + "/revisions/" + created.id("latest_revision_id")
+	follow, stop := context.WithCancel(t.Context())
+	held, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- f.stream(follow, "/v2/events", "", func(sse.Event) bool {
+			close(held)
+			<-follow.Done()
+			return true
+		})
+	}()
+	<-held
+	asStream := func(by tenant) map[string]string { return by.with("Accept", "text/event-stream") }
+	for _, way := range []string{"/v2/events", path + "/events", revision + "/logs?type=build", revision + "?wait=20", "/v2/auth/wait/unknown"} {
+		answer := f.send(t, "GET", way, nil, asStream(f.own))
+		if wantStatus(t, answer, http.StatusTooManyRequests); !strings.Contains(answer.id("detail"), "quota streams_at_once") || answer.Header.Get("Retry-After") == "" {
+			t.Errorf("%s: got %s", way, answer.text)
+		}
+	}
+	wantStatus(t, f.send(t, "GET", revision+"?wait=0", nil, f.other.headers()), http.StatusNotFound)
+	wantStatus(t, f.call(t, "GET", "/v2/events", nil), http.StatusOK)
+	wantStatus(t, f.call(t, "GET", revision, nil), http.StatusOK)
+	stop()
+	<-ended
+	for f.call(t, "GET", revision+"?wait=0", nil).StatusCode != http.StatusOK { // until the place is given back
+		if t.Context().Err() != nil {
+			t.Fatal("the place of a client that went is not given back")
+		}
+	}
 }
 
 // TestAnUndeleteNeedsAPlace that another deployment may have taken.

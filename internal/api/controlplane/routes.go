@@ -70,8 +70,6 @@ type Config struct {
 	// Room returns a fault when there is no room for more data; nil is for a platform that always
 	// has room.
 	Room func() error
-	// Limiter counts the requests of each key; nil counts none, as where a gateway does.
-	Limiter *web.Limiter
 }
 
 // server implements StrictServerInterface.

@@ -49,7 +49,9 @@ type operation struct {
 	repeatable bool
 	// stores are operations that add data: the document says that they answer 507.
 	stores bool
-	checks func() (*checks, error)
+	// holding says when the operation holds its connection, "" for never.
+	holding string
+	checks  func() (*checks, error)
 }
 
 // checks is what an operation compiles to.
@@ -93,6 +95,7 @@ func (c *Contract) add(method, path, resource string, found *indexed) {
 		tagged:     found.tagged(),
 		repeatable: found.repeatable(),
 		stores:     found.stores(),
+		holding:    found.Holding,
 		checks: sync.OnceValues(func() (*checks, error) {
 			l, err := c.loader()
 			if err != nil {

@@ -50,6 +50,8 @@ type indexed struct {
 	Permission string `json:"x-permission"`
 	// Security is nil unless the operation has a list of its own.
 	Security *[]json.RawMessage
+	// Holding says when the operation holds its connection while it waits.
+	Holding string `json:"x-holds-connection"`
 	// Responses are asked for two things only: whether they have an ETag, and whether there is one
 	// that says that there is no room.
 	Responses map[string]struct {

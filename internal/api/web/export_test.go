@@ -1,6 +1,12 @@
 package web
 
-import "time"
+import (
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/slipway-run/slipway/internal/base/lru"
+)
 
 // SetArrival sets how long a body may take to arrive, before any request is checked.
 func (c *Contract) SetArrival(arrival time.Duration) error {
@@ -19,12 +25,12 @@ func (m *Mux) SetPatience(arrival, refused time.Duration) { m.arrival, m.refused
 // SetTaking sets how long clients may take to accept what is written.
 func (m *Mux) SetTaking(taking time.Duration) { m.taking = taking }
 
-// SetMost sets how many buckets are kept.
-func (l *Limiter) SetMost(most int) { l.most = most }
-
-// Len is how many buckets there are.
-func (l *Limiter) Len() int {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return len(l.buckets)
+// Open is for how many workspaces connections are counted.
+func (l *Limiter) Open() int {
+	l.open.mu.Lock()
+	defer l.open.mu.Unlock()
+	return len(l.open.taken)
 }
+
+// SetMost sets how many buckets are kept, before any request is counted.
+func (l *Limiter) SetMost(most int) { l.buckets = lru.New[string, *rate.Limiter](most) }

@@ -4,16 +4,17 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/slipway-run/slipway/internal/base/clock"
 	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/base/lru"
 )
 
-// mostBuckets is how many buckets a Limiter keeps. A caller has at most two.
+// mostBuckets is how many buckets a Limiter keeps: those that were used last. A caller has at most
+// two, and a workspace has one.
 const mostBuckets = 20_000
 
 // Rate is how often a caller may ask: so many requests at once, and so many per second in the long
@@ -27,6 +28,18 @@ type Rate struct {
 // Limits are what each caller may ask for. Reads and writes do not count against each other.
 type Limits struct {
 	Reads, Writes Rate
+}
+
+// Quotas bound what each workspace may ask of one process, over all its callers.
+type Quotas interface {
+	// RequestsPerSecond is how many requests are taken in the long run; twice as many are taken at
+	// once. RefuseRequest is the refusal beyond that.
+	RequestsPerSecond() int64
+	RefuseRequest() *fault.Error
+	// StreamsAtOnce is how many connections may wait at once, RefuseStream is the refusal beyond
+	// that.
+	StreamsAtOnce() int64
+	RefuseStream() *fault.Error
 }
 
 // policy is a Rate as answers name it (draft-ietf-httpapi-ratelimit-headers-10): a quota in a
@@ -45,32 +58,35 @@ func newPolicy(name string, r Rate) policy {
 	return policy{Rate: r, name: name, field: fmt.Sprintf("%q;q=%d;w=%d", name, r.Burst, window)}
 }
 
-// Limiter counts the requests of each caller, in the memory of one process. It is safe for
-// concurrent use.
+// Limiter counts the requests of each workspace and of each caller, and the connections of each
+// workspace that wait, in the memory of one process. It is safe for concurrent use.
 type Limiter struct {
+	quotas        Quotas
 	reads, writes policy
 	now           clock.Clock
-	most          int
-
-	mu      sync.Mutex
-	buckets map[string]*rate.Limiter
+	buckets       *lru.Cache[string, *rate.Limiter]
+	open          waiters
 }
 
-// NewLimiter returns a Limiter that has counted nothing yet.
-func NewLimiter(limits Limits, now clock.Clock) *Limiter {
+// NewLimiter returns a Limiter that has counted nothing yet. Callers have limits of their own
+// besides the quotas of their workspace.
+func NewLimiter(quotas Quotas, callers Limits, now clock.Clock) *Limiter {
 	return &Limiter{
-		reads: newPolicy("reads", limits.Reads), writes: newPolicy("writes", limits.Writes),
-		now: now, most: mostBuckets, buckets: map[string]*rate.Limiter{},
+		quotas: quotas, reads: newPolicy("reads", callers.Reads), writes: newPolicy("writes", callers.Writes),
+		now: now, buckets: lru.New[string, *rate.Limiter](mostBuckets), open: waiters{taken: map[string]int64{}},
 	}
 }
 
-// Limit is the middleware that refuses callers who ask too often: 429, with the time after which it
-// is worth asking again. Answers tell how much is left. It belongs behind authentication; caller
-// names who sent a request.
-func (m *Mux) Limit(l *Limiter, caller func(*http.Request) string) Middleware {
+// Limit has the operations of the Mux bounded; without it nothing is counted.
+func (m *Mux) Limit(l *Limiter) { m.limiter = l }
+
+// Counted is the middleware that refuses requests of workspaces and of callers who ask too often:
+// 429, with the time after which it is worth asking again. It belongs behind ActsFor. caller names
+// who sent a request, whom answers tell how much is left; nil counts for the workspace alone.
+func (m *Mux) Counted(caller func(*http.Request) string) Middleware {
 	return func(next http.Handler) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if err := l.take(w.Header(), r.Method, caller(r)); err != nil {
+			if err := m.count(w.Header(), r, caller); err != nil {
 				m.Error(w, r, err)
 				return
 			}
@@ -79,8 +95,22 @@ func (m *Mux) Limit(l *Limiter, caller func(*http.Request) string) Middleware {
 	}
 }
 
-// take counts a request, and says in the header what is left.
-func (l *Limiter) take(header http.Header, method, caller string) error {
+// count counts the caller first: a caller that is refused takes nothing from the others of its
+// workspace.
+func (m *Mux) count(header http.Header, r *http.Request, caller func(*http.Request) string) error {
+	if m.limiter == nil {
+		return nil
+	}
+	if caller != nil {
+		if err := m.limiter.takeOfCaller(header, r.Method, caller(r)); err != nil {
+			return err
+		}
+	}
+	return m.limiter.takeOfWorkspace(ownerOf(r))
+}
+
+// takeOfCaller counts a request, and says in the header what is left.
+func (l *Limiter) takeOfCaller(header http.Header, method, caller string) error {
 	p := l.reads
 	if changes(method) {
 		p = l.writes
@@ -88,51 +118,45 @@ func (l *Limiter) take(header http.Header, method, caller string) error {
 	if p.PerSecond <= 0 {
 		return nil
 	}
-	now := l.now()
-	bucket := l.bucket(p, caller, now)
-	allowed := bucket.AllowN(now, 1)
-	left := max(0, bucket.TokensAt(now))
+	allowed, left := l.take(p.name+"\x00"+caller, p.Rate)
 	header.Set("RateLimit-Policy", p.field)
 	header.Set("RateLimit", fmt.Sprintf("%q;r=%d;t=%d", p.name, int(left), seconds(p.filling(float64(p.Burst)-left))))
 	if allowed {
 		return nil
 	}
 	refusal := fault.New(fault.TooMany, "Too many requests: %d at once and %g per second are allowed.", p.Burst, p.PerSecond)
-	refusal.RetryAfter = max(time.Second, p.filling(1-left))
+	refusal.RetryAfter = p.waiting(left)
 	return refusal
 }
 
+// takeOfWorkspace counts a request of a workspace.
+func (l *Limiter) takeOfWorkspace(workspace string) error {
+	perSecond := l.quotas.RequestsPerSecond()
+	if perSecond <= 0 {
+		return l.quotas.RefuseRequest()
+	}
+	r := Rate{PerSecond: float64(perSecond), Burst: int(2 * perSecond)}
+	allowed, left := l.take("workspace\x00"+workspace, r)
+	if allowed {
+		return nil
+	}
+	refusal := l.quotas.RefuseRequest()
+	refusal.RetryAfter = r.waiting(left)
+	return refusal
+}
+
+// take takes a token of a bucket if there is one, and tells how many are left.
+func (l *Limiter) take(name string, r Rate) (allowed bool, left float64) {
+	now := l.now()
+	bucket := l.buckets.Make(name, 1, func() *rate.Limiter { return rate.NewLimiter(rate.Limit(r.PerSecond), r.Burst) })
+	allowed = bucket.AllowN(now, 1)
+	return allowed, max(0, bucket.TokensAt(now))
+}
+
 // filling is how long it takes until so many tokens more are there.
-func (p policy) filling(tokens float64) time.Duration {
-	return time.Duration(tokens / p.PerSecond * float64(time.Second))
+func (r Rate) filling(tokens float64) time.Duration {
+	return time.Duration(tokens / r.PerSecond * float64(time.Second))
 }
 
-func (l *Limiter) bucket(p policy, caller string, now time.Time) *rate.Limiter {
-	name := p.name + "\x00" + caller
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if known := l.buckets[name]; known != nil {
-		return known
-	}
-	if len(l.buckets) >= l.most {
-		l.forget(now)
-	}
-	made := rate.NewLimiter(rate.Limit(p.PerSecond), p.Burst)
-	l.buckets[name] = made
-	return made
-}
-
-// forget makes room. A bucket that is full says nothing; when none is, some callers start anew.
-func (l *Limiter) forget(now time.Time) {
-	for name, bucket := range l.buckets {
-		if bucket.TokensAt(now) >= float64(bucket.Burst()) {
-			delete(l.buckets, name)
-		}
-	}
-	for name := range l.buckets {
-		if len(l.buckets) <= l.most*9/10 {
-			return
-		}
-		delete(l.buckets, name)
-	}
-}
+// waiting is when a request is worth sending again that found less than one token left.
+func (r Rate) waiting(left float64) time.Duration { return max(time.Second, r.filling(1-left)) }

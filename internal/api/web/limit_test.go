@@ -3,6 +3,7 @@ package web_test
 import (
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-run/slipway/internal/api/web"
+	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
 // handClock is moved by hand.
@@ -37,7 +39,8 @@ func (c *handClock) pass(d time.Duration) {
 
 func limited(limits web.Limits, c *handClock) func(*web.Mux) web.Middleware {
 	return func(m *web.Mux) web.Middleware {
-		return m.Limit(web.NewLimiter(limits, c.now), func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
+		m.Limit(web.NewLimiter(quota.Limits{}, limits, c.now))
+		return m.Counted(func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
 	}
 }
 
@@ -121,30 +124,80 @@ func TestManyRequestsAtOnceAreCounted(t *testing.T) {
 	}
 }
 
-// TestCallersAreForgotten sends from more callers than are remembered.
+// TestCallersAreForgotten who have not asked for longest, when there are more than are remembered.
 func TestCallersAreForgotten(t *testing.T) {
 	t.Parallel()
 	const most = 10
-	c := newHandClock()
-	limiter := web.NewLimiter(web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 1}}, c.now)
+	limiter := web.NewLimiter(quota.Limits{}, web.Limits{Reads: web.Rate{PerSecond: 1, Burst: 1}}, newHandClock().now)
 	limiter.SetMost(most)
 	s := newGuardedWidgets(t, true, func(m *web.Mux) web.Middleware {
-		return m.Limit(limiter, func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
+		m.Limit(limiter)
+		return m.Counted(func(r *http.Request) string { return r.Header.Get("X-Api-Key") })
 	}, nil)
 	get := func(key string) int { return send(t, s, "GET", "/widgets/1", "", "X-Api-Key", key).Code }
-	for i := range most - 1 {
+	get("first")
+	get("busy")
+	for i := range 3 * most {
 		get(fmt.Sprint(i))
-	}
-	c.pass(time.Minute)
-	get("late")
-	get("one more")
-	if limiter.Len() != 2 || get("late") != 429 {
-		t.Errorf("%d are remembered, want those that are not full: late and one more", limiter.Len())
-	}
-	for i := range 10 * most {
-		get(fmt.Sprint(i))
-		if limiter.Len() > most {
-			t.Fatalf("%d are remembered, want at most %d", limiter.Len(), most)
+		if get("busy") != 429 {
+			t.Fatal("a caller that asks all the time is forgotten")
 		}
+	}
+	if got := get("first"); got != 200 {
+		t.Errorf("got %d for who was forgotten", got)
+	}
+}
+
+// asWorkspace is a guard that takes a request for one of the workspace that a header names.
+func asWorkspace(limits quota.Limits, c *handClock) func(*web.Mux) web.Middleware {
+	return func(m *web.Mux) web.Middleware {
+		m.Limit(web.NewLimiter(limits, web.Limits{}, c.now))
+		count := m.Counted(nil)
+		return func(next http.Handler) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				web.ActsFor(r.Context(), r.Header.Get("X-Workspace"))
+				count(next).ServeHTTP(w, r)
+			})
+		}
+	}
+}
+
+// TestAttackAWorkspaceThatAsksTooOften whichever of its keys it uses and whatever it asks for.
+func TestAttackAWorkspaceThatAsksTooOften(t *testing.T) {
+	t.Parallel()
+	c := newHandClock()
+	s := newGuardedWidgets(t, true, asWorkspace(quota.Limits{}.With(quota.Requests, 4), c), nil)
+	ask := func(workspace string, i int) *httptest.ResponseRecorder {
+		method := []string{"GET", "DELETE", "HEAD"}[i%3]
+		return send(t, s, method, "/widgets/1", "", "X-Workspace", workspace, "X-Api-Key", fmt.Sprint(i))
+	}
+	passed, refused := 0, 0
+	for i := range 20 {
+		if answer := ask("a", i); answer.Code != http.StatusTooManyRequests {
+			passed++
+		} else if refused++; answer.Header().Get("Retry-After") != "1" {
+			t.Errorf("a refusal has the header %v", answer.Header())
+		}
+	}
+	if passed != 8 || refused != 12 {
+		t.Errorf("%d passed and %d were refused, want 8 and 12", passed, refused)
+	}
+	const detail = `{"detail":"The quota requests_per_second of this workspace is used up: its limit is 4. Send fewer requests, ` +
+		`or have the operator of the server raise it (--quota requests_per_second=N, on AWS the parameter Quotas)."}`
+	if got := ask("a", 0).Body.String(); got != detail {
+		t.Errorf("got %s", got)
+	}
+	if answer := ask("b", 0); answer.Code != http.StatusOK {
+		t.Errorf("another workspace got %d", answer.Code)
+	}
+	c.pass(time.Second)
+	for i := range 5 {
+		if got := ask("a", 3*i).Code; (got == http.StatusOK) != (i < 4) {
+			t.Errorf("request %d after a second: got %d", i, got)
+		}
+	}
+	none := newGuardedWidgets(t, true, asWorkspace(quota.Limits{}.With(quota.Requests, 0), c), nil)
+	if answer := send(t, none, "GET", "/widgets/1", "", "X-Workspace", "a"); answer.Code != http.StatusTooManyRequests || answer.Header().Get("Retry-After") == "" {
+		t.Errorf("got %d with %v where the quota is 0", answer.Code, answer.Header())
 	}
 }

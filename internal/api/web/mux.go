@@ -36,6 +36,8 @@ type Mux struct {
 	reads *budget.Budget
 	// storage says whether there is room for more data; nil has room.
 	storage Storage
+	// limiter bounds what workspaces and callers ask for; nil bounds nothing.
+	limiter *Limiter
 	// taking is how long a client may take to accept a part of an answer.
 	taking time.Duration
 }
@@ -91,6 +93,9 @@ func (r *Routes) HandleFunc(pattern string, handler func(http.ResponseWriter, *h
 	inner := r.conditional(o, method, path, http.HandlerFunc(handler))
 	if r.answers != nil && o.repeatable {
 		inner = r.mux.idempotent(r.answers, inner)
+	}
+	if o.holding != "" {
+		inner = r.mux.holding(o, inner)
 	}
 	var checked http.Handler = http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if err := o.check(req, w.Header()); err != nil {

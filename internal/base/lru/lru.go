@@ -34,6 +34,10 @@ func (c *Cache[K, V]) Put(key K, value V, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.drop(c.entries[key])
+	c.put(key, value, size)
+}
+
+func (c *Cache[K, V]) put(key K, value V, size int) {
 	if size > c.maxSize {
 		return
 	}
@@ -53,6 +57,20 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	}
 	c.used.MoveToFront(e)
 	return e.Value.(entry[K, V]).value, true
+}
+
+// Make returns the value of a key, or puts a value of about that size that it makes. Callers that
+// ask for one key at once all get the same value.
+func (c *Cache[K, V]) Make(key K, size int, value func() V) V {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e := c.entries[key]; e != nil {
+		c.used.MoveToFront(e)
+		return e.Value.(entry[K, V]).value
+	}
+	made := value()
+	c.put(key, made, size)
+	return made
 }
 
 // Drop removes the value of a key.

@@ -1,6 +1,8 @@
 package lru_test
 
 import (
+	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/slipway-run/slipway/internal/base/lru"
@@ -23,6 +25,23 @@ func TestWhatIsUsedLastStays(t *testing.T) {
 	c.Drop("never there")
 	c.Put("d", 8, 10)
 	want(t, c, map[string]int{"d": 8}, "a")
+}
+
+// TestAllGetTheValueThatIsMadeFirst however many ask for it at once.
+func TestAllGetTheValueThatIsMadeFirst(t *testing.T) {
+	t.Parallel()
+	c := lru.New[string, int](2)
+	var made atomic.Int64
+	var all sync.WaitGroup
+	for range 100 {
+		all.Go(func() { c.Make("a", 1, func() int { return int(made.Add(1)) }) })
+	}
+	all.Wait()
+	want(t, c, map[string]int{"a": 1})
+	c.Put("b", 5, 1)
+	c.Make("a", 1, func() int { return 6 })
+	c.Make("c", 1, func() int { return 7 })
+	want(t, c, map[string]int{"a": 1, "c": 7}, "b")
 }
 
 func want(t *testing.T, c *lru.Cache[string, int], there map[string]int, gone ...string) {

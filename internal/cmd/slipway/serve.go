@@ -92,7 +92,7 @@ func newServe() *cobra.Command {
 	flags.StringArrayVar(&people, "member-issuer", nil,
 		"issuer, as https://issuer=audience, of the bearer tokens of people, who are looked up among a workspace's members; may be repeated")
 	flags.Float64Var(&rate, "rate-limit", 0,
-		"how often a key may call the control plane, per second and twice that at once, reads and writes each (default: no limit)")
+		"how often a key may call the control plane, per second and twice that at once, reads and writes each (default: as often as the quota requests_per_second of its workspace allows)")
 	flags.Var(&config.Quotas, "quota",
 		"how much a workspace may have, as threads=20000000 or deployments=5000,webhooks=15; may be repeated; GET /v2/workspaces/current shows all quotas")
 	flags.StringArrayVar(&config.Origins, "allow-origin", nil, "origin whose pages may call agents from browsers; may be repeated (default: all)")

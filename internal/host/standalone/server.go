@@ -119,7 +119,8 @@ type Config struct {
 	// GitHubApp is the file with the server's GitHub App, as integration.ParseApp and
 	// push.ParseSecrets read it; "" is none.
 	GitHubApp string
-	// Limits are how often each key may call the control plane; the zero value is no limit.
+	// Limits are how often each key may call the control plane; with the zero value only the quota
+	// quota.Requests of its workspace counts.
 	Limits web.Limits
 	// KeepFree is how much of the data directory's file system is kept free; the zero value stands
 	// for disk.Default. Disk looks at the file system; nil asks the system.
@@ -341,6 +342,7 @@ func (s *Server) routes(
 	s.mux.Bound(s.room)
 	s.mux.BoundReads(budget.New(s.config.MemoryBound() / readShare))
 	s.mux.KeepRoom(s.space)
+	s.mux.Limit(web.NewLimiter(s.config.Quotas, s.config.Limits, clock.System))
 	s.mux.Handle(uploadfiles.Route, s.mux.Storing(s.uploads.Handler(s.mux.Error)))
 	s.serveRegistry()
 	docs.Register(s.mux)
@@ -359,7 +361,7 @@ func (s *Server) routes(
 	return errors.Join(
 		controlplane.Register(s.mux, controlplane.Config{
 			Deployments: deployments, Listeners: listeners, Authenticator: authenticator, AgentURL: agentURL, Answers: answers,
-			Limiter: web.NewLimiter(s.config.Limits, clock.System), Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
+			Metrics: metrics.New(), AuthService: tokens, Webhooks: s.webhooks,
 			Integrations: repositories.integrations, Push: repositories.push, Room: s.space.Room,
 			BaseURL: func(context.Context) string { return s.baseURL }, RedactSecrets: s.config.RedactSecrets,
 			Logs: &deployment.Logs{Deployments: deployments, Reader: s.logs, Appender: s.logs, Now: clock.System},

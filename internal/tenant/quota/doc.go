@@ -20,5 +20,11 @@
 // costs one small write when it begins and one when it ends. What older versions have made has no
 // part, and gets one when it changes next.
 //
-// Rates and streams are counted in the memory of the process ([Rates], [Streams]).
+// # Rates and streams are counted by each process
+//
+// What passes is not worth a write: [Requests] and [Streams] are counted in memory, by a
+// web.Limiter. On one machine there is one process, so these quotas are of the whole server. On AWS
+// each Lambda process counts alone, and a process answers one request at a time. There Requests
+// bounds what one process takes, and Streams, unless it is 0, bounds nothing: the throttle of API
+// Gateway and the concurrency that is reserved for the functions bound the stack as a whole.
 package quota

@@ -28,10 +28,11 @@ const (
 	Threads Name = "threads"
 	// Runs are the threads that have a run in flight.
 	Runs Name = "runs_at_once"
-	// Streams are the connections that wait for events or for the end of a run.
+	// Streams are the connections that wait for events, for lines of a log, for work, or for the
+	// end of a run or of a revision. Each process counts its own.
 	Streams Name = "streams_at_once"
-	// Requests are how many requests a second all keys of the workspace may send; twice as many at
-	// once.
+	// Requests are how many requests a second all callers of the workspace may send to one process;
+	// twice as many at once.
 	Requests Name = "requests_per_second"
 )
 
@@ -140,6 +141,20 @@ func (l Limits) String() string {
 
 // Type names the value in the help of a command.
 func (*Limits) Type() string { return "name=limit" }
+
+// RequestsPerSecond is the quota Requests, which is counted in the memory of each process, as
+// RefuseRequest is its refusal.
+func (l Limits) RequestsPerSecond() int64 { return l.Of(Requests) }
+
+// RefuseRequest returns the fault of a request too many.
+func (l Limits) RefuseRequest() *fault.Error { return l.Refuse(Requests) }
+
+// StreamsAtOnce is the quota Streams, which is counted in the memory of each process, as
+// RefuseStream is its refusal.
+func (l Limits) StreamsAtOnce() int64 { return l.Of(Streams) }
+
+// RefuseStream returns the fault of a connection too many.
+func (l Limits) RefuseStream() *fault.Error { return l.Refuse(Streams) }
 
 // retryAfter is when a request is worth sending again that found too much at once.
 const retryAfter = 5 * time.Second

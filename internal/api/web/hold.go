@@ -1,0 +1,79 @@
+package web
+
+import (
+	"net/http"
+	"strings"
+	"sync"
+)
+
+// When an operation holds its connection while it waits, as the member x-holds-connection of the
+// contract says.
+const (
+	// holdsAlways is for streams, and for answers that are waited for.
+	holdsAlways = "always"
+	// holdsStream is for answers that are streams for clients that accept these.
+	holdsStream = "stream"
+	// holdsWait is for answers that are waited for when the query has the parameter wait.
+	holdsWait = "wait"
+)
+
+// WantsStream tells whether a request prefers a stream of events to JSON.
+func WantsStream(r *http.Request) bool {
+	return strings.Contains(strings.ToLower(strings.Join(r.Header.Values("Accept"), ",")), "text/event-stream")
+}
+
+// holds tells whether a request to the operation holds its connection.
+func (o *operation) holds(r *http.Request) bool {
+	switch o.holding {
+	case holdsAlways:
+		return true
+	case holdsStream:
+		return WantsStream(r)
+	case holdsWait:
+		return r.URL.Query().Has("wait")
+	}
+	return false
+}
+
+// holding is the middleware before an operation that holds connections. The workspace has a place
+// for each; the connection gives its place back when it ends, also when the client goes. Beyond
+// the quota a request is refused before it does anything.
+func (m *Mux) holding(o *operation, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.limiter == nil || !o.holds(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		workspace := ownerOf(r)
+		if !m.limiter.open.take(workspace, m.limiter.quotas.StreamsAtOnce()) {
+			m.Error(w, r, m.limiter.quotas.RefuseStream())
+			return
+		}
+		defer m.limiter.open.giveBack(workspace)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// waiters counts the connections of each workspace that wait.
+type waiters struct {
+	mu    sync.Mutex
+	taken map[string]int64
+}
+
+func (w *waiters) take(workspace string, most int64) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken[workspace] >= most {
+		return false
+	}
+	w.taken[workspace]++
+	return true
+}
+
+func (w *waiters) giveBack(workspace string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.taken[workspace]--; w.taken[workspace] == 0 {
+		delete(w.taken, workspace)
+	}
+}
