@@ -35,17 +35,42 @@ const (
 	done = "Done"
 )
 
-// Task is the workflow.TaskFunc of the machine. It makes the attempt that is due.
+// stepCondemn is the step that gives a delivery up.
+const stepCondemn = "Condemn"
+
+// Task is the workflow.TaskFunc of the machine. It makes the attempt that is due, or gives the
+// delivery up.
 func (s *Store) Task(ctx context.Context, input json.RawMessage) (json.RawMessage, error) {
-	var t task
+	var t struct {
+		task
+
+		Step string `json:"step"`
+	}
 	if err := json.Unmarshal(input, &t); err != nil {
 		return nil, fmt.Errorf("decode task: %w", err)
 	}
-	answer, err := s.attempt(ctx, DeliveryRef(t))
+	do := s.attempt
+	if t.Step == stepCondemn {
+		do = s.condemn
+	}
+	answer, err := do(ctx, DeliveryRef(t.task))
 	if err != nil {
 		return nil, fmt.Errorf("deliver %s: %w", t.Delivery, err)
 	}
 	return json.Marshal(answer)
+}
+
+// condemn gives up a delivery that has ended the server twice. Otherwise Rescue would start it
+// again, and the server would die again.
+func (s *Store) condemn(ctx context.Context, ref DeliveryRef) (next, error) {
+	d, err := s.GetDelivery(ctx, ref)
+	if fault.Is(err, fault.NotFound) || err == nil && d.Status != Pending {
+		return next{Next: done}, nil
+	}
+	if err != nil {
+		return next{}, err
+	}
+	return s.note(ctx, d, nil, outcome{failure: "The server ended twice while it sent this message.", final: true})
 }
 
 func (s *Store) attempt(ctx context.Context, ref DeliveryRef) (next, error) {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"log"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -27,7 +29,12 @@ import (
 	"github.com/slipway-run/slipway/internal/tenant/webhook"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(deadlyFile) != "" {
+		log.Fatal(deadlyServer())
+	}
+	goleak.VerifyTestMain(m)
+}
 
 const workspace = "0197a000-0000-7000-8000-000000000001"
 

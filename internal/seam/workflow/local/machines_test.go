@@ -51,6 +51,7 @@ var drives = map[string]drive{
 	"webhook: at the first attempt": {workflow.Webhook, nil, "Attempt Attempted Done", 1, workflow.Succeeded, ""},
 	"webhook: at the third attempt": {workflow.Webhook, answers{"Attempt": "Wait Wait Done"}, "Attempt Attempted Wait Attempt Attempted Wait Attempt Attempted Done", 3, workflow.Succeeded, ""},
 	"webhook: the platform fails":   {workflow.Webhook, answers{"Attempt": "!"}, "Attempt", 6, workflow.Failed, "States.TaskFailed"},
+	"webhook: condemned":            {workflow.Webhook, answers{"Attempt": "!ServerDied"}, "Attempt Condemn Done", 7, workflow.Succeeded, ""},
 
 	"rollout: from an image":        {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Deploy", "Deploy": "AwaitHealthy", "AwaitHealthy": "Promote"}, "Prepare Prepared Provision Provisioned Deploy AwaitHealthy HealthAwaited Promote Promoted Done", 5, workflow.Succeeded, ""},
 	"rollout: from a repository":    {workflow.Rollout, answers{"Prepare": "Provision", "Provision": "Build", "AwaitBuild": "AwaitBuild AwaitBuild Deploy", "AwaitHealthy": "AwaitHealthy Promote"}, "Prepare Prepared Provision Provisioned Build AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited PauseBuild AwaitBuild BuildAwaited Deploy AwaitHealthy HealthAwaited PauseHealth AwaitHealthy HealthAwaited Promote Promoted Done", 10, workflow.Succeeded, ""},
