@@ -245,7 +245,17 @@ func TestAttackOnFilesOfOthers(t *testing.T) { //nolint:paralleltest // it makes
 	must(t, os.Chmod(filepath.Join(open, "home", ".ssh", "id_ed25519"), 0o644)) // its directory is closed
 	must(t, os.WriteFile(filepath.Join(open, "readme"), []byte("for everybody\n"), 0o644))
 	t.Setenv("PATH", filepath.Join(open, "bin")+":"+os.Getenv("PATH"))
-	attempts := []string{"ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}
+	terminal, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	must(t, err)
+	defer terminal.Close()
+	must(t, unix.IoctlSetPointerInt(int(terminal.Fd()), unix.TIOCSPTLCK, 0))
+	number, err := unix.IoctlGetInt(int(terminal.Fd()), unix.TIOCGPTN)
+	must(t, err)
+	listen := fmt.Sprintf("exec 3</dev/pts/%d", number)
+	if exit, out := newGround(t, 0).run(t, listen); exit != (child.Exit{}) {
+		t.Errorf("root's terminal is not root's: %s, %s", exit, out)
+	}
+	attempts := []string{listen, "ls " + filepath.Join(open, "home", ".ssh"), "cat /etc/ssh/ssh_host_*_key", "ls /etc/ssl/private/", "cat /proc/1/environ"}
 	for _, secret := range secrets {
 		attempts = append(attempts, "cat "+secret)
 	}
