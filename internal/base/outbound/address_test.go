@@ -144,3 +144,36 @@ func TestAnAnswerIsBounded(t *testing.T) {
 		t.Errorf("an answer that does not come: got %s", slow.Status)
 	}
 }
+
+// TestAttackElsewhereIsNotTheMachine: whatever networks a setting names, none of the machine's own
+// addresses is left, and nothing else is taken away.
+func TestAttackElsewhereIsNotTheMachine(t *testing.T) {
+	t.Parallel()
+	own := []string{
+		"127.0.0.1", "127.1.2.3", "0.0.0.0", "169.254.169.254", "169.254.100.1", "169.254.170.2", "::1", "::", "fe80::1", "fd00:ec2::254", "fd00:ec2::23",
+		"::ffff:127.0.0.1", "::ffff:169.254.169.254",
+	}
+	for setting, others := range map[string][]string{
+		"true":                   {"10.1.2.3", "172.16.0.1", "192.168.7.3", "100.64.0.1", "fd12::1", "fd00:ec1::1", "fd00:ec3::1"},
+		"0.0.0.0/0,::/0":         {"10.1.2.3", "126.255.255.255", "128.0.0.1", "fd12::1"},
+		"127.0.0.0/8,10.0.0.0/8": {"10.255.255.255"},
+		"169.254.169.254,::1":    nil,
+		"fd00::/8":               {"fd12::1", "fdff::1"},
+	} {
+		networks, err := ParseNetworks(setting)
+		if err != nil {
+			t.Fatal(err)
+		}
+		networks = networks.Elsewhere()
+		for _, text := range own {
+			if networks.permit(netip.MustParseAddr(text)) {
+				t.Errorf("%s permits %s", setting, text)
+			}
+		}
+		for _, text := range others {
+			if !networks.permit(netip.MustParseAddr(text)) {
+				t.Errorf("%s does not permit %s", setting, text)
+			}
+		}
+	}
+}

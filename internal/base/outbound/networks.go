@@ -16,6 +16,61 @@ type Networks []netip.Prefix
 // Everywhere permits all addresses.
 var Everywhere = Networks{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}
 
+// ofTheMachine are the addresses that lead to the machine itself, to its link and to the services
+// that give it credentials.
+var ofTheMachine = Networks{
+	netip.MustParsePrefix("0.0.0.0/8"), netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("169.254.0.0/16"),
+	netip.MustParsePrefix("::/96"), netip.MustParsePrefix("fe80::/10"), netip.MustParsePrefix("fd00:ec2::/32"),
+}
+
+// elsewhere is what Everywhere permits on other machines: private networks.
+var elsewhere = Networks{
+	netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("172.16.0.0/12"), netip.MustParsePrefix("192.168.0.0/16"),
+	netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fc00::/7"),
+}.without(ofTheMachine)
+
+// Elsewhere returns the networks without the addresses of the machine itself, of its link and of
+// services that give it credentials. Of Everywhere, the private networks are left.
+func (n Networks) Elsewhere() Networks {
+	if n.All() {
+		return elsewhere
+	}
+	return n.without(ofTheMachine)
+}
+
+// without returns the networks less others.
+func (n Networks) without(others Networks) Networks {
+	for _, other := range others {
+		var left Networks
+		for _, network := range n {
+			left = append(left, less(network, other)...)
+		}
+		n = left
+	}
+	return n
+}
+
+// less splits a network until no part of it holds an address of the other.
+func less(network, other netip.Prefix) Networks {
+	switch {
+	case !network.Overlaps(other):
+		return Networks{network}
+	case other.Bits() <= network.Bits():
+		return nil
+	}
+	low, high := halves(network)
+	return append(less(low, other), less(high, other)...)
+}
+
+// halves returns the two networks of which a network consists.
+func halves(network netip.Prefix) (low, high netip.Prefix) {
+	bits := network.Bits() + 1
+	bytes := network.Masked().Addr().AsSlice()
+	bytes[(bits-1)/8] |= 0x80 >> ((bits - 1) % 8)
+	top, _ := netip.AddrFromSlice(bytes) // as many bytes as an address of its family has
+	return netip.PrefixFrom(network.Masked().Addr(), bits), netip.PrefixFrom(top, bits)
+}
+
 // ParseNetworks reads a setting: "true" permits all addresses, "false" and "" permit none that is
 // not public, and a list like "10.1.0.0/16,192.168.7.3" permits these networks and addresses.
 func ParseNetworks(setting string) (Networks, error) {
@@ -65,8 +120,8 @@ func (n *Networks) Set(setting string) (err error) {
 // Type is how the help of a command names the value.
 func (n *Networks) Type() string { return "networks" }
 
-// All tells whether every address is permitted.
-func (n Networks) All() bool { return slices.Equal(n, Everywhere) }
+// All tells whether every address is permitted, or every one that is elsewhere.
+func (n Networks) All() bool { return slices.Equal(n, Everywhere) || slices.Equal(n, elsewhere) }
 
 // permit tells whether an address may be called.
 func (n Networks) permit(addr netip.Addr) bool {

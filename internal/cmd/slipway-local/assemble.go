@@ -71,6 +71,7 @@ func (s *server) assemble(ctx context.Context) (err error) {
 	}
 	s.environment = map[string]string{"SLIPWAY_BASE_URL": s.baseURL, "SLIPWAY_VERSION": build.Version(), "SLIPWAY_AGENT_HOST_TOKEN": s.token}
 	s.environment["SLIPWAY_PRIVATE_ADDRESSES"] = s.config.PrivateAddresses.String()
+	s.environment["SLIPWAY_LOOPBACK_ADDRESSES"] = "true" // its functions are processes of this machine
 	s.environment["SLIPWAY_QUOTAS"] = s.config.Quotas.String()
 	s.urls = map[string]string{"AWS_ENDPOINT_URL_DYNAMODB": s.endpoint}
 	if err := s.offer(map[string]http.Handler{"AWS_ENDPOINT_URL_KMS": keys, "SLIPWAY_AGENT_HOST": s.agents}); err != nil {

@@ -23,6 +23,7 @@ const (
 	variableVersion       = "SLIPWAY_VERSION"
 	variableRedact        = "SLIPWAY_REDACT_SECRETS"
 	variablePrivate       = "SLIPWAY_PRIVATE_ADDRESSES"
+	variableLoopback      = "SLIPWAY_LOOPBACK_ADDRESSES"
 	variableQuotas        = "SLIPWAY_QUOTAS"
 	variableHost          = "SLIPWAY_AGENT_HOST"
 	variableGitHubURL     = "SLIPWAY_GITHUB_URL"
@@ -45,7 +46,8 @@ type Environment struct {
 	// RedactSecrets shows the values of secrets to nobody, instead of to those who may change them.
 	RedactSecrets bool
 	// PrivateAddresses are the networks that OAuth providers, webhooks and the agents of listeners
-	// may have addresses of although these are not public.
+	// may have addresses of although these are not public. Addresses of the machine itself and of
+	// its link are never among them but on one machine, where agents and tests are.
 	PrivateAddresses outbound.Networks
 	// Quotas bound what each workspace may have.
 	Quotas quota.Limits
@@ -79,6 +81,10 @@ func ReadEnvironment(getenv func(string) string, needs ...Need) (Environment, er
 	var err error
 	if env.PrivateAddresses, err = outbound.ParseNetworks(getenv(variablePrivate)); err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", variablePrivate, err)
+	}
+	// In a function of AWS, loopback leads to the runtime that hands out events of all tenants.
+	if getenv(variableLoopback) != "true" {
+		env.PrivateAddresses = env.PrivateAddresses.Elsewhere()
 	}
 	if env.Quotas, err = quota.ParseLimits(getenv(variableQuotas)); err != nil {
 		return Environment{}, fmt.Errorf("%s: %w", variableQuotas, err)
