@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/keys"
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 const (
@@ -61,7 +62,11 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 		return err // another timer serves it, or it was changed: the next look finds it if it is still due
 	}
 	due := c.serving
-	if err := s.begin(ctx, c, due, again); err != nil {
+	err = s.tryBegin(ctx, c, due, again)
+	if errors.Is(err, workflow.ErrServerDied) {
+		return s.condemn(ctx, c.Ref)
+	}
+	if err != nil {
 		if _, refused := errors.AsType[*fault.Error](err); !refused || fault.Is(err, fault.Unavailable) || fault.Is(err, fault.TooMany) {
 			return err // the note stays, and the next timer tries again
 		}
@@ -75,6 +80,28 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 	})
 	if fault.Is(err, fault.NotFound) {
 		return nil // deleted meanwhile
+	}
+	return err
+}
+
+// tryBegin begins the run of a due time with which no two servers have died.
+func (s *Store) tryBegin(ctx context.Context, c Cron, due time.Time, again bool) error {
+	begin := func() error { return s.begin(ctx, c, due, again) }
+	if s.Trials == nil {
+		return begin()
+	}
+	return s.Trials.Try(ctx, "cron/"+c.Cron+"/"+clock.Format(due), begin)
+}
+
+// condemn disables a cron that has ended the server twice as it fired.
+func (s *Store) condemn(ctx context.Context, ref Ref) error {
+	s.Log.ErrorContext(ctx, "a cron is disabled: servers died as it fired", "cron", ref.Cron)
+	_, err := s.update(ctx, ref, func(c *Cron, now time.Time) ([]byte, error) {
+		c.serving, c.Enabled, c.Updated = time.Time{}, false, now
+		return record.Encode(c.Content), c.plan(now)
+	})
+	if fault.Is(err, fault.NotFound) {
+		return nil
 	}
 	return err
 }

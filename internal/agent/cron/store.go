@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-run/slipway/internal/record/record"
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 	"github.com/slipway-run/slipway/internal/tenant/quota"
 )
 
@@ -36,6 +37,8 @@ type Config struct {
 	Now  clock.Clock
 	// Quotas bound how many crons a workspace and a deployment may have.
 	Quotas quota.Limits
+	// Trials watch crons as they fire; nil watches none.
+	Trials workflow.Trials
 	// Log gets what becomes of runs that cannot be created; the default is slog's.
 	Log *slog.Logger
 }

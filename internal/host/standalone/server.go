@@ -308,7 +308,7 @@ func (s *Server) assemble() error {
 	s.assistants, s.memory = assistant.NewStore(s.records, now), store.New(s.records, now)
 	s.agentTokens = deployment.Agents{Store: deployments, Hasher: func(context.Context) (secret.Hasher, error) { return key, nil }}
 	runs := run.NewStore(run.Config{Table: s.records, Threads: threads, Workflow: s.engine, Now: now, Log: log, Webhooks: s.webhooks})
-	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas})
+	s.crons = cron.NewStore(cron.Config{Table: s.records, Assistants: s.assistants, Threads: threads, Runs: runs, Deployments: deployments, Room: s.space.Room, Now: now, Log: log, Quotas: s.config.Quotas, Trials: s.engine})
 	s.rollout = rollout.New(rollout.Config{
 		Kept:         []rollout.Eraser{s.crons, s.assistants, s.memory, run.Seats{Table: s.records}, upload.Whole{Store: s.uploads}, s.pushed},
 		Images:       s.pushed,
@@ -320,6 +320,7 @@ func (s *Server) assemble() error {
 		},
 		Listeners: listeners.Target(nil),
 		Stopping:  s.engine.Closing(),
+		Trials:    s.engine,
 	})
 	work = runner.New(runner.Config{
 		ServerURL: s.agentURL, Runs: runs, Deployments: deployments, Target: listeners.Target(target), Graph: graph.NewClient(nil), Log: log, Limits: deployments.RunLimits,

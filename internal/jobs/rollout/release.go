@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/compute"
 	"github.com/slipway-run/slipway/internal/seam/registry"
 	"github.com/slipway-run/slipway/internal/seam/secret"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
 // deploy hands the release to the compute target.
@@ -280,20 +281,31 @@ func (r *Rollout) restore(ctx context.Context, ref revision.Ref) error {
 	case ref.Revision == d.Active:
 		return r.startAgain(ctx, target, d, rev)
 	default: // its rollout goes on, and says what becomes of it
-		return r.apply(ctx, target, d, rev)
+		return r.applyAgain(ctx, target, d, rev)
 	}
+}
+
+// applyAgain starts a release of which a server may have died before. Two deaths condemn it.
+func (r *Rollout) applyAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
+	apply := func() error { return r.apply(ctx, target, d, rev) }
+	if r.Trials == nil {
+		return apply()
+	}
+	return r.Trials.Try(ctx, "release/"+rev.Revision, apply)
 }
 
 // startAgain brings back the release that serves. When it cannot be had, that is told, and Rescue
 // tries it again.
 func (r *Rollout) startAgain(ctx context.Context, target compute.Target, d deployment.Deployment, rev revision.Revision) error {
-	err := r.apply(ctx, target, d, rev)
+	err := r.applyAgain(ctx, target, d, rev)
 	if err == nil {
 		return nil
 	}
 	status := compute.Status{State: compute.Failed, Reason: ReasonInternal, Message: internalTrouble}
 	if unusable, ok := errors.AsType[*deployment.StartError](err); ok {
 		status.Reason, status.Message = unusable.Reason, unusable.Message
+	} else if errors.Is(err, workflow.ErrServerDied) {
+		status.Message = "The server ended twice while it started this release, which is not started again. Deploy another revision."
 	}
 	if status.Reason == ReasonBuildOutdated {
 		err = errors.Join(err, r.Deployments.Rebuild(ctx, d, rev))

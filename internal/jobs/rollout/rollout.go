@@ -112,6 +112,8 @@ type Config struct {
 	// Stopping ends when the process is about to: waits for releases end then, which are as they
 	// are without it. Nil is a process that does not say so.
 	Stopping context.Context
+	// Trials watch releases that are started again; nil watches none.
+	Trials workflow.Trials
 }
 
 // Rollout performs the steps. It is safe for concurrent use.

@@ -34,6 +34,7 @@
 //	workflow execution by name        Get Execution
 //	executions to resume              Query RunningExecutions (index list)
 //	how the engine before ended       Get ServerAlive
+//	work that servers died with       Get Trial
 //	executions of a machine           Query Executions
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse

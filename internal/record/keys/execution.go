@@ -29,3 +29,7 @@ func RunningExecutions() table.Query {
 // ServerAlive is the key of the note that a one-machine engine leaves while it runs: one that finds
 // it at its start knows that the engine before it did not end as it should.
 func ServerAlive() table.Key { return table.Key{PK: "SERVER", SK: "ALIVE"} }
+
+// Trial is the key of the note that a one-machine engine leaves while it does a piece of work that
+// no execution does.
+func Trial(name string) table.Key { return table.Key{PK: "SERVER", SK: "TRIAL#" + name} }

@@ -121,6 +121,7 @@ var all = map[string]struct {
 	"WebhookDelivery":       {keys.WebhookDelivery("w", "h", "m"), table.Key{PK: "W#w#WEBHOOK#h#DELIVERIES", SK: "m"}},
 	"DueDeliveryEntry":      {keys.DueDeliveryEntry("m", due), table.Key{PK: "WEBHOOK-DELIVERIES#00", SK: "2026-03-01T12:00:00.000000Z#m"}},
 	"Execution":             {keys.Execution(string(workflow.Run), "x"), table.Key{PK: "EXECUTIONS#run", SK: "x"}},
+	"Trial":                 {keys.Trial("release/r"), table.Key{PK: "SERVER", SK: "TRIAL#release/r"}},
 	"ServerAlive":           {keys.ServerAlive(), table.Key{PK: "SERVER", SK: "ALIVE"}},
 	"RunningExecutionEntry": {keys.RunningExecutionEntry(string(workflow.Run), "x"), table.Key{PK: "RUNNING-EXECUTIONS", SK: "run#x"}},
 }
@@ -321,7 +322,7 @@ func TestParsersRefuseOtherKeys(t *testing.T) {
 // those of the package's documentation.
 func TestEveryPartitionBeginsWithItsWorkspace(t *testing.T) {
 	t.Parallel()
-	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "WorkspaceName"}
+	without := []string{"APIKey", "Build", "DataKey", "DeploymentEntry", "DueCron", "DueDeliveryEntry", "DueListener", "DueThread", "Execution", "InstallationBindingEntry", "InstallationGate", "Lease", "ReleaseEntry", "RolloutEntry", "RunningExecutionEntry", "ServerAlive", "Session", "SignInCode", "Trial", "WorkspaceName"}
 	for name, c := range all {
 		inWorkspace := c.got.PK == "W#w" || strings.HasPrefix(c.got.PK, "W#w#")
 		if inWorkspace == slices.Contains(without, name) {

@@ -30,6 +30,17 @@ const (
 // ErrNotFound is returned by Describe and Stop for an execution that the engine does not know.
 var ErrNotFound = errors.New("execution not found")
 
+// ErrServerDied is returned for work that is not tried again, because two servers have died while
+// they did it.
+var ErrServerDied = errors.New("two servers ended while they did this work")
+
+// Trials watch work that a server begins again by itself after its death, and that no execution
+// does.
+type Trials interface {
+	// Try does the work, or returns ErrServerDied. The name says which piece of work it is.
+	Try(ctx context.Context, name string, work func() error) error
+}
+
 // Status is the state of an execution, in the words of Step Functions.
 type Status string
 

@@ -42,7 +42,11 @@ type Engine struct {
 	mu     sync.Mutex
 	closed bool
 	// noted tells that the note of this engine's life is in the table.
-	noted   bool
+	noted bool
+	// died tells that the engine before this one died.
+	died bool
+	// trials is held by Try: by many at a time for fresh work, by one for work that is suspected.
+	trials  sync.RWMutex
 	claims  map[table.Key]*claim
 	claimed sync.WaitGroup
 }

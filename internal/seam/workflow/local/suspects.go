@@ -41,10 +41,10 @@ type suspect struct {
 // taken its note away.
 func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
 	e.mu.Lock()
-	noted := e.noted
+	noted, known := e.noted, e.died
 	e.mu.Unlock()
 	if noted {
-		return false, nil
+		return known, nil
 	}
 	item := table.Item{Key: keys.ServerAlive(), Attrs: table.Attrs{attrKind: "server", attrSchema: int64(1)}}
 	err = e.table.Transact(ctx, table.Put{Item: item, If: table.Absent()})
@@ -53,7 +53,7 @@ func (e *Engine) noteAlive(ctx context.Context) (died bool, err error) {
 	}
 	if err == nil {
 		e.mu.Lock()
-		e.noted = true
+		e.noted, e.died = true, died
 		e.mu.Unlock()
 	}
 	return died, err

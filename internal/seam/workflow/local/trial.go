@@ -1,0 +1,81 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/seam/table"
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+)
+
+// attrTrial is how far the trial of a piece of work is.
+const attrTrial = "trial"
+
+// A piece of work that no execution does is noted as it is begun, and the note is gone when it has
+// ended. A note that outlives its server is a suspicion.
+const (
+	trialFresh     = "fresh"     // it was done beside other work
+	trialAlone     = "alone"     // a server had died with it, so it was done alone
+	trialCondemned = "condemned" // two servers have died with it
+)
+
+// Try implements workflow.Trials. Work whose note a dead server has left is done while no other
+// such work is; a note that tells that condemns it.
+func (e *Engine) Try(ctx context.Context, name string, work func() error) error {
+	died, err := e.noteAlive(ctx)
+	if err != nil {
+		return fmt.Errorf("note that the server runs: %w", err)
+	}
+	key := keys.Trial(name)
+	note, err := e.table.Get(ctx, key)
+	if err != nil && !errors.Is(err, table.ErrNotFound) {
+		return fmt.Errorf("get trial of %s: %w", name, err)
+	}
+	found := ""
+	if note != nil {
+		found = note.Text(attrTrial)
+	}
+	switch {
+	case found == trialCondemned:
+		return workflow.ErrServerDied
+	case found == trialAlone && died:
+		e.log.ErrorContext(ctx, "work is not tried again: servers died while they did it", "work", name)
+		if err := e.noteTrial(ctx, key, trialCondemned); err != nil {
+			return err
+		}
+		return workflow.ErrServerDied
+	case found == trialFresh && died:
+		e.trials.Lock()
+		defer e.trials.Unlock()
+		return e.tryNoted(ctx, key, trialAlone, work)
+	}
+	e.trials.RLock()
+	defer e.trials.RUnlock()
+	return e.tryNoted(ctx, key, trialFresh, work)
+}
+
+// tryNoted does the work under a note, which goes also when the work panics: that ends the work, and
+// not the server.
+func (e *Engine) tryNoted(ctx context.Context, key table.Key, trial string, work func() error) error {
+	if err := e.noteTrial(ctx, key, trial); err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteLimit)
+		defer cancel()
+		if err := e.table.Transact(ctx, table.Delete{Key: key}); err != nil {
+			e.log.ErrorContext(ctx, "the end of work could not be noted: if the server dies, the work is suspected", "work", key.SK, "error", err)
+		}
+	}()
+	return work()
+}
+
+func (e *Engine) noteTrial(ctx context.Context, key table.Key, trial string) error {
+	item := table.Item{Key: key, Attrs: table.Attrs{attrKind: "trial", attrSchema: int64(1), attrTrial: trial}}
+	if err := e.table.Transact(ctx, table.Put{Item: item}); err != nil {
+		return fmt.Errorf("note a trial: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package local_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-run/slipway/internal/seam/workflow"
+	"github.com/slipway-run/slipway/internal/seam/workflow/local"
+)
+
+// tryAll does two pieces of work, one after the other. The second ends as poison does.
+func tryAll(engine *local.Engine, poison func() error) error {
+	innocent := engine.Try(context.Background(), "innocent", func() error { return nil })
+	return errors.Join(innocent, engine.Try(context.Background(), "poison", poison))
+}
+
+// newTrial is an engine that goes on after deaths.
+func newTrial(t *testing.T, file string) *local.Engine {
+	t.Helper()
+	noFunction := func(context.Context, json.RawMessage) (json.RawMessage, error) { return nil, nil }
+	engine, err := newDeadlyEngine(openTable(t, file), noFunction, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { cutOff(engine) })
+	return engine
+}
+
+// wantTrial tries work and checks what comes of it, and whether it was done.
+func wantTrial(t *testing.T, engine *local.Engine, name string, want error) {
+	t.Helper()
+	done := false
+	err := engine.Try(t.Context(), name, func() error {
+		done = true
+		return nil
+	})
+	if !errors.Is(err, want) || done != (want == nil) {
+		t.Errorf("%s: got %v, and done is %v; want %v", name, err, done, want)
+	}
+}
+
+// TestAttackWorkThatEndsTheServer and that no execution does: the third server does not do it, nor
+// does any later one. Other work goes on.
+func TestAttackWorkThatEndsTheServer(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "trial")
+	dieWith(t, file, "trial")
+	for range 2 {
+		engine := newTrial(t, file)
+		wantTrial(t, engine, "poison", workflow.ErrServerDied)
+		wantTrial(t, engine, "innocent", nil)
+		wantTrial(t, engine, "new", nil)
+		cutOff(engine)
+	}
+}
+
+// TestWorkIsTriedAgainAfterOneDeath and is like any other work when it has ended.
+func TestWorkIsTriedAgainAfterOneDeath(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "trial")
+	wantTrial(t, newTrial(t, file), "poison", nil)
+}
+
+// TestWorkThatFailsIsNoSuspect in whichever way it fails.
+func TestWorkThatFailsIsNoSuspect(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "table.db")
+	dieWith(t, file, "trial")
+	engine, trouble := newTrial(t, file), errors.New("trouble")
+	for range 3 {
+		if err := engine.Try(t.Context(), "poison", func() error { return trouble }); !errors.Is(err, trouble) {
+			t.Errorf("got %v", err)
+		}
+	}
+	wantTrial(t, engine, "poison", nil)
+}
