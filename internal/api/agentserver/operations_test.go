@@ -272,10 +272,10 @@ func checkLocations(t *testing.T, name string, o operation, thread string, answe
 	}
 }
 
-// TestEveryOperationRefusesStrangers asks without a key, with one that is none, and with a good one
+// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good one
 // of another workspace. Each request with a body is made malformed too: whoever is not known learns
 // nothing about that.
-func TestEveryOperationRefusesStrangers(t *testing.T) {
+func TestAttackStrangersAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)
 	thread := f.newThread(t)

@@ -265,9 +265,9 @@ func TestEveryOperationOfTheAuthServiceSucceeds(t *testing.T) {
 	}
 }
 
-// TestTheAuthServiceRefusesStrangers asks for everything without credentials and with bad ones,
+// TestAttackStrangersAtTheAuthService asks for everything without credentials and with bad ones,
 // also with bodies that are malformed.
-func TestTheAuthServiceRefusesStrangers(t *testing.T) {
+func TestAttackStrangersAtTheAuthService(t *testing.T) {
 	t.Parallel()
 	s := setUpAuth(t).stage(t)
 	for name, o := range authOperations {

@@ -181,9 +181,9 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	}
 }
 
-// TestStrangersSendNoBody promises a large body and sends none of it: who has no signature, or
+// TestAttackStrangersSendNoBody promises a large body and sends none of it: who has no signature, or
 // names no hook, is refused all the same.
-func TestStrangersSendNoBody(t *testing.T) {
+func TestAttackStrangersSendNoBody(t *testing.T) {
 	t.Parallel()
 	f := setUpHub(t)
 	_, signed := delivery(t, object{}, "a-secret-of-sixteen-or-more")

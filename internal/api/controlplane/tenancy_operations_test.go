@@ -149,9 +149,9 @@ func TestEveryOperationOfTenancySucceeds(t *testing.T) {
 	}
 }
 
-// TestTenancyRefusesStrangers asks for everything without credentials and with bad ones, also with
+// TestAttackStrangersAtTenancy asks for everything without credentials and with bad ones, also with
 // bodies that are malformed.
-func TestTenancyRefusesStrangers(t *testing.T) {
+func TestAttackStrangersAtTenancy(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")
 	f := setUpTeam(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-run/slipway/internal/base/fault"
 )
 
-func TestPublicAddresses(t *testing.T) {
+func TestAttackPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]bool{
 		"8.8.8.8": true, "1.1.1.1": true, "172.32.0.1": true, "100.63.255.255": true, "2606:4700::1111": true, "::ffff:8.8.8.8": true,
@@ -30,7 +30,7 @@ func TestPublicAddresses(t *testing.T) {
 	}
 }
 
-func TestURLs(t *testing.T) {
+func TestAttackURLs(t *testing.T) {
 	t.Parallel()
 	for raw, want := range map[string]struct{ closed, open bool }{
 		"https://provider.test/token?a=b":                    {true, true},
@@ -69,9 +69,9 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// TestTheDialerChecksWhatANameIsResolvedTo has a name that passes every check of its text: what it
+// TestAttackNamesThatResolveToPrivateAddresses has a name that passes every check of its text: what it
 // is resolved to is seen when it is dialed.
-func TestTheDialerChecksWhatANameIsResolvedTo(t *testing.T) {
+func TestAttackNamesThatResolveToPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	called := false
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { called = true }))
@@ -104,8 +104,8 @@ func TestTheDialerChecksWhatANameIsResolvedTo(t *testing.T) {
 	answer.Body.Close()
 }
 
-// TestAnAnswerIsBounded in its size, in its redirects and in its time.
-func TestAnAnswerIsBounded(t *testing.T) {
+// TestAttackAnAnswerWithoutEnd in its size, in its redirects and in its time.
+func TestAttackAnAnswerWithoutEnd(t *testing.T) {
 	t.Parallel()
 	hang := make(chan struct{})
 	mux := http.NewServeMux()

@@ -139,8 +139,8 @@ func umask(t *testing.T) fs.FileMode {
 	return 0o777 &^ info.Mode()
 }
 
-// TestHostileTarballs sends each with a file that must stay as it is beside the tree.
-func TestHostileTarballs(t *testing.T) {
+// TestAttackHostileTarballs sends each with a file that must stay as it is beside the tree.
+func TestAttackHostileTarballs(t *testing.T) {
 	t.Parallel()
 	whole := pack(t, file("a", strings.Repeat(rand.Text(), 1000)))
 	plain := new(bytes.Buffer)

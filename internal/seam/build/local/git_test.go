@@ -110,7 +110,7 @@ func TestACommitIsBuiltThatNoRefNames(t *testing.T) {
 	}
 }
 
-func TestAddresses(t *testing.T) {
+func TestAttackAddressesOfRepositories(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	r := buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")})

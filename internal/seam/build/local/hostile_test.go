@@ -33,9 +33,9 @@ func wantFile(t *testing.T, path, text string) {
 	}
 }
 
-// TestTheServerDoesNotWriteThroughLinksOfABuild has a build that leaves links to a file of the
+// TestAttackLinksThatABuildLeaves has a build that leaves links to a file of the
 // server's wherever it can, under the names of all that a server writes.
-func TestTheServerDoesNotWriteThroughLinksOfABuild(t *testing.T) {
+func TestAttackLinksThatABuildLeaves(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	key := m.plantFile(t, "secret.key", "the key")
@@ -48,8 +48,8 @@ func TestTheServerDoesNotWriteThroughLinksOfABuild(t *testing.T) {
 	wantFile(t, key, "the key")
 }
 
-// TestABuildDoesNotSayItsOwnResult has one that ends, and then its agent writes what it can.
-func TestABuildDoesNotSayItsOwnResult(t *testing.T) {
+// TestAttackABuildThatSaysItsOwnResult has one that ends, and then its agent writes what it can.
+func TestAttackABuildThatSaysItsOwnResult(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	spec := buildtest.NewSpec(buildtest.NewRepo(t, map[string]string{"framework.json": buildtest.Framework("true")}).URL())
@@ -78,9 +78,9 @@ func (i images) Build(_ context.Context, _ string, _ dockerfile.Recipe, tree *os
 
 func (images) Remove(context.Context, string) error { return nil }
 
-// TestABuildCannotPutAnotherTreeInPlaceOfItsOwn has a build that makes its tree a link to that of
+// TestAttackABuildThatPutsAnotherTreeInPlace has a build that makes its tree a link to that of
 // another tenant.
-func TestABuildCannotPutAnotherTreeInPlaceOfItsOwn(t *testing.T) {
+func TestAttackABuildThatPutsAnotherTreeInPlace(t *testing.T) {
 	t.Parallel()
 	made := images{map[string]string{}}
 	m := newMachine(t, func(c *local.Config) { c.Images = made })
@@ -93,9 +93,9 @@ func TestABuildCannotPutAnotherTreeInPlaceOfItsOwn(t *testing.T) {
 	wantFile(t, other, "the other's")
 }
 
-// TestNoCommandOfABuildChangesWhatGitDoes has a commit whose signature git would check with a
+// TestAttackCommandsThatChangeWhatGitDoes has a commit whose signature git would check with a
 // program that the build names in the tree's configuration.
-func TestNoCommandOfABuildChangesWhatGitDoes(t *testing.T) {
+func TestAttackCommandsThatChangeWhatGitDoes(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Images = images{map[string]string{}} })
 	mark := filepath.Join(m.cfg.Private, "mark")
@@ -114,8 +114,8 @@ func TestNoCommandOfABuildChangesWhatGitDoes(t *testing.T) {
 	}
 }
 
-// TestNothingIsClonedFromTheServersDirectory has addresses that lead into it, one way or another.
-func TestNothingIsClonedFromTheServersDirectory(t *testing.T) {
+// TestAttackClonesOfTheServersDirectory has addresses that lead into it, one way or another.
+func TestAttackClonesOfTheServersDirectory(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t)
 	inside := buildtest.OpenRepo(t, filepath.Join(m.cfg.Private, "builds", "revisions", "other", "src"))
@@ -157,8 +157,8 @@ func TestNothingIsClonedFromTheServersDirectory(t *testing.T) {
 	}
 }
 
-// TestAWorkspaceWithManyBuildsLetsOthersPass has one that takes all places and waits for more.
-func TestAWorkspaceWithManyBuildsLetsOthersPass(t *testing.T) {
+// TestAttackAWorkspaceWithManyBuilds has one that takes all places and waits for more.
+func TestAttackAWorkspaceWithManyBuilds(t *testing.T) {
 	t.Parallel()
 	m := newMachine(t, func(c *local.Config) { c.Places = 2 })
 	running, openRunning := newGate(t)
