@@ -272,9 +272,9 @@ func checkLocations(t *testing.T, name string, o operation, thread string, answe
 	}
 }
 
-// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good one
-// of another workspace. Each request with a body is made malformed too: whoever is not known learns
-// nothing about that.
+// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good
+// one of another workspace. Each request with a body is made malformed too: whoever is not known
+// learns nothing about that.
 func TestAttackStrangersAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	f := setUp(t, nil)

@@ -170,9 +170,9 @@ func TestEveryOperationSucceedsInTheShapeOfTheInterface(t *testing.T) {
 	}
 }
 
-// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good one
-// for another workspace. Each request is malformed too: whoever is not known learns nothing about
-// that.
+// TestAttackStrangersAtEveryOperation asks without a key, with one that is none, and with a good
+// one for another workspace. Each request is malformed too: whoever is not known learns nothing
+// about that.
 func TestAttackStrangersAtEveryOperation(t *testing.T) {
 	t.Parallel()
 	rule(t, "Missing or bad credentials are a 401, a tenant that the key does not belong to is a 403, before anything else is looked at.")

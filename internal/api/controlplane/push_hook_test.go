@@ -181,8 +181,8 @@ func TestDeliveriesThatAreNotSigned(t *testing.T) {
 	}
 }
 
-// TestAttackStrangersSendNoBody promises a large body and sends none of it: who has no signature, or
-// names no hook, is refused all the same.
+// TestAttackStrangersSendNoBody promises a large body and sends none of it: who has no signature,
+// or names no hook, is refused all the same.
 func TestAttackStrangersSendNoBody(t *testing.T) {
 	t.Parallel()
 	f := setUpHub(t)

@@ -69,8 +69,8 @@ func TestAttackURLs(t *testing.T) {
 	}
 }
 
-// TestAttackNamesThatResolveToPrivateAddresses has a name that passes every check of its text: what it
-// is resolved to is seen when it is dialed.
+// TestAttackNamesThatResolveToPrivateAddresses has a name that passes every check of its text:
+// what it is resolved to is seen when it is dialed.
 func TestAttackNamesThatResolveToPrivateAddresses(t *testing.T) {
 	t.Parallel()
 	called := false

@@ -56,8 +56,8 @@ func (e *Engine) Try(ctx context.Context, name string, work func() error) error 
 	return e.tryNoted(ctx, key, trialFresh, work)
 }
 
-// tryNoted does the work under a note, which goes also when the work panics: that ends the work, and
-// not the server.
+// tryNoted does the work under a note, which goes also when the work panics: that ends the work,
+// and not the server.
 func (e *Engine) tryNoted(ctx context.Context, key table.Key, trial string, work func() error) error {
 	if err := e.noteTrial(ctx, key, trial); err != nil {
 		return err
