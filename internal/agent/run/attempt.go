@@ -108,9 +108,9 @@ type Attempt struct {
 
 // Claim makes the caller the owner of the run's next attempt and fences off the previous attempt.
 // It first seals the thread. The first attempt also adds the run's input to the state and takes one
-// of the deployment's seats; seats is 0 if there is no limit. Claim returns ErrWaits if no seat is
-// free.
-func (s *Store) Claim(ctx context.Context, ref Ref, seats int) (*Attempt, error) {
+// of the deployment's permits; permits is 0 if there is no limit. Claim returns ErrWaits if no
+// permit is free.
+func (s *Store) Claim(ctx context.Context, ref Ref, permits int) (*Attempt, error) {
 	return retake(ctx, func(ctx context.Context) (*Attempt, error) {
 		a, err := s.take(ctx, ref)
 		if err != nil {
@@ -119,7 +119,7 @@ func (s *Store) Claim(ctx context.Context, ref Ref, seats int) (*Attempt, error)
 		if err := a.count(); err != nil {
 			return nil, err
 		}
-		if err = a.sit(ctx, seats); err == nil {
+		if err = a.takePermit(ctx, permits); err == nil {
 			err = a.prepare(ctx)
 		}
 		if err == nil {
@@ -279,8 +279,8 @@ func (a *Attempt) begin(ctx context.Context) error {
 		a.Run.Started = now
 		a.Run.Mark, a.Run.Place = a.frame.Place()
 		set[attrStarted], set[attrMark], set[attrPlace] = clock.Format(now), a.Run.Mark, a.Run.Place
-		if a.Run.Seat != 0 {
-			set[attrSeat] = a.Run.Seat
+		if a.Run.Permit != 0 {
+			set[attrPermit] = a.Run.Permit
 		}
 	}
 	return a.write(ctx, now, set, a.store.leaseEntry(a.Run.Run, now))
@@ -422,8 +422,8 @@ func (a *Attempt) checkpoint(patch state.Patch, source thread.Source, pending []
 }
 
 // reveal emits a values event with the run's input. It does nothing for agents that keep
-// checkpoints: their first checkpoint contains the input. The first event of an agent that is new to
-// the thread shows whether it keeps checkpoints.
+// checkpoints: their first checkpoint contains the input. The first event of an agent that is new
+// to the thread shows whether it keeps checkpoints.
 func (a *Attempt) reveal() {
 	if a.unshown && !a.keeps() {
 		a.showValues()

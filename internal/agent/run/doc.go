@@ -79,18 +79,18 @@
 // bounds the slices in a row without a checkpoint: the run then ends as Timeout, because the next
 // slice would start at the same place again.
 //
-// # Seats: concurrency permits
+// # Permits: concurrency permits
 //
-// A deployment may bound its working runs. Each working run then holds a seat, from its first claim
-// to the transaction that ends the run. The run holds the seat, not its worker. A run without a
-// free seat waits in the order of ids, and its workflow ends; the run that leaves a seat gives it
-// to the first waiting run and starts that run's workflow. Nobody polls; a worker looks at a
-// waiting run again after ten leases, in case the start was lost.
+// A deployment may bound its working runs. Each working run then holds a permit, from its first
+// claim to the transaction that ends the run. The run holds the permit, not its worker. A run
+// without a free permit waits in the order of ids, and its workflow ends; the run that leaves a
+// permit gives it to the first waiting run and starts that run's workflow. Nobody polls; a worker
+// looks at a waiting run again after ten leases, in case the start was lost.
 //
-// A seat costs one read and one write when it is taken and when it is left. A row of items holds 64
-// seats and takes some 250 runs a second, because a partition takes 1,000 write units a second. A
-// deployment with more seats has up to 32 rows, and its threads are spread over them: the order of
-// waiting runs holds within a row.
+// A permit costs one read and one write when it is taken and when it is left. A row of items holds
+// 64 permits and takes some 250 runs a second, because a partition takes 1,000 write units a
+// second. A deployment with more permits has up to 32 rows, and its threads are spread over them:
+// the order of waiting runs holds within a row.
 //
 // # Checkpoints of agents
 //

@@ -77,7 +77,7 @@ func (a *Attempt) Finish(ctx context.Context, outcome Outcome) error {
 		a.store.tail.keep(a.Run.Ref, events, now)
 		a.store.threads.Remember(a.Run.Ref.Ref, a.State)
 	})
-	own.Join(a.store.leave(a.Run))
+	own.Join(a.store.releasePermit(a.Run))
 	next, err := a.release(ctx, now, own, outcome)
 	if err != nil {
 		return err

@@ -30,7 +30,7 @@ func (m *model) check() {
 	}
 	m.checkReaders()
 	m.checkCheckpoints()
-	m.wantNoSeats()
+	m.wantNoPermits()
 }
 
 // checkInputs wants the input of every accepted run in the state once, in the order of the runs,

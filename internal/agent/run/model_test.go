@@ -67,7 +67,7 @@ func TestRandomHistories(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			m := &model{fixture: newFixtureOn(t, tb), t: t, rng: rand.New(rand.NewPCG(seed, 1)), ended: map[string]run.Status{}, removed: map[string]bool{}, mayGo: map[string]bool{}, takenBack: map[string]bool{}}
-			m.ref.Deployment = fmt.Sprint("d", seed) // whose one seat is this thread's
+			m.ref.Deployment = fmt.Sprint("d", seed) // whose one permit is this thread's
 			_, err := m.threads.Create(t.Context(), m.ref, nil, false)
 			m.must(err)
 			m.claims, m.handed, m.idle = map[string]int{}, map[string]int{}, map[string]int{}

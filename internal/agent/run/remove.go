@@ -55,7 +55,7 @@ func (s *Store) remove(ctx context.Context, t thread.Thread) (o record.Outbox, e
 			set[thread.AttrPosition] = max(t.Lock.Position, run.Position) // no position is used twice: readers may have seen it
 		}
 		o.Add(table.Delete{Key: run.Key()}, table.Delete{Key: keys.RunRequest(run.Workspace, run.Deployment, run.Thread, run.Run)})
-		o.Join(s.leave(run))
+		o.Join(s.releasePermit(run))
 	}
 	set[thread.AttrCut] = rest
 	if page.Cursor == "" {

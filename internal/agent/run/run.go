@@ -122,8 +122,8 @@ type Run struct {
 	// Amended says that the run said anew what became of the tasks of an earlier checkpoint, which
 	// is kept as it was until the run is over.
 	Amended bool
-	// Seat is the seat that the run has among those of its deployment, 0 for none.
-	Seat int64
+	// Permit is the permit that the run has among those of its deployment, 0 for none.
+	Permit int64
 	// Dispatches counts the workflow executions that were started for the run.
 	Dispatches int64
 	// Detached says that the large part of the request is in an item of its own, which was not
@@ -161,7 +161,7 @@ const (
 	attrMark       = "mark"
 	attrPlace      = "place"
 	attrAmended    = "amended"
-	attrSeat       = "seat"
+	attrPermit     = "seat"
 
 	attrCancelReason = "cancel_reason"
 )
@@ -189,7 +189,7 @@ func decode(ref Ref, item *table.Item, lock thread.Lock) (Run, error) { //nolint
 		Mark:       -1,
 		Place:      item.Int(attrPlace),
 		Amended:    item.Bool(attrAmended),
-		Seat:       item.Int(attrSeat),
+		Permit:     item.Int(attrPermit),
 	}
 	if r.CancelReason = Reason(item.Text(attrCancelReason)); r.CancelReason == "" && r.Status == Interrupted && item.Text(attrStatus) == string(Pending) {
 		r.CancelReason = Reason(lock.OvertakenWhy)

@@ -16,8 +16,9 @@ import (
 )
 
 // sealBatch is the largest number of runs sealed in one transaction. Each run needs up to four
-// writes, the lock needs one write, and so does a seat. At most one of the runs has a seat, because
-// a run seals everything before it when it takes a seat. Large inputs make batches smaller.
+// writes, the lock needs one write, and so does a permit. At most one of the runs has a permit,
+// because a run seals everything before it when it takes a permit. Large inputs make batches
+// smaller.
 const sealBatch = 24
 
 // Seal adds the leftovers of the superseded runs before the active run to the thread's state, in
@@ -193,7 +194,7 @@ func (b *sealing) add(ctx context.Context, run Run) error {
 	if run.Amended {
 		b.out.Add(table.Delete{Key: amended(run.Ref)})
 	}
-	b.out.Join(b.leave(run))
+	b.out.Join(b.releasePermit(run))
 	run.Status = Interrupted
 	tell := b.tell(run, b.state.Values, b.now)
 	b.out.Join(tell)

@@ -116,9 +116,9 @@ type NodeUpdate struct {
 }
 
 // Updates returns the unfinished messages as updates of the state, in the order in which the
-// messages began. Messages of one node that follow each other are one update. Each message is marked
-// incomplete in its response metadata. There are no updates when there is no text. If one attempt's
-// text is a prefix of another attempt's text, only the longer text is kept.
+// messages began. Messages of one node that follow each other are one update. Each message is
+// marked incomplete in its response metadata. There are no updates when there is no text. If one
+// attempt's text is a prefix of another attempt's text, only the longer text is kept.
 func (p *Partials) Updates() []NodeUpdate {
 	type kept struct {
 		node    string

@@ -23,8 +23,8 @@ const (
 
 // limits are the bounds of a deployment's runs.
 type limits struct {
-	// seats is how many runs may work at a time, 0 for no bound.
-	seats   int
+	// permits is how many runs may work at a time, 0 for no bound.
+	permits int
 	timeout time.Duration
 }
 
@@ -43,7 +43,7 @@ func (r *Runner) limits(ctx context.Context, release started) (limits, error) {
 	}
 	if r.Limits != nil {
 		var err error
-		if found.seats, found.timeout, err = r.Limits(ctx, release.Ref); err != nil {
+		if found.permits, found.timeout, err = r.Limits(ctx, release.Ref); err != nil {
 			return limits{}, err
 		}
 	}

@@ -222,7 +222,7 @@ func (r *Runner) attempt(ctx context.Context, ref run.Ref, thread string) (next,
 	defer done()
 	// From here on a worker whose time is short still takes the run up, so that each slice is
 	// counted and none is for nothing for ever.
-	attempt, err := r.Runs.Claim(ctx, ref, limits.seats)
+	attempt, err := r.Runs.Claim(ctx, ref, limits.permits)
 	switch {
 	case errors.Is(err, run.ErrNothingToDo), errors.Is(err, run.ErrWaits):
 		return over, nil

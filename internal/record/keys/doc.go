@@ -38,7 +38,7 @@
 //	executions of a machine           Query Executions
 //	thread with its lock              Get Thread
 //	thread's runs, newest first       Query Runs, reverse
-//	free seat for a run, who waits    Query Seats of its thread's row, limit RowSeats + 1
+//	free permit for a run, who waits    Query Permits of its thread's row, limit RowPermits + 1
 //	deployment's busy threads         Query BusyThreads (index due), for each shard
 //	runs that are being removed       Query RunsBetween, and what they wrote: Query
 //	                                  CheckpointsAfter and Events

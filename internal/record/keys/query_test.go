@@ -161,13 +161,13 @@ func TestQueriesFindTheirKeysInOrder(t *testing.T) {
 	if got := len(found(t, tb, keys.Partition("w", "d1", "t2"))); got != 25 {
 		t.Errorf("Partition: got %d items, want 25", got)
 	}
-	seats := []table.Write{put(keys.SeatWait("w", "d1", 1, "r2")), put(keys.SeatWait("w", "d1", 1, "r1")), put(keys.Seat("w", "d1", 1, 11)), put(keys.Seat("w", "d1", 1, 2)),
-		put(keys.Seat("w", "d1", 2, 3)), put(keys.Seat("w", "d2", 1, 3)), put(keys.Seat("w2", "d1", 1, 3))}
-	if err := tb.Transact(t.Context(), seats...); err != nil {
+	permits := []table.Write{put(keys.PermitWait("w", "d1", 1, "r2")), put(keys.PermitWait("w", "d1", 1, "r1")), put(keys.Permit("w", "d1", 1, 11)), put(keys.Permit("w", "d1", 1, 2)),
+		put(keys.Permit("w", "d1", 2, 3)), put(keys.Permit("w", "d2", 1, 3)), put(keys.Permit("w2", "d1", 1, 3))}
+	if err := tb.Transact(t.Context(), permits...); err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(numbers("W#w#D#d1#SEATS#01 ", "SEAT#02", "SEAT#11", "WAIT#r1", "WAIT#r2"), found(t, tb, keys.Seats("w", "d1", 1))); diff != "" {
-		t.Errorf("Seats (-want +got):\n%s", diff)
+	if diff := cmp.Diff(numbers("W#w#D#d1#SEATS#01 ", "SEAT#02", "SEAT#11", "WAIT#r1", "WAIT#r2"), found(t, tb, keys.Permits("w", "d1", 1))); diff != "" {
+		t.Errorf("Permits (-want +got):\n%s", diff)
 	}
 	leased := map[string]bool{}
 	for _, query := range keys.Leases(after(time.Microsecond)) {

@@ -7,7 +7,7 @@
 // over the claim and stays for [Kept]. It may hold secrets and is sealed, together with the
 // fingerprint of its request, by which the secrets in that could be guessed at.
 //
-// A request that is one transaction answers its key in that transaction ([Attempt.AnswerWrite]), so that
-// it is never executed twice, even if the process dies before it could answer. What is shown only
-// once is no answer to keep: the transaction that makes it settles its key with something else.
+// A request that is one transaction answers its key in that transaction ([Attempt.AnswerWrite]). So
+// it is never executed twice, even if the process dies before it could answer. An answer that is
+// shown only once must not be stored: the transaction stores another answer.
 package idempotency

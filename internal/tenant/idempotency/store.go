@@ -193,8 +193,8 @@ func (s *Store) read(ctx context.Context, request Request, item *table.Item) (an
 func (*Attempt) Limit() time.Duration { return Lease }
 
 // AnswerWrite returns the write that stores the request's answer in the transaction that executes
-// it. It fails if another attempt took the key, and the transaction fails with it. So the request is
-// executed once, even if this process dies. Keep and Release do nothing after the commit.
+// it. It fails if another attempt took the key, and the transaction fails with it. So the request
+// is executed once, even if this process dies. Keep and Release do nothing after the commit.
 func (a *Attempt) AnswerWrite(ctx context.Context, answer Answer) (table.Write, error) {
 	s := a.store
 	body, err := s.seal(ctx, a.request, &answer)

@@ -22,12 +22,12 @@ import (
 	"github.com/slipway-run/slipway/internal/seam/workflow"
 )
 
-// seats are the items of the seats of a deployment that are taken, or waited for.
-func (f *fixture) seats() []string {
+// permits are the items of the permits of a deployment that are taken, or waited for.
+func (f *fixture) permits() []string {
 	f.t.Helper()
 	var found []string
-	for row := range keys.SeatRows {
-		items, err := table.AllItems(f.t.Context(), f.table, keys.Seats(f.ref.Workspace, f.ref.Deployment, row))
+	for row := range keys.PermitRows {
+		items, err := table.AllItems(f.t.Context(), f.table, keys.Permits(f.ref.Workspace, f.ref.Deployment, row))
 		f.must(err)
 		for _, item := range items {
 			found = append(found, fmt.Sprintf("%s of %s", item.Key.SK, item.Text("run")))
@@ -36,10 +36,10 @@ func (f *fixture) seats() []string {
 	return found
 }
 
-func (f *fixture) wantNoSeats() {
+func (f *fixture) wantNoPermits() {
 	f.t.Helper()
-	if left := f.seats(); len(left) > 0 {
-		f.t.Errorf("seats are left: %v", left)
+	if left := f.permits(); len(left) > 0 {
+		f.t.Errorf("permits are left: %v", left)
 	}
 }
 
@@ -55,20 +55,20 @@ func (f *fixture) elsewhere(text string) run.Run {
 	return r
 }
 
-// sit takes a run up that finds one of some seats.
-func (f *fixture) sit(r run.Run, seats int) *run.Attempt {
+// sit takes a run up that finds one of some permits.
+func (f *fixture) sit(r run.Run, permits int) *run.Attempt {
 	f.t.Helper()
-	a, err := f.runs.Claim(f.t.Context(), r.Ref, seats)
+	a, err := f.runs.Claim(f.t.Context(), r.Ref, permits)
 	if err != nil {
 		f.t.Fatalf("claim: %v", err)
 	}
 	return a
 }
 
-// wait has a run wait for one of some seats. Its workflow ends.
-func (f *fixture) wait(r run.Run, seats int) {
+// wait has a run wait for one of some permits. Its workflow ends.
+func (f *fixture) wait(r run.Run, permits int) {
 	f.t.Helper()
-	if _, err := f.runs.Claim(f.t.Context(), r.Ref, seats); !errors.Is(err, run.ErrWaits) {
+	if _, err := f.runs.Claim(f.t.Context(), r.Ref, permits); !errors.Is(err, run.ErrWaits) {
 		f.t.Fatalf("got %v, want ErrWaits", err)
 	}
 	f.engine.end(r.Run, workflow.Succeeded)
@@ -86,8 +86,8 @@ func (f *fixture) sent(runs ...run.Run) []string {
 	return sent
 }
 
-// TestRunsWaitForSeatsInOrder of their creation, and a newcomer does not go before them.
-func TestRunsWaitForSeatsInOrder(t *testing.T) {
+// TestRunsWaitForPermitsInOrder of their creation, and a newcomer does not go before them.
+func TestRunsWaitForPermitsInOrder(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	var runs []run.Run
@@ -114,11 +114,11 @@ func TestRunsWaitForSeatsInOrder(t *testing.T) {
 	if diff := cmp.Diff([]string{"2", "3", "4", "5"}, f.sent(runs...)); diff != "" {
 		t.Errorf("runs that were sent a worker (-want +got):\n%s", diff)
 	}
-	f.wantNoSeats()
+	f.wantNoPermits()
 }
 
-// TestASeatIsLeftInEveryWay in which a run can end, and whoever waits has it then.
-func TestASeatIsLeftInEveryWay(t *testing.T) {
+// TestAPermitIsLeftInEveryWay in which a run can end, and whoever waits has it then.
+func TestAPermitIsLeftInEveryWay(t *testing.T) {
 	t.Parallel()
 	ctx := context.Background()
 	for name, end := range map[string]func(f *fixture, a *run.Attempt) error{
@@ -156,14 +156,14 @@ func TestASeatIsLeftInEveryWay(t *testing.T) {
 			f.wait(waiting, 1)
 			f.must(end(f, a))
 			f.finish(f.sit(waiting, 1))
-			f.wantNoSeats()
+			f.wantNoPermits()
 		})
 	}
 }
 
-// TestASeatIsFoundFree by who waits for it when nobody has told him: the run that had it is gone
+// TestAPermitIsFoundFree by who waits for it when nobody has told him: the run that had it is gone
 // with its thread and its worker, or its worker has died with the last word on his lips.
-func TestASeatIsFoundFree(t *testing.T) {
+func TestAPermitIsFoundFree(t *testing.T) {
 	t.Parallel()
 	for name, leave := range map[string]func(f *fixture, a *run.Attempt) error{
 		"the thread is gone": func(f *fixture, _ *run.Attempt) error { return f.threads.Delete(context.Background(), f.ref) },
@@ -185,15 +185,16 @@ func TestASeatIsFoundFree(t *testing.T) {
 				t.Fatalf("a worker was sent to %v: who waits costs one now and then only", sent)
 			}
 			f.rescue(2 * time.Minute)
-			f.wait(waiting, 1) // the seat is given to the first who waits, with the next worker
+			f.wait(waiting, 1) // the permit is given to the first who waits, with the next worker
 			f.finish(f.sit(waiting, 1))
-			f.wantNoSeats()
+			f.wantNoPermits()
 		})
 	}
 }
 
-// TestASeatThatIsLeftInTheSameMoment is seen by the run that decides to wait, or by who leaves it.
-func TestASeatThatIsLeftInTheSameMoment(t *testing.T) {
+// TestAPermitThatIsLeftInTheSameMoment is seen by the run that decides to wait, or by who leaves
+// it.
+func TestAPermitThatIsLeftInTheSameMoment(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	a := f.sit(f.create("1", run.Enqueue), 1)
@@ -204,11 +205,11 @@ func TestASeatThatIsLeftInTheSameMoment(t *testing.T) {
 		t.Errorf("runs that were sent a worker (-want +got):\n%s", diff)
 	}
 	f.finish(f.sit(waiting, 1))
-	f.wantNoSeats()
+	f.wantNoPermits()
 }
 
-// TestASeatIsTakenOnce by the first of two runs that find it free: the other one waits.
-func TestASeatIsTakenOnce(t *testing.T) {
+// TestAPermitIsTakenOnce by the first of two runs that find it free: the other one waits.
+func TestAPermitIsTakenOnce(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
 	first, second := f.create("1", run.Enqueue), f.elsewhere("2")
@@ -217,34 +218,34 @@ func TestASeatIsTakenOnce(t *testing.T) {
 	f.wait(first, 1)
 	f.finish(a)
 	f.finish(f.sit(first, 1))
-	f.wantNoSeats()
+	f.wantNoPermits()
 }
 
-// TestManySeatsLieInRows: no more runs than there are seats, and few that wait for one in a row
+// TestManyPermitsLieInRows: no more runs than there are permits, and few that wait for one in a row
 // that is full while another is not.
-func TestManySeatsLieInRows(t *testing.T) {
+func TestManyPermitsLieInRows(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
-	const seats, all = 130, 160
+	const permits, all = 130, 160
 	var sitting []*run.Attempt
 	for i := range all {
-		a, err := f.runs.Claim(t.Context(), f.elsewhere(fmt.Sprint(i)).Ref, seats)
+		a, err := f.runs.Claim(t.Context(), f.elsewhere(fmt.Sprint(i)).Ref, permits)
 		if err == nil {
 			sitting = append(sitting, a)
 		} else if !errors.Is(err, run.ErrWaits) {
 			t.Fatal(err)
 		}
 	}
-	if n := len(sitting); n > seats || n < seats*9/10 {
-		t.Errorf("%d runs sit on %d seats", n, seats)
+	if n := len(sitting); n > permits || n < permits*9/10 {
+		t.Errorf("%d runs sit on %d permits", n, permits)
 	}
 }
 
-// crowd are workers in several processes at more runs than there are seats, some of which die.
+// crowd are workers in several processes at more runs than there are permits, some of which die.
 type crowd struct {
 	*fixture
-	seats int
-	tasks chan run.Task
+	permits int
+	tasks   chan run.Task
 	// working are the runs that somebody works on.
 	mu      sync.Mutex
 	working map[string]bool
@@ -254,7 +255,7 @@ type crowd struct {
 
 func (c *crowd) work(runs *run.Store, rng *rand.Rand) {
 	for task := range c.tasks {
-		a, err := runs.Claim(c.t.Context(), task.Ref(), c.seats)
+		a, err := runs.Claim(c.t.Context(), task.Ref(), c.permits)
 		if errors.Is(err, run.ErrWaits) || errors.Is(err, run.ErrNothingToDo) {
 			continue
 		}
@@ -280,11 +281,11 @@ func (c *crowd) work(runs *run.Store, rng *rand.Rand) {
 	}
 }
 
-// TestNoMoreRunsThanSeats work at a time, in whichever processes, and all come to their end.
-func TestNoMoreRunsThanSeats(t *testing.T) {
+// TestNoMoreRunsThanPermits work at a time, in whichever processes, and all come to their end.
+func TestNoMoreRunsThanPermits(t *testing.T) {
 	t.Parallel()
 	const all, processes = 60, 6
-	c := &crowd{fixture: newFixture(t), seats: 3, tasks: make(chan run.Task, 100*all), working: map[string]bool{}}
+	c := &crowd{fixture: newFixture(t), permits: 3, tasks: make(chan run.Task, 100*all), working: map[string]bool{}}
 	tb := c.table.Table
 	c.engine.onStart = func(task run.Task) { c.tasks <- task }
 	var done sync.WaitGroup
@@ -304,8 +305,8 @@ func TestNoMoreRunsThanSeats(t *testing.T) {
 	}
 	close(c.tasks)
 	done.Wait()
-	if c.most > c.seats || c.died.Load() == 0 {
-		t.Errorf("%d runs were worked on at a time, of %d seats, and %d workers died", c.most, c.seats, c.died.Load())
+	if c.most > c.permits || c.died.Load() == 0 {
+		t.Errorf("%d runs were worked on at a time, of %d permits, and %d workers died", c.most, c.permits, c.died.Load())
 	}
-	c.wantNoSeats()
+	c.wantNoPermits()
 }

@@ -1,0 +1,288 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/slipway-run/slipway/internal/agent/thread"
+	"github.com/slipway-run/slipway/internal/base/fault"
+	"github.com/slipway-run/slipway/internal/record/keys"
+	"github.com/slipway-run/slipway/internal/record/record"
+	"github.com/slipway-run/slipway/internal/seam/table"
+)
+
+// ErrWaits is returned by Claim for a run that has to wait for a permit. Its worker ends. Another
+// worker is started when the run has the permit.
+var ErrWaits = errors.New("the run waits for a permit")
+
+// waitLeases is how many leases a run waits before a worker looks after it, in case the process
+// that released a permit died before it gave the permit to a waiting run.
+const waitLeases = 10
+
+const (
+	permitKind     = "seat"
+	permitWaitKind = "seat_wait"
+	// attrHolder and attrHolderThread name the run that has a permit, or waits for one;
+	// attrRowPermits is how many permits its row had when it began to wait.
+	attrHolder       = "run"
+	attrHolderThread = "thread"
+	attrRowPermits   = "seats"
+)
+
+// row is a part of a deployment's permits.
+type row struct {
+	workspace, deployment string
+	number                int
+}
+
+// rowOf returns the row of a thread's runs, and how many of the deployment's permits are in it.
+func rowOf(ref thread.Ref, permits int) (row, int) {
+	rows := min((permits+keys.RowPermits-1)/keys.RowPermits, keys.PermitRows)
+	number := keys.PermitFor(ref.Thread, rows)
+	size := permits / rows
+	if number < permits%rows {
+		size++
+	}
+	return row{ref.Workspace, ref.Deployment, number}, min(size, keys.RowPermits)
+}
+
+// rowAt returns the row of a permit that a run has.
+func rowAt(run Run) row {
+	return row{run.Workspace, run.Deployment, int(run.Permit-1) / keys.RowPermits}
+}
+
+// permit is what a run notes of the permit with a number in the row: 0 is none.
+func (r row) permit(number int) int64 { return int64(r.number*keys.RowPermits + number + 1) }
+
+// permitKey is the key of a run's permit.
+func permitKey(run Run) table.Key {
+	return keys.Permit(run.Workspace, run.Deployment, rowAt(run).number, int(run.Permit-1)%keys.RowPermits)
+}
+
+func putPermit(run Run, now time.Time) table.Put {
+	return table.Put{
+		Item: table.Item{Key: permitKey(run), Attrs: record.Attrs(permitKind, now, table.Attrs{attrHolder: run.Run, attrHolderThread: run.Thread})},
+		If:   table.Absent(),
+	}
+}
+
+// releasePermit gives the run's permit to the first waiting run. It does nothing for a run without
+// a permit.
+func (s *Store) releasePermit(run Run) (o record.Outbox) {
+	if run.Permit != 0 {
+		o.Add(table.Delete{Key: permitKey(run)})
+		o.Then(func(ctx context.Context) { s.vacated(ctx, run) })
+	}
+	return o
+}
+
+// occupancy is who sits in a row, and who is the first to wait for a permit, nil for nobody.
+type occupancy struct {
+	taken map[table.Key]Ref
+	first *Ref
+	// size is how many permits the row had for the first who waits.
+	size int
+}
+
+// look reads a row: at most its permits, and the first who waits.
+func (s *Store) look(ctx context.Context, r row) (occupancy, error) {
+	query := keys.Permits(r.workspace, r.deployment, r.number)
+	query.Limit = keys.RowPermits + 1
+	page, err := s.table.Query(ctx, query)
+	if err != nil {
+		return occupancy{}, fmt.Errorf("query permits: %w", err)
+	}
+	o := occupancy{taken: map[table.Key]Ref{}}
+	for _, item := range page.Items {
+		holder := Ref{Ref: thread.Ref{Workspace: r.workspace, Deployment: r.deployment, Thread: item.Text(attrHolderThread)}, Run: item.Text(attrHolder)}
+		if record.Check(item, permitKind) == nil {
+			o.taken[item.Key] = holder
+			continue
+		}
+		if err := record.Check(item, permitWaitKind); err != nil {
+			return occupancy{}, err
+		}
+		o.first, o.size = &holder, int(item.Int(attrRowPermits))
+		break
+	}
+	return o, nil
+}
+
+// choose gives a run a permit that is free, if the row has one. Runs that look at the same time
+// choose different ones, mostly.
+func (o occupancy) choose(run *Run, r row, size int) bool {
+	if len(o.taken) >= size {
+		return false
+	}
+	for number := keys.PermitFor(run.Run, size); ; number = (number + 1) % size {
+		run.Permit = r.permit(number)
+		if _, taken := o.taken[permitKey(*run)]; !taken {
+			return true
+		}
+	}
+}
+
+// takePermit takes a permit for the run with the claim, or returns ErrWaits. ErrFenced says that
+// the run was changed meanwhile.
+func (a *Attempt) takePermit(ctx context.Context, permits int) error {
+	if permits == 0 || a.Run.Permit != 0 || a.Run.Attempt > 0 {
+		return nil
+	}
+	r, size := rowOf(a.Run.Ref.Ref, permits)
+	seen, err := a.store.look(ctx, r)
+	if err != nil {
+		return err
+	}
+	a.fence = table.All(a.fence, table.Equals(attrDispatches, a.Run.Dispatches)) // which a permit that was given to it changes
+	if seen.first == nil && seen.choose(&a.Run, r, size) {
+		return a.keep(putPermit(a.Run, a.store.now()))
+	}
+	if seen.first != nil && *seen.first == a.Run.Ref { // it waits since long: those before it may have left without a word
+		if err := a.store.evict(ctx, seen); err != nil {
+			return err
+		}
+	}
+	return a.await(ctx, r, size)
+}
+
+// await has the run wait for a permit of the row. A leaving run publishes its free permit before it
+// looks for waiters. A waiter registers before it looks for a free permit. So one of them sees the
+// other.
+func (a *Attempt) await(ctx context.Context, r row, size int) error {
+	s, run := a.store, a.Run
+	now := s.now()
+	wait := table.Put{Item: table.Item{
+		Key:   keys.PermitWait(r.workspace, r.deployment, r.number, run.Run),
+		Attrs: record.Attrs(permitWaitKind, now, table.Attrs{attrHolder: run.Run, attrHolderThread: run.Thread, attrRowPermits: int64(size)}),
+	}}
+	rest := record.Change(run.Key(), now, nil, a.fence)
+	rest.Index = s.leaseEntry(run.Run, now.Add((waitLeases-1)*s.lease))
+	waits, err := record.Try(ctx, s.table, rest, wait)
+	if err != nil {
+		return fmt.Errorf("wait for a permit: %w", err)
+	}
+	if !waits {
+		return ErrFenced
+	}
+	s.giveOn(ctx, r)
+	return ErrWaits
+}
+
+// vacated gives the permit that a run has released to the first waiting run.
+func (s *Store) vacated(ctx context.Context, run Run) {
+	if run.Permit != 0 {
+		s.giveOn(ctx, rowAt(run))
+	}
+}
+
+// giveOn calls fill after a request has succeeded. An error is only logged: the first waiting run
+// tries again after waitLeases.
+func (s *Store) giveOn(ctx context.Context, r row) {
+	if err := s.fill(context.WithoutCancel(ctx), r); err != nil {
+		s.log.ErrorContext(ctx, "permit was not given on, a run that waits will see to it", "deployment", r.deployment, "error", err)
+	}
+}
+
+// fill gives the free permits of a row to the runs that wait for one, the oldest first, and starts
+// them.
+func (s *Store) fill(ctx context.Context, r row) (err error) {
+	for more := true; more && err == nil; {
+		more, err = record.DecideValue(ctx, s.table, func(ctx context.Context) (bool, record.Outbox, error) { return s.fillNext(ctx, r) })
+	}
+	return err
+}
+
+// fillNext gives a permit to the first run that waits, or drops a run that needs none any more.
+// There is more to do unless no run waits or no permit is free.
+func (s *Store) fillNext(ctx context.Context, r row) (more bool, o record.Outbox, err error) {
+	seen, err := s.look(ctx, r)
+	if err != nil || seen.first == nil {
+		return false, o, err
+	}
+	run, write, err := s.first(ctx, seen)
+	if err != nil {
+		return false, o, err
+	}
+	o.Add(table.Delete{Key: keys.PermitWait(r.workspace, r.deployment, r.number, seen.first.Run), If: table.Present()})
+	if write != nil {
+		if !seen.choose(run, r, seen.size) {
+			return false, record.Outbox{}, nil
+		}
+		write.Set[attrPermit] = run.Permit
+		o.Add(putPermit(*run, s.now()), *write)
+		o.Then(func(ctx context.Context) { s.start(ctx, *run) })
+	}
+	return true, o, nil
+}
+
+// first returns the first run that waits for a permit, and the write with which it is sent another
+// worker; none when it needs no permit any more.
+func (s *Store) first(ctx context.Context, seen occupancy) (*Run, *table.Update, error) {
+	t, run, err := s.read(ctx, *seen.first)
+	if fault.Is(err, fault.NotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if run.Status != Pending || run.Run != t.Lock.Run || run.Permit != 0 {
+		return nil, nil, nil
+	}
+	now := s.now()
+	change := record.Change(run.Key(), now, table.Attrs{attrDispatches: run.Dispatches + 1},
+		table.All(table.Equals(attrStatus, string(Pending)), table.Equals(attrDispatches, run.Dispatches)))
+	change.Index = s.leaseEntry(run.Run, now)
+	run.Dispatches++
+	return &run, &change, nil
+}
+
+// evict frees the permits of a row whose runs are gone: they went with their threads, and with
+// nobody to see to it.
+func (s *Store) evict(ctx context.Context, seen occupancy) error {
+	for permit, holder := range seen.taken {
+		if _, err := s.free(ctx, permit, holder); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// free takes a permit from a run if that is gone, and reports whether it was.
+func (s *Store) free(ctx context.Context, permit table.Key, holder Ref) (bool, error) {
+	_, err := s.table.Get(ctx, holder.Key())
+	if err == nil {
+		return false, nil
+	}
+	if !errors.Is(err, table.ErrNotFound) {
+		return false, fmt.Errorf("get run that has a permit: %w", err)
+	}
+	return record.Try(ctx, s.table, table.Delete{Key: permit, If: table.Equals(attrHolder, holder.Run)})
+}
+
+// Abandon gives up the permit of a run that was taken from this worker with its thread, which was
+// deleted. A run that is still there sees to that itself.
+func (a *Attempt) Abandon(ctx context.Context) error {
+	if a.Run.Permit == 0 {
+		return nil
+	}
+	freed, err := a.store.free(context.WithoutCancel(ctx), permitKey(a.Run), a.Run.Ref)
+	if freed {
+		a.store.vacated(ctx, a.Run)
+	}
+	return err
+}
+
+// Permits are what the deployments' runs sit on, for who clears up after a deployment.
+type Permits struct{ Table table.Table }
+
+// Erase removes the permits of a deployment, and who waits for them.
+func (s Permits) Erase(ctx context.Context, workspace, deployment string) error {
+	for number := range keys.PermitRows {
+		if err := table.Erase(ctx, s.Table, keys.Permits(workspace, deployment, number), nil); err != nil {
+			return fmt.Errorf("erase permits: %w", err)
+		}
+	}
+	return nil
+}
