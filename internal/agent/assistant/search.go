@@ -99,7 +99,7 @@ func (s *Store) read(ctx context.Context, owner Owner, of []table.Key) ([]*table
 
 // item is the default assistant of a graph as it would be stored.
 func (o Owner) item(graph string) *table.Item {
-	put := Default(o.Workspace, o.Deployment, graph, o.Created).put(o.Created, table.Absent())
+	put := o.standing(graph).put(o.Created, table.Absent())
 	return &put.Item
 }
 

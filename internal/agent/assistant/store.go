@@ -20,8 +20,10 @@ import (
 type Owner struct {
 	Workspace, Deployment string
 	// Graphs are those that it serves; Created is when it was made.
-	Graphs  []string
-	Created time.Time
+	Graphs []string
+	// Descriptions are what the repository says of its graphs.
+	Descriptions map[string]string
+	Created      time.Time
 }
 
 // Store reads and writes assistants.
@@ -35,11 +37,20 @@ func NewStore(t table.Table, now clock.Clock) *Store { return &Store{table: t, n
 
 func (o Owner) ref(assistant string) Ref { return Ref{o.Workspace, o.Deployment, assistant} }
 
+// standing is the default assistant of a graph.
+func (o Owner) standing(graph string) Assistant {
+	a := Default(o.Workspace, o.Deployment, graph, o.Created)
+	if text := o.Descriptions[graph]; text != "" {
+		a.Description = &text
+	}
+	return a
+}
+
 // byDefault returns the default assistant with the id.
 func (o Owner) byDefault(assistant string) (Assistant, bool) {
 	for _, graph := range o.Graphs {
 		if DefaultID(graph) == assistant {
-			return Default(o.Workspace, o.Deployment, graph, o.Created), true
+			return o.standing(graph), true
 		}
 	}
 	return Assistant{}, false

@@ -16,7 +16,7 @@ import (
 func (s server) owner(ctx context.Context) (assistant.Owner, error) {
 	d := served(ctx)
 	graphs, err := s.graphs(ctx)
-	return assistant.Owner{Workspace: d.Workspace, Deployment: d.Deployment, Graphs: graphs, Created: d.Created}, err
+	return assistant.Owner{Workspace: d.Workspace, Deployment: d.Deployment, Graphs: graphs, Descriptions: d.Descriptions, Created: d.Created}, err
 }
 
 // named returns the assistant that a request names, by its id or by its graph.

@@ -32,6 +32,8 @@ type answer struct {
 	Text   string   `json:"text"`
 	Dir    string   `json:"dir"`
 	Graphs []string `json:"graphs"`
+	// Descriptions are those of graphs.
+	Descriptions map[string]string `json:"descriptions"`
 	// Commit is the commit's id, or the digest of the tarball.
 	Commit string `json:"commit"`
 	// Record is what the image is made with, apart from the image.
@@ -111,7 +113,7 @@ func write(source dockerfile.Source, bases dockerfile.Bases, tree, tarball, path
 			return answer{}, err
 		}
 	}
-	said := answer{Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Record: recipe.Record, Remarks: config.Remarks, Steps: recipe.Steps}
+	said := answer{Commit: source.Commit, Dir: config.Dir, Graphs: config.Graphs, Descriptions: config.Descriptions, Record: recipe.Record, Remarks: config.Remarks, Steps: recipe.Steps}
 	if config.Language == "" {
 		said.Build, said.Text = config.Build, config.BuildText
 	}

@@ -2,6 +2,7 @@ package deployment
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"time"
 
@@ -123,6 +124,8 @@ type Deployment struct {
 	ImageVersion string
 	// Graphs are the ids of the graphs that the active revision serves.
 	Graphs []string
+	// Descriptions are what the active revision's configuration file says of them.
+	Descriptions map[string]string
 	// Forced says that it was deleted by force: only the teardown still sees it.
 	Forced bool
 	// Crashed is when the agent that serves ended last; zero when it did not, or has recovered
@@ -157,27 +160,28 @@ type Deployment struct {
 const kind = "deployment"
 
 const (
-	attrStatus   = "status"
-	attrLatest   = "latest"
-	attrActive   = "active"
-	attrSlot     = "slot"
-	attrBusy     = "busy"
-	attrNext     = "next"
-	attrImage    = "image_version"
-	attrRetiring = "retiring"
-	attrPrevious = "previous"
-	attrGraphs   = "graphs"
-	attrCommit   = "commit"
-	attrEvent    = "event"
-	attrForced   = "forced"
-	attrCrashed  = "crashed"
-	attrCanary   = "canary"
-	attrRestart  = "restart"
-	attrTeardown = "teardown"
-	attrPurge    = "purge_at"
-	attrStopped  = "stopped"
-	attrPurging  = "purging"
-	attrLeftover = "leftover"
+	attrStatus       = "status"
+	attrLatest       = "latest"
+	attrActive       = "active"
+	attrSlot         = "slot"
+	attrBusy         = "busy"
+	attrNext         = "next"
+	attrImage        = "image_version"
+	attrRetiring     = "retiring"
+	attrPrevious     = "previous"
+	attrGraphs       = "graphs"
+	attrDescriptions = "descriptions"
+	attrCommit       = "commit"
+	attrEvent        = "event"
+	attrForced       = "forced"
+	attrCrashed      = "crashed"
+	attrCanary       = "canary"
+	attrRestart      = "restart"
+	attrTeardown     = "teardown"
+	attrPurge        = "purge_at"
+	attrStopped      = "stopped"
+	attrPurging      = "purging"
+	attrLeftover     = "leftover"
 )
 
 // decode reads a deployment from its item.
@@ -231,7 +235,7 @@ func decodeHead(ref Ref, item *table.Item) (Deployment, error) {
 	if d.PurgeAt, err = record.Time(item, attrPurge); err != nil {
 		return Deployment{}, err
 	}
-	d.Graphs, err = graphsOf(item)
+	d.Graphs, d.Descriptions, err = graphsOf(item)
 	return d, err
 }
 
@@ -243,11 +247,13 @@ func leftoverOf(item *table.Item) []string {
 	return nil
 }
 
-func graphsOf(item *table.Item) (graphs []string, err error) {
-	if text := item.Text(attrGraphs); text != "" {
-		err = json.Unmarshal([]byte(text), &graphs)
+func graphsOf(item *table.Item) (graphs []string, descriptions map[string]string, err error) {
+	for name, into := range map[string]any{attrGraphs: &graphs, attrDescriptions: &descriptions} {
+		if text := item.Text(name); text != "" {
+			err = errors.Join(err, json.Unmarshal([]byte(text), into))
+		}
 	}
-	return graphs, err
+	return graphs, descriptions, err
 }
 
 // change returns a write of the deployment under the condition that nobody changed it since it was

@@ -45,6 +45,8 @@ type Artifact struct {
 	Image string `json:"image,omitempty"`
 	// Graphs are the ids of the graphs that the configuration file names.
 	Graphs []string `json:"graphs,omitempty"`
+	// Descriptions are what the file says of graphs.
+	Descriptions map[string]string `json:"descriptions,omitempty"`
 }
 
 // State is how far a build is.

@@ -46,7 +46,12 @@ func (b *Builder) resultOf(ended *types.Build) (build.Result, error) {
 	if err := json.Unmarshal([]byte(variables[varGraphs]), &result.Artifact.Graphs); err != nil || result.Artifact.Image == "" || result.CommitSHA == "" {
 		return build.Result{}, fmt.Errorf("build %s has exported no image, commit or graphs", aws.ToString(ended.Id))
 	}
-	// A build that was begun by a version before this one has none.
+	// A build that was begun by a version before this one has neither.
+	if text := variables[varDescriptions]; text != "" {
+		if err := json.Unmarshal([]byte(text), &result.Artifact.Descriptions); err != nil {
+			return build.Result{}, fmt.Errorf("build %s has exported no descriptions: %w", aws.ToString(ended.Id), err)
+		}
+	}
 	if text := variables[varRecord]; text != "" {
 		if err := json.Unmarshal([]byte(text), &result.Record); err != nil {
 			return build.Result{}, fmt.Errorf("build %s has exported no record: %w", aws.ToString(ended.Id), err)

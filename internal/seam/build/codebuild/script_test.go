@@ -22,7 +22,7 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	t.Parallel()
 	a := newAccount(t)
 	repo := buildtest.NewRepo(t, map[string]string{
-		"sub/framework.json": `{"graphs": {"z": "a.go:z", "a": {"path": "a.go:a"}}, "build": "echo built $CI > out", "start": "./agent --port $PORT",
+		"sub/framework.json": `{"graphs": {"z": "a.go:z", "a": {"path": "a.go:a", "description": "It's \"A\"."}}, "build": "echo built $CI > out", "start": "./agent --port $PORT",
 			"env": {"PORT": "9000", "QUOTE": "it's \"so\"\n$HOME", "A": "b"}}`,
 		".dockerignore": "*",
 	})
@@ -31,7 +31,7 @@ func TestACommitBecomesAnImage(t *testing.T) {
 	got := end(t, a.builder(), spec)
 	want := build.Result{
 		State: build.Succeeded, CommitSHA: repo.Git("rev-parse", "HEAD"),
-		Artifact: build.Artifact{Image: repository + "@sha256:2", Graphs: []string{"a", "z"}},
+		Artifact: build.Artifact{Image: repository + "@sha256:2", Graphs: []string{"a", "z"}, Descriptions: map[string]string{"a": `It's "A".`}},
 		Record:   build.Record{Builder: got.Record.Builder, Rules: build.Rules, Base: got.Record.Base, Image: repository + "@sha256:2"},
 	}
 	if !strings.HasPrefix(got.Record.Base, "public.ecr.aws/") {

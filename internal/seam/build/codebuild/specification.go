@@ -24,12 +24,13 @@ var script []byte
 
 // Variables that the script sets.
 const (
-	varCommit  = "SLIPWAY_COMMIT_SHA"
-	varImage   = "SLIPWAY_IMAGE"
-	varGraphs  = "SLIPWAY_GRAPHS"
-	varRecord  = "SLIPWAY_RECORD"
-	varReason  = "SLIPWAY_FAILURE_REASON"
-	varMessage = "SLIPWAY_FAILURE_MESSAGE"
+	varCommit       = "SLIPWAY_COMMIT_SHA"
+	varImage        = "SLIPWAY_IMAGE"
+	varGraphs       = "SLIPWAY_GRAPHS"
+	varRecord       = "SLIPWAY_RECORD"
+	varDescriptions = "SLIPWAY_DESCRIPTIONS"
+	varReason       = "SLIPWAY_FAILURE_REASON"
+	varMessage      = "SLIPWAY_FAILURE_MESSAGE"
 )
 
 const varCredentials = "SLIPWAY_GIT_CREDENTIALS"
@@ -52,7 +53,7 @@ func specification() (string, error) {
 		"version": 0.2,
 		"env": map[string]any{
 			"shell":              "bash",
-			"exported-variables": []string{varCommit, varImage, varGraphs, varRecord, varReason, varMessage},
+			"exported-variables": []string{varCommit, varImage, varGraphs, varDescriptions, varRecord, varReason, varMessage},
 		},
 		"phases": map[string]phase{"build": {[]string{
 			`mkdir -p "$SLIPWAY_DIR" && chmod 700 "$SLIPWAY_DIR"`, putScript,

@@ -33,6 +33,8 @@ type Config struct {
 	// file in it.
 	Dir, File string
 	Graphs    []string
+	// Descriptions say what graphs are for.
+	Descriptions map[string]string
 	// Build is the argument list of the build command, or nil, and BuildText what to call it.
 	Build     []string
 	BuildText string

@@ -1,9 +1,6 @@
 package framework
 
-import (
-	"maps"
-	"slices"
-)
+import "slices"
 
 // RuntimeKeys are those that a runtime does not refuse.
 func RuntimeKeys() []string {
@@ -18,4 +15,4 @@ func RuntimeKeys() []string {
 }
 
 // GraphKeys are those of a graph.
-func GraphKeys() []string { return slices.Sorted(maps.Keys(graphKeys)) }
+func GraphKeys() []string { return graphKeys }

@@ -60,8 +60,12 @@ var keys = map[string]key{
 	"ui_config":    {refused: "components of a user interface are not built yet"},
 }
 
-// graphKeys are those of a graph that is an object; "" for one that works.
-var graphKeys = map[string]string{"path": "", "description": "descriptions of graphs are shown nowhere yet"}
+// graphKeys are those of a graph that is an object.
+var graphKeys = []string{"description", "path"}
+
+// maxDescriptions is how many bytes the descriptions of all graphs may take, which every assistant's
+// answer reads.
+const maxDescriptions = 16 << 10
 
 // keys refuses what the platform does not do, by name.
 func (p *parser) keys() {
@@ -110,12 +114,33 @@ func (p *parser) graphKeys(id string, value json.RawMessage) {
 		return
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		switch refused, known := graphKeys[name]; {
-		case !known:
+		if !slices.Contains(graphKeys, name) && asks(fields[name]) {
 			p.problem("graphs.%s.%s: is not a key of a graph", id, name)
-		case refused != "" && asks(fields[name]):
-			p.problem("graphs.%s.%s: %s", id, name, refused)
 		}
+	}
+	p.description(id, fields["description"])
+}
+
+// description takes what a graph is for, which its assistant tells.
+func (p *parser) description(id string, value json.RawMessage) {
+	var text string
+	if len(value) == 0 || !asks(value) {
+		return
+	}
+	if json.Unmarshal(value, &text) != nil {
+		p.problem("graphs.%s.description: must be a string", id)
+		return
+	}
+	if p.config.Descriptions == nil {
+		p.config.Descriptions = map[string]string{}
+	}
+	p.config.Descriptions[id] = text
+	size := 0
+	for _, text := range p.config.Descriptions {
+		size += len(text)
+	}
+	if size > maxDescriptions {
+		p.problem("graphs.%s.description: all descriptions together may take %d bytes", id, maxDescriptions)
 	}
 }
 

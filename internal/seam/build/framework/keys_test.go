@@ -95,3 +95,12 @@ func TestTheRuntimesKnowTheSameKeys(t *testing.T) {
 		}
 	}
 }
+
+func TestAGraphHasADescription(t *testing.T) {
+	t.Parallel()
+	config, err := framework.Read(tree(t, map[string]string{"framework.json": `{"graphs": {"a": {"path": "a.ts:a", "description": "Answers."}, "b": "b.ts:b"}}`}), "")
+	if err != nil || len(config.Descriptions) != 1 || config.Descriptions["a"] != "Answers." {
+		t.Errorf("got %v, %v", config.Descriptions, err)
+	}
+	wantRefused(t, map[string]string{"framework.json": `{"graphs": {"a": {"path": "a.ts:a", "description": "` + strings.Repeat("a", 20000) + `"}}}`}, "all descriptions together may take 16384 bytes")
+}
