@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -116,4 +117,47 @@ func TestASubgraphIsFoundWhenTheGraphHasMovedOn(t *testing.T) {
 	other := with(tasks[0], "checkpoint_map", tasks[1]["checkpoint_map"])
 	wantBody(t, f.call(t, "POST", thread+"/history", object{"checkpoint": other}), []any{})
 	wantStatus(t, f.call(t, "POST", "/threads/"+unknownID+"/history", object{"checkpoint": unknown}), http.StatusNotFound)
+}
+
+// TestSubgraphsAreShownToWhoAsks as states of their tasks, and as events.
+func TestSubgraphsAreShownToWhoAsks(t *testing.T) {
+	t.Parallel()
+	f := setUpKeeper(t)
+	thread := f.newThread(t)
+	node := graphtest.Node{Name: "model", Say: "A", Sub: true}
+	_, events := f.stream(t, thread, plan("one", node))
+	if got := strings.Join(names(events), " "); strings.Contains(got, "|") {
+		t.Errorf("got events %s without having asked for subgraphs", got)
+	}
+	_, events = f.stream(t, thread, with(plan("two", node), "stream_subgraphs", true))
+	if got := strings.Join(names(events), " "); !strings.Contains(got, "updates|model:task-") {
+		t.Errorf("got events %s, want those of the subgraph", got)
+	}
+	at := f.history(t, thread)[1]
+	asked := f.call(t, "GET", thread+"/state/"+idOf(at, "checkpoint")+"?subgraphs=true", nil)
+	task := asked.member("tasks").([]any)[0].(map[string]any)
+	if diff := cmp.Diff(any([]any{"pull", "model"}), task["path"]); diff != "" {
+		t.Errorf("the task's path (-want +got):\n%s", diff)
+	}
+	state, _ := task["state"].(map[string]any)
+	if diff := cmp.Diff(any(object{"inner": "A"}), state["values"]); diff != "" {
+		t.Errorf("the subgraph's values (-want +got):\n%s\n%s", diff, asked.text)
+	}
+	ns := state["checkpoint"].(map[string]any)["checkpoint_ns"]
+	found := f.call(t, "POST", thread+"/state/checkpoint", object{"checkpoint": object{
+		"checkpoint_ns": ns, "checkpoint_map": object{"": idOf(at, "checkpoint")},
+	}})
+	if diff := cmp.Diff(any(state), found.body); diff != "" {
+		t.Errorf("the subgraph's state by its namespace (-want +got):\n%s", diff)
+	}
+	// A copy's subgraphs are in the copy.
+	copied := f.call(t, "POST", thread+"/copy", nil).string("thread_id")
+	for id, state := range map[string]any{
+		strings.TrimPrefix(thread, "/threads/"): state,
+		copied:                                  f.call(t, "GET", "/threads/"+copied+"/state/"+idOf(at, "checkpoint")+"?subgraphs=true", nil).member("tasks").([]any)[0].(map[string]any)["state"],
+	} {
+		if got := state.(map[string]any)["metadata"].(map[string]any)["thread_id"]; got != id {
+			t.Errorf("the metadata says thread %v, want %s", got, id)
+		}
+	}
 }

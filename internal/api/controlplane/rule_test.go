@@ -41,8 +41,8 @@ const ownedNames = `
 // machineNames are those that are set where an agent is no image.
 const machineNames = "PATH MOUNT_PREFIX HOME TMPDIR"
 
-// TestAttackARepositoryWithAuthInAVariableIsRefused sends, as secrets and references to secrets, what
-// the public server obeys like its configuration file.
+// TestAttackARepositoryWithAuthInAVariableIsRefused sends, as secrets and references to secrets,
+// what the public server obeys like its configuration file.
 func TestAttackARepositoryWithAuthInAVariableIsRefused(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -63,8 +63,8 @@ var keys = map[string]key{
 // graphKeys are those of a graph that is an object.
 var graphKeys = []string{"description", "path"}
 
-// maxDescriptions is how many bytes the descriptions of all graphs may take, which every assistant's
-// answer reads.
+// maxDescriptions is how many bytes the descriptions of all graphs may take: each request reads
+// them.
 const maxDescriptions = 16 << 10
 
 // keys refuses what the platform does not do, by name.
