@@ -120,7 +120,8 @@ func TestANumberBehindTheEnd(t *testing.T) {
 	f.wantRoots(present.next(1), next.Run+" running", next.Run+" completed")
 }
 
-// TestANumberOfARunThatWasRolledBack is not behind the end: a reader that has it sees nothing again.
+// TestANumberOfARunThatWasRolledBack is not behind the end: a reader that has it sees nothing
+// again.
 func TestANumberOfARunThatWasRolledBack(t *testing.T) {
 	t.Parallel()
 	f := newFixture(t)
