@@ -75,3 +75,36 @@ func TestBrowserConsole(t *testing.T) {
 		t.Errorf("at the cut (-state +shown):\n%s", diff)
 	}
 }
+
+// TestBrowserConsoleInTrouble is a person whose actions fail: testdata/browser/console-trouble.cjs
+// has the story.
+func TestBrowserConsoleInTrouble(t *testing.T) {
+	s := newServer(t)
+	d := s.deploy(t, agentRepository(t), "main")
+	var viewer struct{ Key string }
+	s.call(t, http.StatusCreated, "POST", "/v2/api-keys", map[string]any{"name": "viewer", "role": "viewer"}, &viewer)
+	var saw struct {
+		FromNow                      bool
+		Stayed, Kept, Reason         string
+		Sizes                        []int
+		RunsRead                     int
+		SendTroubles, ChangeTroubles []string
+		Disabled                     []bool
+	}
+	browse(t, &saw, "console-trouble.cjs", s.BaseURL, s.APIKey, d.ID, viewer.Key)
+	if !saw.FromNow || !strings.HasSuffix(saw.Stayed, "admin") {
+		t.Errorf("events from now on: %t, after the link was refused the session is %q", saw.FromNow, saw.Stayed)
+	}
+	if len(saw.Sizes) != 1 || saw.RunsRead != 1 {
+		t.Errorf("the thread was shown with %v messages in turn, the runs were read %d times", saw.Sizes, saw.RunsRead)
+	}
+	if saw.Kept != "worth keeping" || saw.Reason != "Your role is viewer. This needs the role admin." {
+		t.Errorf("the composer has %q, the button's reason is %q", saw.Kept, saw.Reason)
+	}
+	if diff := cmp.Diff([][]string{{"Planted quota."}, {"Planted conflict."}}, [][]string{saw.SendTroubles, saw.ChangeTroubles}); diff != "" {
+		t.Errorf("troubles (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]bool{true, true, true}, saw.Disabled); diff != "" {
+		t.Errorf("disabled (-want +got):\n%s", diff)
+	}
+}

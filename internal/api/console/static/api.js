@@ -4,6 +4,9 @@
 
 const own = () => ({'X-Slipway-Console': localStorage.getItem('proof') ?? 'none'});
 
+// session is what is known of who is signed in.
+export const session = {role: 'viewer', get kept() { return localStorage.getItem('proof') !== null; }};
+
 // keepProof keeps the proof of a session, or forgets it when there is none.
 export function keepProof(proof) {
   if (proof) localStorage.setItem('proof', proof);
@@ -28,7 +31,8 @@ function sentence(status, body) {
 async function check(response) {
   if (response.ok) return response;
   const body = await response.json().catch(() => null);
-  if (response.status === 401) window.dispatchEvent(new CustomEvent('signed-out'));
+  // A code that is refused says nothing of the session that there is.
+  if (response.status === 401 && !response.url.endsWith('/console/session')) window.dispatchEvent(new CustomEvent('signed-out'));
   throw new Refused(response.status, sentence(response.status, body));
 }
 
@@ -70,16 +74,32 @@ const pause = (milliseconds, signal) => new Promise(resolve => {
   signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); });
 });
 
+// shown resolves when the page can be seen, or the signal is aborted.
+const shown = signal => document.hidden && !signal.aborted ? new Promise(resolve => {
+  const heard = new AbortController();
+  const look = () => {
+    if (document.hidden && !signal.aborted) return;
+    heard.abort();
+    resolve();
+  };
+  document.addEventListener('visibilitychange', look, {signal: heard.signal});
+  signal.addEventListener('abort', look, {signal: heard.signal});
+}) : undefined;
+
 // follow calls take with each event of a stream, and takes the stream up again behind the last
 // event when the connection breaks. It ends when the signal is aborted, when take returns false,
-// or when the server refuses the stream. state is told "open" and "away".
+// or when the server refuses the stream. state is told "open" and "away". A page that cannot be seen
+// has no connection: a browser has six for all pages of a server.
 export async function follow(path, {signal, from, take, state = () => {}}) {
   let last = from, failures = 0;
   while (!signal.aborted) {
+    await shown(signal);
+    const hidden = new AbortController(), connection = AbortSignal.any([signal, hidden.signal]);
+    document.addEventListener('visibilitychange', () => hidden.abort(), {signal: connection});
     try {
       const headers = {...own(), Accept: 'text/event-stream'};
       if (last) headers['Last-Event-ID'] = last;
-      const response = await check(await fetch(path, {headers, signal}));
+      const response = await check(await fetch(path, {headers, signal: connection}));
       state('open');
       failures = 0;
       for await (const event of parts(response.body.getReader())) {
@@ -88,9 +108,12 @@ export async function follow(path, {signal, from, take, state = () => {}}) {
       }
     } catch (error) {
       if (signal.aborted) return;
+      if (hidden.signal.aborted) continue;
       if (error instanceof Refused && error.status < 500 && error.status !== 429) throw error;
       state('away');
       failures++;
+    } finally {
+      hidden.abort();
     }
     await pause(Math.min(250 * 2 ** failures, 5000), signal);
   }

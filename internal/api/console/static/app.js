@@ -2,7 +2,8 @@
 // for all views.
 
 import {LitElement, html, keyed, nothing} from './vendor/lit.js';
-import {call, follow, get, keepProof} from './api.js';
+import {Refused, call, follow, get, keepProof, session} from './api.js';
+import {sure} from './view.js';
 import './deployments.js';
 import './logs.js';
 import './threads.js';
@@ -22,6 +23,16 @@ const routes = [
   [/^\/(keys|members|secrets|webhooks|audit|listeners)$/, name => html`<slipway-list .name=${name}></slipway-list>`],
 ];
 
+// place is what the fragment of the address names. A fragment that is not well encoded names itself.
+function place() {
+  const text = location.hash.slice(1);
+  try {
+    return decodeURI(text);
+  } catch {
+    return text;
+  }
+}
+
 class Console extends LitElement {
   static properties = {at: {state: true}, who: {state: true}, away: {state: true}, trouble: {state: true}};
 
@@ -30,28 +41,42 @@ class Console extends LitElement {
   connectedCallback() {
     super.connectedCallback();
     window.addEventListener('hashchange', () => this.go());
-    window.addEventListener('signed-out', () => { this.who = null; this.events?.abort(); });
-    document.addEventListener('visibilitychange', () => document.hidden ? this.events?.abort() : this.watch());
+    window.addEventListener('signed-out', () => this.forget());
     document.documentElement.dataset.theme = localStorage.getItem('theme') ?? '';
     this.go();
   }
 
   async go() {
     const code = location.hash.match(/^#\/sign-in\/(\w+)$/)?.[1];
-    if (code) {
-      history.replaceState(null, '', '#/');
-      await this.signIn(code);
-    }
-    this.at = decodeURI(location.hash.slice(1));
+    if (code) history.replaceState(null, '', '#/');
+    this.at = place();
     if (this.who === undefined) await this.look();
+    if (code && await this.mayReplace()) await this.signIn(code);
   }
 
+  // mayReplace asks before a link ends one session for another: who made the link is not known.
+  mayReplace() {
+    return !this.who || sure(`You are signed in to the workspace ${this.who.name} as ${this.who.role}. Sign in by this link instead?`, 'Sign in by the link');
+  }
+
+  // look finds out who is signed in. It tries again until the server answers.
   async look() {
+    if (!session.kept) {
+      this.who = null;
+      return;
+    }
     try {
       this.who = await get('/v2/workspaces/current');
+      session.role = this.who.role;
+      this.away = false;
       this.trouble = '';
       this.watch();
     } catch (error) {
+      if (!(error instanceof Refused) || error.status >= 500 || error.status === 429) {
+        this.away = true;
+        setTimeout(() => this.look(), 2000);
+        return;
+      }
       this.who = null;
       if (error.status !== 401) this.trouble = error.message;
     }
@@ -60,35 +85,51 @@ class Console extends LitElement {
   async signIn(code) {
     try {
       keepProof((await call('POST', '/console/session', {code})).proof);
+      this.forgetEvents();
       await this.look();
     } catch (error) {
-      this.who = null;
       this.trouble = error.message;
     }
   }
 
   async signOut() {
-    await call('DELETE', '/console/session').catch(() => {});
+    try {
+      await call('DELETE', '/console/session');
+      this.forget();
+    } catch (error) {
+      this.trouble = `You are still signed in: ${error.message}`;
+    }
+  }
+
+  // forget shows the door, as there is no session any longer.
+  forget() {
     keepProof();
-    this.events?.abort();
+    this.forgetEvents();
     this.who = null;
   }
 
-  // watch follows the workspace's events and passes each one to the views.
+  forgetEvents() {
+    this.events?.abort();
+    this.seen = undefined;
+  }
+
+  // watch follows the workspace's events from now on and passes each one to the views. The views read
+  // what they show once more when the stream has begun, as they may have missed something before.
   watch() {
-    if (!this.who) return;
     this.events?.abort();
     this.events = new AbortController();
-    // The views read what they show once more, as they may have missed something while hidden.
-    window.dispatchEvent(new CustomEvent('workspace-event', {detail: {type: 'watching', data: {}}}));
-    follow('/v2/events', {
+    const tell = event => window.dispatchEvent(new CustomEvent('workspace-event', {detail: event}));
+    follow('/v2/events?from=now', {
       signal: this.events.signal, from: this.seen,
       take: event => {
         this.seen = event.id ?? this.seen;
-        window.dispatchEvent(new CustomEvent('workspace-event', {detail: event.data}));
+        tell(event.data);
       },
-      state: state => { this.away = state === 'away'; },
-    }).catch(error => { this.trouble = error.message; });
+      state: state => {
+        this.away = state === 'away';
+        if (!this.away) tell({type: 'watching', data: {}});
+      },
+    }).catch(error => { this.trouble = `The lists do not follow what happens: ${error.message}`; });
   }
 
   theme() {
@@ -99,7 +140,7 @@ class Console extends LitElement {
   }
 
   render() {
-    if (this.who === undefined) return html`<main><p class="hint">Loading …</p></main>`;
+    if (this.who === undefined) return html`<div role="status">${this.absence()}</div><main><p class="hint">Loading …</p></main>`;
     if (!this.who) return this.door();
     const links = [['/', 'Deployments'], ['/keys', 'Keys'], ['/members', 'Members'], ['/secrets', 'Secrets'], ['/listeners', 'Listeners'],
       ['/webhooks', 'Webhooks'], ['/audit', 'Audit']];
@@ -114,9 +155,12 @@ class Console extends LitElement {
         <button class="quiet" @click=${this.theme} aria-label="Switch between light and dark">◑</button>
         <button class="quiet" @click=${this.signOut}>Sign out</button>
       </header>
-      <div role="status">${this.away ? html`<p class="away">The server does not answer. The console tries again until it does.</p>` : nothing}</div>
+      <div role="status">${this.absence()}</div>
+      ${this.trouble ? html`<p class="trouble banner" role="alert">${this.trouble} <button class="quiet" @click=${() => { this.trouble = ''; this.watch(); }}>Try again</button></p>` : nothing}
       <main id="main" tabindex="-1">${this.view(here)}</main>`;
   }
+
+  absence() { return this.away ? html`<p class="away">The server does not answer. The console tries again until it does.</p>` : nothing; }
 
   view(here) {
     for (const [pattern, show] of routes) {

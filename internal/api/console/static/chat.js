@@ -5,10 +5,12 @@ import {html, nothing} from './vendor/lit.js';
 import {call, follow, get} from './api.js';
 import {Conversation} from './conversation.js';
 import {textOf} from './threads.js';
-import {View, badge, copyAsCurl, seconds, table, when} from './view.js';
+import {View, action, badge, copyAsCurl, refusal, seconds, table, when} from './view.js';
 
 // kept is how many events the page remembers for "seen and kept".
 const kept = 20000;
+
+const active = run => run.status === 'running' || run.status === 'pending';
 
 class Chat extends View {
   static properties = {deployment: {}, thread: {}, talk: {state: true}, runs: {state: true}, history: {state: true}, moment: {state: true}, away: {state: true}, assistant: {state: true}};
@@ -18,13 +20,16 @@ class Chat extends View {
   async open() {
     this.talk = new Conversation();
     this.events = [];
+    this.taken = 0;
     this.assistant = 'agent';
     await this.attempt(async () => {
-      const [state, graphs] = await Promise.all([
-        get(`${this.base}/state`, this.ending.signal),
-        call('POST', `/d/${this.deployment}/assistants/search`, {limit: 50}, this.ending.signal),
-        this.readRuns(),
+      // The state holds all of the runs that had ended when it was read, so the runs are read before.
+      const [graphs] = await Promise.all([
+        call('POST', `/d/${this.deployment}/assistants/search`, {limit: 50}, this.ending.signal), this.readRuns(),
       ]);
+      this.ended = this.runs.find(r => !active(r))?.run_id ?? '';
+      this.active = new Set(this.runs.filter(active).map(r => r.run_id));
+      const state = await get(`${this.base}/state`, this.ending.signal);
       this.graphs = graphs;
       this.assistant = state.metadata?.assistant_id ?? graphs[0]?.assistant_id ?? 'agent';
       this.talk.settle(state);
@@ -35,20 +40,33 @@ class Chat extends View {
     });
   }
 
+  // take takes the thread's events from the first one on. Those of runs that had ended when the page
+  // was opened are for "seen and kept" alone: what was kept of them is shown already.
   take(event) {
+    this.taken++;
     if (this.events.length < kept) this.events.push(event);
-    this.talk.take(event);
-    if (event.type === 'metadata') this.settle(event);
+    let run = this.run;
+    if (event.type === 'metadata' && event.data.run_id) {
+      run = event.data.run_id;
+      if (event.data.status !== 'run_done') this.run = run;
+    }
+    if (!this.isPast(run)) {
+      this.talk.take(event);
+      if (event.type === 'metadata') this.settle(event);
+    }
     this.paint();
   }
+
+  // isPast tells whether a run had ended when the page was opened. The ids of runs sort by creation.
+  isPast(run) { return run !== undefined && run <= this.ended && !this.active.has(run); }
 
   // settle reads what was kept, when a run has ended and no other has begun since.
   async settle(event) {
     await this.attempt(async () => {
       await this.readRuns();
       if (event.data.status !== 'run_done' || this.talk.running.size) return;
-      const position = this.events.length, state = await get(`${this.base}/state`, this.ending.signal);
-      if (position === this.events.length) this.talk.settle(state);
+      const position = this.taken, state = await get(`${this.base}/state`, this.ending.signal);
+      if (position === this.taken) this.talk.settle(state);
     });
   }
 
@@ -66,21 +84,24 @@ class Chat extends View {
     });
   }
 
-  get busy() { return (this.runs ?? []).some(r => r.status === 'running' || r.status === 'pending'); }
+  get busy() { return (this.runs ?? []).some(active); }
 
+  // start resolves to whether the run was begun.
   async start(body) {
-    await this.attempt(() => call('POST', `${this.base}/runs`, {
+    const begun = await this.act(() => call('POST', `${this.base}/runs`, {
       assistant_id: this.assistant, stream_mode: ['messages-tuple', 'values', 'updates'], stream_resumable: true, multitask_strategy: 'interrupt', ...body,
     }));
     await this.attempt(() => this.readRuns());
+    return begun;
   }
 
-  send(event) {
+  // send sends the text. A text that was not taken comes back, before what was typed meanwhile.
+  async send(event) {
     event.preventDefault();
     const box = this.querySelector('textarea'), text = box.value.trim();
-    if (!text) return;
+    if (!text || refusal('editor')) return;
     box.value = '';
-    this.start({input: {messages: [{role: 'user', content: text}]}});
+    if (!await this.start({input: {messages: [{role: 'user', content: text}]}})) box.value = [text, box.value].filter(part => part).join('\n');
   }
 
   typed(event) {
@@ -89,8 +110,8 @@ class Chat extends View {
 
   // stop interrupts the runs; what was shown stays.
   async stop() {
-    const running = this.runs.filter(r => r.status === 'running' || r.status === 'pending');
-    await this.attempt(() => Promise.all(running.map(r => call('POST', `${this.base}/runs/${r.run_id}/cancel?action=interrupt`, {}))));
+    const running = this.runs.filter(active);
+    await this.act(() => Promise.all(running.map(r => call('POST', `${this.base}/runs/${r.run_id}/cancel?action=interrupt`, {}))));
   }
 
   // updated moves the slider after its new end is known: a browser keeps the value within the ends.
@@ -115,9 +136,10 @@ class Chat extends View {
       <form class="composer" @submit=${this.send}>
         <label class="hidden" for="text">Message</label>
         <textarea id="text" rows="2" placeholder="Write a message. Enter sends it, also while an answer is being written." @keydown=${this.typed}></textarea>
-        <button>${this.busy ? 'Interrupt and send' : 'Send'}</button>
-        ${this.busy ? html`<button type="button" class="danger" @click=${this.stop}>Stop</button>` : nothing}
+        <button ?disabled=${refusal('editor')}>${this.busy ? 'Interrupt and send' : 'Send'}</button>
+        ${this.busy ? html`<button type="button" class="danger" ?disabled=${refusal('editor')} @click=${this.stop}>Stop</button>` : nothing}
       </form>
+      ${refusal('editor') ? html`<p class="hint">${refusal('editor')}</p>` : nothing}
       ${this.slider()}
       <details><summary>Runs</summary>${table('Runs of this thread', [
         ['Status', r => badge(r.status)],
@@ -161,9 +183,9 @@ class Chat extends View {
     return html`<section class="question" aria-label="The agent waits for an answer">
       <h3>The agent waits for an answer</h3>
       ${inbox ? html`<p>${requests[0].description ?? ''}</p><pre>${inbox.action}(${JSON.stringify(inbox.args, null, 2)})</pre>` : html`<pre>${typeof asked === 'string' ? asked : JSON.stringify(asked, null, 2)}</pre>`}
-      ${inbox && may.allow_accept !== false ? html`<button @click=${() => answer([{type: 'accept', args: null}])}>Accept</button>` : nothing}
-      ${inbox && may.allow_ignore !== false ? html`<button class="quiet" @click=${() => answer([{type: 'ignore', args: null}])}>Ignore</button>` : nothing}
-      ${!inbox || may.allow_respond !== false ? html`<form @submit=${submit}><label>Answer, as text or JSON <input name="answer" required autocomplete="off"></label><button>Answer</button></form>` : nothing}
+      ${inbox && may.allow_accept !== false ? action('Accept', 'editor', () => answer([{type: 'accept', args: null}])) : nothing}
+      ${inbox && may.allow_ignore !== false ? action('Ignore', 'editor', () => answer([{type: 'ignore', args: null}]), 'quiet') : nothing}
+      ${!inbox || may.allow_respond !== false ? html`<form @submit=${submit}><label>Answer, as text or JSON <input name="answer" required autocomplete="off"></label><button ?disabled=${refusal('editor')}>Answer</button></form>` : nothing}
     </section>`;
   }
 
@@ -202,7 +224,7 @@ class Chat extends View {
       ['Messages', c => c.values?.messages?.length ?? 0],
       ['Last message', c => html`<span class="clip">${textOf(c.values?.messages?.at(-1))}</span>`],
       ['Made', c => when(c.created_at)],
-      ['', c => c.next?.length ? html`<button class="quiet" @click=${() => fork(c)}>run on from here</button>` : nothing],
+      ['', c => c.next?.length ? action('run on from here', 'editor', () => fork(c), 'quiet') : nothing],
     ], this.history, 'There is no checkpoint yet.');
   }
 }

@@ -2,7 +2,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, get} from './api.js';
-import {View, badge, copyAsCurl, kindOf, seconds, sure, table, when} from './view.js';
+import {View, action, badge, copyAsCurl, kindOf, seconds, sure, table, when} from './view.js';
 
 // Live is a view that reads anew when something happens in the workspace. Reads that come close
 // together are one.
@@ -54,7 +54,7 @@ class Deployments extends Live {
       ${this.problem()}
       ${table('Deployments', [
         ['Name', d => html`<a href="#/deployments/${d.id}">${d.name}</a>`],
-        ['Newest revision', d => badge(d.revision?.status)],
+        ['Newest revision', ({revision}) => badge(revision?.status)],
         ['Serves', d => badge(d.active_revision_id ? 'active' : '', d.active_revision_id ? 'yes' : 'no')],
         ['Source', d => html`<span class="clip">${d.source_config.repo_url ?? d.source_revision_config.image_uri ?? d.source}</span>`],
         ['Changed', d => when(d.updated_at)],
@@ -70,7 +70,7 @@ const phases = ['CREATING', 'AWAITING_BUILD', 'BUILDING', 'AWAITING_DEPLOY', 'DE
 class Deployment extends Live {
   static properties = {deployment: {}, found: {state: true}, revisions: {state: true}, tails: {state: true}};
 
-  concerns(event) { return event.type === 'watching' || event.data.deployment_id === this.deployment; }
+  concerns(event) { return !this.leaving && (event.type === 'watching' || event.data.deployment_id === this.deployment); }
 
   get base() { return `/v2/deployments/${this.deployment}`; }
 
@@ -93,7 +93,7 @@ class Deployment extends Live {
   // change asks first where there is a question, and reads anew.
   async change(method, path, question, action, body) {
     if (question && !await sure(question, action)) return;
-    await this.attempt(() => call(method, path, body));
+    await this.act(() => call(method, path, body));
     await this.refresh();
   }
 
@@ -105,7 +105,7 @@ class Deployment extends Live {
       <div class="head"><h1>${d.name}</h1> ${badge(newest?.status)}
         ${copyAsCurl(this.base)}
         ${d.active_revision_id ? html`<a class="button" href="#/deployments/${d.id}/threads">Threads</a>` : nothing}
-        <button class="danger" @click=${() => this.erase()}>Delete</button></div>
+        ${action('Delete', 'admin', () => this.erase(), 'danger')}</div>
       ${this.problem()}
       <dl class="facts">
         <dt>Agent server</dt><dd><code>${d.source_config.custom_url ?? 'none'}</code></dd>
@@ -120,16 +120,19 @@ class Deployment extends Live {
 
   revision(r) {
     const active = r.id === this.found.active_revision_id, running = kindOf(r.status) === 'busy', path = `${this.base}/revisions/${r.id}`;
+    const canary = running && r.phase_timestamps.CANARY;
     const sha = r.source_revision_config.repo_commit_sha;
     return html`<li class=${active ? 'active' : ''}>
       <div class="head">${badge(r.status)} ${active ? html`<strong class="mark">serves</strong>` : nothing}
         ${when(r.created_at)} ${sha ? html`<code title=${sha}>${sha.slice(0, 9)}</code>` : nothing}
         <a href="#/deployments/${this.deployment}/revisions/${r.id}/logs/build">build log</a>
         <a href="#/deployments/${this.deployment}/revisions/${r.id}/logs/deploy">agent log</a>
-        ${running ? html`<button class="quiet" @click=${() => this.change('POST', `${path}/cancel`, 'Stop this rollout?', 'Stop')}>Cancel</button>`
-          : html`<button class="quiet" @click=${() => this.change('POST', `${path}/redeploy`)}>Redeploy</button>
-            ${active || r.status !== 'DEPLOYED' && !r.phase_timestamps.DEPLOYED ? nothing : html`<button class="quiet"
-              @click=${() => this.change('POST', `${path}/rollback`, 'Serve this revision again?', 'Roll back')}>Roll back</button>`}`}</div>
+        ${canary ? action('Promote', 'editor', () => this.change('POST', `${path}/promote`, 'Serve all threads by this revision?', 'Promote')) : nothing}
+        ${running ? action('Cancel', 'editor', () => this.change('POST', `${path}/cancel`, 'Stop this rollout?', 'Stop'), 'quiet')
+          : html`${action('Redeploy', 'editor', () => this.change('POST', `${path}/redeploy`), 'quiet')}
+            ${active || r.status !== 'DEPLOYED' && !r.phase_timestamps.DEPLOYED ? nothing
+              : action('Roll back', 'editor', () => this.change('POST', `${path}/rollback`, 'Serve this revision again?', 'Roll back'), 'quiet')}`}</div>
+      ${canary ? html`<p>It is a canary: it serves ${this.found.canary_percent} % of the threads until it is promoted.</p>` : nothing}
       ${this.timeline(r)}
       ${r.status_message ? html`<p class="trouble">${r.status_reason ? html`<strong>${r.status_reason}</strong> ` : nothing}${r.status_message}</p>` : nothing}
       ${this.tails?.[r.id]?.length ? html`<pre class="tail" tabindex="0" aria-label="The last lines of the log">${this.tails[r.id].map(l => l.message + '\n')}</pre>` : nothing}
@@ -150,8 +153,9 @@ class Deployment extends Live {
 
   async erase() {
     if (!await sure(`Delete the deployment ${this.found.name} with its threads?`, 'Delete')) return;
-    const done = await this.attempt(async () => { await call('DELETE', this.base); return true; });
-    if (done) location.hash = '#/';
+    this.leaving = true; // the events of the deletion are not worth a read
+    this.leaving = await this.act(() => call('DELETE', this.base));
+    if (this.leaving) location.hash = '#/';
   }
 }
 customElements.define('slipway-deployment', Deployment);

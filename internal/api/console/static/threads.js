@@ -2,7 +2,7 @@
 
 import {html} from './vendor/lit.js';
 import {call} from './api.js';
-import {View, badge, copyAsCurl, table, when} from './view.js';
+import {View, action, badge, copyAsCurl, table, when} from './view.js';
 
 // textOf is the text of a message, whose content is a string or a list of blocks.
 export function textOf(message) {
@@ -26,8 +26,8 @@ class Threads extends View {
   }
 
   async begin() {
-    const thread = await this.attempt(() => call('POST', `/d/${this.deployment}/threads`, {}));
-    if (thread) location.hash = `#/deployments/${this.deployment}/threads/${thread.thread_id}`;
+    const made = await this.act(() => call('POST', `/d/${this.deployment}/threads`, {}));
+    if (made) location.hash = `#/deployments/${this.deployment}/threads/${this.done.thread_id}`;
   }
 
   render() {
@@ -37,7 +37,7 @@ class Threads extends View {
     return html`
       <div class="head"><h1>Threads</h1> <a href="#/deployments/${this.deployment}">deployment</a>
         <label>Status <select @change=${choose}>${['', 'idle', 'busy', 'interrupted', 'error'].map(s => html`<option value=${s}>${s || 'all'}</option>`)}</select></label>
-        <button @click=${this.begin}>New thread</button>${copyAsCurl(this.path, 'POST', this.body)}</div>
+        ${action('New thread', 'editor', () => this.begin())}${copyAsCurl(this.path, 'POST', this.body)}</div>
       ${this.problem()}
       ${table('Threads', [
         ['Begins with', t => html`<a class="clip" href=${to(t)}>${first(t)}</a>`],

@@ -1,7 +1,7 @@
 // What all views share: a base class that loads and follows, and the small parts they show.
 
 import {LitElement, html, nothing} from './vendor/lit.js';
-import {curl} from './api.js';
+import {curl, session} from './api.js';
 
 // View is a page of the console. It renders into the page itself, so that one style sheet serves
 // all views. What it follows ends with it.
@@ -21,11 +21,12 @@ export class View extends LitElement {
 
   open() {}
 
-  // attempt runs work and shows why it failed.
-  async attempt(work) {
-    this.trouble = '';
+  // attempt reads what the view shows, and shows why that failed until a read succeeds.
+  async attempt(read) {
     try {
-      return await work();
+      const found = await read();
+      this.trouble = '';
+      return found;
     } catch (error) {
       if (!this.ending.signal.aborted) this.trouble = error.message;
     } finally {
@@ -33,7 +34,24 @@ export class View extends LitElement {
     }
   }
 
-  problem() { return this.trouble ? html`<p class="trouble" role="alert">${this.trouble}</p>` : nothing; }
+  // act does what a person asked for, and shows why it failed until the next act. It resolves to
+  // whether it succeeded, with what the work resolved to as this.done.
+  async act(work) {
+    this.failure = '';
+    try {
+      this.done = await work();
+      return true;
+    } catch (error) {
+      this.failure = error.message;
+      return false;
+    } finally {
+      this.requestUpdate();
+    }
+  }
+
+  problem() {
+    return [this.failure, this.trouble].filter(text => text).map(text => html`<p class="trouble" role="alert">${text}</p>`);
+  }
 }
 
 const shapes = {good: '●', bad: '✕', busy: '◐', quiet: '○'};
@@ -104,6 +122,21 @@ export function sure(question, action) {
     yes.onclick = () => end(true);
     dialog.oncancel = () => end(false);
   });
+}
+
+const ranks = ['viewer', 'editor', 'admin'];
+
+// refusal is why the role of the session does not allow what needs at least another role; "" if it
+// does.
+export function refusal(least) {
+  if (ranks.indexOf(session.role) >= ranks.indexOf(least)) return '';
+  return `Your role is ${session.role}. This needs the role ${least === 'editor' ? 'editor or admin' : least}.`;
+}
+
+// action is a button for those whose role allows it; it tells others why it is disabled.
+export function action(text, least, run, kind = '') {
+  const why = refusal(least);
+  return html`<button class=${kind} ?disabled=${why} title=${why || nothing} @click=${run}>${text}</button>`;
 }
 
 // table shows rows; each column is a title and a function that shows a row's part.

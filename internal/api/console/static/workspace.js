@@ -3,7 +3,7 @@
 
 import {html, nothing} from './vendor/lit.js';
 import {call, get} from './api.js';
-import {View, badge, copyAsCurl, sure, table, when} from './view.js';
+import {View, action, badge, copyAsCurl, sure, table, when} from './view.js';
 
 const code = text => text ? html`<code>${text}</code>` : '';
 
@@ -17,7 +17,7 @@ const lists = {
   },
   members: {
     title: 'Members', path: '/v2/workspaces/current/members', empty: 'There is no member: requests come with API keys.',
-    columns: [['Subject', m => m.subject], ['Issuer', m => m.issuer], ['Role', m => m.role], ['Since', m => when(m.created_at)]],
+    columns: [['User', m => m.user], ['Issuer', m => m.issuer ?? ''], ['Role', m => m.role], ['Since', m => when(m.created_at)]],
   },
   secrets: {
     title: 'Secrets', path: '/v2/secrets', empty: 'There is no secret of the workspace.',
@@ -25,11 +25,13 @@ const lists = {
   },
   listeners: {
     title: 'Listeners', path: '/v2/listeners', empty: 'There is no listener.',
-    columns: [['Id', l => code(l.id)], ['Compute', l => l.compute_type], ['Status', l => badge(l.status)], ['Seen', l => when(l.last_seen_at ?? l.updated_at)]],
+    columns: [['Id', l => code(l.id)], ['Compute', l => l.compute_type], ['Status', l => badge(l.online ? 'active' : 'idle', l.online ? 'online' : 'offline')],
+      ['Seen', l => when(l.last_seen_at)]],
   },
   webhooks: {
     title: 'Webhooks', path: '/v2/webhooks', empty: 'There is no webhook.',
-    columns: [['URL', w => w.url], ['Events', w => (w.events ?? []).join(', ') || 'all'], ['Created', w => when(w.created_at)]],
+    columns: [['URL', w => w.url], ['Events', w => w.event_types.join(', ') || 'all'],
+      ['Status', w => w.enabled ? badge('active') : badge('error', w.disabled_reason ?? 'disabled')], ['Created', w => when(w.created_at)]],
     deliveries: true,
   },
   audit: {
@@ -53,30 +55,32 @@ class List extends View {
 
   async erase({action, question, path}, row) {
     if (!await sure(question(row), action)) return;
-    await this.attempt(() => call('DELETE', path(row)));
+    await this.act(() => call('DELETE', path(row)));
     await this.read();
   }
 
   async showDeliveries(webhook) {
     const path = `/v2/webhooks/${webhook.id}/deliveries`;
-    await this.attempt(async () => { this.deliveries = {path, rows: (await get(path, this.ending.signal)).resources}; });
+    await this.act(async () => { this.deliveries = {webhook, path, rows: (await get(path, this.ending.signal)).resources}; });
   }
 
   async replay(delivery) {
-    await this.attempt(() => call('POST', `${this.deliveries.path}/${delivery.id}/replay`));
+    const {webhook, path} = this.deliveries;
+    if (await this.act(() => call('POST', `${path}/${delivery.id}/replay`))) await this.showDeliveries(webhook);
   }
 
   render() {
     const list = lists[this.name], columns = [...list.columns];
-    if (list.remove) columns.push(['', row => html`<button class="danger" @click=${() => this.erase(list.remove, row)}>${list.remove.action}</button>`]);
+    if (list.remove) columns.push(['', row => action(list.remove.action, 'admin', () => this.erase(list.remove, row), 'danger')]);
     if (list.deliveries) columns.push(['', row => html`<button class="quiet" @click=${() => this.showDeliveries(row)}>deliveries</button>`]);
     return html`
       <div class="head"><h1>${list.title}</h1>${copyAsCurl(list.path)}</div>
       ${this.problem()}
       ${table(list.title, columns, this.trouble ? [] : this.rows, this.trouble ? '' : list.empty)}
       ${list.deliveries && this.deliveries ? html`<h2>Deliveries</h2>${table('Deliveries', [
-        ['Event', d => d.event_type ?? d.type], ['Status', d => badge(d.status === 'delivered' ? 'success' : d.status === 'failed' ? 'error' : d.status, d.status)],
-        ['Created', d => when(d.created_at)], ['', d => html`<button class="quiet" @click=${() => this.replay(d)}>send again</button>`],
+        ['Event', d => d.event_type], ['Status', d => badge(d.status === 'succeeded' ? 'success' : d.status === 'failed' ? 'error' : 'busy', d.status)],
+        ['Answer', d => d.response_status ?? ''], ['Failure', d => d.failure ?? ''], ['Attempts', d => d.attempts],
+        ['Created', d => when(d.created_at)], ['', d => action('send again', 'editor', () => this.replay(d), 'quiet')],
       ], this.deliveries.rows, 'Nothing was sent yet.')}` : nothing}`;
   }
 }

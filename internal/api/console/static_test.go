@@ -1,0 +1,113 @@
+package console_test
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slipway-run/slipway/infra/openapi"
+	"github.com/slipway-run/slipway/internal/test/fixtures"
+)
+
+// schema is an object of the contract, as far as the console reads it.
+type schema struct {
+	Properties map[string]struct {
+		Enum []string `json:"enum"`
+	} `json:"properties"`
+}
+
+// read is what the console calls an object of the contract in a file. A name that ends with a
+// member stands for that member's own object.
+var read = map[string]map[string]string{
+	"workspace.js": {
+		"k": "APIKey", "m": "Member", "s": "WorkspaceSecret", "l": "Listener", "w": "Webhook", "e": "AuditEntry", "d": "WebhookDelivery",
+	},
+	"deployments.js": {
+		"d": "Deployment", "r": "Revision", "s": "Secret", "l": "LogEntry",
+		"d.source_config": "SourceConfig", "d.source_revision_config": "SourceRevisionConfig", "r.source_revision_config": "SourceRevisionConfig",
+	},
+}
+
+// TestThePageReadsMembersOfTheContract finds each member that the page reads of an object with a
+// name of one letter, and each text that it compares a member with.
+func TestThePageReadsMembersOfTheContract(t *testing.T) {
+	t.Parallel()
+	var contract struct {
+		Components struct {
+			Schemas map[string]schema `json:"schemas"`
+		} `json:"components"`
+	}
+	fixtures.Must(t, json.Unmarshal(openapi.ControlPlane, &contract))
+	member := regexp.MustCompile(`\b([a-z](?:\.source_config|\.source_revision_config)?)\??\.([a-z_]+)\b(?: === '(\w+)')?`)
+	for file, names := range read {
+		text, err := os.ReadFile(filepath.Join("static", file))
+		fixtures.Must(t, err)
+		found := 0
+		for _, at := range member.FindAllStringSubmatch(string(text), -1) {
+			object, known := contract.Components.Schemas[names[at[1]]]
+			if !known {
+				continue
+			}
+			found++
+			property, ok := object.Properties[at[2]]
+			if !ok {
+				t.Errorf("%s reads %s, and %s has no member %q", file, at[0], names[at[1]], at[2])
+			}
+			if at[3] != "" && len(property.Enum) > 0 && !slices.Contains(property.Enum, at[3]) {
+				t.Errorf("%s compares %s, which is one of %q", file, at[0], property.Enum)
+			}
+		}
+		if found < 20 {
+			t.Errorf("only %d members were found in %s", found, file)
+		}
+	}
+	for file, names := range read {
+		for name, of := range names {
+			if len(contract.Components.Schemas[of].Properties) == 0 {
+				t.Errorf("%s: %s is not the name of an object of the contract (%s)", file, of, name)
+			}
+		}
+	}
+}
+
+// TestTheVendoredFilesAreTheirRelease compares each vendored file with the sum that VERSIONS has of
+// it.
+func TestTheVendoredFilesAreTheirRelease(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join("static", "vendor")
+	text, err := os.ReadFile(filepath.Join(dir, "VERSIONS"))
+	fixtures.Must(t, err)
+	sums, versions := map[string]string{}, []string{}
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(line, "# package "); ok {
+			versions = append(versions, strings.TrimSpace(name[strings.LastIndex(name, " "):]))
+		}
+		if sum, file, ok := strings.Cut(strings.TrimSpace(line), "  "); ok && !strings.HasPrefix(line, "#") {
+			sums[file] = sum
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(dir, "*.js"))
+	fixtures.Must(t, err)
+	if len(files) == 0 || len(files) != len(sums) || len(versions) == 0 {
+		t.Errorf("there are the files %q, the sums %v and the versions %q", files, sums, versions)
+	}
+	for _, file := range files {
+		body, err := os.ReadFile(file)
+		fixtures.Must(t, err)
+		for _, version := range versions {
+			if !strings.Contains(string(body), `.push("`+version+`")`) {
+				t.Errorf("%s does not say that it has the version %s", file, version)
+			}
+		}
+		sum := sha256.Sum256(body)
+		if got := hex.EncodeToString(sum[:]); got != sums[filepath.Base(file)] {
+			t.Errorf("the sum of %s is %s, not what VERSIONS says", file, got)
+		}
+	}
+}
