@@ -78,11 +78,11 @@ func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 		return k.store.Authenticate(r.Context(), key)
 	}
 	if r.Header.Get(HeaderBearer) == "" && k.sessions != nil {
-		if found, sent := k.cookies.Session(r); sent {
+		if token, proof, sent := k.cookies.Session(r); sent {
 			if err := checkOrigin(r); err != nil {
 				return apikey.Principal{}, err
 			}
-			return k.sessions.Authenticate(r.Context(), found)
+			return k.sessions.Authenticate(r.Context(), token, proof)
 		}
 	}
 	token, ok := Bearer(r.Header)

@@ -7,13 +7,12 @@ import (
 
 	"github.com/slipway-run/slipway/internal/base/fault"
 	"github.com/slipway-run/slipway/internal/tenant/apikey"
-	"github.com/slipway-run/slipway/internal/tenant/session"
 )
 
 const (
-	// HeaderConsole holds the proof of a session; any other text marks a request of the console that
-	// needs no session yet. A page of another origin cannot send the header: a header of its own
-	// makes the browser ask first, and the server's answer names no origin.
+	// HeaderConsole holds the proof of a session; any other text marks a request of the console
+	// that needs no session yet. A page of another origin cannot send the header: a header of its
+	// own makes the browser ask first, and the server's answer names no origin.
 	HeaderConsole = "X-Slipway-Console"
 	// cookieSession holds the token of a session.
 	cookieSession = "slipway_session"
@@ -24,7 +23,7 @@ const (
 
 // Sessions tells whom the session of a browser acts for.
 type Sessions interface {
-	Authenticate(ctx context.Context, c session.Credentials) (apikey.Principal, error)
+	Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error)
 }
 
 // SessionCookies reads and writes the cookies of sessions.
@@ -42,12 +41,12 @@ func (c SessionCookies) name() string {
 
 // Session returns the two halves of the session that a request carries: the token of its cookie,
 // and the proof of its header, which may be missing.
-func (c SessionCookies) Session(r *http.Request) (found session.Credentials, ok bool) {
+func (c SessionCookies) Session(r *http.Request) (token, proof string, ok bool) {
 	cookie, err := r.Cookie(c.name())
 	if err != nil || cookie.Value == "" {
-		return found, false
+		return "", "", false
 	}
-	return session.Credentials{Token: cookie.Value, Proof: r.Header.Get(HeaderConsole)}, true
+	return cookie.Value, r.Header.Get(HeaderConsole), true
 }
 
 // Cookie holds a token for some time; a life of 0 removes it. Scripts cannot read the cookie, and

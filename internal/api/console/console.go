@@ -163,8 +163,8 @@ func (c console) close(w http.ResponseWriter, r *http.Request) error {
 	if r.Header.Get(auth.HeaderConsole) == "" {
 		return fault.New(fault.Forbidden, "The header %s is missing.", auth.HeaderConsole)
 	}
-	if found, ok := c.Cookies.Session(r); ok {
-		if err := c.Sessions.Close(context.WithoutCancel(r.Context()), found); err != nil {
+	if token, proof, ok := c.Cookies.Session(r); ok {
+		if err := c.Sessions.Close(context.WithoutCancel(r.Context()), token, proof); err != nil {
 			return err
 		}
 	}

@@ -212,8 +212,8 @@ func TestAttackASessionRenewsItself(t *testing.T) {
 	}
 }
 
-// TestAttackAnAgentUsesTheCookieItWasSent has what a browser sends to a page that an agent serves at
-// another port of the host: the cookie, without the proof.
+// TestAttackAnAgentUsesTheCookieItWasSent has what a browser sends to a page that an agent serves
+// at another port of the host: the cookie, without the proof.
 func TestAttackAnAgentUsesTheCookieItWasSent(t *testing.T) {
 	t.Parallel()
 	f := setUp(t)

@@ -42,8 +42,8 @@ func TestAttackAnEditorHasTheKeySentElsewhere(t *testing.T) {
 	}
 }
 
-// TestAttackAFailureForgesACommand has an agent whose last words, which a failure quotes, would move
-// the cursor, or be a command of the job that runs the command.
+// TestAttackAFailureForgesACommand has an agent whose last words, which a failure quotes, would
+// move the cursor, or be a command of the job that runs the command.
 func TestAttackAFailureForgesACommand(t *testing.T) {
 	t.Parallel()
 	r := revision{ID: "1", Status: "DEPLOY_FAILED", Reason: "START_FAILED", Message: "it exited"}

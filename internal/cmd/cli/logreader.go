@@ -31,7 +31,7 @@ type logReader struct {
 	filter         url.Values
 	stdout, stderr io.Writer
 	json           bool
-	// plain takes from lines what would move the cursor of a terminal, as an agent may print anything.
+	// plain takes control characters from lines, as agents may print anything.
 	plain bool
 
 	// revision is the address of the revision, last the id of the line that was printed last.

@@ -144,8 +144,8 @@ func listGit(dir string) ([]string, bool) {
 	return names, names[0] != ""
 }
 
-// unignored leaves out what files named .gitignore ignore, in a directory that is no repository. Git
-// reads them, in an empty repository elsewhere.
+// unignored leaves out what files named .gitignore ignore, in a directory that is no repository.
+// Git reads them, in an empty repository elsewhere.
 func unignored(dir string, names []string) (kept []string, err error) {
 	if !slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == ".gitignore" }) {
 		return names, nil

@@ -51,7 +51,7 @@ func newRunsList() *cobra.Command {
 	return cmd
 }
 
-// newRun makes a command that prints a document of a run. The error of document is printed after it.
+// newRun makes a command that prints a document of a run, also when there is an error beside it.
 func newRun(use, short string, document func(ctx context.Context, found *agent, run string) (json.RawMessage, error)) *cobra.Command {
 	var where Where
 	cmd := where.asks(&cobra.Command{Use: use + " DEPLOYMENT THREAD RUN", Short: short}, cobra.ExactArgs(3),

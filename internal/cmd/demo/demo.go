@@ -189,7 +189,7 @@ func (r revision) failed() bool {
 	return strings.Contains(r.Status, "FAILED") || r.Status == "SKIPPED" || r.Status == "INTERRUPTED"
 }
 
-// deploy creates a deployment and waits until it is served. It returns the path of its agent server.
+// deploy creates a deployment and waits until it is served. It returns the path of its agent.
 func (d *demo) deploy(ctx context.Context) (string, error) {
 	var created deployment
 	err := d.client.Call(ctx, http.MethodPost, "/v2/deployments", map[string]any{

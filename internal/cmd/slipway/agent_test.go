@@ -10,8 +10,8 @@ import (
 )
 
 // sayAgent is an agent whose answer is the file words beside it, which must be there when it is
-// started. Asked to wait, it writes the answer and goes on with it until it is interrupted; asked to
-// fail, it fails. What it prints and how it fails would move the cursor.
+// started. Asked to wait, it writes the answer and goes on with it until it is interrupted; asked
+// to fail, it fails. What it prints and how it fails would move the cursor.
 func sayAgent() {
 	words, err := os.ReadFile("words")
 	if err != nil {

@@ -102,8 +102,8 @@ func (s *Store) Open(ctx context.Context, code string) (c Credentials, err error
 
 // Authenticate returns whom a session acts for. A session that is unknown or expired is a
 // fault.Unauthorized, and so is a session whose API key is revoked or expired.
-func (s *Store) Authenticate(ctx context.Context, c Credentials) (apikey.Principal, error) {
-	item, err := s.find(ctx, c)
+func (s *Store) Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error) {
+	item, err := s.find(ctx, token, proof)
 	if err != nil {
 		return apikey.Principal{}, err
 	}
@@ -114,8 +114,8 @@ func (s *Store) Authenticate(ctx context.Context, c Credentials) (apikey.Princip
 }
 
 // Close ends a session. A session that is unknown or over is no error.
-func (s *Store) Close(ctx context.Context, c Credentials) error {
-	item, err := s.find(ctx, c)
+func (s *Store) Close(ctx context.Context, token, proof string) error {
+	item, err := s.find(ctx, token, proof)
 	if item == nil {
 		return err
 	}
@@ -126,9 +126,9 @@ func (s *Store) Close(ctx context.Context, c Credentials) error {
 }
 
 // find reads a session; it is nil where there is none of these two halves or where it has expired.
-func (s *Store) find(ctx context.Context, c Credentials) (*table.Item, error) {
-	item, err := s.read(ctx, keys.Session(hash(c.Token)), kind)
-	if item == nil || subtle.ConstantTimeCompare([]byte(item.Text(attrProof)), []byte(hash(c.Proof))) != 1 {
+func (s *Store) find(ctx context.Context, token, proof string) (*table.Item, error) {
+	item, err := s.read(ctx, keys.Session(hash(token)), kind)
+	if item == nil || subtle.ConstantTimeCompare([]byte(item.Text(attrProof)), []byte(hash(proof))) != 1 {
 		return nil, err
 	}
 	return item, nil
