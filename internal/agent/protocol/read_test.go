@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,6 +119,33 @@ func TestANumberBehindTheEnd(t *testing.T) {
 	<-tb.begun // the reader knows where it begins
 	next := f.does(run.Request{})
 	f.wantRoots(present.next(1), next.Run+" running", next.Run+" completed")
+}
+
+// readBetween does something before its next query, which is what a reader makes after it has read
+// the thread.
+type readBetween struct {
+	table.Table
+	armed atomic.Bool
+	do    func()
+}
+
+func (r *readBetween) Query(ctx context.Context, query table.Query) (table.Page, error) {
+	if r.armed.CompareAndSwap(true, false) {
+		r.do()
+	}
+	return r.Table.Query(ctx, query)
+}
+
+// TestARunThatComesWhileAReaderBegins is shown: the reader has found a thread without runs.
+func TestARunThatComesWhileAReaderBegins(t *testing.T) {
+	t.Parallel()
+	tb := &readBetween{Table: testtable.Open(t, clock.System)}
+	f := newFixtureOn(t, tb)
+	var first run.Run
+	tb.do = func() { first = f.does(run.Request{}) }
+	tb.armed.Store(true)
+	seen := f.reads(everything(), nil).next(1)
+	f.wantRoots(seen, first.Run+" running", first.Run+" completed")
 }
 
 // TestANumberOfARunThatWasRolledBack is not behind the end: a reader that has it sees nothing

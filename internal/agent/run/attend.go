@@ -48,8 +48,12 @@ func (s *Store) await(ctx context.Context, ref thread.Ref, w table.Watcher) (thr
 	}
 }
 
-// beginAt begins with the run that the lock names, which need not be there.
+// beginAt begins with the run that the lock names, which need not be there. A thread whose lock
+// names no run had none when the lock was read, so all its runs are still to be shown.
 func (f *follower) beginAt(ctx context.Context, lock thread.Lock) error {
+	if lock.Run == "" {
+		return nil
+	}
 	return f.back(ctx, lock, lock.Run, func(before Run) bool {
 		if before.Status == Removed {
 			return true

@@ -111,7 +111,8 @@ func TestAttackSecureConnectionsForNothing(t *testing.T) {
 	}
 }
 
-// reusesConnection asks with the workspace's key, and tells whether it could go on with a connection.
+// reusesConnection asks with the workspace's key, and tells whether the request used a connection
+// that was open.
 func reusesConnection(t *testing.T, client *http.Client, credentials standalone.Credentials) (reused bool) {
 	t.Helper()
 	trace := &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }}
