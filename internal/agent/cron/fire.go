@@ -34,20 +34,10 @@ func (s *Store) Fire(ctx context.Context, dueBy time.Time) error {
 
 // fire serves a cron's due time: it moves the cron on, creates the run, and takes the note away.
 func (s *Store) fire(ctx context.Context, item *table.Item) error {
-	parts, err := keys.ParseCron(item.Key)
-	if err != nil {
-		return err
-	}
-	c, err := s.Get(ctx, Ref(parts))
-	if fault.Is(err, fault.NotFound) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
 	now := s.Now()
-	if c.due.IsZero() || c.due.After(now) {
-		return nil // the index lagged behind: another timer serves it, or has
+	c, isDue, err := s.noted(ctx, item, now)
+	if err != nil || !isDue {
+		return err
 	}
 	again := !c.serving.IsZero()
 	if !again {
@@ -82,6 +72,20 @@ func (s *Store) fire(ctx context.Context, item *table.Item) error {
 		return nil // deleted meanwhile
 	}
 	return err
+}
+
+// noted returns the cron of a note, and whether its time has come.
+func (s *Store) noted(ctx context.Context, item *table.Item, now time.Time) (c Cron, isDue bool, err error) {
+	parts, err := keys.ParseCron(item.Key)
+	if err != nil {
+		return c, false, err
+	}
+	c, err = s.Get(ctx, Ref(parts))
+	if fault.Is(err, fault.NotFound) {
+		return c, false, nil
+	}
+	// An index may lag behind: another timer serves the cron, or has.
+	return c, err == nil && !c.due.IsZero() && !c.due.After(now), err
 }
 
 // tryBegin begins the run of a due time with which no two servers have died.

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,11 +108,12 @@ func (t *Translator) addPart(m *message, part json.RawMessage, place int, whole 
 	case "text":
 		t.addText(m, blockText+key, blockText, p.Text)
 	case "thinking", "reasoning":
-		text := p.Thinking + p.Reasoning
+		var text strings.Builder
+		text.WriteString(p.Thinking + p.Reasoning)
 		for _, piece := range p.Summary {
-			text += piece.Text
+			text.WriteString(piece.Text)
 		}
-		t.addText(m, blockReasoning+key, blockReasoning, text)
+		t.addText(m, blockReasoning+key, blockReasoning, text.String())
 	default:
 		t.addOther(m, p.Type+key, part)
 	}
@@ -131,9 +133,7 @@ func (t *Translator) addOther(m *message, key string, part json.RawMessage) {
 		t.startBlock(m, index, members)
 		return
 	}
-	for name, value := range members {
-		b.members[name] = value
-	}
+	maps.Copy(b.members, members)
 	t.growBlock(m, index, map[string]any{"type": "block-delta", "fields": b.members})
 }
 

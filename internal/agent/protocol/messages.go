@@ -282,7 +282,7 @@ func (t *Translator) replay(ctx context.Context, node state.Member, namespace []
 		Messages json.RawMessage `json:"messages"`
 	}
 	if !state.IsObject(node.Value) || json.Unmarshal(node.Value, &added) != nil {
-		return nil
+		return nil //nolint:nilerr // a node may return something else than messages
 	}
 	for _, raw := range list(added.Messages) {
 		var head chunkHead

@@ -104,19 +104,24 @@ func (s *Store) sweep(ctx context.Context, item *table.Item) error {
 	if err != nil {
 		return err
 	}
+	return s.expire(ctx, t, *ttl, item)
+}
+
+// expire does with a thread what its time to live says, if its time is over.
+func (s *Store) expire(ctx context.Context, t Thread, ttl TTL, item *table.Item) error {
 	now := s.now()
 	switch due := t.Updated.Add(ttl.Duration()); {
 	case due.After(now):
-		return s.moveTTL(ctx, item, ref, due)
+		return s.moveTTL(ctx, item, t.Ref, due)
 	case t.Lock.Busy || t.Lock.Unsealed:
-		return s.moveTTL(ctx, item, ref, now.Add(sweepAgain))
+		return s.moveTTL(ctx, item, t.Ref, now.Add(sweepAgain))
 	case ttl.Strategy == StrategyKeepLatest:
 		if err := s.Prune(ctx, t); err != nil && !fault.Is(err, fault.Conflict) && !fault.Is(err, fault.NotFound) {
 			return err
 		}
-		return s.moveTTL(ctx, item, ref, now.Add(max(ttl.Duration(), sweepAgain)))
+		return s.moveTTL(ctx, item, t.Ref, now.Add(max(ttl.Duration(), sweepAgain)))
 	}
-	err = s.Delete(ctx, ref)
+	err := s.Delete(ctx, t.Ref)
 	if fault.Is(err, fault.NotFound) {
 		return nil
 	}

@@ -82,7 +82,7 @@ func (k *Keys) principal(r *http.Request) (apikey.Principal, error) {
 			if err := checkOrigin(r); err != nil {
 				return apikey.Principal{}, err
 			}
-			return k.sessions.Authenticate(r.Context(), token, proof)
+			return k.sessions(r.Context(), token, proof)
 		}
 	}
 	token, ok := Bearer(r.Header)

@@ -21,10 +21,8 @@ const (
 	hostOnly = "__Host-"
 )
 
-// Sessions tells whom the session of a browser acts for.
-type Sessions interface {
-	Authenticate(ctx context.Context, token, proof string) (apikey.Principal, error)
-}
+// Sessions tells whom the session of a browser acts for, by the session's token and its proof.
+type Sessions func(ctx context.Context, token, proof string) (apikey.Principal, error)
 
 // SessionCookies reads and writes the cookies of sessions.
 type SessionCookies struct {
@@ -56,7 +54,7 @@ func (c SessionCookies) Cookie(token string, life time.Duration) *http.Cookie {
 	if age == 0 {
 		age = -1
 	}
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // it is Secure where the server speaks TLS
 		Name: c.name(), Value: token, Path: "/", MaxAge: age, HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode,
 	}
 }

@@ -52,7 +52,7 @@ func setUpAs(t *testing.T, secure bool) *fixture {
 	sessions := session.NewStore(table, f.keys, f.now)
 	authenticator := auth.New(f.keys)
 	cookies := auth.SessionCookies{Secure: secure}
-	authenticator.AcceptSessions(sessions, cookies)
+	authenticator.AcceptSessions(sessions.Authenticate, cookies)
 	mux := web.NewMux(slog.New(slog.DiscardHandler))
 	mux.Handle("/whoami", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		caller, err := auth.Tenant(authenticator, r)

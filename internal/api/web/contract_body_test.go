@@ -125,7 +125,7 @@ func TestMembersThatAreNotKnown(t *testing.T) {
 		{`{"name":"a"}`, `{"name":"a"}`, ""},
 		{`{"name":"a","` + public + `":"x"}`, `{"name":"a","framework_note":"x"}`, ""},
 		{`{"name":"a","` + public + `":"x","framework_note":"y"}`, `{"name":"a","framework_note":"y"}`, `299 - "unknown and ignored: ` + public + `"`},
-		{`{"name":"a","nmae":"b","inner":{"a":"x","b":1,"d":[]},"free":{"x":1}}`, `{"name":"a","inner":{"a":"x","b":1},"free":{"x":1}}`, `299 - "unknown and ignored: inner.d, nmae"`},
+		{`{"name":"a","naem":"b","inner":{"a":"x","b":1,"d":[]},"free":{"x":1}}`, `{"name":"a","inner":{"a":"x","b":1},"free":{"x":1}}`, `299 - "unknown and ignored: inner.d, naem"`},
 		{`{"name":"a","\r\nX-Evil: 1":1}`, `{"name":"a"}`, ""},
 	} {
 		w := send(t, things, http.MethodPost, thingPath, tt.body)

@@ -225,7 +225,7 @@ func TestAttackByAnotherUsersPowers(t *testing.T) { //nolint:paralleltest // the
 
 // TestAttackOnFilesOfOthers has a program with a user of its own that reads what the modes of files
 // keep from such a user, below directories that everybody may enter.
-func TestAttackOnFilesOfOthers(t *testing.T) { //nolint:paralleltest // it makes files in /tmp
+func TestAttackOnFilesOfOthers(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root gives programs users of their own
 	}

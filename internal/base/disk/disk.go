@@ -114,7 +114,7 @@ func (s *Space) atLeast(part int64) error {
 	// A file system that cannot be looked at counts as one with room: what is written to it fails
 	// by itself.
 	if err != nil || usage.Free >= kept/part {
-		return nil
+		return nil //nolint:nilerr // tell has logged it
 	}
 	return fault.New(fault.NoRoom, "The server's disk is nearly full: %s are free, and %s are kept free. Delete data that is not needed, or tell the server's operator.",
 		size(usage.Free), size(kept))

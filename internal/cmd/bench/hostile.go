@@ -221,7 +221,7 @@ func (c *client) readSlowly(ctx context.Context, url string) error {
 		case <-pace.C:
 		}
 		if _, err := conn.Read(buffer); err != nil {
-			return nil //nolint:nilerr // a server may refuse who reads that slowly
+			return nil // a server may refuse a client that reads this slowly
 		}
 	}
 }

@@ -30,11 +30,12 @@ func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	duration := time.Duration(*seconds) * time.Second
 	var err error
-	if *hostile {
+	switch {
+	case *hostile:
 		err = serveHostileAgent()
-	} else if *stack {
+	case *stack:
 		err = stackBench{binary: *binary, local: *local, functions: *functions, agent: *agent, duration: duration}.run(ctx)
-	} else {
+	default:
 		err = oneMachine{binary: *binary, agent: *agent, only: *only, profile: *profile, duration: duration}.run(ctx)
 	}
 	stop()

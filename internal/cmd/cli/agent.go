@@ -71,9 +71,8 @@ func (g *agent) messages(ctx context.Context, thread string) ([]output.Message, 
 	var values struct {
 		Messages []output.Message `json:"messages"`
 	}
-	// The state of another agent may be something else than messages.
 	if json.Unmarshal(state.Values, &values) != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // the state of another agent may be something else than messages
 	}
 	return values.Messages, nil
 }

@@ -46,7 +46,7 @@ func newChat() *cobra.Command {
 				teller = output.NewJSON(cmd.OutOrStdout())
 			}
 			c.teller = teller
-			var lines io.Reader = cmd.InOrStdin()
+			lines := cmd.InOrStdin()
 			if message != "" {
 				lines = strings.NewReader(message)
 			}
@@ -121,7 +121,7 @@ func (c *conversation) turn(ctx context.Context, question string, show func(outp
 	if err != nil {
 		return err
 	}
-	print := func(text string) {
+	write := func(text string) {
 		if !asJSON && err == nil {
 			_, err = io.WriteString(stdout, text)
 		}
@@ -138,16 +138,16 @@ func (c *conversation) turn(ctx context.Context, question string, show func(outp
 		case h.token != "" && asJSON:
 			show(output.Event{Kind: output.KindToken, Run: c.runs, RunID: answer.ID, Text: h.token})
 		case h.token != "":
-			print(output.Plain(h.token))
+			write(output.Plain(h.token))
 			open = true
 		case asJSON:
 			show(output.Event{Kind: output.KindMessage, Run: c.runs, RunID: answer.ID, Messages: []output.Message{*h.message}})
 		case h.message.Type == output.AI && h.message.Content != "":
-			print(output.Plain(string(h.message.Content)) + "\n")
+			write(output.Plain(string(h.message.Content)) + "\n")
 		}
 	})
 	if open {
-		print("\n")
+		write("\n")
 	}
 	if err = errors.Join(listened, failed, err); err != nil {
 		return err

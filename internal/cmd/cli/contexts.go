@@ -38,7 +38,7 @@ func readContexts() (contexts, error) {
 	empty := contexts{Contexts: map[string]kept{}}
 	file, err := contextsFile()
 	if err != nil {
-		return empty, nil
+		return empty, nil //nolint:nilerr // there is no home directory
 	}
 	text, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -23,9 +23,8 @@ const (
 // deploying is one deployment of a plan.
 type deploying struct {
 	plan
-	api   *api
-	show  func(output.Event)
-	began time.Time
+	api  *api
+	show func(output.Event)
 	// found is the deployment as it is.
 	found deployment
 	// digest is that of what was packed.
@@ -145,7 +144,7 @@ func (d *deploying) revise(ctx context.Context, exists bool) (string, error) {
 	if d.repo != "" {
 		return d.reviseRepository(ctx, exists)
 	}
-	packed, err := pack(d.dir)
+	packed, err := pack(ctx, d.dir)
 	if err != nil {
 		return "", exit.Usage(err)
 	}

@@ -137,7 +137,7 @@ func (d *developing) follow(ctx context.Context, changes *changes) error {
 		case <-changes.seen:
 			// What changes while the directory is deployed is deployed next.
 			cancel()
-			<-done
+			<-done //nolint:errcheck // it is that of what was overtaken
 			d.withdraw(ctx)
 			continue
 		}
@@ -183,7 +183,7 @@ func (d *developing) withdraw(ctx context.Context) {
 func (d *developing) changed(ctx context.Context, changes *changes) error {
 	for {
 		if d.digest != "" {
-			digest, err := digestOf(d.plan.dir)
+			digest, err := digestOf(ctx, d.plan.dir)
 			if err == nil && digest != d.digest {
 				d.show(output.Event{Kind: output.KindNote, Text: "a file has changed"})
 				return nil
@@ -201,8 +201,8 @@ func (d *developing) changed(ctx context.Context, changes *changes) error {
 }
 
 // digestOf is the digest of a directory's tarball.
-func digestOf(dir string) (string, error) {
-	packed, err := pack(dir)
+func digestOf(ctx context.Context, dir string) (string, error) {
+	packed, err := pack(ctx, dir)
 	if err != nil {
 		return "", err
 	}

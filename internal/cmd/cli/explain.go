@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -92,7 +93,7 @@ func (a *api) tail(ctx context.Context, address string, failed revision) []strin
 	var page struct {
 		Logs []logLine `json:"logs"`
 	}
-	query := url.Values{"type": {kinds[kind]}, "order": {"desc"}, "limit": {fmt.Sprint(lastLines)}}
+	query := url.Values{"type": {kinds[kind]}, "order": {"desc"}, "limit": {strconv.Itoa(lastLines)}}
 	if err := a.do(ctx, http.MethodGet, address+"/logs?"+query.Encode(), nil, &page); err != nil {
 		return []string{"the log cannot be read: " + err.Error()}
 	}

@@ -28,54 +28,69 @@ var kinds = map[string]string{"build": "build", "runtime": "deploy"}
 // levels are the interface's words for how serious a line is.
 var levels = []string{"DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL"}
 
+// wantedLogs says which lines are wanted.
+type wantedLogs struct {
+	revision, kind, run, level, text string
+	since                            time.Duration
+	follow                           bool
+}
+
+// check refuses what cannot be asked for, all at once.
+func (w *wantedLogs) check() (err error) {
+	if kinds[w.kind] == "" {
+		err = errors.Join(err, fmt.Errorf("--kind must be build or runtime, not %q", w.kind))
+	}
+	if w.revision != "" && !id.Valid(w.revision) {
+		err = errors.Join(err, fmt.Errorf("--revision must be the id of a revision, not %q", w.revision))
+	}
+	if w.run != "" && !id.Valid(w.run) {
+		err = errors.Join(err, fmt.Errorf("--run must be the id of a run, not %q", w.run))
+	}
+	if w.level = strings.ToUpper(w.level); w.level != "" && !slices.Contains(levels, w.level) {
+		err = errors.Join(err, fmt.Errorf("--level must be one of %s, not %q", strings.ToLower(strings.Join(levels, ", ")), w.level))
+	}
+	if w.since < 0 || w.since > 0 && w.follow {
+		err = errors.Join(err, errors.New("--since must be more than 0, and is not for --follow, which begins with the first line"))
+	}
+	return err
+}
+
+// filter is the query that asks for the lines.
+func (w *wantedLogs) filter() url.Values {
+	filter := url.Values{"type": {kinds[w.kind]}}
+	for name, value := range map[string]string{"run_id": w.run, "level": w.level, "query": w.text} {
+		if value != "" {
+			filter.Set(name, value)
+		}
+	}
+	if w.since > 0 {
+		filter.Set("start_time", clock.Format(time.Now().Add(-w.since)))
+	}
+	return filter
+}
+
 func newLogs() *cobra.Command {
 	var where Where
-	var revision, kind, run, level, text string
-	var since time.Duration
-	var follow, asJSON bool
+	var wanted wantedLogs
+	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "logs DEPLOYMENT",
 		Short: "Print what an agent or a build prints",
 		Long:  logsLong,
 		Args:  exit.Arguments(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			var err error
-			if kinds[kind] == "" {
-				err = errors.Join(err, fmt.Errorf("--kind must be build or runtime, not %q", kind))
-			}
-			if revision != "" && !id.Valid(revision) {
-				err = errors.Join(err, fmt.Errorf("--revision must be the id of a revision, not %q", revision))
-			}
-			if run != "" && !id.Valid(run) {
-				err = errors.Join(err, fmt.Errorf("--run must be the id of a run, not %q", run))
-			}
-			if level = strings.ToUpper(level); level != "" && !slices.Contains(levels, level) {
-				err = errors.Join(err, fmt.Errorf("--level must be one of %s, not %q", strings.ToLower(strings.Join(levels, ", ")), level))
-			}
-			if since < 0 || since > 0 && follow {
-				err = errors.Join(err, errors.New("--since must be more than 0, and is not for --follow, which begins with the first line"))
-			}
-			if err != nil {
+			if err := wanted.check(); err != nil {
 				return exit.Usage(err)
-			}
-			filter := url.Values{"type": {kinds[kind]}}
-			for name, value := range map[string]string{"run_id": run, "level": level, "query": text} {
-				if value != "" {
-					filter.Set(name, value)
-				}
-			}
-			if since > 0 {
-				filter.Set("start_time", clock.Format(time.Now().Add(-since)))
 			}
 			client, err := where.Client(cmd)
 			if err != nil {
 				return err
 			}
-			log := &logReader{api: &api{Client: client}, kind: kinds[kind], filter: filter, stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: asJSON}
+			log := &logReader{api: &api{Client: client}, kind: kinds[wanted.kind], filter: wanted.filter(), stdout: cmd.OutOrStdout(), stderr: cmd.ErrOrStderr(), json: asJSON}
 			log.plain = output.IsTerminal(cmd.OutOrStdout())
-			err = log.find(cmd.Context(), args[0], revision)
+			err = log.find(cmd.Context(), args[0], wanted.revision)
 			if err == nil {
-				err = log.print(cmd.Context(), follow)
+				err = log.print(cmd.Context(), wanted.follow)
 			}
 			if err != nil && cmd.Context().Err() != nil {
 				return fmt.Errorf("%w; the same command begins again", exit.ErrInterrupted)
@@ -86,13 +101,13 @@ func newLogs() *cobra.Command {
 	where.Flags(cmd)
 	where.completes(cmd)
 	flags := cmd.Flags()
-	flags.StringVar(&revision, "revision", "", "id of a revision")
-	flags.StringVar(&kind, "kind", "runtime", "build or runtime")
-	flags.StringVar(&run, "run", "", "only lines that name this run")
-	flags.StringVar(&level, "level", "", "only lines of this level, or of a more serious one")
-	flags.StringVar(&text, "grep", "", "only lines that hold this text; capitals make no difference")
-	flags.DurationVar(&since, "since", 0, "only lines of this time until now, as 10m")
-	flags.BoolVarP(&follow, "follow", "f", false, "go on with what comes")
+	flags.StringVar(&wanted.revision, "revision", "", "id of a revision")
+	flags.StringVar(&wanted.kind, "kind", "runtime", "build or runtime")
+	flags.StringVar(&wanted.run, "run", "", "only lines that name this run")
+	flags.StringVar(&wanted.level, "level", "", "only lines of this level, or of a more serious one")
+	flags.StringVar(&wanted.text, "grep", "", "only lines that hold this text; capitals make no difference")
+	flags.DurationVar(&wanted.since, "since", 0, "only lines of this time until now, as 10m")
+	flags.BoolVarP(&wanted.follow, "follow", "f", false, "go on with what comes")
 	flags.BoolVar(&asJSON, "json", false, "print one JSON object per line, the last of them the result")
 	return cmd
 }

@@ -4,6 +4,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -38,8 +39,8 @@ func (t *tarball) remove() error {
 }
 
 // pack packs the files of a directory.
-func pack(dir string) (packed *tarball, err error) {
-	names, err := list(dir)
+func pack(ctx context.Context, dir string) (packed *tarball, err error) {
+	names, err := list(ctx, dir)
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", dir, err)
 	}
@@ -111,7 +112,7 @@ func add(entries *tar.Writer, dir, name string) error {
 
 // list names the files of a directory, in order: those that git does not ignore, whether or not the
 // directory is a repository.
-func list(dir string) ([]string, error) {
+func list(ctx context.Context, dir string) ([]string, error) {
 	info, err := os.Stat(dir)
 	if err != nil {
 		return nil, err
@@ -119,10 +120,10 @@ func list(dir string) ([]string, error) {
 	if !info.IsDir() {
 		return nil, errors.New("it is no directory")
 	}
-	names, ok := listGit(dir)
+	names, ok := listGit(ctx, dir)
 	if !ok {
 		if names, err = walk(dir); err == nil {
-			names, err = unignored(dir, names)
+			names, err = unignored(ctx, dir, names)
 		}
 		if err != nil {
 			return nil, err
@@ -134,8 +135,8 @@ func list(dir string) ([]string, error) {
 }
 
 // listGit asks git, if there is one and it knows the directory.
-func listGit(dir string) ([]string, bool) {
-	cmd := exec.Command("git", "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+func listGit(ctx context.Context, dir string) ([]string, bool) {
+	cmd := exec.CommandContext(ctx, "git", "-C", dir, "ls-files", "-z", "--cached", "--others", "--exclude-standard")
 	listed, err := cmd.Output()
 	if err != nil {
 		return nil, false
@@ -146,7 +147,7 @@ func listGit(dir string) ([]string, bool) {
 
 // unignored leaves out what files named .gitignore ignore, in a directory that is no repository.
 // Git reads them, in an empty repository elsewhere.
-func unignored(dir string, names []string) (kept []string, err error) {
+func unignored(ctx context.Context, dir string, names []string) (kept []string, err error) {
 	if !slices.ContainsFunc(names, func(name string) bool { return path.Base(name) == ".gitignore" }) {
 		return names, nil
 	}
@@ -155,10 +156,10 @@ func unignored(dir string, names []string) (kept []string, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(repository)) }()
-	if err := exec.Command("git", "init", "--quiet", "--bare", repository).Run(); err != nil {
+	if err := exec.CommandContext(ctx, "git", "init", "--quiet", "--bare", repository).Run(); err != nil {
 		return nil, fmt.Errorf("git is needed to read .gitignore: %w", err)
 	}
-	cmd := exec.Command("git", "--git-dir", repository, "--work-tree", ".", "check-ignore", "--no-index", "-z", "--stdin")
+	cmd := exec.CommandContext(ctx, "git", "--git-dir", repository, "--work-tree", ".", "check-ignore", "--no-index", "-z", "--stdin")
 	cmd.Dir, cmd.Stdin = dir, strings.NewReader(strings.Join(names, "\x00"))
 	listed, err := cmd.Output()
 	if ended, ok := errors.AsType[*exec.ExitError](err); ok && ended.ExitCode() == noneIgnored {

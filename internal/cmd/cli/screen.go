@@ -227,17 +227,7 @@ func (t *talk) run(ctx context.Context) error {
 				return err
 			}
 		case event := <-t.events:
-			// What was typed is above the line that grows, until it is asked.
-			if t.entered.Load() {
-				line, ok := <-t.lines
-				if !ok {
-					return nil
-				}
-				if err := t.ask(ctx, line); err != nil {
-					return err
-				}
-			}
-			if err := t.hear(ctx, event); err != nil {
+			if ended, err := t.take(ctx, event); ended || err != nil {
 				return err
 			}
 		case <-t.stops:
@@ -249,6 +239,21 @@ func (t *talk) run(ctx context.Context) error {
 		}
 	}
 	return t.screen.err
+}
+
+// take hears an event, after what was typed before it: that stands above the line that grows, until
+// it is asked. It tells whether the lines have ended.
+func (t *talk) take(ctx context.Context, event heardOf) (ended bool, err error) {
+	if t.entered.Load() {
+		line, ok := <-t.lines
+		if !ok {
+			return true, nil
+		}
+		if err := t.ask(ctx, line); err != nil {
+			return false, err
+		}
+	}
+	return false, t.hear(ctx, event)
 }
 
 // ask starts a run; one that goes on is interrupted by it, and the question shown when all of that

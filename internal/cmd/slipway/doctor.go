@@ -57,7 +57,7 @@ func newDoctor() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := examination{Findings: examine(cmd.Context(), data, listen), Gaps: []string{}}
 			for _, gap := range standalone.Gaps(data, child.DefaultUsers) {
-				found.Gaps = append(found.Gaps, fmt.Sprint(gap))
+				found.Gaps = append(found.Gaps, gap)
 			}
 			var rows [][]string
 			healthy := true

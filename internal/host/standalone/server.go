@@ -356,7 +356,7 @@ func (s *Server) routes(
 		})
 	}
 	cookies := auth.SessionCookies{Secure: strings.HasPrefix(s.baseURL, "https://")}
-	authenticator.AcceptSessions(sessions, cookies)
+	authenticator.AcceptSessions(sessions.Authenticate, cookies)
 	console.Register(s.mux, console.Config{Authenticator: authenticator, Sessions: sessions, BaseURL: s.baseURL, Cookies: cookies})
 	agentURL := func(_ context.Context, deploymentID string) string { return s.agentURL(deploymentID) }
 	return errors.Join(

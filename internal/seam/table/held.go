@@ -54,7 +54,6 @@ func within[T any](ctx context.Context, read func() (T, error), costOf func(T) i
 		if wanted <= taken || hold.Try(wanted-taken) {
 			return found, nil
 		}
-		found = none // it is not to be in memory while this waits
 		if err := hold.Take(ctx, wanted-taken); err != nil {
 			hold.Give(taken)
 			return none, err

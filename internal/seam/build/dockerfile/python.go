@@ -2,6 +2,7 @@ package dockerfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-run/slipway/internal/seam/build"
@@ -21,15 +22,8 @@ func (r *recipe) python() ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	if environment.Locked != nil {
-		if err := plain(environment.Locked.Package); err != nil {
-			return nil, err
-		}
-	}
-	for _, paths := range [][]string{environment.Inputs, environment.Packages, environment.Path, {environment.Dir}} {
-		if err := plain(paths...); err != nil {
-			return nil, err
-		}
+	if err := plainNames(environment); err != nil {
+		return nil, err
 	}
 	if environment.Locked != nil {
 		if err := r.pinnedBy(environment.Locked.File()); err != nil {
@@ -63,13 +57,7 @@ func (r *recipe) python() ([]string, error) {
 	if alone {
 		r.copy(Tree, agentDir)
 	}
-	if len(environment.Packages) > 0 {
-		commands := make([]string, len(environment.Packages))
-		for i, dir := range environment.Packages {
-			commands[i] = fmt.Sprintf("uv pip install --quiet --python %s --no-deps -e %s", interpreter, inAgent(dir))
-		}
-		r.run(Step{"the installation of the repository's packages", build.ReasonDependenciesFailed}, commands...)
-	}
+	r.ownPackages(environment.Packages)
 	r.add(fmt.Sprintf("RUN %s -P %s/runtime/slipway_runtime/sbom.py >%s", interpreter, slipwayDir, SBOM))
 	var modules strings.Builder
 	for _, dir := range environment.Path {
@@ -77,6 +65,27 @@ func (r *recipe) python() ([]string, error) {
 	}
 	r.add("ENV VIRTUAL_ENV=" + venv + " PYTHONPATH=" + modules.String() + slipwayDir + "/runtime")
 	return []string{interpreter, "-m", "slipway_runtime", "--config", inAgent(config.Dir) + "/" + config.File}, nil
+}
+
+// plainNames refuses names that a Dockerfile would read otherwise.
+func plainNames(environment framework.Environment) error {
+	names := slices.Concat(environment.Inputs, environment.Packages, environment.Path, []string{environment.Dir})
+	if environment.Locked != nil {
+		names = append(names, environment.Locked.Package)
+	}
+	return plain(names...)
+}
+
+// ownPackages installs the repository's packages.
+func (r *recipe) ownPackages(dirs []string) {
+	if len(dirs) == 0 {
+		return
+	}
+	commands := make([]string, len(dirs))
+	for i, dir := range dirs {
+		commands[i] = fmt.Sprintf("uv pip install --quiet --python %s --no-deps -e %s", interpreter, inAgent(dir))
+	}
+	r.run(Step{"the installation of the repository's packages", build.ReasonDependenciesFailed}, commands...)
 }
 
 // installation are the commands that make the environment. Without the whole repository there are

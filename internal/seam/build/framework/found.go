@@ -28,7 +28,7 @@ func whatThereIs(root *os.Root, path string) string {
 	for dir := filepath.Dir(filepath.Clean(path)); filepath.IsLocal(dir); dir = filepath.Dir(dir) {
 		entries, err := fs.ReadDir(root.FS(), dir)
 		if err == nil {
-			return fmt.Sprintf("; %s", listing(dir, entries))
+			return "; " + listing(dir, entries)
 		}
 		if dir == "." {
 			break

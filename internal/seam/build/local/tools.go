@@ -44,23 +44,27 @@ func findTools(path, private string, users bool) tools {
 			safe = append(safe, dir)
 		}
 		for _, name := range toolNames {
-			candidate := filepath.Join(dir, name)
-			info, err := os.Stat(candidate)
-			if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || found.paths[name] != "" || found.refused[name] != "" {
-				continue
-			}
-			switch {
-			case reachedThrough(candidate, writable):
-				found.refused[name] = candidate
-			case users && slices.Contains(usersTools, name) && !child.Reaches(candidate):
-				found.closed[name] = candidate
-			default:
-				found.paths[name] = candidate
-			}
+			found.consider(name, filepath.Join(dir, name), writable, users)
 		}
 	}
 	found.path = strings.Join(safe, string(filepath.ListSeparator))
 	return found
+}
+
+// consider takes a program for a tool that none was found for so far.
+func (t *tools) consider(name, candidate string, writable []string, users bool) {
+	info, err := os.Stat(candidate)
+	if err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 || t.paths[name] != "" || t.refused[name] != "" {
+		return
+	}
+	switch {
+	case reachedThrough(candidate, writable):
+		t.refused[name] = candidate
+	case users && slices.Contains(usersTools, name) && !child.Reaches(candidate):
+		t.closed[name] = candidate
+	default:
+		t.paths[name] = candidate
+	}
 }
 
 // reachedThrough tells whether a path, or a link on the way to what it names, lies in one of the

@@ -51,23 +51,30 @@ func (e *engine) pin(ctx context.Context, image, policy string, keys keychain) (
 	// An engine would take a bare name for the beginning of an id.
 	image = reference.FamiliarString(named)
 	_, digested := named.(reference.Digested)
+	if err := e.admit(ctx, image, named, policy, digested, keys); err != nil || digested {
+		return image, err
+	}
+	return e.digestOf(ctx, image, named)
+}
+
+// admit pulls an image, or asks its registry whether these credentials may have the image that is
+// on this machine.
+func (e *engine) admit(ctx context.Context, image string, named reference.Named, policy string, digested bool, keys keychain) error {
 	missing := e.mustBeThere(ctx, image)
-	switch {
-	case missing != nil && policy == pullNever:
-		return "", missing
-	case missing == nil && (policy == pullNever || policy == pullIfNotPresent || (policy == pullTag && digested)):
+	if missing != nil && policy == pullNever {
+		return missing
+	}
+	var err error
+	if missing == nil && (policy == pullNever || policy == pullIfNotPresent || (policy == pullTag && digested)) {
 		err = e.ask(ctx, named, keys)
-	default:
+	} else {
 		err = e.pull(ctx, named, keys)
 	}
 	if err != nil && missing == nil && policy != pullAlways && !refused(err) {
 		e.cfg.Log.Warn("the registry of an image does not answer, the image that is on this machine is used", "image", image, "error", err)
-		err = nil
+		return nil
 	}
-	if err != nil || digested {
-		return image, err
-	}
-	return e.digestOf(ctx, image, named)
+	return err
 }
 
 // notAsked is why a registry may not be asked.
