@@ -56,9 +56,7 @@ func newDoctor() *cobra.Command {
 		Args:  exit.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			found := examination{Findings: examine(cmd.Context(), data, listen), Gaps: []string{}}
-			for _, gap := range standalone.Gaps(data, child.DefaultUsers) {
-				found.Gaps = append(found.Gaps, gap)
-			}
+			found.Gaps = append(found.Gaps, standalone.Gaps(data, child.DefaultUsers)...)
 			var rows [][]string
 			healthy := true
 			for _, f := range found.Findings {
