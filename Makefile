@@ -101,7 +101,7 @@ test-sdk: ## drive a server with the client SDKs that applications use; needs Py
 
 test-cli: ## deploy with the public service's own command line client; needs Python 3
 	sh internal/test/e2e/testdata/cli/setup.sh
-	go test -timeout 10m -tags cli -run TestTheCommand ./internal/test/e2e
+	go test -timeout 20m -tags cli -run TestTheCommand ./internal/test/e2e
 
 test-dynamo: ## test the DynamoDB adapter on DynamoDB Local; needs Java 17 and Maven
 	go test -tags dynamo ./internal/seam/table/dynamo ./internal/test/emulator/dynamodb
@@ -145,7 +145,7 @@ test-devserver: ## compare the examples with the framework's own development ser
 
 test-schema: ## make requests from the served OpenAPI documents; needs Python 3
 	sh internal/test/e2e/testdata/schemathesis/setup.sh
-	go test -timeout 10m -tags schemathesis ./internal/test/e2e -run Schemathesis
+	go test -timeout 20m -tags schemathesis ./internal/test/e2e -run Schemathesis
 
 test-runtimes: ## test the Python and Node runtimes with the frameworks, and build agents with them; needs Python 3 and Node
 	sh infra/runtimes/python/test.sh
