@@ -119,13 +119,17 @@ func (c *chaos) check(th *thread) {
 		if c.refused[text] {
 			c.errorf("%q was refused, and is run %s", text, run.ID)
 		}
+		takenBack := run.CancelReason == "The run was cancelled." && !slices.Contains(questions(final), text)
 		if c.halfway[run.ID] {
-			// Who is not told that a run is gone asks again.
+			// A client that is not told that a run is gone asks again.
 			got, err := c.client.do(c.t.Context(), "DELETE", th.url+"/runs/"+run.ID, nil)
 			if err != nil || got.status != http.StatusNoContent {
 				c.errorf("the second deletion of run %s: status %d, error %v", run.ID, got.status, err)
 			}
 			c.count("run deleted at last")
+			if takenBack { // its events, which would tell whether it had started, may be gone
+				delete(texts, run.ID)
+			}
 			continue
 		}
 		whole := th.follow(c.t, run.ID, "-1")
@@ -133,7 +137,7 @@ func (c *chaos) check(th *thread) {
 		position = c.increasing("the events of run "+run.ID, whole.seen, position)
 		c.checkReadings(run, whole.seen)
 		c.checkShown(run, whole.seen, final)
-		if run.CancelReason == "The run was cancelled." && len(whole.seen) == 0 && !slices.Contains(questions(final), text) {
+		if takenBack && len(whole.seen) == 0 {
 			c.count("run cancelled before it started")
 			delete(texts, run.ID)
 		}
@@ -160,7 +164,7 @@ func (c *chaos) check(th *thread) {
 		want = append(want, texts[run])
 	}
 	if got := questions(final); !slices.Equal(got, want) {
-		c.errorf("thread %s has the questions\n%s\nits runs asked\n%s", th.ID, strings.Join(got, "\n"), strings.Join(want, "\n"))
+		c.errorf("thread %s has the questions\n%s\nits runs asked\n%s\n%s", th.ID, strings.Join(got, "\n"), strings.Join(want, "\n"), statuses(runs))
 	}
 	last := ask("what's the weather in nyc, at last?", fast).with("multitask_strategy", "reject")
 	th.wait(c.t, last).Messages[len(final):].expect(c.t, answered...)
@@ -214,6 +218,15 @@ func (c *chaos) checkShown(run runBody, whole []event, final messages) {
 			c.errorf("run %s is a success and leaves %+v", run.ID, m)
 		}
 	}
+}
+
+// statuses is one line for each run.
+func statuses(runs []runBody) string {
+	var text strings.Builder
+	for _, run := range runs {
+		fmt.Fprintf(&text, "%s %s %q\n", run.ID, run.Status, run.CancelReason)
+	}
+	return text.String()
 }
 
 // brief is one line for each event.
